@@ -1,0 +1,100 @@
+"""Every error that taxtui raises on purpose.
+
+::
+
+    TaxtuiError                      exit 1   anything that ends a command with one line
+    ├── UsageError                   exit 2   an option, a name or a combination that cannot work
+    │   └── ScenarioError            exit 2   a scenario or tier file: what, where, how to fix
+    ├── SubstrateError               exit 1   a provider's failure, never a command's own exit code
+    │   ├── SubstrateUnavailable     exit 3   missing extra, no daemon, no permission, no image
+    │   ├── CreateFailed                      the sandbox could not be made
+    │   │   └── QuotaExceeded                 ... and never will be until a quota is raised
+    │   ├── Throttled                         try again after ``retry_after_s``; becomes ``queued``
+    │   ├── ReadyTimeout                      made, but no command answered in time
+    │   ├── ExecFailed                        the command path failed (not: the command failed)
+    │   │   └── ExecTimeout                   the command outlived its timeout and was killed
+    │   ├── SandboxLost                       it existed and is gone: evicted, OOM-killed, reclaimed
+    │   └── CleanupFailed                     it may still exist: say so loudly
+    └── RecordingError               exit 4   not a recording, damaged, or of a newer version
+
+A message is one line: what went wrong, where, and how to fix it. It must not contain credentials,
+account ids, or host and user names: it may end up in a recording.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class TaxtuiError(Exception):
+    """Base of all; ``exit_code`` is what the command line exits with."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(TaxtuiError, ValueError):
+    """An option, a name or a combination of them that cannot work."""
+
+    exit_code = 2
+
+
+class ScenarioError(UsageError):
+    """A scenario or tier file is wrong; the message has file, line and the nearest valid key."""
+
+
+class SubstrateError(TaxtuiError):
+    """A provider failed. Never raised for a command's own exit code."""
+
+
+class SubstrateUnavailable(SubstrateError):
+    """The substrate cannot be used at all; the message says how to change that."""
+
+    exit_code = 3
+
+
+class CreateFailed(SubstrateError):
+    """The sandbox could not be created."""
+
+
+class QuotaExceeded(CreateFailed):
+    """The sandbox could not be created because a quota is used up; the message names the quota."""
+
+
+class Throttled(SubstrateError):
+    """The provider asked us to wait; ``retry_after_s`` is its advice, or None."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        """Keep the provider's advice beside the message."""
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ReadyTimeout(SubstrateError, TimeoutError):
+    """The sandbox exists but no command answered in time."""
+
+
+class ExecFailed(SubstrateError):
+    """The command path failed; nothing is known of the command itself."""
+
+
+class ExecTimeout(ExecFailed, TimeoutError):
+    """The command outlived its timeout; its process group was killed."""
+
+
+class SandboxLost(SubstrateError, ConnectionError):
+    """The sandbox existed and is gone."""
+
+
+class CleanupFailed(SubstrateError):
+    """The sandbox may still exist."""
+
+
+class RecordingError(TaxtuiError, ValueError):
+    """Not a recording, a damaged one, or one of a newer version; ``offset`` is the byte it begins at."""
+
+    exit_code = 4
+
+    def __init__(self, message: str, offset: int | None = None) -> None:
+        """Keep the byte offset of the damage, where there is one."""
+        super().__init__(message)
+        self.offset = offset

@@ -1,0 +1,200 @@
+"""The events of a recording: what a run measured, in the order in which it became known.
+
+Each event is a msgspec array-like struct: on the wire ``[tag, field, …]``. Fields are only ever appended,
+with defaults; tags are never reused. Durations and instants are int nanoseconds; an instant is the writing
+worker's ``CLOCK_MONOTONIC`` minus the anchor in its :class:`Clock`. Strings are data: they are cleaned before
+they reach a screen.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+FORMAT_VERSION: Final = 1
+MAGIC: Final = "taxtui"
+
+UNKNOWN: Final = -1
+"""A ``run_ns`` that could not be measured."""
+
+# Phases, in the order in which a trial passes through them. Strings in the file, so that more can follow.
+CREATE: Final = "create"
+RESET: Final = "reset"
+READY: Final = "ready"
+READY_AGAIN: Final = "ready_again"
+PRELOAD: Final = "preload"
+SETUP: Final = "setup"
+ACTION: Final = "action"
+CLEANUP: Final = "cleanup"
+PHASES: Final = (CREATE, RESET, READY, READY_AGAIN, PRELOAD, SETUP, ACTION, CLEANUP)
+
+# Outcomes of a trial.
+OK: Final = "ok"
+FAILED: Final = "failed"
+TIMEOUT: Final = "timeout"
+CANCELLED: Final = "cancelled"
+INTERRUPTED: Final = "interrupted"
+OUTCOMES: Final = (OK, FAILED, TIMEOUT, CANCELLED, INTERRUPTED)
+
+
+class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
+    """What the file is and which run it holds. Alone in the first frame."""
+
+    magic: str
+    version: int
+    run_id: str  # time-sortable
+    scenario: dict[str, Any]  # the resolved plan, allow-listed keys only
+    software: dict[str, str]  # versions and machine facts: python, taxtui, kernel, cpu, docker.server …
+
+
+class Clock(msgspec.Struct, array_like=True, tag=1, frozen=True):
+    """Opens a worker; repeated in each frame that switches worker."""
+
+    worker: int
+    monotonic_ns: int  # the anchor that all of this worker's instants are relative to
+    unix_ns: int  # orders for display only
+    host: str  # digest, never a name
+
+
+class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
+    """The identity of what is measured. Trials of equal cells pool, also across files; others never do.
+
+    Everything up to ``substrate_version`` is identity; what follows describes how it was measured.
+    """
+
+    id: int
+    substrate: str
+    variant: str  # runtime, transport, instance type …; "" where there is only one
+    tier: str
+    tier_digest: str
+    actions: int
+    mode: str  # exec | session
+    concurrency: int
+    arrival: str  # sequential | closed | staggered:500ms | burst
+    think: str  # 0s | 8s | lognormal:8s,0.6
+    acquire: str  # create | reset | pool:NAME | snapshot:ID
+    cache: str  # cold | node | unknown
+    cpu_milli: int  # asked for
+    memory_mib: int  # asked for
+    network: str  # none | full
+    image: str  # digest, "" where there is none
+    environment: str  # digest of client CPU, cores, kernel, region and versions
+    substrate_version: str
+    cycle: int  # length of the tier's action cycle
+    bracket: str  # bash | date | none: how run_ns was taken
+    bracket_cost_ns: int  # p50 of an empty bracket inside the sandbox, UNKNOWN where it was not measured
+    preload: str  # none | image | trial
+    limits: str  # in force: cgroup | prlimit | none | as asked
+    provenance: str  # measured | stand_in
+    capabilities: tuple[str, ...] = ()
+
+
+class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
+    """Written and flushed before the create request is sent, so that a lost answer can be cleaned up."""
+
+    trial: int
+    cell: int
+    sandbox: str
+    scheduled_ns: int
+    start_ns: int  # the first create request
+    attempt: int = 0
+    warm_up: bool = False
+    block: int = 0
+
+
+class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True):
+    """A sub-step that was seen inside a phase, with the resolution at which it was observed."""
+
+    trial: int
+    name: str
+    at_ns: int
+    resolution_ns: int
+
+
+class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True):
+    """One finished phase of a trial; the actions themselves are in :class:`Actions`."""
+
+    trial: int
+    phase: str
+    start_ns: int
+    duration_ns: int
+
+
+class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
+    """Consecutive commands of one trial, as columns. A column whose values are all 0 is written empty.
+
+    ``duration_ns`` is never empty unless the event holds no command: it gives the number of rows.
+    """
+
+    trial: int
+    step: str  # SETUP or ACTION
+    first: int  # index of the first row
+    gap_ns: list[int]  # harness time before the command, think time excluded
+    think_ns: list[int]
+    duration_ns: list[int]  # submitted → exit code and full output in our hands
+    run_ns: list[int]  # inside the sandbox; UNKNOWN where it could not be measured
+    exit_code: list[int]
+    stdout_bytes: list[int]
+    stderr_bytes: list[int]
+
+
+class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True):
+    """Written after cleanup. ``end_ns`` is the end of ``held``: the last action's end, or the failure."""
+
+    trial: int
+    outcome: str
+    phase: str  # where it ended; "" when ok
+    error: str  # class of the error; "" when ok
+    message: str  # redacted, one line
+    end_ns: int
+    queued_ns: int
+    connection: str  # cold | warm: was the client's connection made for this trial
+
+
+class Health(msgspec.Struct, array_like=True, tag=8, frozen=True):
+    """Once a second: whether the harness itself distorted what it measured."""
+
+    at_ns: int
+    lag_p50_ns: int
+    lag_p99_ns: int
+    lag_max_ns: int
+    cpu_permille: int  # of one core, this process
+    in_flight: int
+    pool_waits: int
+    floor_ns: int  # p50 of posix_spawn("/bin/true"), UNKNOWN until measured
+
+
+class Notice(msgspec.Struct, array_like=True, tag=9, frozen=True):
+    """Something a person should know: throttled, image pulled, cleanup failed …"""
+
+    at_ns: int
+    level: str  # info | warning | error
+    text: str
+
+
+class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
+    """The run ended in an orderly way. Alone in the last frame."""
+
+    outcome: str  # finished | cancelled | interrupted | budget
+    counts: dict[str, int]  # trials by outcome, warm-ups excluded; "actions"
+
+
+Event = (
+    Header
+    | Clock
+    | Cell
+    | TrialStarted
+    | Mark
+    | PhaseEnded
+    | Actions
+    | TrialEnded
+    | Health
+    | Notice
+    | RunFinished
+)
+
+
+def column(values: list[int], rows: int) -> list[int]:
+    """A column of :class:`Actions` at its full length: one that was written empty is all zeros."""
+    return values or [0] * rows

@@ -1,0 +1,1 @@
+"""One file per provider; the only modules that import SDKs."""

@@ -1,0 +1,1 @@
+"""The terminal user interface: it follows a recording and never measures."""

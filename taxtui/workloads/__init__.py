@@ -1,0 +1,1 @@
+"""What the shipped tiers need: fixtures, and the image that holds them."""
