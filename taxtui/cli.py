@@ -1,0 +1,82 @@
+"""The command line: one click group whose subcommands are imported only when they are called.
+
+stdout is data, stderr is talk. Exit codes: errors.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Final
+
+import click
+
+from taxtui.errors import TaxtuiError
+
+COMMANDS: Final = {
+    "run": "Measure: create sandboxes, run trajectories, write a recording.",
+    "project": "Project recordings to any number of trajectories and workers.",
+    "compare": "Compare two recordings, cell by cell.",
+    "report": "Tables of what was measured.",
+    "replay": "Open the TUI on a recording.",
+    "recordings": "Inspect, verify and salvage recordings.",
+    "substrates": "List substrates; --check says whether they can be used.",
+    "sweep": "Find and remove sandboxes that a run left behind.",
+    "fixtures": "Build the offline fixtures of T1 and T2.",
+    "image": "Build the container image that holds the fixtures.",
+}
+"""Subcommand → its one-line help. The module is ``taxtui.commands.<name>``, its function ``command``."""
+
+
+class LazyGroup(click.Group):
+    """Knows the names and one-line helps of its subcommands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they are used, not of the alphabet."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the subcommand's module."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"taxtui.commands.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the table above; importing every subcommand for its help would cost a second."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="taxtui", message="%(prog)s %(version)s")
+@click.pass_context
+def app(ctx: click.Context) -> None:
+    """Measure what your sandboxes cost a reinforcement-learning run, and project it.
+
+    Without a command: the terminal user interface.
+    """
+    if ctx.invoked_subcommand is None:
+        from taxtui.tui.app import launch
+
+        ctx.exit(launch())
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line on stderr and its exit code, never a traceback."""
+    try:
+        app(prog_name="taxtui")
+    except (TaxtuiError, _costmodel_error()) as error:
+        click.echo(f"taxtui: {error}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader of our stdout went away (head, less): not an error of ours, and nothing is left to say.
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _costmodel_error() -> type[TaxtuiError]:
+    from costmodel.errors import CostModelError  # cheap: defines classes only
+
+    return CostModelError  # type: ignore[return-value]  # has exit_code too, but shares no base with us
