@@ -1,0 +1,398 @@
+"""The recording: frames of events, appended by the run, followed live by the TUI, read back by everything else.
+
+A frame is one msgpack ``ext32`` object of type 0x54: ``C9 | u32be length | 54 | crc32 u32be | payload``, where
+``length`` counts crc and payload, and the payload is a msgpack array of events. So the file is a plain msgpack
+stream; the format's full description is in the README.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from taxtui.errors import RecordingError
+from taxtui.events import FORMAT_VERSION, MAGIC, Event, Header, RunFinished, TrialStarted
+
+EXT32: Final = 0xC9
+FRAME_TYPE: Final = 0x54
+PREFIX: Final = struct.Struct(">BIBI")  # ext32, length, type, crc
+CRC_BYTES: Final = 4
+MAX_LENGTH: Final = 1 << 20
+MAX_EVENTS: Final = 65_536
+SYNC_INTERVAL_S: Final = 1.0
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_typed = msgspec.msgpack.Decoder(list[Event]).decode
+_decode_untyped = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+_decode_one = msgspec.msgpack.Decoder(Event).decode
+
+
+def frame(payload: bytes) -> bytes:
+    """One frame around a payload of at most ``MAX_LENGTH`` − 4 bytes."""
+    return PREFIX.pack(EXT32, len(payload) + CRC_BYTES, FRAME_TYPE, zlib.crc32(payload)) + payload
+
+
+def encode(events: list[Event]) -> list[bytes]:
+    """Events as frames: one, or as many as the bounds on size and count require."""
+    if len(events) > MAX_EVENTS:
+        return encode(events[:MAX_EVENTS]) + encode(events[MAX_EVENTS:])
+    payload = _encode(events)
+    if len(payload) + CRC_BYTES <= MAX_LENGTH:
+        return [frame(payload)]
+    if len(events) == 1:
+        raise RecordingError(f"one event of {len(payload)} bytes does not fit a frame of {MAX_LENGTH} bytes")
+    half = len(events) // 2
+    return encode(events[:half]) + encode(events[half:])
+
+
+class Recorder:
+    """Appends events to a new file; one ``write`` per frame, ``fsync`` once a second from a thread of its own."""
+
+    def __init__(self, path: Path) -> None:
+        """Create the file.
+
+        Raises:
+            RecordingError: it exists (it is never overwritten), or its folder does not or is read-only.
+        """
+        self.path = path
+        self._pending: list[Event] = []
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except FileExistsError:
+            raise RecordingError(
+                f"{path} exists; choose another name with -o, nothing is overwritten"
+            ) from None
+        except OSError as error:
+            raise RecordingError(f"cannot create {path}: {error.strerror}; choose another with -o") from error
+        self.size_bytes = 0
+        self._broken = False
+        self._dirty = threading.Event()
+        self._closed = threading.Event()
+        self._syncer = threading.Thread(target=self._sync, name="taxtui-fsync", daemon=True)
+        self._syncer.start()
+
+    def add(self, event: Event) -> None:
+        """Queue an event. Header, TrialStarted and RunFinished are written at once, the last two frames apart."""
+        if isinstance(event, Header | RunFinished):
+            self.flush()
+            self._pending.append(event)
+            self.flush()
+        else:
+            self._pending.append(event)
+            if isinstance(event, TrialStarted):
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what is queued.
+
+        Raises:
+            RecordingError: the disk is full or gone. What was written before stays readable: a frame that went
+                out in part is cut off again, and nothing more is written.
+        """
+        if not self._pending or self._broken:
+            return
+        events, self._pending = self._pending, []
+        for data in encode(events):
+            self._write(data)
+        self._dirty.set()
+
+    def _write(self, data: bytes) -> None:
+        try:
+            written = os.write(self._fd, data)
+            if written < len(data):  # a signal or the last block of a full disk
+                written += os.write(self._fd, data[written:])
+            if written < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            self._broken = True
+            os.ftruncate(self._fd, self.size_bytes)
+            raise RecordingError(
+                f"cannot write {self.path}: {error.strerror}; "
+                f"its first {self.size_bytes} bytes are intact, free some space and run again"
+            ) from error
+        self.size_bytes += len(data)
+
+    def close(self) -> None:
+        """Write what is queued and force it to the disk. Idempotent. Raises as ``flush``."""
+        if self._closed.is_set():
+            return
+        try:
+            self.flush()
+        finally:
+            self._closed.set()
+            self._dirty.set()
+            self._syncer.join()
+            os.close(self._fd)
+
+    def _sync(self) -> None:
+        while True:
+            self._dirty.wait()
+            self._dirty.clear()
+            os.fsync(self._fd)
+            if self._closed.wait(SYNC_INTERVAL_S):
+                os.fsync(self._fd)
+                return
+
+    def __enter__(self) -> Self:
+        """The recorder itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close it."""
+        self.close()
+
+
+class FrameParser:
+    """Cuts a growing stream of bytes into the payloads of its frames."""
+
+    def __init__(self) -> None:
+        """Begin at offset 0."""
+        self.offset = 0  # of the first byte that is not yet part of a complete frame
+        self._buffer = bytearray()
+
+    def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, payload) of every frame that ``chunk`` completes.
+
+        Raises:
+            RecordingError: what stands at ``offset`` cannot be a frame, or its checksum is wrong.
+        """
+        self._buffer += chunk
+        start = 0
+        try:
+            while (payload := _payload_at(self._buffer, start, self.offset)) is not None:
+                offset = self.offset
+                size = PREFIX.size + len(payload)
+                start += size
+                self.offset += size
+                yield offset, payload
+        finally:
+            del self._buffer[:start]
+
+    def finish(self) -> int:
+        """Say that the file ends here; the size in bytes of the torn tail, 0 where there is none.
+
+        Raises:
+            RecordingError: intact frames stand behind the torn one, so it is damage and not a crash.
+        """
+        behind = _next_valid(self._buffer, 1)
+        if behind is not None:
+            raise RecordingError(
+                f"damaged at byte {self.offset}: the frame's length is wrong, intact frames follow at byte "
+                f"{self.offset + behind}; `taxtui recordings verify --salvage OUT` keeps them",
+                self.offset,
+            )
+        return len(self._buffer)
+
+
+def _payload_at(data: bytes | bytearray, start: int, offset: int) -> bytes | None:
+    """The payload of the frame at ``start``, None where it is not complete; ``offset`` is for the message."""
+    if len(data) - start < PREFIX.size:
+        if len(data) > start and data[start] != EXT32:
+            raise RecordingError(f"damaged at byte {offset}: not the start of a frame", offset)
+        return None
+    marker, length, kind, crc = PREFIX.unpack_from(data, start)
+    if marker != EXT32 or kind != FRAME_TYPE or not CRC_BYTES < length <= MAX_LENGTH:
+        raise RecordingError(f"damaged at byte {offset}: not the start of a frame", offset)
+    end = start + PREFIX.size + length - CRC_BYTES
+    if end > len(data):
+        return None
+    payload = bytes(memoryview(data)[start + PREFIX.size : end])
+    if zlib.crc32(payload) != crc:
+        raise RecordingError(f"damaged at byte {offset}: checksum mismatch", offset)
+    return payload
+
+
+def _next_valid(data: bytes | bytearray, start: int) -> int | None:
+    """Where the next frame with a valid checksum starts, at or after ``start``."""
+    while (start := data.find(EXT32, start)) >= 0:
+        try:
+            if _payload_at(data, start, start) is not None:
+                return start
+        except RecordingError:
+            pass  # not a frame: look on
+        start += 1
+    return None
+
+
+class Follower:
+    """Reads a recording while it is being written, and afterwards."""
+
+    CHUNK_BYTES: Final = 1 << 20
+
+    def __init__(self, path: Path) -> None:
+        """Open the file.
+
+        Raises:
+            RecordingError: there is no such file, or it cannot be read.
+        """
+        try:
+            self._file = path.open("rb", buffering=0)
+        except OSError as error:
+            raise RecordingError(f"cannot read {path}: {error.strerror}") from error
+        self.path = path
+        self.header: Header | None = None
+        self.complete = False  # RunFinished was seen
+        self.skipped = 0  # events that this version does not understand
+        self.frames = 0
+        self._parser = FrameParser()
+
+    @property
+    def offset(self) -> int:
+        """Bytes of complete frames read so far."""
+        return self._parser.offset
+
+    def poll(self, max_bytes: int = 8 << 20) -> list[Event]:
+        """Everything that was appended since the last call, at most about ``max_bytes`` of it.
+
+        Raises:
+            RecordingError: damage, not a recording, or a version that this program does not know.
+        """
+        events: list[Event] = []
+        while max_bytes > 0 and (chunk := self._file.read(min(self.CHUNK_BYTES, max_bytes))):
+            max_bytes -= len(chunk)
+            try:
+                for offset, payload in self._parser.feed(chunk):
+                    events += self._events(offset, payload)
+            except RecordingError as error:
+                if self.header is None and error.offset == 0:
+                    raise RecordingError(f"{self.path} is not a taxtui recording", 0) from error
+                raise RecordingError(f"{self.path}: {error}", error.offset) from error
+        return events
+
+    def _events(self, offset: int, payload: bytes) -> list[Event]:
+        self.frames += 1
+        try:
+            events = _decode_typed(payload)
+        except msgspec.ValidationError:
+            events = self._tolerant(payload)
+        except msgspec.DecodeError as error:
+            raise RecordingError(f"damaged at byte {offset}: {error}", offset) from error
+        if len(events) > MAX_EVENTS:
+            raise RecordingError(f"damaged at byte {offset}: {len(events)} events in one frame", offset)
+        if self.header is None:
+            self._check_header(events, offset)
+        if events and isinstance(events[-1], RunFinished):
+            self.complete = True
+        return events
+
+    def _tolerant(self, payload: bytes) -> list[Event]:
+        """Event by event: what a newer minor version added is skipped and counted."""
+        events = []
+        for raw in _decode_untyped(payload):
+            try:
+                events.append(_decode_one(raw))
+            except msgspec.ValidationError:
+                self.skipped += 1
+        return events
+
+    def _check_header(self, events: list[Event], offset: int) -> None:
+        first = events[0] if events else None
+        if not isinstance(first, Header) or first.magic != MAGIC:
+            raise RecordingError(f"{self.path} is not a taxtui recording: it has no header", offset)
+        if first.version > FORMAT_VERSION:
+            raise RecordingError(
+                f"{self.path} has format version {first.version}, this taxtui reads up to {FORMAT_VERSION}; "
+                "install a newer taxtui",
+                offset,
+            )
+        self.header = first
+
+    def finish(self) -> int:
+        """Say that nothing more will come; the size in bytes of a torn tail. Raises ``RecordingError``."""
+        if self.header is None:
+            kind = "is empty" if self.offset == 0 and not self._file.tell() else "is not a taxtui recording"
+            raise RecordingError(f"{self.path} {kind}", 0)
+        try:
+            return self._parser.finish()
+        except RecordingError as error:
+            raise RecordingError(f"{self.path}: {error}", error.offset) from error
+
+    def close(self) -> None:
+        """Close the file. Idempotent."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        """The follower itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close it."""
+        self.close()
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """What a whole file turned out to be."""
+
+    header: Header
+    complete: bool  # it ends with RunFinished
+    frames: int
+    events: int
+    skipped: int
+    torn_bytes: int
+    size_bytes: int
+
+
+def read(path: Path, apply: Callable[[Event], object]) -> Summary:
+    """Hand every event of a finished or crashed recording to ``apply``, in order.
+
+    Raises:
+        RecordingError: with the byte offset where the damage begins; the events before it have been applied.
+    """
+    count = 0
+    with Follower(path) as follower:
+        while events := follower.poll():
+            for event in events:
+                apply(event)
+            count += len(events)
+        torn = follower.finish()
+        assert follower.header is not None  # finish() has checked it
+        return Summary(
+            header=follower.header,
+            complete=follower.complete,
+            frames=follower.frames,
+            events=count,
+            skipped=follower.skipped,
+            torn_bytes=torn,
+            size_bytes=follower.offset + torn,
+        )
+
+
+def salvage(path: Path, out: Path) -> tuple[int, int]:
+    """Copy the intact frames of a damaged recording to a new file; (frames kept, bytes lost).
+
+    Raises:
+        RecordingError: no header frame is left, or ``out`` exists.
+    """
+    data = path.read_bytes()
+    kept: list[bytes] = []
+    start: int | None = 0
+    while (start := _next_valid(data, start)) is not None:
+        payload = _payload_at(data, start, start)
+        assert payload is not None
+        end = start + PREFIX.size + len(payload)
+        kept.append(data[start:end])
+        start = end
+    if not kept or not _is_header(kept[0]):
+        raise RecordingError(f"{path}: its header is lost, nothing can be salvaged", 0)
+    try:
+        with out.open("xb") as file:
+            file.writelines(kept)
+    except OSError as error:
+        raise RecordingError(f"cannot create {out}: {error.strerror}; choose another name") from error
+    return len(kept), len(data) - sum(map(len, kept))
+
+
+def _is_header(data: bytes) -> bool:
+    try:
+        events = _decode_untyped(data[PREFIX.size :])
+        return bool(events) and isinstance(_decode_one(events[0]), Header)
+    except msgspec.DecodeError:
+        return False
