@@ -180,19 +180,7 @@ class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
     counts: dict[str, int]  # trials by outcome, warm-ups excluded; "actions"
 
 
-Event = (
-    Header
-    | Clock
-    | Cell
-    | TrialStarted
-    | Mark
-    | PhaseEnded
-    | Actions
-    | TrialEnded
-    | Health
-    | Notice
-    | RunFinished
-)
+Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | TrialEnded | Health | Notice | RunFinished
 
 
 def column(values: list[int], rows: int) -> list[int]:

@@ -67,9 +67,7 @@ class Recorder:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except FileExistsError:
-            raise RecordingError(
-                f"{path} exists; choose another name with -o, nothing is overwritten"
-            ) from None
+            raise RecordingError(f"{path} exists; choose another name with -o, nothing is overwritten") from None
         except OSError as error:
             raise RecordingError(f"cannot create {path}: {error.strerror}; choose another with -o") from error
         self.size_bytes = 0
@@ -373,13 +371,12 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
     """
     data = path.read_bytes()
     kept: list[bytes] = []
-    start: int | None = 0
-    while (start := _next_valid(data, start)) is not None:
+    end = 0
+    while (start := _next_valid(data, end)) is not None:
         payload = _payload_at(data, start, start)
         assert payload is not None
         end = start + PREFIX.size + len(payload)
         kept.append(data[start:end])
-        start = end
     if not kept or not _is_header(kept[0]):
         raise RecordingError(f"{path}: its header is lost, nothing can be salvaged", 0)
     try:

@@ -1,4 +1,7 @@
-"""Substrates by name, from the entry points ``taxtui.substrates``. Loading one imports its SDK; listing imports nothing."""
+"""Substrates by name, from the entry points ``taxtui.substrates``.
+
+Loading one imports its SDK; listing them imports nothing.
+"""
 
 from __future__ import annotations
 

@@ -57,9 +57,7 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def digest(self) -> str:
         """16 hex digits over everything that decides what the tier does; its title does not."""
-        body = msgspec.msgpack.encode(
-            (self.name, self.requires, self.network, self.preload, self.setup, self.cycle)
-        )
+        body = msgspec.msgpack.encode((self.name, self.requires, self.network, self.preload, self.setup, self.cycle))
         return hashlib.sha256(body).hexdigest()[:16]
 
 
@@ -102,9 +100,7 @@ class SubstrateRef(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """The same text that ``-s`` takes."""
-        return ":".join([self.name, ",".join(f"{k}={v}" for k, v in sorted(self.options.items()))]).rstrip(
-            ":"
-        )
+        return ":".join([self.name, ",".join(f"{k}={v}" for k, v in sorted(self.options.items()))]).rstrip(":")
 
 
 class CellPlan(msgspec.Struct, frozen=True, kw_only=True):

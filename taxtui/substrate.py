@@ -179,7 +179,10 @@ class Substrate(Protocol):
         ...
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """Everything that carries our labels, of one run or of all, in whatever state. Raises ``SubstrateUnavailable``."""
+        """Everything that carries our labels, of one run or of all, in whatever state.
+
+        Raises ``SubstrateUnavailable``.
+        """
         ...
 
     async def reap(self, found: Found) -> None:
