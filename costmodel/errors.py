@@ -1,0 +1,38 @@
+"""Every error that the cost model raises on purpose.
+
+::
+
+    CostModelError            exit 2   anything that makes a projection impossible
+    ├── DemandError           exit 2   a question that cannot be answered: N < 0, unknown baseline, contradictions
+    ├── PriceError            exit 2   a price sheet that is wrong, or lacks a price that was asked for
+    └── RecordingError        exit 4   not a recording, damaged, of a newer version, or without a success
+
+A message is one line: what went wrong, where, and how to fix it.
+"""
+
+from __future__ import annotations
+
+
+class CostModelError(Exception):
+    """The root of all; ``exit_code`` is what a command line exits with."""
+
+    exit_code = 2
+
+
+class DemandError(CostModelError, ValueError):
+    """What is asked of the model makes no sense."""
+
+
+class PriceError(CostModelError, ValueError):
+    """A price sheet is wrong, or does not know what was asked for."""
+
+
+class RecordingError(CostModelError, ValueError):
+    """Not a usable recording; ``offset`` is the byte at which the damage begins, where there is one."""
+
+    exit_code = 4
+
+    def __init__(self, message: str, offset: int | None = None) -> None:
+        """Keep the byte offset of the damage."""
+        super().__init__(message)
+        self.offset = offset
