@@ -1,4 +1,4 @@
-"""A scenario file, TOML or JSON, becomes a :class:`~taxtui.spec.Plan`; whatever is wrong with it is said with its line."""
+"""A scenario file, TOML or JSON, becomes a :class:`~taxtui.spec.Plan`; what is wrong with it is said with its line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CellBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     substrates: list[str]
     tiers: list[str]
     actions: list[int]
-    modes: list[str] = ["exec"]
+    modes: tuple[str, ...] = ("exec",)
     concurrency: list[int] | int = 1
     arrival: str = ""  # sequential, or closed where the concurrency is above 1
     think: str = "0s"

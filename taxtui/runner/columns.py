@@ -1,0 +1,54 @@
+"""The commands of one step of a trial that have ended and are not yet in the recording, as columns."""
+
+from __future__ import annotations
+
+from taxtui.events import Actions
+
+
+class Columns:
+    """Collects rows and hands them over as :class:`~taxtui.events.Actions`, in as many pieces as asked for."""
+
+    def __init__(self, trial: int, step: str) -> None:
+        """Begin at row 0 of ``step``."""
+        self._trial = trial
+        self._step = step
+        self._first = 0
+        self._rows: list[tuple[int, ...]] = []
+
+    def append(
+        self,
+        *,
+        gap_ns: int,
+        think_ns: int,
+        duration_ns: int,
+        run_ns: int,
+        exit_code: int,
+        stdout_bytes: int,
+        stderr_bytes: int,
+    ) -> None:
+        """Add one command."""
+        self._rows.append((gap_ns, think_ns, duration_ns, run_ns, exit_code, stdout_bytes, stderr_bytes))
+
+    def drain(self) -> Actions | None:
+        """What came since the last call, None where nothing did."""
+        if not self._rows:
+            return None
+        gap, think, duration, run, code, out, err = (list(column) for column in zip(*self._rows, strict=True))
+        first, self._first = self._first, self._first + len(self._rows)
+        self._rows = []
+        return Actions(
+            trial=self._trial,
+            step=self._step,
+            first=first,
+            gap_ns=_sparse(gap),
+            think_ns=_sparse(think),
+            duration_ns=duration,
+            run_ns=_sparse(run),
+            exit_code=_sparse(code),
+            stdout_bytes=_sparse(out),
+            stderr_bytes=_sparse(err),
+        )
+
+
+def _sparse(values: list[int]) -> list[int]:
+    return values if any(values) else []

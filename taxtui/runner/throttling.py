@@ -1,0 +1,50 @@
+"""Waiting when a provider throttles: repeated, bounded, and kept apart from every latency as ``queued``."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from taxtui.errors import Throttled
+
+T = TypeVar("T")
+
+MAX_TRIES: Final = 12
+FIRST_BACKOFF_S: Final = 0.25
+MAX_BACKOFF_S: Final = 30.0
+
+
+class Patience:
+    """Repeats throttled requests of one trial and adds up what that cost in ``queued_ns``."""
+
+    def __init__(self, source: random.Random, announce: Callable[[float], None]) -> None:
+        """``source`` decides the jitter; ``announce`` is told each wait in seconds before it begins."""
+        self.queued_ns = 0
+        self._source = source
+        self._announce = announce
+
+    async def __call__(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """The first answer that is not ``Throttled``. Refused requests and the waits after them are queued.
+
+        Raises:
+            Throttled: still refused at the last try.
+        """
+        for tries in range(MAX_TRIES - 1):
+            began = time.monotonic_ns()
+            try:
+                return await attempt()
+            except Throttled as throttled:
+                wait_s = self._wait_s(tries, throttled.retry_after_s)
+            self._announce(wait_s)
+            await asyncio.sleep(wait_s)
+            self.queued_ns += time.monotonic_ns() - began
+        return await attempt()
+
+    def _wait_s(self, tries: int, advice_s: float | None) -> float:
+        """The provider's advice with a little jitter, else back-off with a lot: trials must not march in step."""
+        if advice_s is not None:
+            return advice_s * self._source.uniform(1.0, 1.1)
+        return min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0**tries) * self._source.uniform(0.5, 1.0)
