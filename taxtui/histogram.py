@@ -1,0 +1,122 @@
+"""A histogram of durations in constant memory: 32 buckets per octave, so any quantile is within 1.6 %.
+
+The idea is HdrHistogram's (http://hdrhistogram.org): the bucket of a value is its leading bits and its magnitude.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Final, Self
+
+SUB_BITS: Final = 5
+"""2**5 buckets per octave; below 2**6 ns every value has a bucket of its own."""
+
+
+def bucket(value: int) -> int:
+    """The index of the bucket that holds a value ≥ 0; consecutive and monotone in the value."""
+    shift = value.bit_length() - SUB_BITS - 1
+    return value if shift < 0 else (shift << SUB_BITS) + (value >> shift)
+
+
+def lower(index: int) -> int:
+    """The smallest value of a bucket; ``lower(i + 1)`` is where it ends."""
+    if index < 2 << SUB_BITS:
+        return index
+    shift = (index >> SUB_BITS) - 1
+    return ((index & ((1 << SUB_BITS) - 1)) + (1 << SUB_BITS)) << shift
+
+
+class LogHistogram:
+    """Counts of durations in ns, at most 1,920 buckets whatever is added; exact count, sum, least and greatest."""
+
+    __slots__ = ("counts", "greatest", "least", "n", "total")
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.counts: dict[int, int] = {}
+        self.n = 0
+        self.total = 0
+        self.least = 0
+        self.greatest = 0
+
+    def add(self, values: Iterable[int]) -> None:
+        """Count values in ns; a negative one (a clock that stepped) counts as 0."""
+        counts = self.counts
+        least, greatest = (self.least, self.greatest) if self.n else (1 << 63, 0)
+        for given in values:
+            value = max(given, 0)
+            # bucket(), written out: a call per action of a run of millions is what would cost
+            shift = value.bit_length() - SUB_BITS - 1
+            index = value if shift < 0 else (shift << SUB_BITS) + (value >> shift)
+            counts[index] = counts.get(index, 0) + 1
+            self.n += 1
+            self.total += value
+            if value < least:
+                least = value
+            if value > greatest:
+                greatest = value
+        if self.n:
+            self.least, self.greatest = least, greatest
+
+    @property
+    def mean(self) -> float:
+        """The exact mean in ns; 0 when empty."""
+        return self.total / self.n if self.n else 0.0
+
+    def quantile(self, q: float) -> int:
+        """The value in ns at rank ⌈q·n⌉, as the middle of its bucket; 0 when empty."""
+        if not self.n:
+            return 0
+        rank = max(1, math.ceil(q * self.n))
+        indices = sorted(self.counts)
+        for index, reached in zip(indices, accumulate(self.counts[i] for i in indices), strict=True):
+            if reached >= rank:
+                middle = (lower(index) + lower(index + 1) - 1) // 2
+                return min(max(middle, self.least), self.greatest)
+        raise AssertionError("the counts add up to n")
+
+    def columns(self, number: int, low_ns: float, high_ns: float) -> list[float]:
+        """The counts re-binned into ``number`` columns of equal width in log(value) over [low, high].
+
+        A bucket that spans several columns is shared by area, else narrow columns would show a comb.
+        Values outside are left out; 0 counts as 1 ns.
+        """
+        start = math.log(max(low_ns, 1))
+        width = (math.log(max(high_ns, 1)) - start) / number
+        shares = [0.0] * number
+
+        def position(value: int) -> float:
+            inside = min(max(value, self.least, 1), max(self.greatest, 1))
+            return (math.log(inside) - start) / width if width > 0 else 0.0
+
+        for index, count in self.counts.items():
+            first, last = position(lower(index)), position(lower(index + 1))
+            if last - first < 1e-9:  # one single value: all of it lands in one column
+                if -1e-9 <= first <= number + 1e-9:
+                    shares[min(max(int(first), 0), number - 1)] += count
+                continue
+            density = count / (last - first)
+            for column in range(max(0, math.floor(first)), min(number, math.ceil(last))):
+                shares[column] += density * (min(column + 1, last) - max(column, first))
+        return shares
+
+    def copy(self) -> Self:
+        """A detached copy."""
+        twin = type(self)()
+        twin.counts = self.counts.copy()
+        twin.n, twin.total, twin.least, twin.greatest = self.n, self.total, self.least, self.greatest
+        return twin
+
+    def __eq__(self, other: object) -> bool:
+        """Equal counts, sums and extremes."""
+        if not isinstance(other, LogHistogram):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __repr__(self) -> str:
+        """For failing tests."""
+        return f"LogHistogram(n={self.n}, least={self.least}, p50={self.quantile(0.5)}, greatest={self.greatest})"
