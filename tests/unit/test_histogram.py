@@ -65,7 +65,9 @@ def test_columns_leave_out_what_lies_outside() -> None:
 
 @pytest.mark.parametrize("value", [0, 1, 7, 10**9])
 def test_one_single_value_fills_one_column(value: int) -> None:
-    assert sorted(filled([value] * 9).columns(5, max(value, 1) / 2, max(value, 1) * 2)) == pytest.approx([0, 0, 0, 0, 9])
+    assert sorted(filled([value] * 9).columns(5, max(value, 1) / 2, max(value, 1) * 2)) == pytest.approx(
+        [0, 0, 0, 0, 9]
+    )
     assert sum(filled([value]).columns(5, value, value)) == 1
 
 
