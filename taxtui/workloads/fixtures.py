@@ -1,0 +1,190 @@
+"""The offline fixtures of T1 and T2, built once into the user's cache directory and verified whenever they are used.
+
+::
+
+    <cache>/taxtui/fixtures-<digest>/
+      attrs.git/                  bare, one commit of ours with the tree of upstream's tag 25.4.0
+      wheels/                     what T2 installs, and requirements.txt with its hashes
+      nested-disabled-*.patch     our failing test of a bug in that release, and our fix
+      gitconfig                   for clones from attrs.git
+      manifest.json               path → [size in bytes, sha256] of all of the above
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from taxtui.errors import TaxtuiError
+
+TREE: Final = "1a89cec703f192afebbdf353d04f13de00952d2b"
+"""The tree of python-attrs/attrs at tag 25.4.0, here and upstream."""
+
+COMMIT: Final = "ee1e91d6d9308b1fe4aa867109931c8cf4c5d517"
+"""Our one commit with that tree; the same on every machine."""
+
+DATA: Final = Path(__file__).parent / "data"
+MANIFEST: Final = "manifest.json"
+
+
+def _digest() -> str:
+    parts = [
+        COMMIT.encode(),
+        *(part for path in sorted(DATA.iterdir()) for part in (path.name.encode(), path.read_bytes())),
+    ]
+    return hashlib.sha256(msgspec.msgpack.encode(parts)).hexdigest()[:12]
+
+
+DIGEST: Final = _digest()
+"""12 hex digits over everything that the fixtures are made from."""
+
+
+def ensure(progress: Callable[[str], None] | None = None) -> Path:
+    """The verified fixtures folder; built first where there is none, or a damaged one.
+
+    Raises:
+        TaxtuiError: git or pip is missing, the package index cannot be reached, or the cache cannot be written.
+    """
+    if folder := cached():
+        return folder
+    say = progress or (lambda _: None)
+    final = _folder()
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="building-", dir=final.parent) as scratch:
+            downloads, built = Path(scratch, "downloads"), Path(scratch, "fixtures")
+            say("fetching attrs 25.4.0 and the wheels of its tests (3 MB) with pip")
+            _download(downloads)
+            say("building the repository")
+            _assemble(downloads, built)
+            _publish(built, final)
+    except OSError as error:
+        raise TaxtuiError(f"cannot build the fixtures in {final.parent}: {error.strerror or error}") from error
+    return final
+
+
+def cached() -> Path | None:
+    """The fixtures folder if it is there and every file is what it was when it was built, else None."""
+    folder = _folder()
+    try:
+        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=dict[str, tuple[int, str]])
+        whole = all(_fingerprint(folder / path) == expected for path, expected in manifest.items())
+    except (OSError, msgspec.DecodeError):
+        return None
+    return folder if whole else None
+
+
+def _folder() -> Path:
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    ordinary = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return (configured if configured.is_absolute() else ordinary) / "taxtui" / f"fixtures-{DIGEST}"
+
+
+def _fingerprint(path: Path) -> tuple[int, str]:
+    content = path.read_bytes()
+    return len(content), hashlib.sha256(content).hexdigest()
+
+
+def _download(into: Path) -> None:
+    """Fetch the source distribution and all wheels, whatever Python they are for, from the user's package index."""
+    into.mkdir()
+    pins = (DATA / "attrs.txt").read_text() + (DATA / "requirements.txt").read_text()
+    lock = into / "lock.txt"
+    lock.write_text(re.sub(r" ; .*?(?= --hash)", "", pins))
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
+    options = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--no-binary=attrs"]
+    _run([*pip, *options, f"--dest={into}", f"--requirement={lock}"], "pip cannot fetch the fixtures")
+
+
+def _assemble(downloads: Path, built: Path) -> None:
+    wheels = built / "wheels"
+    wheels.mkdir(parents=True)
+    for wheel in downloads.glob("*.whl"):
+        shutil.copyfile(wheel, wheels / wheel.name)
+    shutil.copyfile(DATA / "requirements.txt", wheels / "requirements.txt")
+    for path in [DATA / "gitconfig", *DATA.glob("*.patch")]:
+        shutil.copyfile(path, built / path.name)
+    (sdist,) = downloads.glob("attrs-*.tar.gz")
+    _repository(sdist, built / "attrs.git")
+    files = sorted(path for path in built.rglob("*") if path.is_file())
+    manifest = {str(path.relative_to(built)): _fingerprint(path) for path in files}
+    (built / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+    for path in [built, *built.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)  # whatever the umask: sandboxes have users of their own
+
+
+def _repository(sdist: Path, bare: Path) -> None:
+    """A bare repository from the source distribution's files, byte for byte: nothing is checked out or converted."""
+    git = ["git", f"--git-dir={bare}"]
+    _run([*git, "init", "--quiet", "--bare", "--template=", "--initial-branch=main"], "git cannot make the repository")
+    with tarfile.open(sdist) as archive:
+        stream = b"".join(_fast_import(archive))
+    _run([*git, "fast-import", "--quiet", "--done"], "git cannot import attrs", stream)
+    _run([*git, "repack", "-adfq"], "git cannot pack the repository")
+    _run([*git, "pack-refs", "--all"], "git cannot pack the repository")
+    commit, tree = _run([*git, "rev-parse", "25.4.0", "25.4.0^{tree}"], "git cannot read the repository").split()
+    if (commit, tree) != (COMMIT, TREE):
+        raise TaxtuiError(f"the fixtures' commit is {commit} with tree {tree}, not {COMMIT} with {TREE}; report this")
+
+
+def _fast_import(archive: tarfile.TarFile) -> Iterable[bytes]:
+    """The commands of ``git fast-import`` for one commit, the same in every byte wherever it is made."""
+    message = b"attrs 25.4.0, as in its source distribution\n"
+    yield b"commit refs/heads/main\nmark :1\ncommitter taxtui <taxtui@localhost> 1759708800 +0000\n"
+    yield b"data %d\n%s" % (len(message), message)
+    for member in archive:
+        path = member.name.partition("/")[2]
+        content = archive.extractfile(member)
+        if content is None or path == "PKG-INFO":  # a folder; and the one file that is not upstream's
+            continue
+        body = content.read()
+        yield b"M %s inline %s\ndata %d\n%s\n" % (
+            b"100755" if member.mode & 0o100 else b"100644",
+            path.encode(),
+            len(body),
+            body,
+        )
+    yield b"reset refs/tags/25.4.0\nfrom :1\n\ndone\n"
+
+
+def _publish(built: Path, final: Path) -> None:
+    """Put ``built`` in its place in one step; of several builders the first wins, a damaged folder makes way."""
+    while True:
+        try:
+            built.rename(final)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            if cached():
+                return
+            with suppress(FileNotFoundError):
+                final.rename(Path(tempfile.mkdtemp(dir=built.parent), "damaged"))
+        else:
+            return
+
+
+def _run(command: list[str], failure: str, stdin: bytes = b"") -> str:
+    """Run a program without the user's git settings; its last words become the error."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    env |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(command, input=stdin, capture_output=True, env=env, check=True)
+    except FileNotFoundError as error:
+        raise TaxtuiError(f"{failure}: there is no {command[0]}; install it") from error
+    except subprocess.CalledProcessError as error:
+        words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
+        raise TaxtuiError(f"{failure}: {words[-1].removeprefix('ERROR: ')}") from error
+    return done.stdout.decode()

@@ -1,0 +1,108 @@
+"""The container image that holds the fixtures and T1's preloaded repository, built with the docker command.
+
+The command rather than the SDK: only substrates import SDKs, a push needs the credential helpers that the command
+knows, and it works with either builder and any docker context.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from taxtui.errors import SubstrateUnavailable, UsageError
+from taxtui.scenario import load_tier
+from taxtui.workloads import fixtures
+
+DOCKERFILE: Final = Path(__file__).parent / "Dockerfile"
+DOCKERFILE_BASE: Final = Path(__file__).parent / "Dockerfile.base"
+PRELOAD: Final = load_tier("T1").preload
+
+DIGEST: Final = hashlib.sha256(msgspec.msgpack.encode((fixtures.DIGEST, PRELOAD, DOCKERFILE.read_bytes()))).hexdigest()[
+    :12
+]
+"""12 hex digits over everything that the image holds besides its base."""
+
+DEFAULT_IMAGE: Final = f"taxtui-sandbox:{DIGEST}"
+"""Carries the digest, so that an image of older fixtures is never taken for this one."""
+
+FIXTURES_LABEL: Final = "taxtui.fixtures"
+"""The image label whose value is ``DIGEST`` where the image holds what the shipped tiers need."""
+
+ORDINARY_BASE: Final = "taxtui-base:python-3.11-slim"
+
+PROBE: Final = """
+for program in bash git python3 useradd; do command -v $program >/dev/null || echo $program; done
+python3 -m venv --without-pip /tmp/probe >/dev/null 2>&1 || echo python3-venv
+python3 -m pip --python /tmp/probe/bin/python --version >/dev/null 2>&1 || echo 'pip (22.3 or newer)'
+"""
+"""Prints what a base lacks, one a line."""
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """The image that was built."""
+
+    image: str
+    id: str
+    base: str
+    digest: str
+    pushed: str | None = None
+
+
+def build(
+    base: str | None = None, *, push: str | None = None, progress: Callable[[str], None] = lambda _: None
+) -> Built:
+    """Build ``DEFAULT_IMAGE`` from ``base``, or from python:3.11-slim with git added; push it as ``push`` if given.
+
+    Raises:
+        SubstrateUnavailable: no docker command, no daemon, no permission, or an image that cannot be had.
+        UsageError: the base lacks what the tiers need.
+        TaxtuiError: the fixtures cannot be built.
+    """
+    _docker("cannot reach docker", "version", "--format={{.Server.Version}}")
+    if base is None:
+        base = ORDINARY_BASE
+        progress("making the base: python:3.11-slim with git")
+        text = DOCKERFILE_BASE.read_bytes()
+        failure = "cannot make the ordinary base (--base IMAGE takes one that you have)"
+        _docker(failure, "build", "--quiet", f"--tag={base}", "-", stdin=text)
+    _check(base)
+    context = fixtures.ensure(progress)
+    progress(f"building {DEFAULT_IMAGE} from {base}")
+    _docker(
+        "cannot build the image",
+        *("build", "--quiet", "--network=none", f"--file={DOCKERFILE}", f"--tag={DEFAULT_IMAGE}"),
+        *(f"--build-arg=BASE={base}", f"--build-arg=PRELOAD={PRELOAD}", f"--label={FIXTURES_LABEL}={DIGEST}"),
+        str(context),
+    )
+    identity = _docker("cannot inspect the image", "image", "inspect", "--format={{.Id}}", DEFAULT_IMAGE)
+    if push:
+        progress(f"pushing {push}")
+        _docker(f"cannot tag {DEFAULT_IMAGE} as {push}", "tag", DEFAULT_IMAGE, push)
+        _docker(f"cannot push {push}", "push", "--quiet", push)
+    return Built(image=DEFAULT_IMAGE, id=identity, base=base, digest=DIGEST, pushed=push)
+
+
+def _check(base: str) -> None:
+    if not _docker("cannot list images", "image", "ls", "--quiet", base):
+        _docker(f"there is no image {base} here, and it cannot be pulled", "pull", "--quiet", base)
+    run = ["run", "--rm", "--network=none", "--user=0", "--entrypoint=sh", base, "-c", PROBE]
+    missing = _docker(f"cannot run sh in {base}", *run).splitlines()
+    if missing:
+        raise UsageError(f"{base} lacks {', '.join(missing)}; give --base an image that has them")
+
+
+def _docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:
+    """Run the docker command; its last words become the error."""
+    try:
+        done = subprocess.run(["docker", *arguments], input=stdin, capture_output=True, check=True)
+    except FileNotFoundError as error:
+        raise SubstrateUnavailable(f"{failure}: there is no docker command; install Docker") from error
+    except subprocess.CalledProcessError as error:
+        words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
+        raise SubstrateUnavailable(f"{failure}: {words[-1]}") from error
+    return done.stdout.decode().strip()
