@@ -66,6 +66,12 @@ def load(name: str) -> Plan:
     Raises:
         ScenarioError: no such file, not TOML or JSON, or something in it is wrong.
     """
+    scenario, folder = load_file(name)
+    return plan(scenario, folder)
+
+
+def load_file(name: str) -> tuple[ScenarioFile, Path]:
+    """A scenario as it is written, and the folder that its tiers' paths are relative to. Raises as ``load``."""
     path = Path(name)
     if not path.is_file():
         shipped = bundled(name if path.suffix else f"{name}.toml")
@@ -78,22 +84,13 @@ def load(name: str) -> Plan:
     scenario = document.convert(document.data, ScenarioFile)
     if scenario.name == "":
         scenario = msgspec.structs.replace(scenario, name=path.stem)
-    return _plan(scenario, document)
+    return scenario, path.parent
 
 
 def shipped_names() -> list[str]:
     """The bare names of the shipped scenarios."""
     root = CHECKOUT if CHECKOUT.is_dir() else BUNDLE
     return sorted(path.stem for path in root.glob("*.toml"))
-
-
-def plan(scenario: ScenarioFile) -> Plan:
-    """The plan of a scenario that was put together in memory, from command-line options.
-
-    Raises:
-        ScenarioError: something in it is wrong.
-    """
-    return _plan(scenario, None)
 
 
 def load_tier(name: str, folder: Path | None = None) -> Tier:
@@ -176,8 +173,13 @@ def _hint(word: str, known: list[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
 
 
-def _plan(scenario: ScenarioFile, document: _Document | None) -> Plan:
-    where = f"{document.path}: " if document else ""
+def plan(scenario: ScenarioFile, folder: Path) -> Plan:
+    """The plan of a scenario, from a file or put together in memory; tiers' paths are relative to ``folder``.
+
+    Raises:
+        ScenarioError: something in it is wrong.
+    """
+    where = f"{scenario.name}: " if scenario.name else ""
     tiers: dict[str, Tier] = {}
     cells: list[CellPlan] = []
 
@@ -201,7 +203,7 @@ def _plan(scenario: ScenarioFile, document: _Document | None) -> Plan:
             raise ScenarioError(f"{where}warmup must be 0 or more, not {block.warmup}")
         for name in block.tiers:
             if name not in tiers:
-                tiers[name] = load_tier(name, document.path.parent if document else None)
+                tiers[name] = load_tier(name, folder)
         for mode in block.modes:
             if mode not in get_args(Mode):
                 raise ScenarioError(f"{where}unknown mode {mode!r}; {_hint(mode, list(get_args(Mode)))}")

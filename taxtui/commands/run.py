@@ -1,0 +1,235 @@
+"""``taxtui run``: measure, and write a recording. The only command that makes sandboxes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from taxtui.errors import UsageError
+
+if TYPE_CHECKING:
+    from taxtui.runner.engine import Progress, Run
+    from taxtui.scenario import ScenarioFile
+    from taxtui.spec import Plan
+
+PROGRESS_S = 0.5
+PLAIN_EVERY = 10  # plain progress prints every tenth of these
+
+
+@click.command("run")
+@click.argument("scenario", required=False)
+@click.option("-s", "--substrate", "substrates", multiple=True, metavar="NAME[:key=value,…]", help="Where to measure.")
+@click.option("-t", "--tier", "tiers", multiple=True, help="Workload: T0, T1, T2, or the path of your own.")
+@click.option("-n", "--actions", multiple=True, type=int, help="Trajectory length; repeat for several.")
+@click.option("--trials", type=int, help="Trials per cell.")
+@click.option("--warmup", type=int, help="Trials per cell that are recorded but not counted.")
+@click.option("--concurrency", multiple=True, type=int, help="Trials in flight; repeat for several.")
+@click.option("--mode", "modes", multiple=True, help="exec: one dispatch per action; session: one persistent shell.")
+@click.option("--arrival", help="sequential | closed | staggered:500ms | burst")
+@click.option("--timeout", help="Per command, as 120s.")
+@click.option("--think", help="Idle time between actions: 8s, or lognormal:8s,0.6")
+@click.option("--acquire", help="create | reset | pool:NAME | snapshot:ID")
+@click.option("--budget", help="Stop launching after this, as 3m; every cell gets its share.")
+@click.option("--seed", type=int, help="Decides the order of blocks, and think times.")
+@click.option("--no-bracket", is_flag=True, help="Do not measure the run inside the sandbox.")
+@click.option("--side-by-side", is_flag=True, help="Measure substrates at the same time (recorded; they may disturb).")
+@click.option("--max-sandboxes", type=int, help="Never make more than this many.")
+@click.option("--max-cost", type=float, metavar="USD", help="Stop before the estimated cost passes this.")
+@click.option("--prices", type=click.Path(path_type=Path), help="Price sheet for --max-cost.")
+@click.option("--yes", is_flag=True, help="Do not ask before a paid run.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The recording; never overwritten.")
+@click.option(
+    "--control", type=click.Choice(["stdin"]), help="Take pause, resume and cancel as JSON lines; EOF cancels."
+)
+@click.option("--progress", type=click.Choice(["auto", "plain", "json", "none"]), default="auto", show_default=True)
+def command(scenario: str | None, output: Path | None, control: str | None, progress: str, **options: Any) -> None:
+    """Measure substrates and write a recording; prints its path.
+
+    SCENARIO is a TOML or JSON file, or the name of a shipped one; options replace what it says. Without any, a quick
+    run on this machine. Ctrl-C once: start nothing more, finish what runs; twice: abandon what runs. Both clean up.
+    """
+    plan = _plan(scenario, options)
+    _confirm_paid(plan, yes=options["yes"])
+    run_id = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(4)}"
+    path = output or default_folder() / f"{run_id}.msgpack"
+
+    from taxtui.runner.engine import Run
+
+    run = Run(plan, path, run_id, software={"ui": "tui" if control else "none"})
+    show = _reporter(progress)
+    asyncio.run(_execute(run, control, show))
+    show(run.progress, True)
+    _conclude(run)
+
+
+def default_folder() -> Path:
+    """``./recordings`` where there is one, else the user's data directory."""
+    import os
+
+    here = Path("recordings")
+    if here.is_dir():
+        return here
+    if data := os.environ.get("XDG_DATA_HOME"):
+        folder = Path(data) / "taxtui" / "recordings"
+    elif sys.platform == "darwin":
+        folder = Path.home() / "Library" / "Application Support" / "taxtui" / "recordings"
+    else:
+        folder = Path.home() / ".local" / "share" / "taxtui" / "recordings"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _plan(name: str | None, options: dict[str, Any]) -> Plan:
+    """The scenario with the options laid over it; every block of cells takes the same ones."""
+    import msgspec
+
+    from taxtui import scenario
+
+    file, folder = scenario.load_file(name or "quick")
+    # A tier or substrate on the command line is a new question, not the scenario's blocks asked once more.
+    blocks = file.cells[:1] if options["substrates"] or options["tiers"] else file.cells
+    changes: dict[str, Any] = {}
+    for key in ("substrates", "tiers", "actions", "modes", "concurrency"):
+        if options[key]:
+            changes[key] = list(options[key])
+    for key in ("trials", "warmup", "arrival", "think", "acquire"):
+        if options[key] is not None:
+            changes[key] = options[key]
+    top: dict[str, Any] = {"cells": [msgspec.structs.replace(block, **changes) for block in blocks]}
+    for key in ("timeout", "budget", "seed", "max_sandboxes"):
+        if options[key] is not None:
+            top[key] = options[key]
+    if options["no_bracket"]:
+        top["bracket"] = False
+    if options["side_by_side"]:
+        top["side_by_side"] = True
+    whole: ScenarioFile = msgspec.structs.replace(file, **top)
+    return scenario.plan(whole, folder)
+
+
+def _confirm_paid(plan: Plan, *, yes: bool) -> None:
+    """A substrate that costs money is only used when that was said, and how much of it."""
+    from taxtui.registry import build
+
+    refs = {str(cell.substrate): cell.substrate for cell in plan.cells}
+    paid = [text for text, ref in refs.items() if build(ref).capabilities.paid]
+    if not paid:
+        return
+    sandboxes = sum(cell.trials + cell.warmup for cell in plan.cells if str(cell.substrate) in paid)
+    click.echo(f"{', '.join(paid)}: up to {sandboxes} sandboxes that cost money", err=True)
+    if not yes or plan.max_sandboxes is None:
+        raise UsageError(
+            f"{', '.join(paid)} costs money and no price is known; repeat with --yes --max-sandboxes {sandboxes}"
+        )
+
+
+async def _execute(run: Run, control: str | None, show: Callable[[Progress, bool], None]) -> None:
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        if run.stopping:
+            run.abandon("interrupted")
+        else:
+            run.stop("interrupted")
+            click.echo(
+                "\ntaxtui: finishing what runs; Ctrl-C again abandons it. Sandboxes are removed either way", err=True
+            )
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, run.abandon, "interrupted")
+    if control is not None:
+        threading.Thread(target=_obey, args=(run, loop), daemon=True).start()
+
+    async def keep_showing() -> None:
+        while True:
+            await asyncio.sleep(PROGRESS_S)
+            show(run.progress, False)
+
+    showing = asyncio.ensure_future(keep_showing())
+    try:
+        await run.execute()
+    finally:
+        showing.cancel()
+
+
+def _obey(run: Run, loop: asyncio.AbstractEventLoop) -> None:
+    """JSON lines on stdin: ``{"op": "pause" | "resume" | "cancel"}``. The end of the stream cancels."""
+    actions: dict[str, Callable[[], None]] = {
+        "pause": lambda: run.pause(True),
+        "resume": lambda: run.pause(False),
+        "cancel": lambda: run.abandon("cancelled"),
+    }
+    for line in sys.stdin.buffer:
+        try:
+            act = actions[json.loads(line)["op"]]
+        except (ValueError, KeyError, TypeError):
+            click.echo(f"taxtui: --control: not understood: {line[:80]!r}", err=True)
+            continue
+        loop.call_soon_threadsafe(act)
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(actions["cancel"])
+
+
+def _reporter(kind: str) -> Callable[[Progress, bool], None]:
+    """What shows progress on stderr: a line that is rewritten, lines, JSON lines, or nothing."""
+    if kind == "auto":
+        kind = "line" if sys.stderr.isatty() else "plain"
+    began = time.monotonic()
+    shown_tenth = -1
+
+    def line(progress: Progress) -> str:
+        share = progress.ended / progress.planned if progress.planned else 1.0
+        seconds = time.monotonic() - began
+        left = f", about {_clock(seconds / share - seconds)} left" if 0.02 < share < 1 else ""
+        failed = progress.ended - progress.ok
+        return f"{progress.ended}/{progress.planned} trials, {failed} failed, {_clock(seconds)}{left}"
+
+    def show(progress: Progress, last: bool) -> None:
+        nonlocal shown_tenth
+        if kind == "none":
+            return
+        if kind == "json":
+            facts = {"planned": progress.planned, "ended": progress.ended, "ok": progress.ok}
+            click.echo(json.dumps(facts | {"in_flight": progress.in_flight, "last": last}), err=True)
+        elif kind == "line":
+            click.echo(f"\r\x1b[K{line(progress)}", nl=last, err=True)
+        else:
+            tenth = progress.ended * PLAIN_EVERY // max(1, progress.planned)
+            if tenth != shown_tenth or last:
+                shown_tenth = tenth
+                click.echo(line(progress), err=True)
+
+    return show
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _conclude(run: Run) -> None:
+    """The path on stdout, what to know on stderr, and the exit code that the contract promises."""
+    click.echo(str(run.path))
+    if run.write_error is not None:
+        raise run.write_error
+    if run.cleanup_failed:
+        click.echo(f"taxtui: a clean-up failed; check with: taxtui sweep --run {run.run_id} --dry-run", err=True)
+    for cell in run.unmeasured if run.outcome == "finished" else ():
+        click.echo(f"taxtui: {cell}: no trial succeeded; taxtui recordings info says why", err=True)
+    if run.outcome in ("interrupted", "cancelled"):
+        sys.exit(130)
+    if run.cleanup_failed or run.unmeasured:
+        sys.exit(1)
+    click.echo(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500", err=True)

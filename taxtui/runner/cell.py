@@ -1,0 +1,104 @@
+"""A cell while it is being measured: what all its trials share."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Final
+
+from taxtui.events import UNKNOWN, Event
+from taxtui.runner.bracket import Method, method_for
+from taxtui.runner.identity import cell_event
+from taxtui.runner.journal import Journal
+from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, CellPlan, Plan, SandboxSpec
+from taxtui.substrate import Availability, Sandbox, Substrate
+
+BASE_TTL_S: Final = 3600.0
+RESET_TTL_S: Final = 24 * 3600.0
+
+
+class CellRun:
+    """The :class:`~taxtui.runner.trial.Context` of a cell's trials."""
+
+    def __init__(
+        self,
+        number: int,
+        plan: CellPlan,
+        run: Plan,
+        substrate: Substrate,
+        found: Availability,
+        journal: Journal,
+        environment: str,
+    ) -> None:
+        """``run`` is the whole plan that ``plan`` is a part of."""
+        self.cell = number
+        self.plan = plan
+        self.substrate = substrate
+        self.method: Method = method_for(bash=substrate.capabilities.bash, mode=plan.mode, wanted=run.bracket)
+        self.preload = bool(plan.tier.preload) and not found.holds_fixtures
+        self.timeout_s = run.timeout_s
+        self.create_timeout_s = run.create_timeout_s
+        self.seed = run.seed
+        self.anchor_ns = journal.anchor_ns
+        self.now = journal.now
+        self.ok = 0
+        self.idle: list[tuple[SandboxSpec, Sandbox]] = []  # acquire=reset: what the next trial takes over
+        self._run = run
+        self._found = found
+        self._journal = journal
+        self._environment = environment
+        self._bracket_costs: list[int] = []
+
+    def __str__(self) -> str:
+        """As in every message: substrate, tier x actions, mode."""
+        return f"{self.plan.substrate} {self.plan.tier.name} x {self.plan.actions} {self.plan.mode}"
+
+    def emit(self, event: Event) -> None:
+        """Append to the recording."""
+        self._journal.emit(event)
+
+    def bracket_costs(self, cost_ns: int) -> None:
+        """Note what the bracket costs here, and write the cell again with the median of what was noted."""
+        self._bracket_costs.append(cost_ns)
+        self.announce()
+
+    def announce(self) -> None:
+        """Write the cell, or write it again with what is known by now."""
+        costs = sorted(self._bracket_costs)
+        self.emit(
+            cell_event(
+                self.cell,
+                self.plan,
+                self._run,
+                self.substrate,
+                self._found,
+                self._environment,
+                self.method,
+                preload="none" if not self.plan.tier.preload else "trial" if self.preload else "image",
+                bracket_cost_ns=costs[len(costs) // 2] if costs else UNKNOWN,
+            )
+        )
+
+    def spec(self, run_id: str, trial: int) -> SandboxSpec:
+        """What the substrate is asked for, its name and labels chosen here."""
+        ttl_s = self._ttl_s()
+        return SandboxSpec(
+            name=f"taxtui-{run_id}-{trial}",
+            labels={
+                LABEL_RUN: run_id,
+                LABEL_TRIAL: str(trial),
+                LABEL_DEADLINE: str(math.ceil(time.time() + ttl_s)),
+            },
+            limits=self._run.limits,
+            ttl_s=ttl_s,
+            network=self.plan.tier.network,
+            acquire=self.plan.acquire,
+        )
+
+    def _ttl_s(self) -> float:
+        """Generous: the provider's own deadline is there for the day on which all else has failed."""
+        if self.plan.acquire == "reset":
+            return RESET_TTL_S
+        think = self.plan.think
+        think_s = self.plan.actions * think.median_ns / 1e9 * math.exp(think.sigma**2 / 2)
+        return BASE_TTL_S + self.create_timeout_s + 2 * think_s

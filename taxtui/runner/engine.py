@@ -1,0 +1,284 @@
+"""A run on this machine: opens substrates, writes the recording, starts trials, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError, WriteFailed
+from taxtui.events import CANCELLED, FORMAT_VERSION, INTERRUPTED, MAGIC, OK, Clock, Header, Notice, RunFinished
+from taxtui.recording import Recorder
+from taxtui.registry import build
+from taxtui.runner import health, identity
+from taxtui.runner.arrivals import Block, blocks, run_block
+from taxtui.runner.cell import CellRun
+from taxtui.runner.journal import Journal
+from taxtui.runner.ledger import Entry
+from taxtui.runner.redaction import redact
+from taxtui.runner.trial import Trial
+from taxtui.runner.watchdog import Watchdog
+from taxtui.spec import CellPlan, Plan, SubstrateRef
+from taxtui.substrate import Availability, Substrate
+
+SWEEP_TIMEOUT_S: Final = 300.0
+
+
+class Progress(msgspec.Struct):
+    """Counts for whoever shows how far a run is; warm-ups are not in them."""
+
+    planned: int
+    in_flight: int = 0
+    ended: int = 0
+    ok: int = 0
+
+
+class Opened(NamedTuple):
+    """A substrate whose clients are open and whose preconditions hold."""
+
+    ref: SubstrateRef
+    substrate: Substrate
+    found: Availability
+
+
+class Run:
+    """One run, from its preconditions to its last frame. ``execute`` is called once."""
+
+    def __init__(self, plan: Plan, path: Path, run_id: str, *, software: dict[str, str] | None = None) -> None:
+        """Nothing is opened or written yet; ``software`` adds facts to the header."""
+        self.plan = plan
+        self.path = path
+        self.run_id = run_id
+        self.progress = Progress(planned=sum(cell.trials for cell in plan.cells))
+        self.write_error: WriteFailed | None = None
+        self.cleanup_failed = False
+        self.unmeasured: list[str] = []  # cells without one ok trial, once the run has ended
+        self.outcome = "finished"
+        self._software = software or {}
+        self._counts: dict[str, int] = {}
+        self._trials: set[Trial] = set()
+        self._next_trial = 0
+        self._stopping = ""
+        self._abandoning = False
+        self._unpaused = asyncio.Event()
+        self._unpaused.set()
+        self._cells: list[CellRun] = []
+
+    # ------------------------------------------------------------------------------------- what a person can ask for
+
+    def stop(self, outcome: str) -> None:
+        """Launch nothing more; trials in flight come to their end."""
+        self._stopping = self._stopping or outcome
+        self._unpaused.set()
+
+    def abandon(self, outcome: str) -> None:
+        """Launch nothing more and stop trials where they are; every clean-up still runs."""
+        self.stop(outcome)
+        self._abandoning = True
+        for trial in list(self._trials):
+            trial.abandon(CANCELLED if outcome == CANCELLED else INTERRUPTED)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether launching has been stopped for good."""
+        return bool(self._stopping)
+
+    def pause(self, paused: bool) -> None:
+        """Hold back launches, or go on."""
+        if paused and not self._stopping:
+            self._unpaused.clear()
+        else:
+            self._unpaused.set()
+
+    # ---------------------------------------------------------------------------------------------------- the run
+
+    async def execute(self) -> None:
+        """Measure the whole plan.
+
+        Raises:
+            SubstrateUnavailable: a precondition fails; nothing was created or written.
+            UsageError: the recording's file exists, or the plan asks for what a substrate cannot do.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            substrates = await self._open(stack)
+            recorder = stack.enter_context(contextlib.closing(Recorder(self.path)))
+            journal = Journal(recorder, self._write_failed)
+            watchdog = Watchdog(
+                Entry(
+                    run_id=self.run_id,
+                    substrates=tuple(opened.ref for opened in substrates.values()),
+                    create_timeout_s=self.plan.create_timeout_s,
+                )
+            )
+            try:
+                self._begin(journal, substrates)
+                await watchdog.wait_ready()
+                await self._measure(journal)
+            finally:
+                clean = await self._sweep(journal, [opened.substrate for opened in substrates.values()])
+                watchdog.release(clean=clean)
+            self._finish(journal)
+
+    async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
+        """Every substrate of the plan, its clients open and its preconditions met."""
+        opened: dict[str, Opened] = {}
+        for cell in self.plan.cells:
+            key = str(cell.substrate)
+            if key not in opened:
+                substrate = await stack.enter_async_context(build(cell.substrate))
+                found = await substrate.check()
+                if not found.ok:
+                    raise SubstrateUnavailable(f"{key}: {found.detail}{found.fix and '; ' + found.fix}")
+                opened[key] = Opened(cell.substrate, substrate, found)
+            _require(cell, opened[key].substrate, opened[key].found)
+        return opened
+
+    def _begin(self, journal: Journal, substrates: dict[str, Opened]) -> None:
+        client = identity.client_facts()
+        facts = {
+            f"{key}.{fact}": value for key, opened in substrates.items() for fact, value in opened.found.facts.items()
+        }
+        software = client | facts | self._software
+        journal.emit(Header(MAGIC, FORMAT_VERSION, self.run_id, identity.describe(self.plan), software))
+        journal.emit(Clock(0, journal.anchor_ns, time.time_ns(), identity.host_digest()))
+        environment = identity.environment(client)
+        for number, plan in enumerate(self.plan.cells):
+            opened = substrates[str(plan.substrate)]
+            cell = CellRun(number, plan, self.plan, opened.substrate, opened.found, journal, environment)
+            self._cells.append(cell)
+            cell.announce()
+
+    async def _measure(self, journal: Journal) -> None:
+        helpers = [
+            asyncio.ensure_future(health.watch(journal.emit, journal.now, lambda: self.progress.in_flight)),
+            asyncio.ensure_future(journal.flush_regularly(self._trials)),
+        ]
+        if self.plan.budget_s is not None:
+            helpers.append(asyncio.ensure_future(self._keep_budget(self.plan.budget_s)))
+        try:
+            for cell in self._cells:
+                for _ in range(cell.plan.warmup):
+                    await self._trial(cell, time.monotonic_ns(), block=-1)
+            everything = range(len(self._cells))
+            if self.plan.side_by_side:
+                groups: dict[str, list[int]] = {}
+                for number in everything:
+                    groups.setdefault(str(self.plan.cells[number].substrate), []).append(number)
+                await asyncio.gather(*(self._run_blocks(blocks(self.plan, group)) for group in groups.values()))
+            else:
+                await self._run_blocks(blocks(self.plan, everything))
+            for cell in self._cells:
+                await self._retire(cell)
+        finally:
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+
+    async def _run_blocks(self, order: list[Block]) -> None:
+        for block in order:
+            cell = self._cells[block.cell]
+
+            async def launch(scheduled_ns: int, cell: CellRun = cell, block: Block = block) -> None:
+                await self._trial(cell, scheduled_ns, block=block.number)
+
+            await run_block(block.trials, cell.plan.arrival, cell.plan.concurrency, launch)
+
+    async def _trial(self, cell: CellRun, scheduled_ns: int, block: int) -> None:
+        """One trial; ``block`` −1 is a warm-up. With acquire=reset the sandbox before it is made by a warm-up too."""
+        await self._unpaused.wait()
+        warm_up = block < 0
+        resets = cell.plan.acquire == "reset"
+        if resets and not warm_up and not cell.idle:
+            await self._trial(cell, time.monotonic_ns(), block=-1)
+            if not cell.idle:
+                return  # its failure is in the recording; there is nothing to reset
+        if self._stopping or self._at_sandbox_limit(cell):
+            return
+        number, self._next_trial = self._next_trial, self._next_trial + 1
+        spec, reuse = cell.spec(self.run_id, number), None
+        if resets and not warm_up:
+            spec, reuse = cell.idle.pop()
+        trial = Trial(cell, number, spec, warm_up=warm_up, block=max(0, block), reuse=reuse)
+        self._trials.add(trial)
+        self.progress.in_flight += 1
+        try:
+            await trial.run(scheduled_ns - cell.anchor_ns)
+        except WriteFailed:
+            return  # TrialStarted is not on the disk, so nothing was created
+        finally:
+            self._trials.discard(trial)
+            self.progress.in_flight -= 1
+        if trial.reusable and trial.sandbox is not None:
+            cell.idle.append((spec, trial.sandbox))
+        self.cleanup_failed |= trial.cleanup_failed
+        if not warm_up:
+            self._count(cell, trial.outcome)
+
+    def _count(self, cell: CellRun, outcome: str) -> None:
+        self._counts[outcome] = self._counts.get(outcome, 0) + 1
+        self.progress.ended += 1
+        self.progress.ok += outcome == OK
+        cell.ok += outcome == OK
+
+    def _at_sandbox_limit(self, cell: CellRun) -> bool:
+        limit = self.plan.max_sandboxes
+        if limit is None or cell.idle or self._next_trial < limit:
+            return False
+        cell.emit(Notice(cell.now(), "warning", f"stopped: --max-sandboxes {limit} is used up"))
+        self.stop("budget")
+        return True
+
+    async def _retire(self, cell: CellRun) -> None:
+        """Destroy the sandboxes that were kept for another reset."""
+        while cell.idle:
+            _, sandbox = cell.idle.pop()
+            with contextlib.suppress(SubstrateError):  # the sweep that follows tries again and reports
+                await sandbox.destroy()
+
+    async def _sweep(self, journal: Journal, substrates: list[Substrate]) -> bool:
+        """A last look by label at every substrate; True when nothing of this run is left anywhere."""
+        left = []
+        for substrate in substrates:
+            try:
+                async with asyncio.timeout(SWEEP_TIMEOUT_S):
+                    for found in await substrate.find(self.run_id):
+                        await substrate.reap(found)
+                    left += [f"{substrate.name}: {found.name} is left" for found in await substrate.find(self.run_id)]
+            except (SubstrateError, TimeoutError) as error:
+                left.append(f"{substrate.name}: the last sweep failed: {' '.join(redact(error))}")
+        for text in left:
+            journal.emit(Notice(journal.now(), "error", f"{text}; taxtui sweep --run {self.run_id}"))
+        self.cleanup_failed |= bool(left)
+        return not left
+
+    def _finish(self, journal: Journal) -> None:
+        self.outcome = self._stopping or "finished"
+        self.unmeasured = [str(cell) for cell in self._cells if not cell.ok]
+        journal.emit(RunFinished(self.outcome, dict(sorted(self._counts.items()))))
+
+    def _write_failed(self, error: WriteFailed) -> None:
+        self.write_error = error
+        self.abandon("write_failed")
+
+    async def _keep_budget(self, budget_s: float) -> None:
+        await asyncio.sleep(budget_s)
+        self.stop("budget")
+
+
+def _require(cell: CellPlan, substrate: Substrate, found: Availability) -> None:
+    """Refuse what the substrate cannot do before anything is created."""
+    kind = cell.acquire.partition(":")[0]
+    if kind not in substrate.capabilities.acquire:
+        can = ", ".join(substrate.capabilities.acquire)
+        raise UsageError(f"{cell.substrate} cannot acquire sandboxes by {kind!r}; it can: {can}")
+    limit = substrate.capabilities.max_concurrency
+    if limit is not None and cell.concurrency > limit:
+        raise UsageError(f"{cell.substrate} takes at most {limit} sandboxes at once, not {cell.concurrency}")
+    if found.tools is not None and (missing := set(cell.tier.requires) - found.tools):
+        raise SubstrateUnavailable(
+            f"{cell.substrate} lacks {', '.join(sorted(missing))}, which tier {cell.tier.name} needs; install it there"
+        )

@@ -1,0 +1,141 @@
+"""What a cell is: every fact that decides whether two trials may be pooled or two rows compared."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from taxtui import __version__
+from taxtui.events import UNKNOWN, Cell
+from taxtui.runner.bracket import Method
+from taxtui.spec import CellPlan, Plan, SubstrateRef
+from taxtui.substrate import Availability, Substrate
+
+SHOWN_OPTIONS: Final = frozenset({"runtime", "isolation", "network", "region", "instance_type", "launch_type", "spot"})
+"""Options whose values may stand in a recording; of all others only a digest does."""
+
+
+def digest(*parts: str) -> str:
+    """16 hex digits that tell equal from different, and nothing else."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def client_facts() -> dict[str, str]:
+    """The machine that measures: CPU, cores, kernel and versions. No names, no addresses."""
+    return {
+        "taxtui": __version__,
+        "python": platform.python_version(),
+        "msgspec": msgspec.__version__,
+        "kernel": f"{platform.system()} {platform.release()}",
+        "cpu": _cpu(),
+        "cores": str(os.cpu_count() or 0),
+        "arch": platform.machine(),
+    }
+
+
+def _cpu() -> str:
+    if sys.platform == "linux":
+        models = re.findall(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if models:
+            return str(models[0])
+    return platform.processor() or platform.machine()
+
+
+def host_digest() -> str:
+    """Tells two machines apart in a pooled recording without naming either."""
+    return digest("host", socket.gethostname(), Path("/etc/machine-id").read_text() if _has_machine_id() else "")
+
+
+def _has_machine_id() -> bool:
+    return os.access("/etc/machine-id", os.R_OK)
+
+
+def environment(client: Mapping[str, str]) -> str:
+    """The digest that says whether two cells were measured from the same kind of client."""
+    return digest(*(f"{key}={client[key]}" for key in ("taxtui", "python", "kernel", "cpu", "cores", "arch")))
+
+
+def describe(plan: Plan) -> dict[str, Any]:
+    """The plan as the header holds it: enough to repeat the run, nothing that names an account or a path."""
+    return {
+        "name": plan.name,
+        "seed": plan.seed,
+        "bracket": plan.bracket,
+        "timeout_s": plan.timeout_s,
+        "create_timeout_s": plan.create_timeout_s,
+        "budget_s": plan.budget_s,
+        "side_by_side": plan.side_by_side,
+        "limits": msgspec.to_builtins(plan.limits),
+        "cells": [
+            {
+                "substrate": {"name": cell.substrate.name, "options": shown_options(cell.substrate)},
+                "tier": {"name": cell.tier.name, "digest": cell.tier.digest},
+                "actions": cell.actions,
+                "mode": cell.mode,
+                "concurrency": cell.concurrency,
+                "arrival": str(cell.arrival),
+                "think": str(cell.think),
+                "acquire": cell.acquire,
+                "trials": cell.trials,
+                "warmup": cell.warmup,
+            }
+            for cell in plan.cells
+        ],
+    }
+
+
+def shown_options(ref: SubstrateRef) -> dict[str, str]:
+    """A substrate's options with every value that is not on the allow-list replaced by its digest."""
+    return {
+        key: value if key in SHOWN_OPTIONS else f"sha256:{digest(value)}" for key, value in sorted(ref.options.items())
+    }
+
+
+def cell_event(
+    number: int,
+    cell: CellPlan,
+    plan: Plan,
+    substrate: Substrate,
+    found: Availability,
+    environment_digest: str,
+    method: Method,
+    preload: str,
+    bracket_cost_ns: int = UNKNOWN,
+) -> Cell:
+    """The event that describes a cell; written again, with the same identity, once the bracket's cost is known."""
+    return Cell(
+        id=number,
+        substrate=substrate.name,
+        variant=substrate.variant,
+        tier=cell.tier.name,
+        tier_digest=cell.tier.digest,
+        actions=cell.actions,
+        mode=cell.mode,
+        concurrency=cell.concurrency,
+        arrival=str(cell.arrival),
+        think=str(cell.think),
+        acquire=cell.acquire,
+        cache=found.cache,
+        cpu_milli=round(plan.limits.cpus * 1000),
+        memory_mib=plan.limits.memory_mib,
+        network="full" if cell.tier.network else "none",
+        image=found.image,
+        environment=environment_digest,
+        substrate_version=" ".join(filter(None, [found.version, found.region])),
+        cycle=len(cell.tier.cycle),
+        bracket=method,
+        bracket_cost_ns=bracket_cost_ns,
+        preload=preload,
+        limits=found.limits,
+        provenance=substrate.provenance,
+        capabilities=substrate.capabilities.flags(),
+    )

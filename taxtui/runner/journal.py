@@ -1,0 +1,67 @@
+"""The running side of a recording: the clock that instants refer to, and what happens when the disk is full."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from taxtui.errors import WriteFailed
+from taxtui.events import Event, TrialStarted
+from taxtui.recording import Recorder
+
+FLUSH_S: Final = 0.25
+
+
+class Buffering(Protocol):
+    """Something that holds back what it measured for up to ``FLUSH_S``."""
+
+    def flush_columns(self) -> None:
+        """Emit it."""
+        ...
+
+
+class Journal:
+    """Appends events to a recorder; a disk that is full is reported once instead of failing every caller."""
+
+    def __init__(self, recorder: Recorder, failed: Callable[[WriteFailed], None]) -> None:
+        """``failed`` is called at most once, from whichever call meets the error first."""
+        self.anchor_ns = time.monotonic_ns()
+        self._recorder = recorder
+        self._failed = failed
+        self._error: WriteFailed | None = None
+
+    def now(self) -> int:
+        """``time.monotonic_ns()`` − ``anchor_ns``."""
+        return time.monotonic_ns() - self.anchor_ns
+
+    def emit(self, event: Event) -> None:
+        """Append an event.
+
+        Raises:
+            WriteFailed: only for TrialStarted, because a sandbox that is not in the file must not be made.
+        """
+        if self._error is None:
+            try:
+                self._recorder.add(event)
+            except WriteFailed as error:
+                self._fail(error)
+        if self._error is not None and isinstance(event, TrialStarted):
+            raise self._error
+
+    async def flush_regularly(self, buffering: Iterable[Buffering]) -> None:
+        """Write what has gathered every ``FLUSH_S``, until cancelled."""
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            for source in buffering:
+                source.flush_columns()
+            if self._error is None:
+                try:
+                    self._recorder.flush()
+                except WriteFailed as error:
+                    self._fail(error)
+
+    def _fail(self, error: WriteFailed) -> None:
+        self._error = error
+        self._failed(error)

@@ -1,0 +1,58 @@
+"""What a clean-up needs after a run has died: kept in the user's state directory, never in the recording."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from taxtui.spec import SubstrateRef
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One run that has not yet been swept clean."""
+
+    run_id: str
+    substrates: tuple[SubstrateRef, ...]
+    create_timeout_s: float  # how long a create that was under way may still appear
+
+
+def folder() -> Path:
+    """``taxtui/runs`` in the user's state directory (``XDG_STATE_HOME``, or the platform's)."""
+    if state := os.environ.get("XDG_STATE_HOME"):
+        return Path(state) / "taxtui" / "runs"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "taxtui" / "runs"
+    return Path.home() / ".local" / "state" / "taxtui" / "runs"
+
+
+def write(entry: Entry) -> Path:
+    """Save an entry, readable by this user only: options may name accounts, clusters and endpoints."""
+    folder().mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder() / f"{entry.run_id}.json"
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(msgspec.json.encode(entry))
+    return path
+
+
+def entries() -> list[Entry]:
+    """Every run that was not swept clean, oldest first. Unreadable files are passed over."""
+    found = []
+    for path in sorted(folder().glob("*.json")):
+        try:
+            found.append(read(path))
+        except (OSError, msgspec.DecodeError):
+            continue  # being written, or of another version: its run's own watchdog still knows it
+    return found
+
+
+def read(path: Path) -> Entry:
+    """One entry. Raises ``OSError`` or ``msgspec.DecodeError``."""
+    return msgspec.json.decode(path.read_bytes(), type=Entry)
+
+
+def remove(run_id: str) -> None:
+    """Forget a run: nothing of it is left anywhere. Idempotent."""
+    (folder() / f"{run_id}.json").unlink(missing_ok=True)
