@@ -8,7 +8,6 @@ trailer: its run is unknown, never guessed.
 
 from __future__ import annotations
 
-import re
 from typing import Final, Literal
 
 from taxtui.events import UNKNOWN
@@ -46,12 +45,19 @@ def unwrap(stderr: bytes, nonce: str, method: Method) -> tuple[bytes, int]:
     """
     if method == "none":
         return stderr, UNKNOWN
-    # EPOCHREALTIME's decimal point follows the locale.
-    trailer = re.compile(rb"\n%b (\d+)[.,]?(\d*) (\d+)[.,]?(\d*)\n" % nonce.encode())
-    trailers = list(trailer.finditer(stderr))
-    if not trailers:
+    # The last one counts: what the command itself printed comes before the trap's line.
+    start = stderr.rfind(b"\n%b " % nonce.encode())
+    end = stderr.find(b"\n", start + 1)
+    if start < 0 or end < 0:
         return stderr, UNKNOWN
-    found = trailers[-1]
-    began, ended = (int(found[k] + found[k + 1]) * _UNIT_NS[method] for k in (1, 3))
+    try:
+        began, ended = (_nanoseconds(text, method) for text in stderr[start + 1 : end].split()[1:])
+    except ValueError:
+        return stderr, UNKNOWN
     run_ns = ended - began
-    return stderr[: found.start()] + stderr[found.end() :], run_ns if run_ns >= 0 else UNKNOWN
+    return stderr[:start] + stderr[end + 1 :], run_ns if run_ns >= 0 else UNKNOWN
+
+
+def _nanoseconds(text: bytes, method: Method) -> int:
+    """EPOCHREALTIME's decimal point follows the locale, so it is dropped instead of read."""
+    return int(text.replace(b".", b"").replace(b",", b"")) * _UNIT_NS[method]

@@ -1,0 +1,112 @@
+"""``taxtui recordings info|verify``: what a file holds, and whether all of it can be trusted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from taxtui.errors import RecordingError
+from taxtui.events import Cell, Event, Notice, TrialEnded, TrialStarted
+from taxtui.recording import Summary, read, salvage
+
+
+@click.group("recordings")
+def command() -> None:
+    """Inspect, verify and salvage recordings."""
+
+
+@command.command("info")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+def info(files: tuple[Path, ...]) -> None:
+    """Say what each recording holds: run, machine, cells, trials by outcome, and the reasons of failures."""
+    for path in files:
+        contents = _Contents()
+        summary = read(path, contents.apply)
+        click.echo(f"{path}: run {summary.header.run_id}, {_state(summary)}")
+        for key, value in sorted(summary.header.software.items()):
+            click.echo(f"  {key:24} {_clean(value)}")
+        click.echo(f"  {'events':24} {summary.events} in {summary.frames} frames, {summary.size_bytes} bytes")
+        for line in contents.lines():
+            click.echo(f"  {line}")
+
+
+@command.command("verify")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--salvage", "out", type=click.Path(path_type=Path), help="Write the intact frames of FILE to OUT.")
+@click.pass_context
+def verify(ctx: click.Context, files: tuple[Path, ...], out: Path | None) -> None:
+    """Check every byte. Exit 0: complete and intact; 1: incomplete but intact; 4: damaged or not a recording."""
+    if out is not None:
+        if len(files) != 1:
+            raise click.UsageError("--salvage OUT takes exactly one FILE")
+        kept, lost = salvage(files[0], out)
+        click.echo(f"{out}: {kept} frames kept, {lost} bytes lost")
+        return
+    worst = 0
+    for path in files:
+        try:
+            summary = read(path, lambda event: None)
+        except RecordingError as error:
+            click.echo(f"taxtui: {error}", err=True)
+            worst = RecordingError.exit_code
+            continue
+        click.echo(f"{path}: {_state(summary)}, {summary.events} events in {summary.frames} frames")
+        worst = max(worst, 0 if summary.complete else 1)
+    ctx.exit(worst)
+
+
+class _Contents:
+    """Trials by cell and outcome, and why some failed."""
+
+    def __init__(self) -> None:
+        self._cells: dict[int, Cell] = {}
+        self._cell_of: dict[int, int] = {}
+        self._warm_ups: set[int] = set()
+        self._outcomes: Counter[tuple[int, str]] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._notices: Counter[str] = Counter()
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case Cell():
+                self._cells[event.id] = event
+            case TrialStarted():
+                self._cell_of[event.trial] = event.cell
+                if event.warm_up:
+                    self._warm_ups.add(event.trial)
+            case TrialEnded():
+                if event.trial not in self._warm_ups:
+                    self._outcomes[self._cell_of.get(event.trial, -1), event.outcome] += 1
+                if event.outcome != "ok":
+                    self._reasons[f"{event.outcome} in {event.phase}: {event.error} {event.message}"] += 1
+            case Notice() if event.level != "info":
+                self._notices[event.text] += 1
+            case _:
+                pass
+
+    def lines(self) -> list[str]:
+        lines = []
+        for number, cell in sorted(self._cells.items()):
+            name = ":".join(filter(None, [cell.substrate, cell.variant]))
+            counts = ", ".join(f"{n} {outcome}" for (k, outcome), n in sorted(self._outcomes.items()) if k == number)
+            stand_in = " STAND-IN, not the provider" if cell.provenance == "stand_in" else ""
+            shape = f"{cell.tier} x {cell.actions} {cell.mode} c={cell.concurrency}"
+            lines.append(_clean(f"{name:20} {shape:22} {counts or 'no trials'}{stand_in}"))
+        lines += [_clean(f"{n} x {reason}") for reason, n in self._reasons.most_common()]
+        lines += [_clean(f"{n} x notice: {text}") for text, n in self._notices.most_common()]
+        return lines
+
+
+def _state(summary: Summary) -> str:
+    parts = ["complete" if summary.complete else "incomplete (no end of the run)"]
+    if summary.torn_bytes:
+        parts.append(f"{summary.torn_bytes} bytes of a torn frame dropped")
+    if summary.skipped:
+        parts.append(f"{summary.skipped} events of a newer version skipped")
+    return ", ".join(parts)
+
+
+def _clean(text: str) -> str:
+    return "".join(character if character.isprintable() else "�" for character in text)
