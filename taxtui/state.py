@@ -90,17 +90,16 @@ class RunState:
 
     def apply(self, event: Event) -> None:
         """Fold one event in."""
+        self.now_unix_ns = max(self.now_unix_ns, self.instant_unix_ns(event))
         match event:
             case events.Actions():
                 self._actions(event)
             case events.PhaseEnded():
                 self._phase_ended(event)
             case events.Mark():
-                self._see(event.at_ns)
                 if trial := self.open.get(event.trial):
                     trial.doing = clean(event.name)
             case events.TrialStarted():
-                self._see(event.start_ns)
                 self._cell(event.cell).started += 1
                 self.open[event.trial] = OpenTrial(event.cell, event.start_ns, event.warm_up)
             case events.TrialEnded():
@@ -108,19 +107,34 @@ class RunState:
             case events.Health():
                 self._health(event)
             case events.Notice():
-                self._see(event.at_ns)
                 unix_ns = self._anchor_unix_ns + event.at_ns
                 self.log.append(LogLine(unix_ns, clean(event.level), clean(event.text)))
             case events.Clock():
                 self._anchor_unix_ns = event.unix_ns
                 self.started_unix_ns = self.started_unix_ns or event.unix_ns
-                self._see(0)
             case events.Cell():
                 self._describe(event)
             case events.Header():
                 self._header(event)
             case events.RunFinished():
                 self.outcome = clean(event.outcome)
+
+    def instant_unix_ns(self, event: Event) -> int:
+        """When an event that follows here became true, for display and for replay; 0 where it names no instant."""
+        match event:
+            case events.PhaseEnded():
+                at_ns = event.start_ns + event.duration_ns
+            case events.TrialStarted():
+                at_ns = event.start_ns
+            case events.TrialEnded():
+                at_ns = event.end_ns
+            case events.Mark() | events.Health() | events.Notice():
+                at_ns = event.at_ns
+            case events.Clock():
+                return event.unix_ns
+            case _:
+                return 0
+        return self._anchor_unix_ns + at_ns
 
     def snapshot(self) -> RunState:
         """A detached copy for painting: later events do not change it."""
@@ -170,9 +184,6 @@ class RunState:
             return None
         return max(numbers) if self.side_by_side else sum(numbers)
 
-    def _see(self, at_ns: int) -> None:
-        self.now_unix_ns = max(self.now_unix_ns, self._anchor_unix_ns + at_ns)
-
     def _cell(self, key: int) -> CellState:
         if key not in self.cells:
             self.cells[key] = CellState(key, f"cell {key}")
@@ -213,7 +224,6 @@ class RunState:
 
     def _phase_ended(self, event: events.PhaseEnded) -> None:
         end_ns = event.start_ns + event.duration_ns
-        self._see(end_ns)
         if trial := self.open.get(event.trial):
             trial.phases[event.phase] += event.duration_ns
             trial.last_ns = max(trial.last_ns, end_ns)
@@ -228,7 +238,6 @@ class RunState:
             trial.doing = f"action {trial.done}"
 
     def _health(self, event: events.Health) -> None:
-        self._see(event.at_ns)
         self.runner.latest = event
         self.runner.lag.add((event.lag_p99_ns,))
         self.runner.cpu.add((event.cpu_permille,))
@@ -236,7 +245,6 @@ class RunState:
             self.runner.floor_ns = event.floor_ns
 
     def _trial_ended(self, event: events.TrialEnded) -> None:
-        self._see(event.end_ns)
         trial = self.open.pop(event.trial, None)
         if trial is None:  # its start was lost: counted nowhere, but not hidden either
             self._log_trial(event, None, 0)

@@ -1,1 +1,1 @@
-"""The terminal user interface: it follows a recording and never measures."""
+"""The terminal user interface. It measures nothing: it starts ``taxtui run`` and follows the recording."""

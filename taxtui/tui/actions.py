@@ -1,0 +1,79 @@
+"""Everything a person can do, once: the key bindings, the palette, the footer and the help screen come from here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, NamedTuple
+
+from textual.binding import Binding
+
+Scope = Literal["app", "setup", "live"]
+
+
+class Action(NamedTuple):
+    """One thing to do: ``action_<name>`` on the app or on the screen of its scope."""
+
+    scope: Scope
+    name: str  # with arguments as Textual writes them: facet(1)
+    keys: str  # comma-separated, as Textual names them
+    shown: str  # the key as a person reads it
+    label: str  # for the footer and the palette
+    help: str
+    footer: bool = True
+
+
+ACTIONS: Final = (
+    Action("app", "go('setup')", "1", "1", "Setup", "What to measure, and whether it can be measured here", False),
+    Action("app", "go('live')", "2", "2", "Live", "The run as it happens", False),
+    Action("app", "help", "question_mark", "?", "Help", "All keys of this screen"),
+    Action("app", "command_palette", "ctrl+p", "^p", "Palette", "Find any action by name"),
+    Action("app", "next_theme", "t", "t", "Theme", "Next colour theme", False),
+    Action("app", "quit", "q", "q", "Quit", "Leave; asks first while a run goes on, and cleans up"),
+    Action("setup", "launch", "ctrl+r", "^r", "Launch", "Start the run that the form describes"),
+    Action("setup", "recheck", "r", "r", "Recheck", "Ask every substrate again whether it can be used"),
+    Action("setup", "preset", "p", "p", "Preset", "Fill the form from a scenario file"),
+    Action("setup", "add", "a", "a", "Add", "Add a substrate with options, such as docker:runtime=runsc"),
+    Action("setup", "copy", "y", "y", "Copy as CLI", "Copy the command line that makes exactly this run"),
+    Action("live", "freeze", "space", "space", "Freeze", "Hold the view still; the run goes on"),
+    Action("live", "pause", "P", "P", "Pause", "Start no more trials until pressed again; a replay stops its clock"),
+    Action("live", "cancel", "c", "c", "Cancel", "Stop the run; asks first, and still cleans up"),
+    Action("live", "facet(-1)", "left_square_bracket", "[", "Previous facet", "The previous duration", False),
+    Action("live", "facet(1)", "right_square_bracket", "]", "Facet", "The next duration: cold start, trajectory …"),
+    Action("live", "zoom(-1)", "minus", "-", "Zoom out", "Show a wider range around the median", False),
+    Action("live", "zoom(1)", "plus,equals_sign", "+", "Zoom", "Show a narrower range around the median"),
+    Action("live", "zoom(0)", "a", "a", "Whole range", "Show everything from the least to the greatest", False),
+    Action("live", "filter", "slash", "/", "Filter", "Show only log lines that contain a text"),
+    Action("live", "errors_only", "exclamation_mark", "!", "Errors", "Show only errors and warnings in the log"),
+    Action("live", "project", "p", "p", "Project", "Project the finished recording to a million trajectories"),
+    Action("live", "faster(-1)", "comma", ",", "Slower", "Replay at half the speed", False),
+    Action("live", "faster(1)", "full_stop", ".", "Faster", "Replay at twice the speed", False),
+    Action("live", "step", "s", "s", "Step", "Replay: stop the clock and go on to the next finished trial", False),
+    Action("live", "copy", "y", "y", "Copy", "Copy the table of percentiles as Markdown", False),
+    Action("live", "export", "e", "e", "Export", "Write this screen to an SVG file", False),
+)
+
+
+def of(*scopes: Scope) -> list[Action]:
+    """The actions of these scopes, in the order of the table."""
+    return [action for action in ACTIONS if action.scope in scopes]
+
+
+def bindings(scope: Scope) -> list[Binding]:
+    """What a screen or the app puts into ``BINDINGS``."""
+    return [
+        Binding(
+            action.keys,
+            action.name,
+            action.label,
+            show=action.footer,
+            key_display=action.shown,
+            tooltip=action.help,
+            priority=action.name == "command_palette",
+        )
+        for action in of(scope)
+    ]
+
+
+def help_lines(scopes: Iterable[Scope]) -> list[tuple[str, str, str]]:
+    """(key, label, help) of every action in these scopes."""
+    return [(action.shown, action.label, action.help) for action in of(*scopes)]

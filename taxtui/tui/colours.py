@@ -1,0 +1,61 @@
+"""Colours that colour-blind people can tell apart (Okabe and Ito), each with a glyph: NO_COLOR turns them grey."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from rich.style import Style
+from textual.color import Color
+
+SUBSTRATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "local": ("○", "#F0E442"),
+        "docker": ("●", "#56B4E9"),
+        "kubernetes": ("◆", "#009E73"),
+        "daytona": ("▲", "#E69F00"),
+        "ec2": ("■", "#D55E00"),
+        "ecs": ("▼", "#CC79A7"),
+    }
+)
+OTHER: Final = ("•", "#999999")
+
+PARTS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
+    {
+        "create": ("C", "create", "#56B4E9"),
+        "ready": ("R", "ready", "#0072B2"),
+        "preload": ("P", "preload", "#999999"),
+        "setup": ("S", "setup", "#CC79A7"),
+        "run": ("A", "run", "#009E73"),
+        "dispatch": ("D", "dispatch", "#E69F00"),
+        "unsplit": ("U", "action, not split", "#F0E442"),
+        "cleanup": ("X", "cleanup", "#D55E00"),
+    }
+)
+"""Part of a trial's time → its letter in the phase bars, its name, its colour."""
+
+LEVELS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {"ok": ("✓", "success"), "info": ("·", "foreground"), "warning": ("!", "warning"), "error": ("✗", "error")}
+)
+"""Level of a log line → its glyph and the theme variable of its colour."""
+
+
+def glyph(label: str) -> str:
+    """The glyph of a substrate, by its label with or without a variant."""
+    return SUBSTRATES.get(label.partition(":")[0], OTHER)[0]
+
+
+def colour(label: str, *, dark: bool = True) -> str:
+    """The colour of a substrate as #rrggbb, darkened where the theme is light."""
+    return shade(SUBSTRATES.get(label.partition(":")[0], OTHER)[1], dark=dark)
+
+
+def shade(hexadecimal: str, *, dark: bool) -> str:
+    """The colour as it is on a dark background; readable on a light one too."""
+    return hexadecimal if dark else Color.parse(hexadecimal).darken(0.22).hex
+
+
+def substrate_style(label: str, *, dark: bool = True) -> Style:
+    """A Rich style in a substrate's colour."""
+    return Style(color=colour(label, dark=dark))

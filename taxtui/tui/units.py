@@ -1,0 +1,106 @@
+"""Numbers as people read them: durations, sizes, shares and percentiles with what they need to be worth printing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from taxtui.histogram import LogHistogram
+
+QUANTILES: Final[Mapping[str, float]] = MappingProxyType({"p50": 0.5, "p95": 0.95, "p99": 0.99})
+NEEDED: Final[Mapping[str, int]] = MappingProxyType({"p50": 1, "p95": 72, "p99": 368})
+"""The least n whose order statistics bound the quantile from above at 95 %: q**n ≤ 0.025. The median always shows."""
+
+_SCALES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+
+def duration(ns: float) -> str:
+    """Three digits and a unit: ``850ns 12.3µs 612ms 1.10s 2m05s 1h02m``."""
+    if ns >= 59.95e9:
+        return clock(ns, short=True)
+    for scale, unit in _SCALES:
+        value = ns / scale
+        if value >= 0.9995 or unit == "ns":
+            decimals = 0 if unit == "ns" or value >= 99.95 else 1 if value >= 9.995 else 2
+            return f"{value:.{decimals}f}{unit}"
+    raise AssertionError("every duration has a unit")
+
+
+def tick(ns: float) -> str:
+    """A round duration without trailing zeros: ``500ms 1.5s 2m``."""
+    if ns >= 60e9:
+        return f"{ns / 60e9:g}m" if ns < 3_600e9 else f"{ns / 3_600e9:g}h"
+    scale, unit = next(((s, u) for s, u in _SCALES if ns >= s * 0.9999), (1.0, "ns"))
+    return f"{ns / scale:g}{unit}"
+
+
+def clock(ns: float, *, short: bool = False) -> str:
+    """``00:04:12``, or ``4m12s`` and ``1h04m`` where short."""
+    seconds = round(ns / 1e9)
+    minutes, hours = seconds // 60, seconds // 3600
+    if not short:
+        return f"{hours:02}:{minutes % 60:02}:{seconds % 60:02}"
+    if hours:
+        return f"{hours}h{minutes % 60:02}m"
+    return f"{minutes}m{seconds % 60:02}s" if minutes else f"{seconds}s"
+
+
+def size(octets: int) -> str:
+    """``640 B``, ``1.2 MB``: powers of ten."""
+    value, unit = float(octets), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 999.5:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def percentile(histogram: LogHistogram, name: str) -> str:
+    """``≈612ms``; ``n≥72`` where too few values support the number; ``–`` where there are none."""
+    if not histogram.n:
+        return "–"
+    if histogram.n < NEEDED[name]:
+        return f"n≥{NEEDED[name]}"
+    return f"≈{duration(histogram.quantile(QUANTILES[name]))}"
+
+
+def ticks(low_ns: float, high_ns: float, columns: int, spacing: int) -> list[float]:
+    """Round values on a logarithmic axis, as many as fit at least ``spacing`` columns apart."""
+    if columns < spacing or not 0 < low_ns < high_ns:
+        return []
+    best: list[float] = []
+    for values in (*_mantissas(low_ns, high_ns), *_steps(low_ns, high_ns)):
+        if len(values) > len(best) and _apart(values, low_ns, high_ns, columns) >= spacing:
+            best = values
+    return best
+
+
+def column(ns: float, low_ns: float, high_ns: float, columns: int) -> int:
+    """The column of a value on a logarithmic axis; outside 0..columns−1 where it is off the axis."""
+    return math.floor(math.log(max(ns, 1) / low_ns) / math.log(high_ns / low_ns) * columns - 1e-9)
+
+
+def _mantissas(low_ns: float, high_ns: float) -> list[list[float]]:
+    """1, 2, 5 and the like in every decade: what a wide axis wants."""
+    decades = range(math.floor(math.log10(low_ns)), math.ceil(math.log10(high_ns)) + 1)
+    choices: list[tuple[float, ...]] = [(1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)]
+    return [[v for d in decades for m in choice if low_ns <= (v := m * 10.0**d) <= high_ns] for choice in choices]
+
+
+def _steps(low_ns: float, high_ns: float) -> list[list[float]]:
+    """Multiples of one round step: what an axis of less than a decade wants."""
+    magnitude = 10.0 ** math.floor(math.log10(high_ns - low_ns))
+    found = []
+    for step in (magnitude * 5, magnitude * 2, magnitude, magnitude / 2, magnitude / 5, magnitude / 10):
+        first = math.ceil(low_ns / step)
+        found.append([n * step for n in range(first, min(first + 40, math.floor(high_ns / step) + 1)) if n])
+    return found
+
+
+def _apart(values: list[float], low_ns: float, high_ns: float, columns: int) -> int:
+    """The least distance in columns between neighbours; the whole axis where there is one value."""
+    places = [column(value, low_ns, high_ns, columns) for value in values]
+    return min((b - a for a, b in itertools.pairwise(places)), default=columns)

@@ -1,0 +1,64 @@
+"""A scrollable list that draws only the lines in sight, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final, Generic, TypeVar
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+Item = TypeVar("Item")
+MUTED: Final = Style(dim=True)
+
+
+class LineList(ScrollView, Generic[Item]):
+    """One line per item under an optional heading; a subclass says how an item is drawn."""
+
+    follows: ClassVar[bool] = False  # scroll new lines at the end into view, unless a person has scrolled up
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Begin empty."""
+        super().__init__(id=id)
+        self.items: Sequence[Item] = ()
+        self.heading: Text | None = None  # stays when the list scrolls
+        self.empty = ""  # shown where there is no item
+
+    def draw(self, item: Item, number: int, width: int) -> Text:
+        """The line of an item; it is cut at ``width``."""
+        raise NotImplementedError
+
+    def show(self, items: Sequence[Item], heading: Text | None = None) -> None:
+        """Replace what is listed."""
+        at_end = self.scroll_offset.y >= self.max_scroll_y
+        self.items, self.heading = items, heading
+        self.virtual_size = Size(self.scrollable_content_region.width, len(items) + (heading is not None))
+        if at_end and self.follows:
+            self.scroll_end(animate=False, immediate=True, force=True)
+        self.refresh()
+
+    def number_at(self, y: int) -> int | None:
+        """The item on a line of the screen."""
+        if self.heading is not None and y == 0:
+            return None
+        number = y + self.scroll_offset.y - (self.heading is not None)
+        return number if 0 <= number < len(self.items) else None
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the screen."""
+        width = self.scrollable_content_region.width
+        number = self.number_at(y)
+        if number is not None:
+            line = self.draw(self.items[number], number, width)
+        elif y == 0 and self.heading is not None:
+            line = self.heading.copy()
+        elif y == 0 and not self.items:
+            line = Text(self.empty, MUTED)
+        else:
+            line = Text()
+        line.truncate(width, overflow="ellipsis", pad=True)
+        return Strip(Segment.apply_style(line.render(self.app.console), self.rich_style), width)
