@@ -15,7 +15,8 @@
     │   │   └── ExecTimeout                   the command outlived its timeout and was killed
     │   ├── SandboxLost                       it existed and is gone: evicted, OOM-killed, reclaimed
     │   └── CleanupFailed                     it may still exist: say so loudly
-    └── RecordingError               exit 4   not a recording, damaged, or of a newer version
+    ├── RecordingError               exit 4   not a recording, damaged, or of a newer version
+    └── WriteFailed                  exit 1   the recording could not be written on: disk full, disk gone
 
 A message is one line: what went wrong, where, and how to fix it. It must not contain credentials,
 account ids, or host and user names: it may end up in a recording.
@@ -98,3 +99,7 @@ class RecordingError(TaxtuiError, ValueError):
         """Keep the byte offset of the damage, where there is one."""
         super().__init__(message)
         self.offset = offset
+
+
+class WriteFailed(TaxtuiError, OSError):
+    """A recording could not be written on; what was written before is intact."""

@@ -18,7 +18,7 @@ from typing import Final, Self
 
 import msgspec
 
-from taxtui.errors import RecordingError
+from taxtui.errors import RecordingError, UsageError, WriteFailed
 from taxtui.events import FORMAT_VERSION, MAGIC, Event, Header, RunFinished, TrialStarted
 
 EXT32: Final = 0xC9
@@ -60,16 +60,16 @@ class Recorder:
         """Create the file.
 
         Raises:
-            RecordingError: it exists (it is never overwritten), or its folder does not or is read-only.
+            UsageError: it exists (it is never overwritten), or its folder does not or is read-only.
         """
         self.path = path
         self._pending: list[Event] = []
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except FileExistsError:
-            raise RecordingError(f"{path} exists; choose another name with -o, nothing is overwritten") from None
+            raise UsageError(f"{path} exists; choose another name with -o, nothing is overwritten") from None
         except OSError as error:
-            raise RecordingError(f"cannot create {path}: {error.strerror}; choose another with -o") from error
+            raise UsageError(f"cannot create {path}: {error.strerror}; choose another with -o") from error
         self.size_bytes = 0
         self._broken = False
         self._dirty = threading.Event()
@@ -92,7 +92,7 @@ class Recorder:
         """Write what is queued.
 
         Raises:
-            RecordingError: the disk is full or gone. What was written before stays readable: a frame that went
+            WriteFailed: the disk is full or gone. What was written before stays readable: a frame that went
                 out in part is cut off again, and nothing more is written.
         """
         if not self._pending or self._broken:
@@ -112,7 +112,7 @@ class Recorder:
         except OSError as error:
             self._broken = True
             os.ftruncate(self._fd, self.size_bytes)
-            raise RecordingError(
+            raise WriteFailed(
                 f"cannot write {self.path}: {error.strerror}; "
                 f"its first {self.size_bytes} bytes are intact, free some space and run again"
             ) from error
