@@ -104,7 +104,7 @@ def _replicates(law: Law, jobs: int, workers: int, tolerance: float, rng: Random
 def _error_of_mean(ends: list[int], possible: float) -> float:
     """Half the width of the 99.7 % interval of the mean, where the ends can differ by ``possible``."""
     if min(ends) == max(ends):  # an outcome this rare may still be missing
-        return possible * (1 - (1 - CONFIDENCE) ** (1 / len(ends)))
+        return possible * (1 - math.pow(1 - CONFIDENCE, 1 / len(ends)))
     mean = sum(ends) / len(ends)
     variance = math.fsum((end - mean) ** 2 for end in ends) / (len(ends) - 1)
     return student_t(len(ends) - 1, CONFIDENCE) * math.sqrt(variance / len(ends))

@@ -111,7 +111,7 @@ def leap(law: Law, jobs: int, workers: int, rng: Random) -> int:
 
 
 def _leaper(law: Law, rng: Random) -> Callable[[int], int]:
-    """Draws the sum of ``count`` jobs: normal, corrected for skewness (Cornish and Fisher), on the law's own lattice."""
+    """Draws the sum of ``count`` jobs: normal, skewed as Cornish and Fisher do, on the law's own lattice."""
     lowest = law.values[0]
     pitch = reduce(math.gcd, [value - lowest for value in law.values])
     gauss, sd = rng.gauss, law.sd
@@ -138,7 +138,9 @@ def _last_end(free_at: list[int], jobs: int, law: Law, draw: Draw) -> int:
         expected = max((mean_end - free) / law.mean, 0.0)
         lengths.append(int(expected + 4 * law.sd / law.mean * math.sqrt(expected) + law.values[-1] / law.mean) + 3)
     drawn = iter(draw(sum(lengths)))
-    epochs = [list(accumulate(islice(drawn, length), initial=free)) for length, free in zip(lengths, free_at, strict=True)]
+    epochs = [
+        list(accumulate(islice(drawn, length), initial=free)) for length, free in zip(lengths, free_at, strict=True)
+    ]
     while (end := _makespan_of(epochs, jobs)) is None:
         middle = sorted(path[-1] for path in epochs)[len(epochs) // 2]
         for path in epochs:
@@ -166,7 +168,9 @@ def _makespan_of(epochs: list[list[int]], jobs: int) -> int | None:
             before, started = middle, count
         else:
             until, enough = middle, count
-    window = sorted(chain.from_iterable(path[bisect_right(path, before) : bisect_right(path, until)] for path in epochs))
+    window = sorted(
+        chain.from_iterable(path[bisect_right(path, before) : bisect_right(path, until)] for path in epochs)
+    )
     last_start = window[jobs - started - 1]
     at_once = jobs - started - bisect_left(window, last_start)  # jobs that start at this very instant
     end = last_start

@@ -61,10 +61,10 @@ def _hall(deviations: Sequence[float]) -> tuple[float, float]:
     quantiles instead of the normal ones, for small samples.
     """
     count = len(deviations)
-    variance = math.fsum(d * d for d in deviations) / count
+    variance: float = math.fsum(d * d for d in deviations) / count
     if variance == 0:
         return 0.0, 0.0
-    skewness = math.fsum(d * d * d for d in deviations) / count / variance**1.5
+    skewness = math.fsum(d * d * d for d in deviations) / count / (variance * math.sqrt(variance))
     standard_error = math.sqrt(variance / (count - 1))
     root = math.sqrt(count)
 
@@ -115,7 +115,7 @@ def student_t(freedom: int, level: float = LEVEL) -> float:
     """The two-sided quantile of Student's t: P(|T| ≤ t) = ``level``."""
     if freedom > 200:  # Abramowitz and Stegun 26.7.5, better than 1e-7 here
         z = NormalDist().inv_cdf((1 + level) / 2)
-        return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+        return float(z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2))
     low, high = 0.0, 1e6
     for _ in range(100):
         middle = (low + high) / 2

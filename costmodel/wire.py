@@ -1,0 +1,243 @@
+"""The recording format on the wire: frames around batches of events. Only the fields that a projection needs.
+
+An event is a positional array ``[tag, field, …]`` to which fields are only ever appended, so a struct here may stop
+at the last field that it wants.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+
+from costmodel.errors import RecordingError
+
+FORMAT_VERSION: Final = 1
+MAGIC: Final = "taxtui"
+UNKNOWN: Final = -1
+
+PREFIX: Final = struct.Struct(">BIBI")  # ext32, length of crc and payload, type, crc
+EXT32: Final = 0xC9
+FRAME_TYPE: Final = 0x54
+CRC_BYTES: Final = 4
+MAX_LENGTH: Final = 1 << 20
+MAX_EVENTS: Final = 65_536
+MAX_INT: Final = (1 << 63) - 1
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
+Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
+MaybeNanoseconds = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
+
+
+class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
+    """Which run the file holds."""
+
+    magic: str
+    version: Count
+    run_id: str
+
+
+class Clock(msgspec.Struct, array_like=True, tag=1, frozen=True):
+    """Not needed: durations never mix the clocks of two workers."""
+
+
+class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
+    """What is measured: all that tells it from other cells up to ``substrate_version``, then how."""
+
+    id: Count
+    substrate: str
+    variant: str
+    tier: str
+    tier_digest: str
+    actions: Count
+    mode: str
+    concurrency: Count
+    arrival: str
+    think: str
+    acquire: str
+    cache: str
+    cpu_milli: Count
+    memory_mib: Count
+    network: str
+    image: str
+    environment: str
+    substrate_version: str
+    cycle: Count
+    bracket: str
+    bracket_cost_ns: MaybeNanoseconds
+    preload: str
+    limits: str
+    provenance: str
+
+
+class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
+    """The first create request is about to be sent."""
+
+    trial: Count
+    cell: Count
+    sandbox: str
+    scheduled_ns: Nanoseconds
+    start_ns: Nanoseconds
+    attempt: Count = 0
+    warm_up: bool = False
+    block: Count = 0
+
+
+class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True):
+    """Not needed: a mark lies inside a phase."""
+
+
+class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True):
+    """A phase of a trial."""
+
+    trial: Count
+    phase: str
+    start_ns: Nanoseconds
+    duration_ns: Nanoseconds
+
+
+class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
+    """Consecutive commands of a trial as columns; one that is all zeros may be empty, except ``duration_ns``."""
+
+    trial: Count
+    step: str
+    first: Count
+    gap_ns: list[Nanoseconds]
+    think_ns: list[Nanoseconds]
+    duration_ns: list[Nanoseconds]
+    run_ns: list[MaybeNanoseconds]
+
+
+class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True):
+    """The trial is over; ``end_ns`` is the last action's end, or the failure."""
+
+    trial: Count
+    outcome: str
+    phase: str
+    error: str
+    message: str
+    end_ns: Nanoseconds
+    queued_ns: Nanoseconds
+
+
+class Health(msgspec.Struct, array_like=True, tag=8, frozen=True):
+    """One second of the measuring process."""
+
+    at_ns: Nanoseconds
+    lag_p50_ns: Nanoseconds
+    lag_p99_ns: Nanoseconds
+    lag_max_ns: Nanoseconds
+    cpu_permille: Count
+
+
+class Notice(msgspec.Struct, array_like=True, tag=9, frozen=True):
+    """Not needed: words for people."""
+
+
+class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
+    """The run ended in an orderly way."""
+
+
+Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | TrialEnded | Health | Notice | RunFinished
+NEEDED: Final = (0, 2, 3, 5, 6, 7)
+"""Tags of events without which a number would change: one that cannot be read is damage, not a novelty."""
+
+_decode_batch = msgspec.msgpack.Decoder(list[Event]).decode
+_decode_raw = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+_decode_event = msgspec.msgpack.Decoder(Event).decode
+_decode_any = msgspec.msgpack.Decoder().decode
+
+
+class Frames:
+    """The batches of a whole file, checked; ``skipped`` and ``torn_bytes`` are known once it is exhausted."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file into memory; raises RecordingError if that fails."""
+        self.path = path
+        self.skipped = 0  # events of kinds that this version does not know
+        self.torn_bytes = 0  # an unfinished last frame: the writer died
+        try:
+            self._data = path.read_bytes()
+        except OSError as error:
+            raise RecordingError(f"cannot read {path}: {error.strerror}") from error
+        if not self._data:
+            raise RecordingError(f"{path} is empty", 0)
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        """Batch after batch; raises RecordingError, with the offset, where the file is damaged."""
+        view = memoryview(self._data)
+        start = 0
+        while start < len(view):
+            end = self._frame_end(start)
+            if end is None:
+                self._check_torn_tail(start)
+                return
+            yield self._events(view[start + PREFIX.size : end], start)
+            start = end
+
+    def _frame_end(self, start: int) -> int | None:
+        """Where the frame at ``start`` ends, None if the file ends before; RecordingError if it is none."""
+        data = self._data
+        if len(data) - start < PREFIX.size:
+            if data[start] != EXT32:
+                raise self._damaged(start, "not the start of a frame")
+            return None
+        marker, length, kind, crc = PREFIX.unpack_from(data, start)
+        if marker != EXT32 or kind != FRAME_TYPE or not CRC_BYTES < length <= MAX_LENGTH:
+            raise self._damaged(start, "not the start of a frame")
+        end: int = start + PREFIX.size + length - CRC_BYTES
+        if end > len(data):
+            return None
+        if zlib.crc32(memoryview(data)[start + PREFIX.size : end]) != crc:
+            raise self._damaged(start, "checksum mismatch")
+        return end
+
+    def _check_torn_tail(self, start: int) -> None:
+        """A frame that runs past the end is a crash only if no intact one starts behind its first byte."""
+        behind = start
+        while (behind := self._data.find(EXT32, behind + 1)) >= 0:
+            try:
+                intact = self._frame_end(behind) is not None
+            except RecordingError:
+                continue
+            if intact:
+                raise self._damaged(start, f"its length is wrong, an intact frame follows at byte {behind}")
+        self.torn_bytes = len(self._data) - start
+
+    def _events(self, payload: memoryview, offset: int) -> list[Event]:
+        try:
+            try:
+                events = _decode_batch(payload)
+            except msgspec.ValidationError:
+                events = self._one_by_one(payload, offset)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise self._damaged(offset, str(error)) from error
+        if len(events) > MAX_EVENTS:
+            raise self._damaged(offset, f"{len(events)} events in one frame")
+        return events
+
+    def _one_by_one(self, payload: memoryview, offset: int) -> list[Event]:
+        """What a later version added is skipped and counted."""
+        events = []
+        for raw in _decode_raw(payload):
+            try:
+                events.append(_decode_event(raw))
+            except msgspec.ValidationError as error:
+                event = _decode_any(raw)
+                if isinstance(event, list) and event and event[0] in NEEDED:
+                    raise self._damaged(offset, f"event of kind {event[0]}: {error}") from error
+                self.skipped += 1
+        return events
+
+    def _damaged(self, offset: int, what: str) -> RecordingError:
+        if offset == 0:
+            return RecordingError(f"{self.path} is not a taxtui recording: {what}", 0)
+        return RecordingError(
+            f"{self.path}: damaged at byte {offset}: {what}; "
+            "`taxtui recordings verify --salvage OUT` keeps what is intact",
+            offset,
+        )
