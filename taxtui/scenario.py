@@ -203,7 +203,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
             raise ScenarioError(f"{where}warmup must be 0 or more, not {block.warmup}")
         for name in block.tiers:
             if name not in tiers:
-                tiers[name] = load_tier(name, folder)
+                tiers[name] = checked(lambda tier: load_tier(tier, folder), name)
         for mode in block.modes:
             if mode not in get_args(Mode):
                 raise ScenarioError(f"{where}unknown mode {mode!r}; {_hint(mode, list(get_args(Mode)))}")

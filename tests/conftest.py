@@ -1,0 +1,60 @@
+"""What this machine can do, said once: a test whose need is not met is skipped with the reason."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+
+@functools.cache
+def _docker() -> str:
+    if shutil.which("docker") is None:
+        return "no docker client"
+    found = subprocess.run(["docker", "version"], capture_output=True, timeout=10, check=False)
+    return "" if found.returncode == 0 else "no docker daemon"
+
+
+@functools.cache
+def _bwrap() -> str:
+    if sys.platform != "linux" or shutil.which("bwrap") is None:
+        return "no bubblewrap"
+    probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    found = subprocess.run(probe, capture_output=True, timeout=10, check=False)
+    return "" if found.returncode == 0 else "bubblewrap may not make namespaces here"
+
+
+@functools.cache
+def _tmux() -> str:
+    return "" if shutil.which("tmux") else "no tmux"
+
+
+@functools.cache
+def _sshd() -> str:
+    return "" if shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin") else "no sshd"
+
+
+NEEDS: dict[str, Callable[[], str]] = {"docker": _docker, "bwrap": _bwrap, "tmux": _tmux, "sshd": _sshd}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers():
+        missing = NEEDS[mark.name]() if mark.name in NEEDS else ""
+        if not missing:
+            continue
+        if os.environ.get("TAXTUI_REQUIRE_ALL"):  # CI is meant to have everything
+            pytest.fail(f"CI must have this: {missing}")
+        pytest.skip(missing)
+
+
+@pytest.fixture(autouse=True)
+def _private_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """State and data of a test never mix with the user's; the cache of fixtures is shared, being verified by hash."""
+    folder = tmp_path_factory.mktemp("xdg")
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))

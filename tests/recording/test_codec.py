@@ -1,0 +1,246 @@
+"""The frame codec: round trips, every cut, every flipped bit, salvage, newer versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from taxtui import events, recording
+from taxtui.errors import RecordingError, UsageError, WriteFailed
+from taxtui.events import Actions, Clock, Event, Header, Mark, Notice, PhaseEnded, RunFinished, TrialEnded, TrialStarted
+
+HEADER = Header("taxtui", 1, "20260101t000000z-00000000", {"name": "t"}, {"python": "3"})
+
+
+def sample() -> list[Event]:
+    """A small whole recording: one trial of three actions."""
+    return [
+        HEADER,
+        Clock(0, 123, 456, "abcd"),
+        TrialStarted(0, 0, "taxtui-x-0", 5, 6),
+        Mark(0, "running", 50, 1000),
+        PhaseEnded(0, events.CREATE, 6, 40),
+        PhaseEnded(0, events.READY, 46, 30),
+        Actions(0, events.ACTION, 0, [1, 2, 3], [], [100, 200, 300], [90, -1, 250], [], [4, 5, 6], []),
+        PhaseEnded(0, events.CLEANUP, 700, 20),
+        TrialEnded(0, events.OK, "", "", "", 690, 0, "warm"),
+        RunFinished("finished", {"ok": 1}),
+    ]
+
+
+def write(path: Path, stream: list[Event]) -> bytes:
+    with recording.Recorder(path) as recorder:
+        for event in stream:
+            recorder.add(event)
+    return path.read_bytes()
+
+
+def read_back(path: Path) -> tuple[list[Event], recording.Summary]:
+    got: list[Event] = []
+    return got, recording.read(path, got.append)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "a.msgpack"
+    data = write(path, sample())
+    got, summary = read_back(path)
+    assert got == sample()
+    assert summary.complete
+    assert summary.size_bytes == len(data)
+    assert (summary.torn_bytes, summary.skipped) == (0, 0)
+
+
+def test_any_msgpack_library_can_walk_the_file(tmp_path: Path) -> None:
+    data = write(tmp_path / "a.msgpack", sample())
+    offset = 0
+    while offset < len(data):
+        size = int.from_bytes(data[offset + 1 : offset + 5])
+        ext = msgspec.msgpack.decode(data[offset : offset + 6 + size])
+        assert (ext.code, len(ext.data)) == (0x54, size)
+        offset += 6 + size
+
+
+def test_header_and_end_stand_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.msgpack"
+    write(path, sample())
+    payloads = [msgspec.msgpack.decode(payload) for _, payload in recording.FrameParser().feed(path.read_bytes())]
+    assert [event[0] for event in payloads[0]] == [0]
+    assert [event[0] for event in payloads[-1]] == [10]
+    assert payloads[1][-1][0] == 3, "TrialStarted is on the disk before anything else happens"
+
+
+def test_every_cut_is_a_torn_tail_or_a_clear_error(tmp_path: Path) -> None:
+    whole = sample()
+    data = write(tmp_path / "a.msgpack", whole)
+    path = tmp_path / "cut.msgpack"
+    header_end = next(recording.FrameParser().feed(data))[1].__len__() + recording.PREFIX.size
+    for cut in range(len(data)):
+        path.write_bytes(data[:cut])
+        if cut < header_end:
+            with pytest.raises(RecordingError):
+                read_back(path)
+            continue
+        got, summary = read_back(path)
+        assert got == whole[: len(got)], "what is left is a prefix, unchanged"
+        assert not summary.complete
+        assert summary.size_bytes == cut
+
+
+def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:
+    whole = sample()
+    data = write(tmp_path / "a.msgpack", whole)
+    path = tmp_path / "flipped.msgpack"
+    for bit in range(len(data) * 8):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        got: list[Event] = []
+        try:
+            summary = recording.read(path, got.append)
+        except RecordingError as error:
+            assert "\n" not in str(error)
+        else:
+            assert not summary.complete, f"bit {bit} went unnoticed"
+            assert summary.torn_bytes > 0
+        assert got == whole[: len(got)], f"bit {bit} changed a number"
+
+
+def test_salvage_keeps_every_intact_frame(tmp_path: Path) -> None:
+    data = bytearray(write(tmp_path / "a.msgpack", sample()))
+    second = next(recording.FrameParser().feed(bytes(data)))[1].__len__() + recording.PREFIX.size
+    data[second + 12] ^= 0xFF
+    path, out = tmp_path / "bad.msgpack", tmp_path / "good.msgpack"
+    path.write_bytes(data)
+    with pytest.raises(RecordingError, match=rf"byte {second}: checksum"):
+        read_back(path)
+    kept, lost = recording.salvage(path, out)
+    got, summary = read_back(out)
+    assert kept == summary.frames
+    assert lost == len(data) - out.stat().st_size > 0
+    assert got == [HEADER, *sample()[3:]]
+    with pytest.raises(RecordingError, match="choose another name"):
+        recording.salvage(path, out)
+
+
+def test_salvage_without_a_header_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "junk.msgpack"
+    path.write_bytes(b"junk" * 100)
+    with pytest.raises(RecordingError, match="header is lost"):
+        recording.salvage(path, tmp_path / "out.msgpack")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "file is empty"),
+        (b"hello, this is a text file", "not a taxtui recording"),
+        (recording.frame(msgspec.msgpack.encode([[9, 1, "info", "x"]])), "has no header"),
+        (recording.encode([Header("taxtui", 2, "r", {}, {})])[0], "format version 2, this taxtui reads up to 1"),
+        (recording.frame(b"\xc1\xc1"), "damaged at byte 0"),
+    ],
+)
+def test_what_is_not_a_recording_says_so(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "x.msgpack"
+    path.write_bytes(content)
+    with pytest.raises(RecordingError, match=words):
+        read_back(path)
+
+
+def test_unknown_events_and_later_fields_are_skipped_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "newer.msgpack"
+    later: list[object] = [[99, "new"], [9, 5, "info", "text", "a field of tomorrow"], [3, "not a number"]]
+    path.write_bytes(recording.encode([HEADER])[0] + recording.frame(msgspec.msgpack.encode(later)))
+    got, summary = read_back(path)
+    assert got == [HEADER, Notice(5, "info", "text")]
+    assert summary.skipped == 2
+
+
+def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "a.msgpack"
+    path.write_bytes(b"precious")
+    with pytest.raises(UsageError, match="nothing is overwritten"):
+        recording.Recorder(path)
+    assert path.read_bytes() == b"precious"
+    with pytest.raises(UsageError, match="cannot create"):
+        recording.Recorder(tmp_path / "no" / "folder.msgpack")
+
+
+def test_a_follower_sees_each_event_once_however_the_bytes_arrive(tmp_path: Path) -> None:
+    whole = sample()
+    data = write(tmp_path / "a.msgpack", whole)
+    path = tmp_path / "growing.msgpack"
+    path.write_bytes(b"")
+    with recording.Follower(path) as follower, path.open("ab") as file:
+        got = []
+        for k in range(0, len(data), 7):
+            file.write(data[k : k + 7])
+            file.flush()
+            got += follower.poll()
+        assert got == whole
+        assert follower.complete
+        assert follower.finish() == 0
+
+
+def test_big_batches_are_cut_into_frames_within_bounds(tmp_path: Path) -> None:
+    many: list[Event] = [HEADER, *[Notice(k, "info", "x" * 500) for k in range(5000)]]
+    path = tmp_path / "big.msgpack"
+    write(path, many)
+    got, summary = read_back(path)
+    assert got == many
+    assert summary.frames > 2
+    for _, payload in recording.FrameParser().feed(path.read_bytes()):
+        assert len(payload) + 4 <= recording.MAX_LENGTH
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.msgpack"
+    recorder = recording.Recorder(path)
+    recorder.add(HEADER)
+    whole = path.read_bytes()
+    real = recording.os.write
+    monkeypatch.setattr(recording.os, "write", lambda fd, data: real(fd, data[:5]) if len(data) > 5 else 0)
+    with pytest.raises(WriteFailed, match="No space left"):
+        recorder.add(TrialStarted(0, 0, "s", 0, 0))
+    monkeypatch.undo()
+    recorder.close()
+    assert path.read_bytes() == whole
+    assert read_back(path)[0] == [HEADER]
+
+
+ints = st.integers(0, 2**63 - 1)
+columns = st.lists(ints, max_size=5)
+texts = st.text(max_size=30)
+any_event = st.one_of(
+    st.builds(TrialStarted, ints, ints, texts, ints, ints, ints, st.booleans(), ints),
+    st.builds(Mark, ints, texts, ints, ints),
+    st.builds(PhaseEnded, ints, texts, ints, ints),
+    st.builds(
+        Actions, ints, texts, ints, columns, columns, columns, st.lists(st.integers(-1, 2**63 - 1)), *[columns] * 3
+    ),
+    st.builds(TrialEnded, ints, texts, texts, texts, texts, ints, ints, texts),
+    st.builds(Notice, ints, texts, texts),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(any_event, max_size=30))
+def test_any_stream_survives_the_round_trip(tmp_path_factory: pytest.TempPathFactory, stream: list[Event]) -> None:
+    path = tmp_path_factory.mktemp("r") / "a.msgpack"
+    write(path, [HEADER, *stream])
+    assert read_back(path)[0] == [HEADER, *stream]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=400))
+def test_no_bytes_raise_anything_but_a_recording_error(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
+    path = tmp_path_factory.mktemp("r") / "a.msgpack"
+    path.write_bytes(recording.encode([HEADER])[0] + junk)
+    try:
+        read_back(path)
+    except RecordingError as error:
+        assert str(path) in str(error)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taxtui.errors import UsageError
+from taxtui.notation import parse_arrival, parse_duration_ns, parse_substrate, parse_think
+from taxtui.spec import Arrival, SubstrateRef, Think
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        ("250ms", 250_000_000),
+        ("8s", 8 * 10**9),
+        ("1.5m", 90 * 10**9),
+        ("1h", 3600 * 10**9),
+        ("2", 2 * 10**9),
+        ("0s", 0),
+    ],
+)
+def test_durations(text: str, nanoseconds: int) -> None:
+    assert parse_duration_ns(text) == nanoseconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-3s", "3 parsecs", "nan", "1e3s", "3s4"])
+def test_durations_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match="not a duration"):
+        parse_duration_ns(text)
+
+
+def test_substrates() -> None:
+    assert parse_substrate("docker") == SubstrateRef(name="docker")
+    ref = parse_substrate("docker:runtime=runsc,image=a:b=c")
+    assert ref == SubstrateRef(name="docker", options={"runtime": "runsc", "image": "a:b=c"})
+
+
+@given(
+    st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.from_regex(r"[a-z0-9./-]{1,8}", fullmatch=True))
+)
+def test_a_substrate_is_written_as_it_is_read(options: dict[str, str]) -> None:
+    ref = SubstrateRef(name="docker", options=options)
+    assert parse_substrate(str(ref)) == ref
+
+
+@pytest.mark.parametrize("text", ["", ":a=b", "docker:runsc", "docker:=x"])
+def test_substrates_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match="NAME:key=value"):
+        parse_substrate(text)
+
+
+@pytest.mark.parametrize("text", ["sequential", "closed", "burst", "staggered:500ms"])
+def test_arrivals_are_written_as_they_are_read(text: str) -> None:
+    assert str(parse_arrival(text)) == text
+
+
+def test_staggered_needs_its_interval() -> None:
+    assert parse_arrival("staggered:1s") == Arrival(kind="staggered", interval_ns=10**9)
+    for text in ("staggered", "burst:3s", "open", ""):
+        with pytest.raises(UsageError, match="not an arrival"):
+            parse_arrival(text)
+
+
+@pytest.mark.parametrize("text", ["0s", "8s", "lognormal:8s,0.6"])
+def test_think_times_are_written_as_they_are_read(text: str) -> None:
+    assert str(parse_think(text)) == text
+
+
+def test_think_times_that_are_none() -> None:
+    assert parse_think("lognormal:2s,0") == Think(median_ns=2 * 10**9)
+    for text in ("lognormal:8s", "lognormal:8s,-1", "lognormal:8s,nan", "lognormal:8s,x"):
+        with pytest.raises(UsageError, match="not a think time"):
+            parse_think(text)

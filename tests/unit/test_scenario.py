@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from taxtui import scenario
+from taxtui.errors import ScenarioError
+
+CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\nactions = [10]\n'
+
+
+def load(tmp_path: Path, text: str, name: str = "mine.toml") -> scenario.Plan:
+    path = tmp_path / name
+    path.write_text(text)
+    return scenario.load(str(path))
+
+
+def test_a_block_is_the_product_of_its_lists(tmp_path: Path) -> None:
+    plan = load(
+        tmp_path,
+        'timeout = "5s"\nbudget = "3m"\n[limits]\ncpus = 2\n[[cells]]\nsubstrates = ["local", "docker:runtime=runsc"]\n'
+        'tiers = ["T0"]\nactions = [10, 50]\nmodes = ["exec", "session"]\nconcurrency = [1, 4]\n'
+        'trials = 7\nthink = "1s"\n',
+    )
+    assert len(plan.cells) == 2 * 1 * 2 * 2 * 2
+    assert (plan.name, plan.timeout_s, plan.budget_s, plan.limits.cpus) == ("mine", 5.0, 180.0, 2.0)
+    assert {str(cell.substrate) for cell in plan.cells} == {"local", "docker:runtime=runsc"}
+    assert {(cell.concurrency, str(cell.arrival)) for cell in plan.cells} == {(1, "sequential"), (4, "closed")}
+    assert {cell.trials for cell in plan.cells} == {7}
+
+
+def test_json_says_the_same_as_toml(tmp_path: Path) -> None:
+    cells = [{"substrates": ["local"], "tiers": ["T0"], "actions": [10]}]
+    assert load(tmp_path, json.dumps({"cells": cells}), "mine.json") == load(tmp_path, CELLS)
+
+
+def test_every_shipped_scenario_loads() -> None:
+    names = scenario.shipped_names()
+    assert "quick" in names
+    for name in names:
+        assert scenario.load(name).cells
+
+
+def test_a_tier_of_ones_own_is_relative_to_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "T9.toml").write_text('name = "T9"\ntitle = "ours"\n[[cycle]]\nname = "one"\nrun = "true"\n')
+    plan = load(tmp_path, CELLS.replace("T0", "mine/T9.toml"))
+    assert plan.cells[0].tier.name == "T9"
+
+
+def test_a_tiers_digest_is_of_what_it_does(tmp_path: Path) -> None:
+    text = 'name = "T9"\ntitle = "{}"\n[[cycle]]\nname = "one"\nrun = "{}"\n'
+    digests = []
+    for title, run in (("a", "true"), ("b", "true"), ("a", "false")):
+        path = tmp_path / "t.toml"
+        path.write_text(text.format(title, run))
+        digests.append(scenario.load_tier("t.toml", tmp_path).digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (CELLS + "trails = 3\n", r":5: unknown key 'trails'; did you mean 'trials'\?"),
+        (CELLS + "[limits]\ncpu = 1\n", r":6: unknown key 'cpu'; did you mean 'cpus'\?"),
+        ("nam = 1\n" + CELLS, r":1: unknown key 'nam'; did you mean 'name'\?"),
+        (CELLS + 'trials = "many"\n', r":5: trials: expected `int`, got `str`"),
+        (CELLS + "trials = 0\n", "trials must be above 0, not 0"),
+        (CELLS.replace("10", "-5"), "actions must be above 0, not -5"),
+        (CELLS + "warmup = -1\n", "warmup must be 0 or more"),
+        (CELLS + "concurrency = 0\n", "concurrency must be above 0"),
+        (CELLS + 'modes = ["exce"]\n', r"unknown mode 'exce'; did you mean 'exec'\?"),
+        (CELLS.replace("T0", "T7"), "no tier 'T7'"),
+        (CELLS + 'think = "long"\n', "not a duration"),
+        (CELLS + 'concurrency = 4\narrival = "sequential"\n', "arrival sequential means concurrency 1"),
+        (CELLS + CELLS, "planned twice"),
+        ("cells = []\n", "no cells"),
+        ("name = 'x'\n", "missing required field `cells`"),
+        ("cells = [\n", "mine.toml"),
+        (CELLS + "[limits]\nmemory_mib = 0\n", "limits.memory_mib must be above 0"),
+        ('timeout = "-1s"\n' + CELLS, "not a duration"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_with_its_place(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ScenarioError, match=words) as caught:
+        load(tmp_path, text)
+    assert "\n" not in str(caught.value)
+    assert "mine" in str(caught.value)
+
+
+def test_a_scenario_that_is_not_there_names_the_shipped(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="quick"):
+        scenario.load("qwick")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ScenarioError, match="UTF-8"):
+        scenario.load(str(tmp_path / "binary.toml"))
+
+
+def test_a_tier_without_a_cycle_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text('name = "T9"\ntitle = "ours"\ncycle = []\n')
+    with pytest.raises(ScenarioError, match="cycle is empty"):
+        scenario.load_tier("t.toml", tmp_path)
