@@ -1,0 +1,252 @@
+"""A whole run against a substrate without sandboxes: what it writes, what it refuses, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from taxtui import recording
+from taxtui.errors import SubstrateUnavailable, UsageError
+from taxtui.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
+from taxtui.runner import engine, ledger
+from taxtui.runner.engine import Run
+from taxtui.spec import CellPlan, Plan, Step, SubstrateRef, Tier
+from taxtui.substrate import Availability
+from tests.support.fake_substrate import FakeSubstrate
+
+TIER = Tier(name="T", title="", requires=("bash", "git"), cycle=(Step(name="one", run="true"),))
+
+
+class QuietWatchdog:
+    """Notes how it was released; the real one is tested with real processes."""
+
+    released: list[bool] = []
+
+    def __init__(self, entry: ledger.Entry) -> None:
+        self.entry = entry
+
+    async def wait_ready(self) -> None:
+        await asyncio.sleep(0)
+
+    def release(self, *, clean: bool) -> None:
+        self.released.append(clean)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeSubstrate:
+    substrate = FakeSubstrate()
+    monkeypatch.setattr(engine, "build", lambda ref: substrate)
+    monkeypatch.setattr(engine, "Watchdog", QuietWatchdog)
+    monkeypatch.setattr(QuietWatchdog, "released", [])
+    return substrate
+
+
+def plan(*, top: dict[str, Any] | None = None, **cell: Any) -> Plan:
+    chosen = {"actions": 2, "trials": 3, "warmup": 1} | cell
+    return Plan(cells=(CellPlan(substrate=SubstrateRef(name="fake"), tier=TIER, **chosen),), **(top or {}))
+
+
+async def execute(tmp_path: Path, what: Plan) -> tuple[Run, list[Event]]:
+    run = Run(what, tmp_path / "r.msgpack", "20260101t000000z-00000000")
+    await run.execute()
+    got: list[Event] = []
+    recording.read(run.path, got.append)
+    return run, got
+
+
+def of(got: list[Event], kind: type) -> list[Any]:
+    return [event for event in got if isinstance(event, kind)]
+
+
+async def test_a_run_writes_a_complete_recording_and_leaves_nothing(tmp_path: Path, fake: FakeSubstrate) -> None:
+    run, got = await execute(tmp_path, plan())
+    assert isinstance(got[0], Header)
+    assert got[-1] == RunFinished("finished", {"ok": 3})
+    starts = of(got, TrialStarted)
+    assert [start.warm_up for start in starts] == [True, False, False, False]
+    assert [start.sandbox for start in starts] == [f"taxtui-{run.run_id}-{k}" for k in range(4)]
+    assert of(got, Health)[0].floor_ns > 0
+    assert {(cell.id, cell.provenance, cell.cycle) for cell in of(got, Cell)} == {(0, "stand_in", 1)}
+    assert fake.alive == {}
+    assert (run.unmeasured, run.cleanup_failed, run.outcome) == ([], False, "finished")
+    assert QuietWatchdog.released == [True]
+
+
+async def test_an_unavailable_substrate_is_refused_before_anything_exists(tmp_path: Path, fake: FakeSubstrate) -> None:
+    fake.availability = Availability(ok=False, detail="no daemon", fix="start it")
+    with pytest.raises(SubstrateUnavailable, match="fake: no daemon; start it"):
+        await execute(tmp_path, plan())
+    assert list(tmp_path.iterdir()) == []
+    assert fake.calls == ["closed"]
+
+
+async def test_what_a_substrate_cannot_do_is_refused(tmp_path: Path, fake: FakeSubstrate) -> None:
+    with pytest.raises(UsageError, match="cannot acquire sandboxes by 'snapshot'; it can: create, reset"):
+        await execute(tmp_path, plan(acquire="snapshot:x"))
+    fake.capabilities = msgspec.structs.replace(fake.capabilities, max_concurrency=2)
+    with pytest.raises(UsageError, match="at most 2 sandboxes at once, not 3"):
+        await execute(tmp_path, plan(concurrency=3))
+    fake.availability = Availability(ok=True, detail="", tools=frozenset({"bash"}))
+    with pytest.raises(SubstrateUnavailable, match="lacks git, which tier T needs"):
+        await execute(tmp_path, plan())
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_stopping_finishes_what_runs_and_launches_nothing_more(tmp_path: Path, fake: FakeSubstrate) -> None:
+    run = Run(plan(trials=50), tmp_path / "r.msgpack", "r")
+
+    async def stop_in_the_third() -> None:
+        if len(fake.calls) >= 4:
+            run.stop("interrupted")
+
+    fake.create_hook = stop_in_the_third
+    await run.execute()
+    got: list[Event] = []
+    recording.read(run.path, got.append)
+    ends = of(got, TrialEnded)
+    assert {end.outcome for end in ends} == {"ok"}
+    assert len(ends) < 50
+    assert got[-1].outcome == "interrupted"  # type: ignore[union-attr]
+    assert fake.alive == {}
+
+
+async def test_abandoning_ends_trials_in_flight_and_cleans_up(tmp_path: Path, fake: FakeSubstrate) -> None:
+    run = Run(plan(trials=4, concurrency=4, warmup=0), tmp_path / "r.msgpack", "r")
+
+    async def hang() -> None:
+        if len(fake.commands) >= 4:
+            asyncio.get_running_loop().call_soon(run.abandon, "cancelled")
+        await asyncio.Event().wait()
+
+    fake.exec_hook = hang
+    await run.execute()
+    got: list[Event] = []
+    recording.read(run.path, got.append)
+    assert [end.outcome for end in of(got, TrialEnded)] == ["cancelled"] * 4
+    assert got[-1] == RunFinished("cancelled", {"cancelled": 4})
+    assert fake.alive == {}
+    assert run.unmeasured
+
+
+async def test_pausing_holds_launches_back(tmp_path: Path, fake: FakeSubstrate) -> None:
+    run = Run(plan(trials=3, warmup=0), tmp_path / "r.msgpack", "r")
+
+    async def pause_at_first() -> None:
+        run.pause(True)
+
+    fake.create_hook = pause_at_first
+    executing = asyncio.ensure_future(run.execute())
+    while run.progress.ended < 1:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    assert len(fake.calls) == 2, "one create, one destroy, and no more while paused"
+    fake.create_hook = fake.ready_hook
+    run.pause(False)
+    await executing
+    assert run.progress.ended == 3
+
+
+async def test_the_budget_ends_a_run_in_good_order(tmp_path: Path, fake: FakeSubstrate) -> None:
+    async def slow() -> None:
+        await asyncio.sleep(0.02)
+
+    fake.create_hook = slow
+    run, got = await execute(tmp_path, plan(trials=1000, top={"budget_s": 0.2}))
+    assert got[-1].outcome == "budget"  # type: ignore[union-attr]
+    assert 1 <= run.progress.ended < 1000
+
+
+async def test_never_more_sandboxes_than_allowed(tmp_path: Path, fake: FakeSubstrate) -> None:
+    _, got = await execute(tmp_path, plan(trials=10, top={"max_sandboxes": 4}))
+    assert sum(call.startswith("create") for call in fake.calls) == 4
+    assert any("--max-sandboxes 4" in notice.text for notice in of(got, Notice))
+
+
+async def test_what_a_trial_could_not_remove_the_last_sweep_does(tmp_path: Path, fake: FakeSubstrate) -> None:
+    async def refuse() -> None:
+        raise RuntimeError("the API is down")
+
+    fake.destroy_hook = refuse
+    run, got = await execute(tmp_path, plan(trials=1, warmup=0))
+    assert fake.alive == {}, "the sweep went by label"
+    assert run.cleanup_failed
+    assert any("may still exist" in notice.text for notice in of(got, Notice))
+    assert QuietWatchdog.released == [True]
+
+
+async def test_what_stays_behind_is_named_and_the_watchdog_goes_on(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stuck(found: object) -> None:
+        await asyncio.sleep(0)
+
+    async def refuse() -> None:
+        raise RuntimeError("the API is down")
+
+    fake.destroy_hook = refuse
+    monkeypatch.setattr(fake, "reap", stuck)
+    run, got = await execute(tmp_path, plan(trials=1, warmup=0))
+    assert run.cleanup_failed
+    assert any("is left; taxtui sweep --run" in notice.text for notice in of(got, Notice))
+    assert QuietWatchdog.released == [False]
+
+
+async def test_reset_makes_one_sandbox_and_uses_it_for_all(tmp_path: Path, fake: FakeSubstrate) -> None:
+    _, got = await execute(tmp_path, plan(acquire="reset", trials=3, warmup=0))
+    assert sum(call.startswith("create") for call in fake.calls) == 1
+    assert sum(call.startswith("reset") for call in fake.calls) == 3
+    assert [start.warm_up for start in of(got, TrialStarted)] == [True, False, False, False]
+    assert got[-1] == RunFinished("finished", {"ok": 3})
+    assert fake.alive == {}
+
+
+async def test_a_full_disk_stops_the_run_and_still_cleans_up(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, full = recording.os.write, False
+
+    def write(fd: int, data: bytes) -> int:
+        if full:
+            raise OSError(28, "No space left on device")
+        return real(fd, data)
+
+    async def fill_in_the_third() -> None:
+        nonlocal full
+        full = len(fake.calls) >= 5
+
+    monkeypatch.setattr(recording.os, "write", write)
+    fake.create_hook = fill_in_the_third
+    run = Run(plan(trials=50), tmp_path / "r.msgpack", "r")
+    await run.execute()
+    assert run.write_error is not None
+    assert "No space left" in str(run.write_error)
+    assert fake.alive == {}
+    full = False
+    got: list[Event] = []
+    assert not recording.read(run.path, got.append).complete
+    assert sum(call.startswith("create") for call in fake.calls) < 10
+
+
+async def test_a_cell_without_one_success_is_named(tmp_path: Path, fake: FakeSubstrate) -> None:
+    async def refuse() -> None:
+        raise RuntimeError("no")
+
+    fake.create_hook = refuse
+    run, got = await execute(tmp_path, plan())
+    assert run.unmeasured == ["fake T x 2 exec"]
+    assert got[-1] == RunFinished("finished", {"failed": 3})
+
+
+async def test_substrates_side_by_side_measure_every_cell(tmp_path: Path, fake: FakeSubstrate) -> None:
+    cells = [
+        CellPlan(substrate=SubstrateRef(name="fake", options={"k": str(k)}), tier=TIER, actions=1, trials=2, warmup=0)
+        for k in range(2)
+    ]
+    _, got = await execute(tmp_path, Plan(cells=tuple(cells), side_by_side=True))
+    assert sorted(start.cell for start in of(got, TrialStarted)) == [0, 0, 1, 1]
+    assert got[0].scenario["side_by_side"] is True  # type: ignore[union-attr]
+    assert got[0].scenario["cells"][1]["substrate"]["options"]["k"].startswith("sha256:")  # type: ignore[union-attr]

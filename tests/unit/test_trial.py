@@ -1,0 +1,350 @@
+"""One trial against a substrate that fails where the test says so."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, TypeVar
+
+import pytest
+
+from taxtui import events
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Throttled
+from taxtui.events import Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
+from taxtui.runner import trial as trial_module
+from taxtui.runner.bracket import Method
+from taxtui.runner.trial import Trial
+from taxtui.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, Think, Tier
+from taxtui.substrate import ExecResult
+from tests.support.fake_substrate import FakeSubstrate
+
+E = TypeVar("E", bound=Event)
+
+TIER = Tier(
+    name="T",
+    title="",
+    preload="load",
+    setup=(Step(name="clone", run="clone"), Step(name="fails first", run="test", expect_exit=1)),
+    cycle=(Step(name="say", run="say", expect_stdout="nonce {nonce}"), Step(name="two", run="two")),
+)
+
+
+def obey(command: Command) -> ExecResult:
+    """What TIER's commands are expected to do."""
+    nonce = command.script.partition("TAXTUI_NONCE=")[2].partition("\n")[0]
+    script = command.script.splitlines()[-1]
+    return ExecResult(1 if script == "test" else 0, f"nonce {nonce}".encode() if script == "say" else b"", b"warn")
+
+
+class FakeContext:
+    """A cell without a run around it: collects events."""
+
+    def __init__(self, **plan: Any) -> None:
+        self.substrate = FakeSubstrate()
+        self.substrate.answer = obey
+        self.plan = CellPlan(substrate=SubstrateRef(name="fake"), tier=TIER, **({"actions": 5} | plan))
+        self.cell = 0
+        self.method: Method = "none"
+        self.preload = False
+        self.timeout_s = 5.0
+        self.create_timeout_s = 5.0
+        self.seed = 0
+        self.anchor_ns = time.monotonic_ns()
+        self.events: list[Event] = []
+        self.costs: list[int] = []
+
+    def now(self) -> int:
+        return time.monotonic_ns() - self.anchor_ns
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+
+    def bracket_costs(self, cost_ns: int) -> None:
+        self.costs.append(cost_ns)
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def ended(self) -> TrialEnded:
+        [ended] = self.of(TrialEnded)
+        return ended
+
+    def phases(self) -> list[str]:
+        return [event.phase for event in self.of(PhaseEnded)]
+
+
+def trial_of(context: FakeContext, **kwargs: Any) -> Trial:
+    labels = {"taxtui.run": "r", "taxtui.trial": "0", "taxtui.deadline": "0"}
+    spec = SandboxSpec(name="taxtui-r-0", labels=labels, limits=Limits(), ttl_s=60)
+    return Trial(context, 0, spec, **({"warm_up": False, "block": 0} | kwargs))
+
+
+async def run(context: FakeContext, **kwargs: Any) -> Trial:
+    trial = trial_of(context, **kwargs)
+    await trial.run(0)
+    return trial
+
+
+def failing(error: Exception) -> Any:
+    async def hook() -> None:
+        raise error
+
+    return hook
+
+
+async def test_a_good_trial_passes_through_every_phase_in_order() -> None:
+    context = FakeContext()
+    context.preload = True
+    await run(context)
+    expected = [events.CREATE, events.READY, events.READY_AGAIN, events.PRELOAD, events.SETUP, events.CLEANUP]
+    assert context.phases() == expected
+    assert isinstance(context.events[0], TrialStarted)
+    assert isinstance(context.events[-1], TrialEnded)
+    assert (context.ended.outcome, context.ended.error, context.ended.phase) == ("ok", "", "")
+    assert [mark.name for mark in context.of(Mark)] == ["accepted", "running"]
+    setup, actions = context.of(Actions)
+    assert (setup.step, len(setup.duration_ns), setup.exit_code) == (events.SETUP, 2, [0, 1])
+    assert (actions.step, actions.first, len(actions.duration_ns)) == (events.ACTION, 0, 5)
+    assert [command.script.splitlines()[-1] for command in context.substrate.commands[-5:]] == ["say", "two"] * 2 + [
+        "say"
+    ]
+    assert actions.stderr_bytes == [4] * 5
+    assert context.substrate.alive == {}
+
+
+async def test_phases_actions_and_gaps_add_up_to_held() -> None:
+    async def takes_a_while() -> None:
+        await asyncio.sleep(0.002)
+
+    context = FakeContext()
+    context.substrate.exec_hook = context.substrate.create_hook = takes_a_while
+    await run(context)
+    [started] = context.of(TrialStarted)
+    held = context.ended.end_ns - started.start_ns
+    phases = {event.phase: event.duration_ns for event in context.of(PhaseEnded)}
+    actions = context.of(Actions)[1]
+    parts = sum(phases[name] for name in (events.CREATE, events.READY, events.READY_AGAIN, events.SETUP))
+    harness = held - parts - sum(actions.duration_ns)
+    assert 0 <= harness < held / 10
+    assert harness >= sum(actions.gap_ns) > 0
+
+
+async def test_session_mode_opens_its_shell_within_ready_and_closes_it() -> None:
+    context = FakeContext(mode="session")
+    await run(context)
+    assert context.substrate.calls == [
+        "create taxtui-r-0",
+        "open_session",
+        "close_session",
+        "destroy taxtui-r-0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (ExecResult(2, b"", b""), "action 0 (say): exit 2, expected 0"),
+        (ExecResult(0, b"secret", b""), "action 0 (say): the expected output is missing"),
+    ],
+)
+async def test_an_action_that_does_not_prove_its_work_fails_the_trial(answer: ExecResult, message: str) -> None:
+    context = FakeContext()
+    context.substrate.answer = lambda command: answer if command.script.endswith("say") else obey(command)
+    await run(context)
+    ended = context.ended
+    assert (ended.outcome, ended.phase, ended.error, ended.message) == ("failed", "action", "WrongResult", message)
+    assert context.of(Actions)[1].duration_ns, "what was measured before the failure is recorded"
+    assert context.substrate.alive == {}
+
+
+@pytest.mark.parametrize(
+    ("where", "error", "phase", "outcome"),
+    [
+        ("create_hook", CreateFailed("no"), "create", "failed"),
+        ("created_hook", CreateFailed("made, then refused"), "create", "failed"),
+        ("ready_hook", SandboxLost("gone"), "ready", "failed"),
+        ("exec_hook", SandboxLost("gone"), "ready", "failed"),
+        ("exec_hook", ExecTimeout("slow"), "ready", "timeout"),
+        ("create_hook", RuntimeError("a bug of the adapter"), "create", "failed"),
+    ],
+)
+async def test_whatever_an_adapter_raises_is_the_outcome_and_nothing_is_left(
+    where: str, error: Exception, phase: str, outcome: str
+) -> None:
+    context = FakeContext()
+    setattr(context.substrate, where, failing(error))
+    context.create_timeout_s = 0.2
+    await run(context)
+    ended = context.ended
+    assert (ended.outcome, ended.phase) == (outcome, phase)
+    assert context.substrate.alive == {}
+
+
+async def test_ready_is_when_a_no_op_has_answered() -> None:
+    context = FakeContext()
+    refusals = iter([ExecFailed("not yet"), ExecFailed("not yet")])
+
+    async def refuse_twice() -> None:
+        for error in refusals:
+            raise error
+
+    context.substrate.exec_hook = refuse_twice
+    await run(context)
+    assert context.ended.outcome == "ok"
+
+
+async def test_never_ready_is_a_timeout_in_ready() -> None:
+    context = FakeContext()
+    context.create_timeout_s = 0.2
+    context.substrate.exec_hook = failing(ExecFailed("not yet"))
+    await run(context)
+    assert (context.ended.outcome, context.ended.phase, context.ended.error) == ("timeout", "ready", "ReadyTimeout")
+
+
+async def test_a_create_that_hangs_is_cancelled_and_what_it_made_is_found_by_its_labels() -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    context = FakeContext()
+    context.create_timeout_s = 0.1
+    context.substrate.created_hook = hang
+    await run(context)
+    assert (context.ended.outcome, context.ended.phase) == ("timeout", "create")
+    assert "reap taxtui-r-0" in context.substrate.calls
+    assert context.substrate.alive == {}
+
+
+async def test_throttling_is_queued_and_never_latency() -> None:
+    refusals = iter([Throttled("slow down", 0.05), Throttled("slow down", 0.05)])
+
+    async def refuse_twice() -> None:
+        for error in refusals:
+            raise error
+
+    context = FakeContext()
+    context.substrate.create_hook = refuse_twice
+    await run(context)
+    ended = context.ended
+    assert ended.outcome == "ok"
+    assert ended.queued_ns >= 100_000_000
+    create = context.of(PhaseEnded)[0]
+    assert create.phase == events.CREATE
+    assert create.duration_ns < 50_000_000
+    assert create.start_ns >= ended.queued_ns
+    assert [notice.level for notice in context.of(Notice)] == ["warning", "warning"]
+
+
+async def test_throttling_in_the_middle_is_not_an_actions_latency() -> None:
+    context = FakeContext(actions=1)
+    left = iter([Throttled("slow down", 0.1)])
+
+    def answer(command: Command) -> ExecResult:
+        if command.script.endswith("say"):
+            for error in left:
+                raise error
+        return obey(command)
+
+    context.substrate.answer = answer
+    await run(context)
+    [duration] = context.of(Actions)[1].duration_ns
+    assert context.ended.queued_ns >= 100_000_000 > duration
+
+
+async def test_think_time_is_recorded_and_not_latency() -> None:
+    context = FakeContext(actions=3, think=Think(median_ns=20_000_000))
+    await run(context)
+    actions = context.of(Actions)[1]
+    assert actions.think_ns[0] == 0
+    assert all(think >= 20_000_000 for think in actions.think_ns[1:])
+    assert max(actions.gap_ns + actions.duration_ns) < 20_000_000
+
+
+async def test_timestamps_of_a_thread_are_used_as_they_are() -> None:
+    context = FakeContext(actions=1)
+
+    def answer(command: Command) -> ExecResult:
+        plain = obey(command)
+        now = time.monotonic_ns()
+        return ExecResult(plain.exit_code, plain.stdout, plain.stderr, now - 777, now)
+
+    context.substrate.answer = answer
+    await run(context)
+    assert context.of(Actions)[1].duration_ns == [777]
+
+
+@pytest.mark.parametrize("hook", ["create_hook", "created_hook", "ready_hook", "exec_hook"])
+async def test_abandoning_anywhere_still_cleans_up(hook: str) -> None:
+    context = FakeContext()
+    entered = asyncio.Event()
+
+    async def hold() -> None:
+        entered.set()
+        await asyncio.sleep(0.05)
+
+    setattr(context.substrate, hook, hold)
+    trial = trial_of(context)
+    running = asyncio.ensure_future(trial.run(0))
+    await entered.wait()
+    trial.abandon("interrupted")
+    trial.abandon("cancelled")  # the first word counts
+    await running
+    assert context.ended.outcome == "interrupted"
+    assert context.substrate.alive == {}
+    assert context.phases()[-1] == events.CLEANUP
+
+
+async def test_a_clean_up_that_fails_is_said_loudly() -> None:
+    context = FakeContext()
+    context.substrate.destroy_hook = failing(CleanupFailed("still there"))
+    trial = await run(context)
+    assert trial.cleanup_failed
+    assert context.ended.outcome == "ok", "the measurement itself is good"
+    [notice] = context.of(Notice)
+    assert notice.level == "error"
+    assert "may still exist" in notice.text
+    assert events.CLEANUP not in context.phases()
+
+
+async def test_a_warm_up_measures_what_the_bracket_costs() -> None:
+    context = FakeContext()
+    context.method = "bash"
+    await run(context, warm_up=True)
+    assert len(context.costs) == 1
+    assert context.costs[0] >= 0
+    assert context.of(Actions)[1].run_ns == [-1] * 5, "the fake sends no trailer, so nothing is known"
+
+
+async def test_reset_hands_the_sandbox_on_and_checks_that_it_is_clean() -> None:
+    context = FakeContext(acquire="reset")
+    first = await run(context)
+    assert first.reusable
+    assert context.substrate.alive, "kept for the next trial"
+    assert events.CLEANUP not in context.phases()
+    context.events.clear()
+    await run(context, reuse=first.sandbox)
+    assert context.phases()[0] == events.RESET
+    assert context.ended.outcome == "ok"
+
+    context.events.clear()
+    context.substrate.answer = lambda command: ExecResult(91 if "canary" in command.script else 0, b"", b"")
+    third = await run(context, reuse=first.sandbox)
+    assert (context.ended.outcome, context.ended.phase) == ("failed", events.READY_AGAIN)
+    assert "left something behind" in context.ended.message
+    assert not third.reusable
+    assert context.substrate.alive == {}
+
+
+async def test_an_adapter_that_ignores_a_timeout_is_not_waited_for_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_module, "TIMEOUT_GRACE_S", 0.05)
+    context = FakeContext()
+    context.timeout_s = 0.05
+
+    async def hang_after_ready() -> None:
+        if len(context.substrate.commands) > 2:
+            await asyncio.Event().wait()
+
+    context.substrate.exec_hook = hang_after_ready
+    await run(context)
+    assert (context.ended.outcome, context.ended.error) == ("timeout", "ExecTimeout")
+    assert context.substrate.alive == {}
