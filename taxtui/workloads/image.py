@@ -63,7 +63,7 @@ def build(
         UsageError: the base lacks what the tiers need.
         TaxtuiError: the fixtures cannot be built.
     """
-    _docker("cannot reach docker", "version", "--format={{.Server.Version}}")
+    _docker("docker cannot be used (is it started, and may you use it?)", "version", "--format={{.Server.Version}}")
     if base is None:
         base = ORDINARY_BASE
         progress("making the base: python:3.11-slim with git")
@@ -88,7 +88,10 @@ def build(
 
 
 def _check(base: str) -> None:
-    if not _docker("cannot list images", "image", "ls", "--quiet", base):
+    """Refuse a base that lacks something; pull it first where it is not here."""
+    try:
+        _docker("", "image", "inspect", base)
+    except SubstrateUnavailable:
         _docker(f"there is no image {base} here, and it cannot be pulled", "pull", "--quiet", base)
     run = ["run", "--rm", "--network=none", "--user=0", "--entrypoint=sh", base, "-c", PROBE]
     missing = _docker(f"cannot run sh in {base}", *run).splitlines()
@@ -97,12 +100,13 @@ def _check(base: str) -> None:
 
 
 def _docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:
-    """Run the docker command; its last words become the error."""
+    """Run the docker command; its last words, apart from where to read on, become the error."""
     try:
         done = subprocess.run(["docker", *arguments], input=stdin, capture_output=True, check=True)
     except FileNotFoundError as error:
         raise SubstrateUnavailable(f"{failure}: there is no docker command; install Docker") from error
     except subprocess.CalledProcessError as error:
-        words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
+        said = [line.strip() for line in error.stderr.decode(errors="replace").splitlines()]
+        words = [line for line in said if line and "--help'" not in line] or [f"exit {error.returncode}"]
         raise SubstrateUnavailable(f"{failure}: {words[-1]}") from error
     return done.stdout.decode().strip()

@@ -1,0 +1,169 @@
+"""The cache and the repository of the fixtures, from a small source distribution of the test's own: no network."""
+
+import io
+import os
+import subprocess
+import tarfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from taxtui.errors import TaxtuiError
+from taxtui.workloads import fixtures
+
+FILES = {
+    "README.md": (b"caf\xc3\xa9\r\nline two\n", 0o644),
+    "src/pkg/__init__.py": (b"", 0o644),
+    "run me.sh": (b"#!/bin/sh\n", 0o755),
+    ".gitignore": (b"*.md\n", 0o644),
+    ".gitattributes": (b"* text=auto eol=crlf\n", 0o644),
+}
+
+
+def git(*arguments: str, cwd: Path, **env: str) -> str:
+    env = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", **env}
+    return subprocess.run(
+        ["git", *arguments], cwd=cwd, env=env, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def sdist(path: Path) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, (content, mode) in {**FILES, "PKG-INFO": (b"Name: attrs\n", 0o644)}.items():
+            member = tarfile.TarInfo(f"attrs-25.4.0/{name}")
+            member.size, member.mode, member.mtime = len(content), mode, 1_600_000_000
+            archive.addfile(member, io.BytesIO(content))
+
+
+@pytest.fixture
+def downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """A cache of the test's own, a download that needs no network, and the ids that git gives to those files."""
+    plain = tmp_path / "plain"
+    git("init", "--quiet", str(plain), cwd=tmp_path)
+    for name, (content, mode) in FILES.items():
+        (plain / name).parent.mkdir(parents=True, exist_ok=True)
+        (plain / name).write_bytes(content)
+        blob = git("hash-object", "-w", "--no-filters", name, cwd=plain)
+        git("update-index", "--add", "--cacheinfo", f"100{mode:o},{blob},{name}", cwd=plain)
+    tree = git("write-tree", cwd=plain)
+    who = {"NAME": "taxtui", "EMAIL": "taxtui@localhost", "DATE": "1759708800 +0000"}
+    env = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
+    commit = git("commit-tree", tree, "-m", "attrs 25.4.0, as in its source distribution", cwd=plain, **env)
+    seen: list[Path] = []
+
+    def download(into: Path) -> None:
+        seen.append(into)
+        into.mkdir()
+        sdist(into / "attrs-25.4.0.tar.gz")
+        (into / "thing-1-py3-none-any.whl").write_bytes(b"a wheel")
+
+    monkeypatch.setattr(fixtures, "TREE", tree)
+    monkeypatch.setattr(fixtures, "COMMIT", commit)
+    monkeypatch.setattr(fixtures, "_download", download)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return seen
+
+
+def test_the_commit_is_byte_for_byte_what_git_itself_makes_of_the_files(
+    downloads: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))  # as a git hook that runs us would
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "somebody")
+    folder = fixtures.ensure()  # refuses any other commit or tree
+    assert (
+        git("log", "--format=%s", "25.4.0", cwd=folder / "attrs.git") == "attrs 25.4.0, as in its source distribution"
+    )
+
+
+def test_other_files_than_expected_are_refused(downloads: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixtures, "TREE", "1" * 40)
+    with pytest.raises(TaxtuiError, match=f"not .* with {'1' * 40}"):
+        fixtures.ensure()
+    assert fixtures.cached() is None
+
+
+def test_what_is_cached_is_not_built_again(downloads: list[Path]) -> None:
+    assert fixtures.cached() is None
+    folder = fixtures.ensure()
+    assert fixtures.ensure() == fixtures.cached() == folder
+    assert len(downloads) == 1
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+@pytest.mark.parametrize(
+    "path", ["wheels/thing-1-py3-none-any.whl", "gitconfig", "attrs.git/packed-refs", "manifest.json"]
+)
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_damage_is_noticed_and_repaired(downloads: list[Path], path: str, damage: str) -> None:
+    folder = fixtures.ensure()
+    victim = folder / path
+    content = victim.read_bytes()
+    if damage == "remove":
+        victim.unlink()
+    else:
+        victim.write_bytes(content[:-1] if damage == "cut" else bytes([content[0] ^ 1]) + content[1:])
+    assert fixtures.cached() is None
+    assert fixtures.ensure() == folder == fixtures.cached()
+    assert len(downloads) == 2
+
+
+def test_two_builders_at_once_share_one_folder(downloads: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2, timeout=10)
+    publish = fixtures._publish
+
+    def together(built: Path, final: Path) -> None:
+        both.wait()
+        publish(built, final)
+
+    monkeypatch.setattr(fixtures, "_publish", together)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: fixtures.ensure(), range(2))
+    assert first == second == fixtures.cached()
+    assert [path.name for path in first.parent.iterdir()] == [first.name]
+
+
+def test_any_user_of_a_sandbox_can_read_them(downloads: list[Path]) -> None:
+    before = os.umask(0o077)
+    try:
+        folder = fixtures.ensure()
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in [folder, *folder.rglob("*")]} == {0o755, 0o644}
+
+
+def test_a_relative_cache_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert fixtures._folder().is_relative_to(tmp_path)
+
+
+def test_no_index_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    with pytest.raises(TaxtuiError, match=r"^pip cannot fetch the fixtures: No matching distribution found for .*$"):
+        fixtures.ensure()
+    assert list((tmp_path / "taxtui").iterdir()) == []
+
+
+def test_no_git_is_one_clear_line(downloads: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(TaxtuiError, match=r"^git cannot make the repository: there is no git; install it$"):
+        fixtures.ensure()
+
+
+def test_a_cache_that_cannot_be_written_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(TaxtuiError, match=r"^cannot build the fixtures in .*/file/taxtui: Not a directory$"):
+        fixtures.ensure()
+
+
+def test_every_pin_has_a_hash() -> None:
+    for name in ("attrs.txt", "requirements.txt"):
+        pins = [line for line in (fixtures.DATA / name).read_text().splitlines() if not line.startswith("#")]
+        assert pins
+        assert all("==" in pin and " --hash=sha256:" in pin for pin in pins)

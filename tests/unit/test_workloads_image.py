@@ -1,0 +1,100 @@
+"""``taxtui image build`` against a docker command of the test's own, which notes what it is asked."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from taxtui.workloads import fixtures, image
+
+DOCKER = """#!/bin/sh
+printf '%s\\n' "$*" >> "$CALLS"
+case "$1 $2" in
+"version "*) [ "$DAEMON" = up ] || { echo "Cannot connect to the Docker daemon." >&2; exit 1; } ;;
+"image inspect") echo sha256:abc ;;
+"run "*) [ -z "$LACKS" ] || echo "$LACKS" ;;
+esac
+"""
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the stand-in for docker notes its arguments; the fixtures are an empty folder."""
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(DOCKER)
+    docker.chmod(0o755)
+    folder = tmp_path / "taxtui" / f"fixtures-{fixtures.DIGEST}"
+    folder.mkdir(parents=True)
+    (folder / fixtures.MANIFEST).write_text("{}")
+    environment = {"CALLS": str(tmp_path / "calls"), "DAEMON": "up", "LACKS": "", "XDG_CACHE_HOME": str(tmp_path)}
+    for key, value in environment.items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setenv("PATH", str(docker.parent), prepend=os.pathsep)
+    return tmp_path / "calls"
+
+
+def build(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "taxtui", "image", "build", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_stdout_is_the_name_and_the_network_is_off(calls: Path) -> None:
+    done = build("--base", "mine:1")
+    assert (done.returncode, done.stdout) == (0, image.DEFAULT_IMAGE + "\n")
+    (built,) = (line for line in calls.read_text().splitlines() if line.startswith("build "))
+    assert "--network=none" in built
+    assert "--build-arg=BASE=mine:1" in built
+    assert f"--label={image.FIXTURES_LABEL}={image.DIGEST}" in calls.read_text()
+    assert image.DEFAULT_IMAGE.endswith(image.DIGEST)
+
+
+def test_without_a_base_the_ordinary_one_is_made_first(calls: Path) -> None:
+    assert build().returncode == 0
+    builds = [line for line in calls.read_text().splitlines() if line.startswith("build ")]
+    assert builds[0] == f"build --quiet --tag={image.ORDINARY_BASE} -"
+    assert f"--build-arg=BASE={image.ORDINARY_BASE}" in builds[1]
+
+
+def test_push_tags_and_pushes_and_json_says_so(calls: Path) -> None:
+    done = build("--base", "mine:1", "--push", "registry.example/team/sandbox:1", "--json")
+    assert json.loads(done.stdout) == {
+        "image": image.DEFAULT_IMAGE,
+        "id": "sha256:abc",
+        "base": "mine:1",
+        "digest": image.DIGEST,
+        "pushed": "registry.example/team/sandbox:1",
+    }
+    assert calls.read_text().splitlines()[-2:] == [
+        f"tag {image.DEFAULT_IMAGE} registry.example/team/sandbox:1",
+        "push --quiet registry.example/team/sandbox:1",
+    ]
+
+
+def test_a_base_that_lacks_something_is_refused_before_anything_is_built(
+    calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LACKS", "git")
+    done = build("--base", "mine:1")
+    assert done.returncode == 2
+    assert done.stderr == "taxtui: mine:1 lacks git; give --base an image that has them\n"
+    assert "build" not in calls.read_text()
+
+
+def test_no_daemon_is_one_line_and_exit_3(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAEMON", "down")
+    done = build("--base", "mine:1")
+    assert done.returncode == 3
+    assert done.stderr.startswith("taxtui: docker cannot be used")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_no_docker_command_is_one_line_and_exit_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    done = build("--base", "mine:1")
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    assert "there is no docker command; install Docker" in done.stderr

@@ -1,0 +1,52 @@
+"""The shipped tiers as data: that they prove their work is shown here, that they work in test_workloads_sandboxes."""
+
+import re
+
+import pytest
+
+from taxtui.scenario import load_tier
+from taxtui.spec import Tier
+from taxtui.workloads import fixtures
+
+SHIPPED = ["T0", "T1", "T2"]
+
+
+@pytest.fixture(params=SHIPPED)
+def tier(request: pytest.FixtureRequest) -> Tier:
+    return load_tier(request.param)
+
+
+def test_a_cycle_is_ten_different_actions(tier: Tier) -> None:
+    assert len({step.run for step in tier.cycle}) == len({step.name for step in tier.cycle}) == len(tier.cycle) == 10
+
+
+def test_the_first_action_echoes_the_nonce(tier: Tier) -> None:
+    assert "$TAXTUI_NONCE" in tier.cycle[0].run
+    assert "{nonce}" in tier.cycle[0].expect_stdout
+
+
+def test_every_step_proves_that_it_worked(tier: Tier) -> None:
+    unproven = [s.name for s in (*tier.setup, *tier.cycle) if not s.expect_stdout and s.expect_exit == 0]
+    assert unproven == (["true"] if tier.name == "T0" else [])
+
+
+def test_no_tier_asks_for_a_network(tier: Tier) -> None:
+    assert not tier.network
+    steps = [tier.preload, *(step.run for step in (*tier.setup, *tier.cycle))]
+    assert not [run for run in steps if re.search(r"https?:|ssh:|git@", run)]
+
+
+def test_the_tree_is_the_one_that_the_fixtures_are_checked_for() -> None:
+    (log,) = (step for step in load_tier("T1").cycle if step.name == "git log")
+    assert fixtures.TREE in log.expect_stdout
+    assert load_tier("T2").setup[0].expect_stdout == fixtures.TREE
+
+
+def test_t2_restores_the_file_that_the_fix_left() -> None:
+    tier = load_tier("T2")
+    (fix,) = (step for step in tier.setup if step.name == "fix")
+    assert fix.expect_stdout in tier.cycle[-1].expect_stdout
+
+
+def test_the_order_within_t2_is_fail_then_fix_then_pass() -> None:
+    assert [step.name for step in load_tier("T2").setup][-3:] == ["test fails", "fix", "tests pass"]
