@@ -1,0 +1,267 @@
+"""Programs in a pod, each over a websocket of its own (``v5.channel.k8s.io``, or v4 from older servers).
+
+The first byte of a message is its channel: 0 stdin, 1 stdout, 2 stderr, 3 the status with the exit code. Closing the
+socket does not end the remote process, so each program first says its process id, as the first line of its stderr,
+and is ended by a second exec that kills its process group (container runtimes start each exec in a session of its own).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from typing import Final
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+from kubernetes.aio.client import ApiClient
+
+from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
+from taxtui.shell import ENDED, STDERR, STDOUT, launch_argv, unbroken
+from taxtui.spec import Command
+from taxtui.substrate import ExecResult
+from taxtui.substrates.kubernetes_api import Refused, refused, unanswered
+from taxtui.substrates.kubernetes_pod import Camel, Metadata
+
+CONTAINER: Final = "sandbox"
+STATUS: Final = 3
+HANDSHAKE_S: Final = 30.0
+CLOSING_S: Final = 1.0
+KILL_S: Final = 10.0
+"""How long ending a process may take: one exec, and the pid of a process that was only just started."""
+
+_CHUNK: Final = 32768
+_URL_SCRIPT: Final = 4096  # a longer script goes through stdin: proxies limit the request line, often to 8 KiB
+_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_SAY_PID: Final = """printf '\\1%s\\n' "$$" >&2\n"""
+_PID: Final = re.compile(rb"\x01(\d+)\n")
+
+
+class _Cause(Camel, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _Details(Camel, frozen=True):
+    causes: list[_Cause] | None = None
+
+
+class _ExitStatus(Camel, frozen=True):
+    """What comes on channel 3."""
+
+    status: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+    def exit_code(self) -> int:
+        """The command's own; raises ``ExecFailed`` where the command path failed instead."""
+        if self.status == "Success":
+            return 0
+        for cause in (self.details.causes if self.details else None) or ():
+            if cause.reason == "ExitCode":
+                return int(cause.message)
+        raise ExecFailed(f"the container runtime could not run the command: {' '.join(self.message.split())}")
+
+
+class RemoteProcess:
+    """A program in the pod; a ``shell.ByteStream``."""
+
+    def __init__(self, starter: PodExec, socket: aiohttp.ClientWebSocketResponse) -> None:
+        """Take over a socket whose handshake has succeeded."""
+        self.pid: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self.status: _ExitStatus | None = None
+        self._starter = starter
+        self._socket = socket
+        self._head = b""
+
+    async def read(self) -> tuple[int, bytes]:
+        """As ``ByteStream.read``; ``status`` is set at the end if the program's fate was reported."""
+        while True:
+            try:
+                message = await self._socket.receive(CLOSING_S if self.status else None)
+            except TimeoutError:  # the status is the last message; a server that does not close then is not waited for
+                await self.drop()
+                return ENDED, b""
+            if message.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
+                self._know_pid(None)
+                return ENDED, b""
+            data = message.data if message.type is aiohttp.WSMsgType.BINARY else message.data.encode()
+            channel, chunk = (data[0], data[1:]) if data else (STDOUT, b"")
+            if channel == STATUS:
+                with contextlib.suppress(msgspec.DecodeError):  # no status then: as if the connection had broken
+                    self.status = msgspec.json.decode(chunk, type=_ExitStatus)
+                continue
+            if channel == STDERR and not self.pid.done():
+                chunk = self._without_pid(chunk)
+            if chunk and channel in (STDOUT, STDERR):
+                return channel, chunk
+
+    def _without_pid(self, chunk: bytes) -> bytes:
+        self._head += chunk
+        if said := _PID.match(self._head):
+            self._know_pid(int(said[1]))
+            return self._head[said.end() :]
+        if self._head.startswith(b"\1") and b"\n" not in self._head:
+            return b""  # cut within the line
+        self._know_pid(None)
+        return self._head
+
+    def _know_pid(self, pid: int | None) -> None:
+        if not self.pid.done():
+            self.pid.set_result(pid)
+
+    async def output(self, stdin: bytes = b"") -> ExecResult:
+        """Feed it, and read everything until the end. Raises ``ExecFailed`` where no exit code came."""
+        parts: dict[int, list[bytes]] = {STDOUT: [], STDERR: []}
+        feeding = asyncio.ensure_future(self.write(stdin)) if stdin else None
+        try:
+            while (item := await self.read())[0] != ENDED:
+                parts[item[0]].append(item[1])
+        finally:
+            if feeding is not None:
+                feeding.cancel()  # a command may end without having read its input
+                await asyncio.wait({feeding})
+        if self.status is None:
+            raise ExecFailed("the connection broke before the command's exit code came")
+        return ExecResult(self.status.exit_code(), b"".join(parts[STDOUT]), b"".join(parts[STDERR]))
+
+    async def write(self, data: bytes) -> None:
+        """As ``ByteStream.write``."""
+        try:
+            for at in range(0, len(data), _CHUNK):
+                await self._socket.send_bytes(b"\0" + data[at : at + _CHUNK])
+        except (aiohttp.ClientError, OSError) as error:
+            raise SandboxLost("the connection to the shell broke") from error
+
+    async def close(self) -> None:
+        """As ``ByteStream.close``: kill its process group unless it has ended by itself, and let go.
+
+        Raises ``ExecFailed`` where that could not be done.
+        """
+        try:
+            if self.status is None:
+                async with asyncio.timeout(KILL_S):
+                    await self._kill()
+        except Refused as error:
+            if error.status != 404:  # the pod is gone, and all in it
+                raise ExecFailed(f"a command's processes may still run in the pod: {error}") from error
+        except TimeoutError as error:
+            raise ExecFailed("a command's processes may still run in the pod: no answer") from error
+        finally:
+            await self.drop()
+
+    async def drop(self) -> None:
+        """Close the connection; a process that has not ended goes on."""
+        await self._socket.close()
+
+    async def _kill(self) -> None:
+        while not self.pid.done():
+            await self.read()
+        pid = self.pid.result()
+        if pid is not None:
+            await self._starter.kill(pid)
+            while (await self.read())[0] != ENDED:
+                pass
+
+
+class PodExec:
+    """Starts programs in one pod."""
+
+    def __init__(self, client: ApiClient, pod: Metadata, shell: str) -> None:
+        """Use a client that has already sent a request: its connection pool is shared."""
+        self._client = client
+        self._pod = pod
+        self._shell = shell
+
+    async def start(self, argv: list[str], *, stdin: bool) -> RemoteProcess:
+        """Start a program, which is expected to say its pid. Raises ``Refused``."""
+        path = f"/api/v1/namespaces/{quote(self._pod.namespace)}/pods/{quote(self._pod.name)}/exec"
+        query = {"container": CONTAINER, "stdin": stdin, "stdout": True, "stderr": True, "tty": False, "command": argv}
+        _, url, headers, _, _ = await self._client.param_serialize(
+            "GET",
+            path,
+            query_params=list(query.items()),
+            auth_settings=["BearerToken"],
+            collection_formats={"command": "multi"},
+        )
+        settings, session = self._client.configuration, self._client.rest_client.pool_manager
+        assert session is not None  # made by the first request
+        try:
+            async with asyncio.timeout(HANDSHAKE_S):
+                socket = await session.ws_connect(
+                    "ws" + url.removeprefix("http"),
+                    protocols=_PROTOCOLS,
+                    headers=headers,
+                    max_msg_size=0,
+                    proxy=settings.proxy,
+                    proxy_headers=settings.proxy_headers,
+                    server_hostname=settings.tls_server_name,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=CLOSING_S),
+                )
+        except aiohttp.WSServerHandshakeError as error:
+            raise refused(error.status, error.headers or {}, b"") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise unanswered(error) from error
+        return RemoteProcess(self, socket)
+
+    async def run(self, command: Command) -> ExecResult:
+        """Run one command to its end.
+
+        Raises:
+            Refused: it was not started.
+            ExecTimeout: it was killed.
+            ExecFailed: the connection broke, or the container runtime failed; what was started is killed.
+        """
+        argv, stdin = self._program(command)
+        starting = asyncio.ensure_future(self.start(argv, stdin=bool(stdin)))
+        try:
+            async with asyncio.timeout(command.timeout_s):
+                # Shielded: a handshake that is abandoned half-way could leave a process that nobody knows of.
+                return await (await asyncio.shield(starting)).output(stdin)
+        except TimeoutError:
+            await unbroken(_end(starting))
+            raise ExecTimeout(f"the command was killed after {command.timeout_s:g} s") from None
+        except asyncio.CancelledError:
+            with contextlib.suppress(ExecFailed):
+                await unbroken(_end(starting))
+            raise
+        except ExecFailed:
+            await unbroken(_end(starting))
+            raise
+
+    def _program(self, command: Command) -> tuple[list[str], bytes]:
+        """What to start, and what to send to its standard input, of which the API can't announce the end before v5."""
+        script = command.script
+        if command.stdin:
+            feed = f'{_SAY_PID}head -c {len(command.stdin)} | {self._shell} -c "$1"'
+            return [self._shell, "-c", feed, self._shell, script], command.stdin
+        if len(script) > _URL_SCRIPT:
+            text = script.encode()
+            return [self._shell, "-c", f'{_SAY_PID}eval "$(head -c {len(text)})" </dev/null'], text
+        return [self._shell, "-c", _SAY_PID + script], b""
+
+    async def shell(self) -> RemoteProcess:
+        """Start what ``FramedShell`` talks to. Raises ``Refused``."""
+        return await self.start(["sh", "-c", f'{_SAY_PID}exec "$@"', "sh", *launch_argv()], stdin=True)
+
+    async def kill(self, pid: int) -> None:
+        """Kill the process group that this pid leads. Raises ``Refused``, ``ExecFailed``."""
+        script = f"kill -KILL -{pid} 2>/dev/null || kill -KILL {pid} 2>/dev/null || true"
+        process = await self.start(["sh", "-c", script], stdin=False)
+        try:
+            await process.output()
+        finally:
+            await process.drop()
+
+
+async def _end(starting: asyncio.Future[RemoteProcess]) -> None:
+    """Kill what was started, if it was."""
+    try:
+        async with asyncio.timeout(KILL_S):
+            process = await starting
+    except Refused:
+        return
+    except TimeoutError as error:
+        raise ExecFailed("a command's processes may still run in the pod: its start was never answered") from error
+    await process.close()

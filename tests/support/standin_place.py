@@ -1,0 +1,72 @@
+"""Where a stand-in's sandbox really runs its commands: a temporary folder, and process groups of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+class Place:
+    """One sandbox's folder and whatever runs in it. A process goes on until it ends or somebody kills it."""
+
+    def __init__(self, prefix: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=prefix))
+        self.processes: list[Process] = []
+
+    async def start(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        stdin: bool,
+        merged: bool = False,
+        quiet: bool = False,
+    ) -> Process:
+        """Start a program as the leader of a session and process group of its own. Raises ``OSError``."""
+        out = DEVNULL if quiet else PIPE
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=PIPE if stdin else DEVNULL,
+            stdout=out,
+            stderr=STDOUT if merged else out,
+            cwd=self.folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "LANG": "C.UTF-8", **env},
+            start_new_session=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def kill(self) -> None:
+        """Kill every process group that was started here."""
+        for process in self.processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def alive(self) -> int:
+        """How many process groups that were started here still have a member that is not a zombie."""
+        return sum(_group_lives(process.pid) for process in self.processes)
+
+    async def remove(self) -> None:
+        """Kill everything and delete the folder."""
+        self.kill()
+        for process in self.processes:
+            await process.wait()
+        self.processes.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _group_lives(group: int) -> bool:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                state, _, pgrp = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+                if int(pgrp) == group and state != "Z":
+                    return True
+    return False
