@@ -70,7 +70,7 @@ def out_of_step(law: Law, jobs: int, workers: int, tolerance: float) -> bool:
 
 
 def sums_are_smooth(law: Law, terms: int, jobs: int, workers: int, tolerance: float) -> bool:
-    """Whether a sum of ``terms`` jobs has lost the gaps of its law (a lattice, far clusters), so that it is near normal.
+    """Whether a sum of ``terms`` jobs has lost the gaps of its law (a lattice, far clusters) and is near normal.
 
     Structure that is finer than ``tolerance`` of the makespan does not matter.
     """

@@ -1,0 +1,143 @@
+"""Dated price sheets, and billing that is not linear in time. A price that is not known is an error, never a guess."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import tomllib
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from costmodel.errors import PriceError
+from costmodel.recording import Identity
+
+SHIPPED: Final = Path(__file__).parent / "prices"
+STALE_AFTER: Final = datetime.timedelta(days=365)
+NS_PER_HOUR: Final = 3_600_000_000_000
+_RATES: Final = ("usd_per_hour", "usd_per_vcpu_hour", "usd_per_gib_hour")
+_KEYS: Final = {"substrate", "variant", "minimum_s", "increment_s", "source", *_RATES}
+
+
+def billed_ns(ns: int, minimum_ns: int, increment_ns: int) -> int:
+    """What is charged for ``ns`` of use: whole increments, and at least the minimum; nothing for no use."""
+    return 0 if ns <= 0 else max(minimum_ns, -(-ns // increment_ns) * increment_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxPrice:
+    """What one substrate charges for a sandbox."""
+
+    substrate: str
+    variant: str | None  # None: any
+    usd_per_hour: float
+    usd_per_vcpu_hour: float
+    usd_per_gib_hour: float
+    minimum_ns: int
+    increment_ns: int
+    source: str
+
+    def usd_hour(self, identity: Identity) -> float:
+        """The rate of a sandbox with the cell's limits."""
+        cpu, memory = identity.cpu_milli / 1000, identity.memory_mib / 1024
+        return self.usd_per_hour + cpu * self.usd_per_vcpu_hour + memory * self.usd_per_gib_hour
+
+    def usd(self, identity: Identity, sandbox_ns: int) -> Fraction:
+        """What one sandbox costs that existed for ``sandbox_ns``."""
+        billed = billed_ns(sandbox_ns, self.minimum_ns, self.increment_ns)
+        return Fraction(self.usd_hour(identity)) * billed / NS_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """A price sheet."""
+
+    title: str
+    date: datetime.date
+    sandboxes: tuple[SandboxPrice, ...]
+    worker_usd_hour: float | None
+    stale: bool  # older than a year on the day on which it was loaded
+
+    def sandbox(self, identity: Identity) -> SandboxPrice:
+        """The price of a cell's sandboxes, the one for its variant before the one for any.
+
+        Raises:
+            PriceError: the sheet has none; the message is the stanza to add.
+        """
+        for variant in (identity.variant, None):
+            for price in self.sandboxes:
+                if price.substrate == identity.substrate and price.variant == variant:
+                    return price
+        name = f'substrate = "{identity.substrate}"'
+        if identity.variant:
+            name += f'\nvariant = "{identity.variant}"  # leave this out to price every variant alike'
+        raise PriceError(
+            f"{self.title} has no price for {identity.label}; add to it\n\n[[sandbox]]\n{name}\n"
+            "usd_per_vcpu_hour = ?  # of each vCPU asked for; 0 if it is paid for otherwise\n"
+            "usd_per_gib_hour = ?\nminimum_s = ?  # least time that is billed\n"
+            'increment_s = ?  # time is rounded up to this\nsource = "where these come from"\n'
+        )
+
+
+def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
+    """Read a price sheet: a TOML file, or the bare name of a shipped one such as ``aws-fargate``.
+
+    Raises:
+        PriceError: it cannot be read, or a value is missing, unknown, negative, or lacks its source.
+    """
+    file = Path(path)
+    if not file.exists() and (SHIPPED / f"{path}.toml").is_file():
+        file = SHIPPED / f"{path}.toml"
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        known = ", ".join(sorted(sheet.stem for sheet in SHIPPED.glob("*.toml")))
+        raise PriceError(f"cannot read {file}: {error.strerror}; shipped sheets: {known}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PriceError(f"{file}: {error}") from error
+    date = document.get("date")
+    if not isinstance(date, datetime.date) or isinstance(date, datetime.datetime):
+        raise PriceError(f"{file}: prices change, so a sheet needs its date; add date = YYYY-MM-DD")
+    if document.get("currency", "USD") != "USD":
+        raise PriceError(f"{file}: only US dollars are understood, not {document['currency']!r}")
+    tables = document.get("sandbox", [])
+    if not isinstance(tables, list):
+        raise PriceError(f"{file}: write [[sandbox]], with two brackets")
+    worker = document.get("worker")
+    return Prices(
+        title=str(document.get("title", file.name)),
+        date=date,
+        sandboxes=tuple(_sandbox(table, f"{file}: sandbox {number}") for number, table in enumerate(tables, 1)),
+        worker_usd_hour=None if worker is None else _number(worker, "usd_per_hour", f"{file}: worker"),
+        stale=(today or datetime.datetime.now(datetime.UTC).date()) - date > STALE_AFTER,
+    )
+
+
+def _sandbox(table: dict[str, Any], where: str) -> SandboxPrice:
+    if unknown := sorted(set(table) - _KEYS):
+        raise PriceError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
+    for key in ("substrate", "source"):
+        if not isinstance(table.get(key), str) or not table[key]:
+            raise PriceError(f"{where}: {key} is missing")
+    if not any(rate in table for rate in _RATES):
+        raise PriceError(f"{where}: no price; give at least one of {', '.join(_RATES)}")
+    rates = {rate: _number(table, rate, where) if rate in table else 0.0 for rate in _RATES}
+    minimum, increment = _number(table, "minimum_s", where), _number(table, "increment_s", where)
+    if round(increment * 1e9) < 1:
+        raise PriceError(f"{where}: increment_s must be above 0; 1 where billing is by the second")
+    return SandboxPrice(
+        substrate=table["substrate"],
+        variant=table.get("variant"),
+        minimum_ns=round(minimum * 1e9),
+        increment_ns=round(increment * 1e9),
+        source=table["source"],
+        **rates,
+    )
+
+
+def _number(table: dict[str, Any], key: str, where: str) -> float:
+    value = table.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise PriceError(f"{where}: {key} must be a number of at least 0, not {value!r}")
+    return float(value)

@@ -1,0 +1,195 @@
+"""Trials of equal cells, pooled over recordings and brought to the length that is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+from statistics import NormalDist
+from typing import NamedTuple
+
+from costmodel.demand import Demand, Think
+from costmodel.errors import RecordingError
+from costmodel.recording import Identity, Recording, Trial
+from costmodel.wire import UNKNOWN
+
+MIN_THINK_DRAWS = 1_000
+"""A think time that is a distribution gives each trial as many versions as make this many in all."""
+
+
+class Pool:
+    """The trials of one cell from all recordings that measured it."""
+
+    __slots__ = ("complete", "cycle", "distorted", "identity", "provenance", "sources", "trials")
+
+    def __init__(self, identity: Identity, cycle: int, provenance: str) -> None:
+        """A pool without trials."""
+        self.identity = identity
+        self.cycle = cycle
+        self.provenance = provenance
+        self.trials: list[Trial] = []
+        self.sources: list[str] = []
+        self.complete = True
+        self.distorted = False
+
+    @property
+    def series(self) -> Identity:
+        """The same for cells that differ in their length only."""
+        return self.identity._replace(actions=0)
+
+
+class Attempt(NamedTuple):
+    """One attempt at a trajectory of the length asked for: a trial, or a version of it. Durations are int ns."""
+
+    trial: int  # versions of one trial are not independent
+    weight: int  # the same total for every trial
+    ok: bool
+    held_ns: int
+    think_ns: int
+    queued_ns: int
+    cold_ns: int  # create and ready
+    run_ns: int  # inside the sandbox, set-up included, or UNKNOWN
+    dispatch_ns: int  # the rest of every command; meaningless where run_ns is UNKNOWN
+    sandbox_ns: int  # the provider's clock
+
+    @property
+    def trajectory_ns(self) -> int:
+        """What the paper calls trajectory latency: without think time and throttles."""
+        return self.held_ns - self.queued_ns - self.think_ns
+
+    def warm(self, weight: int) -> Attempt:
+        """The same, had a ready sandbox been there; the provider's clock ran all the same."""
+        return self._replace(weight=weight, held_ns=self.held_ns - self.cold_ns, cold_ns=0)
+
+
+def pools(recordings: Iterable[Recording]) -> list[Pool]:
+    """One pool per cell, in the order in which cells first appear."""
+    found: dict[tuple[Identity, str], Pool] = {}
+    names: dict[str, str] = {}
+    for recording in recordings:
+        if recording.run_id in names:
+            raise RecordingError(f"{recording.name} and {names[recording.run_id]} hold the same run; give it once")
+        names[recording.run_id] = recording.name
+        for cell in recording.cells:
+            pool = found.setdefault((cell.identity, cell.provenance), Pool(cell.identity, cell.cycle, cell.provenance))
+            pool.trials += cell.trials
+            if recording.name not in pool.sources:
+                pool.sources.append(recording.name)
+            pool.complete &= recording.complete and not recording.skipped and not recording.torn_bytes
+            pool.distorted |= recording.distorted
+    return list(found.values())
+
+
+def nearest_length(series: Sequence[Pool], actions: int) -> Pool:
+    """The pool to project ``actions`` from: the shortest that is long enough, else the longest."""
+    with_success = [pool for pool in series if any(trial.ok for trial in pool.trials)] or series
+    longest = max(with_success, key=lambda pool: pool.identity.actions)
+    long_enough = [pool for pool in with_success if pool.identity.actions >= actions]
+    return min(long_enough, key=lambda pool: pool.identity.actions, default=longest)
+
+
+def attempts(pool: Pool, actions: int, demand: Demand) -> list[Attempt]:
+    """Every trial at this length, with the demand's think time, clean-up and timeout."""
+    recorded = [at_length(trial, index, actions, pool.cycle) for index, trial in enumerate(pool.trials)]
+    if demand.include_cleanup:
+        recorded = [a._replace(held_ns=a.held_ns + pool.trials[a.trial].cleanup_ns) for a in recorded]
+    if demand.think is not None:
+        recorded = _with_think(recorded, pool.trials, actions, demand.think, Random(demand.seed))
+    if demand.timeout_s is not None:
+        limit = round(demand.timeout_s * 1e9)
+        recorded = [a if a.held_ns <= limit else _killed(a, limit) for a in recorded]
+    return recorded
+
+
+def at_length(trial: Trial, index: int, actions: int, cycle: int) -> Attempt:
+    """The trial cut to its first ``actions``, or prolonged by repeating its own last whole cycle.
+
+    Its own: a sandbox that started slowly tends to go on slowly, and that stays in the sample. A trial that failed
+    after more than ``actions`` commands had gone well is a success at this length.
+    """
+    recorded = len(trial.spans_ns)
+    ok = trial.ok or recorded > actions
+    if not ok:
+        actions = recorded
+    cut = min(actions, recorded)
+    more = _Continuation(actions - cut, min(cycle, recorded))
+    span = sum(trial.spans_ns[:cut]) + more.of(trial.spans_ns)
+    think = sum(trial.thinks_ns[:cut]) + more.of(trial.thinks_ns)
+    change = span + think - sum(trial.spans_ns) - sum(trial.thinks_ns)
+    known = trial.setup_run_ns != UNKNOWN and UNKNOWN not in trial.runs_ns[:cut]
+    action_run = sum(trial.runs_ns[:cut]) + more.of(trial.runs_ns) if known else UNKNOWN
+    return Attempt(
+        trial=index,
+        weight=1,
+        ok=ok,
+        held_ns=trial.held_ns + change,
+        think_ns=think,
+        queued_ns=trial.queued_ns,
+        cold_ns=min(trial.cold_ns, trial.held_ns),
+        run_ns=trial.setup_run_ns + action_run if known else UNKNOWN,
+        dispatch_ns=trial.setup_dispatch_ns + span - action_run if known else 0,
+        sandbox_ns=max(0, trial.sandbox_ns + change) + trial.cleanup_ns,
+    )
+
+
+class _Continuation(NamedTuple):
+    """``extra`` more actions, taken from the last ``cycle`` recorded ones over and over."""
+
+    extra: int
+    cycle: int
+
+    def of(self, column: Sequence[int]) -> int:
+        if not self.extra or not len(column):
+            return 0
+        last = column[len(column) - self.cycle :]
+        whole, rest = divmod(self.extra, self.cycle)
+        return whole * sum(last) + sum(last[:rest])
+
+
+def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
+    """The attempt, had it been killed after ``limit_ns``: a failure, of which only the time it held counts."""
+    saved = attempt.held_ns - limit_ns
+    return attempt._replace(
+        ok=False,
+        held_ns=limit_ns,
+        cold_ns=min(attempt.cold_ns, limit_ns),
+        sandbox_ns=max(0, attempt.sandbox_ns - saved),
+    )
+
+
+def _with_think(
+    recorded: list[Attempt], trials: Sequence[Trial], actions: int, think: Think, rng: Random
+) -> list[Attempt]:
+    """Each attempt with the demand's think time; several versions of each where it is a distribution.
+
+    The sum of lognormal times is taken as the lognormal with the same mean and variance (Fenton 1960), one quantile
+    per version, scaled so that the mean over all versions is the distribution's.
+    """
+    versions = -(-MIN_THINK_DRAWS // len(recorded)) if think.sigma and recorded else 1
+    factors = _unit_mean_factors(versions * len(recorded), actions, think.sigma, rng)
+    thought = []
+    for attempt in recorded:
+        done = actions if attempt.ok else len(trials[attempt.trial].spans_ns)
+        for _ in range(versions):
+            new = round(done * think.mean_ns * next(factors))
+            change = new - attempt.think_ns
+            thought.append(
+                attempt._replace(
+                    think_ns=new,
+                    held_ns=attempt.held_ns + change,
+                    sandbox_ns=max(0, attempt.sandbox_ns + change),
+                )
+            )
+    return thought
+
+
+def _unit_mean_factors(count: int, terms: int, sigma: float, rng: Random) -> Iterator[float]:
+    """Quantiles of a mean of ``terms`` lognormal times over its expectation, in random order."""
+    if not sigma:
+        return iter([1.0] * count)
+    spread = math.sqrt(math.log1p(math.expm1(sigma**2) / terms))
+    normal = NormalDist()
+    factors = [math.exp(spread * normal.inv_cdf((i + 0.5) / count)) for i in range(count)]
+    mean = math.fsum(factors) / count
+    rng.shuffle(factors)
+    return (factor / mean for factor in factors)
