@@ -43,7 +43,7 @@ MANIFEST: Final = "manifest.json"
 def _digest() -> str:
     parts = [
         COMMIT.encode(),
-        *(part for path in sorted(DATA.iterdir()) for part in (path.name.encode(), path.read_bytes())),
+        *(part for path in sorted(DATA.glob("[!.]*")) for part in (path.name.encode(), path.read_bytes())),
     ]
     return hashlib.sha256(msgspec.msgpack.encode(parts)).hexdigest()[:12]
 
