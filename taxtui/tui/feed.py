@@ -92,20 +92,20 @@ class RunFeed:
     live = True
 
     def __init__(
-        self, scenario: dict[str, Any] | Path, path: Path, launcher: Launcher, options: Sequence[str] = ()
+        self, scenario: dict[str, Any] | str, path: Path, launcher: Launcher, options: Sequence[str] = ()
     ) -> None:
-        """Start the run of a scenario, given as a mapping or as a file; its recording goes to ``path``."""
+        """Start the run of a scenario, given as a mapping, or by name or path; its recording goes to ``path``."""
         self.path = path
         self.state = RunState()
         self.paused = False
         self.cancelled = False
         self._folder = tempfile.TemporaryDirectory(prefix="taxtui-")
-        plan = scenario
-        if isinstance(plan, dict):
+        if isinstance(scenario, dict):
             plan = Path(self._folder.name) / "plan.json"
             plan.write_bytes(msgspec.json.encode(scenario))
+            scenario = str(plan)
         self._stderr = (Path(self._folder.name) / "stderr").open("w+b")
-        command = [sys.executable, "-m", "taxtui", "run", str(plan), "-o", str(path)]
+        command = [sys.executable, "-m", "taxtui", "run", scenario, "-o", str(path)]
         command += ["--control", "stdin", "--progress", "none", *options]
         self._child = launcher.start(command, self._stderr).result()
         self._follower: Follower | None = None

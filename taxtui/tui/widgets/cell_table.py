@@ -16,7 +16,7 @@ from taxtui.tui import units
 from taxtui.tui.colours import glyph, substrate_style
 from taxtui.tui.widgets.line_list import MUTED, LineList
 
-NUMBER_WIDTH = 7
+NUMBER_WIDTH = 6
 
 
 class CellTable(LineList[CellState]):
@@ -46,7 +46,7 @@ class CellTable(LineList[CellState]):
         """Show these cells' percentiles of ``facet``."""
         self.facet = facet
         self._names = {cell.id: workload(cell, cells) for cell in cells}
-        self._label_width = min(max((len(cell.label) for cell in cells), default=4), 24)
+        self._label_width = min(max((len(cell.label) for cell in cells), default=4), self.size.width // 3)
         self._name_width = max(map(len, self._names.values()), default=4)
         self.show(cells, self._heading())
 
@@ -58,11 +58,11 @@ class CellTable(LineList[CellState]):
     def _heading(self) -> Text:
         label = "substrate"[: self._label_width].ljust(self._label_width)
         counts = f"{'n':>7}{'fail':>6} " if self.wide else " "
-        quantiles = " ".join(f"{name:>{NUMBER_WIDTH}}" for name in units.QUANTILES)
+        quantiles = " ".join(f"{'≈' + name:>{NUMBER_WIDTH}}" for name in units.QUANTILES)
         return Text(f"  {label} {'cell':<{self._name_width}}{counts}{quantiles}", MUTED)
 
     def draw(self, item: CellState, number: int, width: int) -> Text:
-        """``● docker:runc T0×10   281   0 ≈612ms ≈803ms n≥368``."""
+        """``● docker:runc T0×10   281   0  612ms  803ms  n≥368``."""
         histogram = item.facets[self.facet]
         dark = self.app.current_theme.dark
         label = item.label[: self._label_width].ljust(self._label_width)
@@ -76,7 +76,8 @@ class CellTable(LineList[CellState]):
         line.append(" ")
         for place, name in enumerate(units.QUANTILES):
             text = units.percentile(histogram, name)
-            line.append(" " * (place > 0) + f"{text:>{NUMBER_WIDTH}}", None if text.startswith("≈") else MUTED)
+            known = text.startswith("≈")  # which the heading says once for all
+            line.append(" " * (place > 0) + f"{text.removeprefix('≈'):>{NUMBER_WIDTH}}", None if known else MUTED)
         if number == min(self.cursor, len(self.items) - 1):
             line.pad_right(max(0, width - line.cell_len))
             line.stylize(Style(reverse=True, bold=self.has_focus))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from rich.style import Style
@@ -15,6 +16,7 @@ from taxtui.tui import units
 EIGHTHS: Final = "▁▂▃▄▅▆▇█"
 RULE: Final = "┊"
 TICK_SPACING: Final = 9  # columns
+LEAST_BARS: Final = 12
 
 
 class HistogramPlot(PlotextPlot):
@@ -45,7 +47,10 @@ class HistogramPlot(PlotextPlot):
             return Text()
         if not self.histogram.n:
             return Text(self.empty, Style(dim=True))
-        columns = self.histogram.columns(width, *self.bounds)
+        # few values in many columns are a comb: let each bar be as wide as their number deserves
+        bars = min(width, max(LEAST_BARS, round(8 * math.sqrt(self.histogram.n))))
+        shares = self.histogram.columns(bars, *self.bounds)
+        columns = [shares[place * bars // width] for place in range(width)]
         marks = {
             name: units.column(self.histogram.quantile(q), *self.bounds, width)
             for name, q in units.QUANTILES.items()
@@ -101,6 +106,9 @@ class HistogramPlot(PlotextPlot):
                     continue
             line[place : place + len(label)] = label
             end = place + len(label) - 1
+        count = f"n={self.histogram.n:,}"
+        if end + 2 + len(count) <= width:
+            line[-len(count) :] = count
         return Text("".join(line), Style(dim=True))
 
     def _axis(self, width: int) -> Text:

@@ -27,6 +27,7 @@ class LineList(ScrollView, Generic[Item]):
         self.items: Sequence[Item] = ()
         self.heading: Text | None = None  # stays when the list scrolls
         self.empty = ""  # shown where there is no item
+        self._at_end = True
 
     def draw(self, item: Item, number: int, width: int) -> Text:
         """The line of an item; it is cut at ``width``."""
@@ -34,12 +35,30 @@ class LineList(ScrollView, Generic[Item]):
 
     def show(self, items: Sequence[Item], heading: Text | None = None) -> None:
         """Replace what is listed."""
-        at_end = self.scroll_offset.y >= self.max_scroll_y
+        lines = self.lines
         self.items, self.heading = items, heading
-        self.virtual_size = Size(self.scrollable_content_region.width, len(items) + (heading is not None))
-        if at_end and self.follows:
-            self.scroll_end(animate=False, immediate=True, force=True)
-        self.refresh()
+        self.virtual_size = Size(self.scrollable_content_region.width, self.lines)
+        self.on_resize()
+        self.refresh(layout=self.styles.auto_dimensions and lines != self.lines)
+
+    def on_resize(self) -> None:
+        """Stay at the end, if that is where the list was."""
+        if self.follows and self._at_end:
+            self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True, force=True)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Notice when a person leaves the end or comes back to it."""
+        super().watch_scroll_y(old_value, new_value)
+        self._at_end = new_value >= self.max_scroll_y
+
+    @property
+    def lines(self) -> int:
+        """How many there are, with the heading."""
+        return len(self.items) + (self.heading is not None)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As high as what is listed, at least one line."""
+        return max(1, self.lines)
 
     def number_at(self, y: int) -> int | None:
         """The item on a line of the screen."""

@@ -36,7 +36,7 @@ class LogView(LineList[LogLine]):
     def _passes(self, line: LogLine) -> bool:
         if self.errors_only and line.level not in ("error", "warning"):
             return False
-        return self.wanted.casefold() in self._words(line).casefold()
+        return not self.wanted or self.wanted.casefold() in self._words(line).casefold()
 
     def _words(self, line: LogLine) -> str:
         label = "" if line.cell is None else f"{self._labels.get(line.cell)} {self._workloads.get(line.cell)} "

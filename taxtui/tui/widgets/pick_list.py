@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
@@ -27,9 +28,9 @@ class PickList(OptionList):
         self.picked: list[str] = []
         self._labels: dict[str, Callable[[], Text]] = {}
 
-    def offer(self, key: str, label: Callable[[], Text], *, picked: bool = False) -> None:
-        """Add something to pick; ``label`` is asked again whenever it is drawn anew."""
-        self._labels[key] = label
+    def offer(self, key: str, *, picked: bool = False, label: Callable[[], Text] | None = None) -> None:
+        """Add something to pick; ``label`` is asked again whenever it is drawn anew, the key is its default."""
+        self._labels[key] = label or partial(Text, key)
         if picked and key not in self.picked:
             self.picked.append(key)
         self.add_option(Option(self._prompt(key), id=key))

@@ -33,7 +33,6 @@ class ProgressBars(LineList[Group]):
         groups = state.by_substrate()
         self._label_width = max((len(label) for label in groups), default=0)
         self.show([Group(label, cells, state.remaining_ns(cells), over) for label, cells in groups.items()])
-        self.styles.height = min(max(1, len(groups)), max(3, self.app.size.height // 8))
 
     def draw(self, item: Group, number: int, width: int) -> Text:
         """``● docker ██████▌░░░░ 281/400  left 1m40s  ok 281 fail 0``."""
@@ -47,12 +46,12 @@ class ProgressBars(LineList[Group]):
             f"ok {ok:<5}",
             (f" fail {failed:<4}", self.app.theme_variables["text-error"] if failed else MUTED),
         )
-        line = Text(f"{glyph(item.label)} {item.label:<{self._label_width}} ", substrate_style(item.label))
-        line.stylize(substrate_style(item.label, dark=self.app.current_theme.dark))
+        dark = self.app.current_theme.dark
+        line = Text(f"{glyph(item.label)} {item.label:<{self._label_width}} ", substrate_style(item.label, dark=dark))
         room = max(4, width - line.cell_len - tail.cell_len)
         eighths = round(min(1.0, done / planned) * room * 8) if planned else 0
         full, rest = divmod(eighths, 8)
         bar = "█" * full + PARTIAL[rest] * bool(rest)
-        line.append(bar, colour(item.label, dark=self.app.current_theme.dark))
+        line.append(bar, colour(item.label, dark=dark))
         line.append("░" * (room - len(bar)), MUTED)
         return line.append_text(tail)

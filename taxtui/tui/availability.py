@@ -1,0 +1,63 @@
+"""Whether each substrate can be used, asked of ``taxtui substrates --check`` in a process of its own.
+
+The interface imports no substrate and so no SDK: the picker is there at once, and the answers arrive when they do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from taxtui.errors import SubstrateUnavailable
+from taxtui.state import clean
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of ``taxtui substrates --check --format json``, as far as the picker shows it."""
+
+    name: str
+    ok: bool | None = None  # None: not checked
+    detail: str = ""
+    fix: str = ""
+    version: str = ""
+    latency_ns: int = 0
+    paid: bool = False
+
+
+Checker = Callable[[], Awaitable[Mapping[str, Answer]]]
+
+_decode = msgspec.json.Decoder(list[Answer]).decode
+
+
+async def check() -> dict[str, Answer]:
+    """Ask every installed substrate.
+
+    Raises:
+        SubstrateUnavailable: the command itself failed; the message is its last line.
+    """
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "taxtui", "substrates", "--check", "--format", "json"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        out, err = await child.communicate()
+    except asyncio.CancelledError:  # the interface is being left
+        child.kill()
+        await child.wait()
+        raise
+    try:
+        return {answer.name: _cleaned(answer) for answer in _decode(out)}
+    except msgspec.DecodeError as error:
+        lines = err.decode(errors="replace").strip().splitlines()
+        reason = clean(lines[-1]) if lines else str(error)
+        raise SubstrateUnavailable(f"taxtui substrates --check: {reason}") from error
+
+
+def _cleaned(answer: Answer) -> Answer:
+    texts = {name: clean(getattr(answer, name)) for name in ("name", "detail", "fix", "version")}
+    return msgspec.structs.replace(answer, **texts)

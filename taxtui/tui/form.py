@@ -1,0 +1,176 @@
+"""What the Setup screen's form says, as data: the scenario it stands for, and the command line that does the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from taxtui import scenario
+from taxtui.errors import TaxtuiError, UsageError
+from taxtui.notation import parse_duration_ns
+from taxtui.scenario import CellBlock, ScenarioFile
+
+
+class Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """The form's fields."""
+
+    substrates: tuple[str, ...] = ()
+    tiers: tuple[str, ...] = ()
+    actions: tuple[int, ...] = ()
+    modes: tuple[str, ...] = ()
+    trials: str = "100"  # as typed
+    warmup: str = "1"
+    concurrency: str = "1"
+    budget: str = ""  # stop launching after this; "" = never
+
+    @property
+    def missing(self) -> str:
+        """What still has to be picked or corrected before this can run; "" when nothing."""
+        for what, picked in (
+            ("a substrate", self.substrates),
+            ("a tier", self.tiers),
+            ("a number of actions", self.actions),
+            ("a mode", self.modes),
+        ):
+            if not picked:
+                return f"pick {what}"
+        for what, text, least in (
+            ("trials", self.trials, 1),
+            ("warm-up", self.warmup, 0),
+            ("concurrency", self.concurrency, 1),
+        ):
+            if not (text.isascii() and text.isdigit() and int(text) >= least):
+                return f"{what} must be a whole number from {least} up"
+        if self.budget:
+            try:
+                parse_duration_ns(self.budget)
+            except UsageError as error:
+                return f"budget: {error}"
+        return ""
+
+    def scenario(self) -> dict[str, Any]:
+        """The scenario file that says the same, as a mapping."""
+        block = {
+            "substrates": list(self.substrates),
+            "tiers": list(self.tiers),
+            "actions": list(self.actions),
+            "modes": list(self.modes),
+            "trials": int(self.trials),
+            "warmup": int(self.warmup),
+            "concurrency": int(self.concurrency),
+        }
+        return {"name": "setup", "budget": self.budget, "cells": [block]}
+
+    def command(self) -> str:
+        """The command line that makes exactly this run."""
+        words = ["taxtui", "run"]
+        for option, values in (
+            ("-s", self.substrates),
+            ("-t", self.tiers),
+            ("-n", self.actions),
+            ("--mode", self.modes),
+        ):
+            for value in values:
+                words += [option, str(value)]
+        words += ["--trials", self.trials, "--warmup", self.warmup, "--concurrency", self.concurrency]
+        words += ["--budget", self.budget] if self.budget else []
+        return shlex.join(words)
+
+    def summary(self) -> str:
+        """``2 substrates × 2 tiers × 2 lengths × 1 mode × 100 = 800 trials``."""
+        parts = [
+            counted(len(self.substrates), "substrate"),
+            counted(len(self.tiers), "tier"),
+            counted(len(self.actions), "length"),
+            counted(len(self.modes), "mode"),
+        ]
+        trials = len(self.substrates) * self._cells * int(self.trials)
+        return f"{' × '.join(parts)} × {self.trials} = {counted(trials, 'trial')}"
+
+    @property
+    def _cells(self) -> int:
+        """Of one substrate."""
+        return len(self.tiers) * len(self.actions) * len(self.modes)
+
+    @property
+    def sandboxes(self) -> dict[str, int]:
+        """How many each substrate has to make, warm-ups too."""
+        return dict.fromkeys(self.substrates, self._cells * (int(self.trials) + int(self.warmup)))
+
+
+def counted(number: int, thing: str) -> str:
+    """``1 tier``, ``2 tiers``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def choices(file: ScenarioFile) -> Choices | None:
+    """The form that says the same as a scenario; None where the form cannot say it."""
+    if len(file.cells) != 1 or file != ScenarioFile(name=file.name, budget=file.budget, cells=file.cells):
+        return None
+    block = file.cells[0]
+    width = block.concurrency if isinstance(block.concurrency, int) else None
+    plain = CellBlock(
+        substrates=block.substrates,
+        tiers=block.tiers,
+        actions=block.actions,
+        modes=block.modes,
+        concurrency=block.concurrency,
+        trials=block.trials,
+        warmup=block.warmup,
+    )
+    if width is None or block != plain:
+        return None
+    return Choices(
+        substrates=tuple(block.substrates),
+        tiers=tuple(block.tiers),
+        actions=tuple(block.actions),
+        modes=tuple(block.modes),
+        trials=str(block.trials),
+        warmup=str(block.warmup),
+        concurrency=str(width),
+        budget=file.budget,
+    )
+
+
+class Preset(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario file that can be run as it stands."""
+
+    name: str
+    argument: str  # for ``taxtui run``
+    title: str  # its size, or what is wrong with it
+    choices: Choices | None = None
+    sandboxes: dict[str, int] = {}  # how many each substrate has to make, warm-ups too
+    ok: bool = True
+
+
+def shipped_tiers() -> list[str]:
+    """The names of the tiers that come with taxtui."""
+    root = scenario.CHECKOUT if scenario.CHECKOUT.is_dir() else scenario.BUNDLE
+    return sorted(path.stem for path in root.glob("tiers/*.toml"))
+
+
+def presets(folder: Path) -> list[Preset]:
+    """The shipped scenarios, and those in ``folder`` and its ``scenarios``."""
+    found = {name: name for name in scenario.shipped_names()}
+    for path in sorted([*folder.glob("*.toml"), *folder.glob("scenarios/*.toml")]):
+        if "[[cells]]" in path.read_text(errors="replace") and path.stem not in found:
+            found[path.stem] = str(path)
+    return [_preset(name, argument) for name, argument in found.items()]
+
+
+def _preset(name: str, argument: str) -> Preset:
+    try:
+        plan = scenario.load(argument)
+        file, _ = scenario.load_file(argument)
+    except TaxtuiError as error:
+        return Preset(name=name, argument=argument, title=str(error), ok=False)
+    sandboxes: Counter[str] = Counter()
+    for cell in plan.cells:
+        sandboxes[str(cell.substrate)] += cell.trials + cell.warmup
+    trials = sum(cell.trials for cell in plan.cells)
+    title = f"{counted(len(plan.cells), 'cell')}, {counted(trials, 'trial')}: {', '.join(sandboxes)}"
+    return Preset(name=name, argument=argument, title=title, choices=choices(file), sandboxes=dict(sandboxes))

@@ -1,0 +1,155 @@
+"""The small screens that ask or tell one thing, over the one below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.table import Table
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from taxtui.tui import actions
+from taxtui.tui.form import Preset
+
+CLOSE = Binding("escape", "dismiss(None)", "Close", show=False)
+
+
+class Confirm(ModalScreen[bool | None]):
+    """Yes or no; Enter on the focused button, y or n."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "dismiss(True)", "Yes", show=False),
+        Binding("n,escape", "dismiss(False)", "No", show=False),
+        Binding("left,right", "app.focus_next", show=False),
+    ]
+
+    def __init__(self, title: str, body: str, yes: str, no: str) -> None:
+        """Ask ``body``; the buttons say ``yes`` and ``no``."""
+        super().__init__()
+        self._title, self._body, self._yes, self._no = title, body, yes, no
+
+    def compose(self) -> ComposeResult:
+        """A box with two buttons."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = self._title
+            yield Static(self._body, markup=False)
+            with Horizontal(classes="buttons"):
+                yield Button(f"{self._yes} (y)", id="yes", variant="error", compact=True)
+                yield Button(f"{self._no} (n)", id="no", variant="primary", compact=True)
+
+    def on_mount(self) -> None:
+        """The harmless answer is the one that Enter gives."""
+        self.query_one("#no").focus()
+
+    @on(Button.Pressed)
+    def answer(self, event: Button.Pressed) -> None:
+        """A button was pressed."""
+        self.dismiss(event.button.id == "yes")
+
+
+class Ask(ModalScreen[str | None]):
+    """One line of text; None when a person thinks better of it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
+
+    def __init__(self, title: str, body: str, *, wanted: str | None = None, placeholder: str = "") -> None:
+        """Ask for a text; where ``wanted`` is given, nothing else is accepted."""
+        super().__init__()
+        self._title, self._body, self._wanted, self._placeholder = title, body, wanted, placeholder
+
+    def compose(self) -> ComposeResult:
+        """A box with one input."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = self._title
+            box.border_subtitle = "enter to go on · esc to go back"
+            yield Static(self._body, markup=False)
+            yield Input(placeholder=self._placeholder, compact=True)
+            yield Static("", id="refusal", markup=False)
+
+    @on(Input.Submitted)
+    def submit(self, event: Input.Submitted) -> None:
+        """Take the text, or say what was expected."""
+        text = event.value.strip()
+        if self._wanted is not None and text != self._wanted:
+            self.query_one("#refusal", Static).update(f'that is not "{self._wanted}"')
+        elif text:
+            self.dismiss(text)
+
+
+class Choose(ModalScreen[Preset | None]):
+    """One of the presets."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
+
+    def __init__(self, presets: Sequence[Preset]) -> None:
+        """Offer these."""
+        super().__init__()
+        self._presets = presets
+
+    def compose(self) -> ComposeResult:
+        """A list; what cannot be loaded is listed with the reason."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = "Presets"
+            box.border_subtitle = "enter to use · esc to go back"
+            yield OptionList(
+                *(
+                    Option(
+                        Text.assemble((f"{p.name:<16}", "bold"), (p.title, "" if p.ok else "red")), disabled=not p.ok
+                    )
+                    for p in self._presets
+                ),
+                compact=True,
+            )
+
+    @on(OptionList.OptionSelected)
+    def choose(self, event: OptionList.OptionSelected) -> None:
+        """Take the one under the cursor."""
+        self.dismiss(self._presets[event.option_index])
+
+
+class Tell(ModalScreen[None]):
+    """Something to read; any of the usual keys closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,question_mark,p", "dismiss(None)", "Close", show=False),
+        Binding("y", "copy", "Copy", show=False),
+    ]
+
+    def __init__(self, title: str, body: Text | Table, *, copyable: str = "") -> None:
+        """Show ``body``; ``y`` copies ``copyable``."""
+        super().__init__()
+        self._title, self._body, self._copyable = title, body, copyable
+
+    def compose(self) -> ComposeResult:
+        """A box that scrolls."""
+        with VerticalScroll(classes="dialog wide") as box:
+            box.border_title = self._title
+            box.border_subtitle = "y copies the command · esc closes" if self._copyable else "esc closes"
+            yield Static(self._body, id="told")
+
+    def update(self, body: Text | Table) -> None:
+        """Show something else instead."""
+        self.query_one("#told", Static).update(body)
+
+    def action_copy(self) -> None:
+        """Put the command on the clipboard."""
+        if self._copyable:
+            self.app.copy_to_clipboard(self._copyable)
+            self.notify("copied", timeout=2)
+
+
+def help_dialog(scope: actions.Scope) -> Tell:
+    """Every key of a screen and of the app, from the one table."""
+    table = Table.grid(padding=(0, 2))
+    for key, label, text in actions.help_lines([scope, "app"]):
+        table.add_row(Text(key, "bold"), Text(label), Text(text, "dim"))
+    table.add_row(Text("tab", "bold"), Text("Next part"), Text("Move between lists, fields and buttons", "dim"))
+    table.add_row(Text("↑ ↓", "bold"), Text("Move"), Text("Move in the list that has the focus", "dim"))
+    return Tell("Keys", table)
