@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
+from taxtui.errors import ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
 from taxtui.substrates.ecs_frame import (
     ACKNOWLEDGE,
     CHANNEL_CLOSED,
@@ -60,6 +60,10 @@ RTO_CEILING_NS: Final = 1 * _S
 SRTT_START_NS: Final = 100 * _MS
 RESENDS: Final = 3000
 """Of one frame, before the channel is given up: five minutes or more."""
+
+
+class SessionCut(SandboxLost):
+    """The connection of a session broke; its container may still run."""
 
 
 class _Sent(msgspec.Struct):
@@ -112,8 +116,9 @@ class Channel:
     something at once. Agents shake hands where sessions are encrypted with KMS; those sessions are refused.
 
     Attributes:
-        end: why the channel is over, or None: :class:`SandboxLost` when the session ended or was cut,
-            :class:`ExecFailed` when the agent never acknowledged, or wants what we cannot give.
+        end: why the channel is over, or None: :class:`SandboxLost` when the session ended, :class:`SessionCut`,
+            :class:`ExecFailed` when the agent never acknowledged or cannot be understood,
+            :class:`SubstrateUnavailable` when it wants the session encrypted.
         malformed: frames dropped because they could not be read; their sender repeats them.
         resent: frames sent more than once.
     """
@@ -162,9 +167,9 @@ class Channel:
         return frames
 
     @property
-    def unsent(self) -> int:
-        """Frames of input that wait for room in the window."""
-        return len(self._waiting)
+    def settled(self) -> bool:
+        """Whether everything that was written has been acknowledged."""
+        return not self._unacked and not self._waiting
 
     @property
     def wake_at_ns(self) -> int | None:
@@ -188,7 +193,7 @@ class Channel:
 
     def lost(self, reason: str) -> None:
         """Note that the socket is gone; an end that is already known stays the reason."""
-        self.end = self.end or SandboxLost(f"the session's connection was cut: {reason}")
+        self.end = self.end or SessionCut(f"the session's connection was cut: {reason}")
 
     def receive(self, data: bytes, now_ns: int) -> bytes:
         """Take one binary message; returns the terminal output that it makes available, often none."""
@@ -251,7 +256,7 @@ class Channel:
         }
         self._send(HANDSHAKE_RESPONSE, json.dumps(answer).encode(), now_ns)
         if "KMSEncryption" in refused:
-            self.end = ExecFailed(
+            self.end = SubstrateUnavailable(
                 "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not speak; "
                 "remove its kmsKeyId or use another cluster"
             )
