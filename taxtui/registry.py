@@ -48,6 +48,8 @@ def load(name: str) -> type[Substrate]:
     try:
         cls: type[Substrate] = points[name].load()
     except ImportError as error:
+        if (error.name or "").partition(".")[0] == "taxtui":
+            raise  # a bug of ours, not a missing extra
         extra = EXTRAS.get(name)
         fix = f'pip install "taxtui[{extra}]"' if extra else f"install what {points[name].value} imports"
         raise SubstrateUnavailable(f"{name}: the module {error.name!r} is not installed; {fix}") from error

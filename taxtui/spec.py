@@ -60,6 +60,11 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         body = msgspec.msgpack.encode((self.name, self.requires, self.network, self.preload, self.setup, self.cycle))
         return hashlib.sha256(body).hexdigest()[:16]
 
+    @property
+    def uses_fixtures(self) -> bool:
+        """Whether any of its scripts asks for the folder in ``TAXTUI_FIXTURES``."""
+        return any(FIXTURES_ENV in script for script in (self.preload, *(s.run for s in self.setup + self.cycle)))
+
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     """When the trials of a block start."""

@@ -60,6 +60,7 @@ def command(scenario: str | None, output: Path | None, control: str | None, prog
     """
     plan = _plan(scenario, options)
     _confirm_paid(plan, yes=options["yes"])
+    _build_fixtures(plan)
     run_id = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(4)}"
     path = output or default_folder() / f"{run_id}.msgpack"
 
@@ -96,6 +97,8 @@ def _plan(name: str | None, options: dict[str, Any]) -> Plan:
     from taxtui import scenario
 
     file, folder = scenario.load_file(name or "quick")
+    if name is None and any(options[key] for key in ("substrates", "tiers", "actions", "trials")):
+        file = msgspec.structs.replace(file, name="", budget="")  # the quick look's limit is not this run's
     # A tier or substrate on the command line is a new question, not the scenario's blocks asked once more.
     blocks = file.cells[:1] if options["substrates"] or options["tiers"] else file.cells
     changes: dict[str, Any] = {}
@@ -131,6 +134,15 @@ def _confirm_paid(plan: Plan, *, yes: bool) -> None:
         raise UsageError(
             f"{', '.join(paid)} costs money and no price is known; repeat with --yes --max-sandboxes {sandboxes}"
         )
+
+
+def _build_fixtures(plan: Plan) -> None:
+    """Local sandboxes are shown this machine's own fixtures; they are built before anything is timed."""
+    if not any(cell.substrate.name == "local" and cell.tier.uses_fixtures for cell in plan.cells):
+        return
+    from taxtui.workloads import fixtures
+
+    fixtures.ensure(progress=lambda text: click.echo(text, err=True))
 
 
 async def _execute(run: Run, control: str | None, show: Callable[[Progress, bool], None]) -> None:

@@ -31,6 +31,7 @@ from taxtui.substrates import local_bwrap
 from taxtui.substrates.local_bwrap import FIXTURES_INSIDE, INSIDE, PATH
 from taxtui.substrates.local_limits import SANDBOX_ENV, Limiter, best_limiter, kill_marked
 from taxtui.substrates.local_process import Process
+from taxtui.workloads import fixtures
 
 _FOLDERS: Final = ("work", "home", "tmp")
 _LAUNCH_ENV: Final = "TAXTUI_LAUNCH"
@@ -80,6 +81,8 @@ class LocalSubstrate:
         complaint = self._complaint()
         if complaint:
             raise SubstrateUnavailable(f"local: {complaint}")
+        if self.fixtures is None:
+            self.fixtures = fixtures.cached()  # the run has them built where a tier asks for them
         self.root = _private_root()
         self.limiter = await best_limiter()
         return self
