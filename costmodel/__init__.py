@@ -1,1 +1,75 @@
-"""Project what recorded trajectories cost at any scale. Independent of taxtui: standard library and msgspec only."""
+"""Project what recorded trajectories cost at any scale. Independent of taxtui: standard library and msgspec only.
+
+::
+
+    import costmodel
+
+    rows = costmodel.project([costmodel.read("run.msgpack")], costmodel.Demand(trajectories=10**6, workers=500))
+    rows[0].worker_hours.value, rows[0].wall_clock.value, rows[0].flags
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from costmodel.compare import break_even as break_even
+    from costmodel.compare import compare as compare
+    from costmodel.demand import Delta as Delta
+    from costmodel.demand import Demand as Demand
+    from costmodel.demand import Think as Think
+    from costmodel.errors import CostModelError as CostModelError
+    from costmodel.errors import DemandError as DemandError
+    from costmodel.errors import PriceError as PriceError
+    from costmodel.errors import RecordingError as RecordingError
+    from costmodel.makespan import Makespan as Makespan
+    from costmodel.makespan import expected_makespan as expected_makespan
+    from costmodel.makespan import list_makespan as list_makespan
+    from costmodel.pricing import Prices as Prices
+    from costmodel.pricing import load_prices as load_prices
+    from costmodel.projection import project as project
+    from costmodel.published import Published as Published
+    from costmodel.reading import read as read
+    from costmodel.recording import Recording as Recording
+    from costmodel.results import Projection as Projection
+    from costmodel.sensitivity import curve as curve
+    from costmodel.sensitivity import sensitivity as sensitivity
+    from costmodel.statistics import Interval as Interval
+
+_HOMES: Final = {
+    "break_even": "compare",
+    "compare": "compare",
+    "Delta": "demand",
+    "Demand": "demand",
+    "Think": "demand",
+    "CostModelError": "errors",
+    "DemandError": "errors",
+    "PriceError": "errors",
+    "RecordingError": "errors",
+    "Makespan": "makespan",
+    "expected_makespan": "makespan",
+    "list_makespan": "makespan",
+    "Prices": "pricing",
+    "load_prices": "pricing",
+    "project": "projection",
+    "Published": "published",
+    "read": "reading",
+    "Recording": "recording",
+    "Projection": "results",
+    "curve": "sensitivity",
+    "sensitivity": "sensitivity",
+    "Interval": "statistics",
+}
+"""Public name → module. Imported on first use: a command line that only reports an error needs none of them."""
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605  # the same names, once
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name's module when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'costmodel' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"costmodel.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

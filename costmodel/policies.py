@@ -113,12 +113,13 @@ def wall_ns(policy: Policy, steps_ns: list[tuple[int, float]], whole_ns: float, 
 
 
 class Step(NamedTuple):
-    """One over-provisioned step on average: its duration, how sure, and what its workers did. All ns."""
+    """The rollouts of one step on average: how long, how sure, and what the workers did. All ns."""
 
     value_ns: float
     error_ns: float
     busy_ns: float
     wasted_ns: float  # of that, on rollouts that were thrown away
+    method: str
 
 
 def over_provisioned(law: Law, batch: int, launched: int, workers: int, partial: bool, seed: int) -> Step:
@@ -147,7 +148,7 @@ def over_provisioned(law: Law, batch: int, launched: int, workers: int, partial:
     variance = sum((step.end_ns - mean) ** 2 for step in steps) / (count - 1)
     busy = sum(step.busy_ns for step in steps) / count
     wasted = 0.0 if partial else sum(step.busy_unfinished_ns for step in steps) / count
-    return Step(mean, student_t(count - 1) * math.sqrt(variance / count), busy, wasted)
+    return Step(mean, student_t(count - 1) * math.sqrt(variance / count), busy, wasted, "simulation")
 
 
 class _Step(NamedTuple):

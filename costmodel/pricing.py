@@ -115,6 +115,8 @@ def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
 
 
 def _sandbox(table: dict[str, Any], where: str) -> SandboxPrice:
+    if not isinstance(table, dict):
+        raise PriceError(f"{where}: not a table")
     if unknown := sorted(set(table) - _KEYS):
         raise PriceError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
     for key in ("substrate", "source"):
@@ -137,7 +139,7 @@ def _sandbox(table: dict[str, Any], where: str) -> SandboxPrice:
 
 
 def _number(table: dict[str, Any], key: str, where: str) -> float:
-    value = table.get(key)
+    value = table.get(key) if isinstance(table, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise PriceError(f"{where}: {key} must be a number of at least 0, not {value!r}")
     return float(value)

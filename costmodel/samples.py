@@ -51,6 +51,7 @@ class Attempt(NamedTuple):
     run_ns: int  # inside the sandbox, set-up included, or UNKNOWN
     dispatch_ns: int  # the rest of every command; meaningless where run_ns is UNKNOWN
     sandbox_ns: int  # the provider's clock
+    commands_ns: int  # from the set-up's end to the last action's: actions, gaps and think time
 
     @property
     def trajectory_ns(self) -> int:
@@ -89,16 +90,31 @@ def nearest_length(series: Sequence[Pool], actions: int) -> Pool:
 
 
 def attempts(pool: Pool, actions: int, demand: Demand) -> list[Attempt]:
-    """Every trial at this length, with the demand's think time, clean-up and timeout."""
+    """Every trial at this length, with the demand's think time and clean-up."""
     recorded = [at_length(trial, index, actions, pool.cycle) for index, trial in enumerate(pool.trials)]
     if demand.include_cleanup:
         recorded = [a._replace(held_ns=a.held_ns + pool.trials[a.trial].cleanup_ns) for a in recorded]
     if demand.think is not None:
         recorded = _with_think(recorded, pool.trials, actions, demand.think, Random(demand.seed))
-    if demand.timeout_s is not None:
-        limit = round(demand.timeout_s * 1e9)
-        recorded = [a if a.held_ns <= limit else _killed(a, limit) for a in recorded]
     return recorded
+
+
+def from_pool(recorded: Iterable[Attempt], hits_permille: int) -> list[Attempt]:
+    """Each attempt twice: as it is, and as it would be with a ready sandbox, in the proportion of the hits."""
+    mixed = []
+    for attempt in recorded:
+        weight = attempt.weight
+        if hits_permille:
+            mixed.append(attempt.warm(weight * hits_permille))
+        if hits_permille < 1000:
+            mixed.append(attempt._replace(weight=weight * (1000 - hits_permille)))
+    return mixed
+
+
+def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]:
+    """Whatever would be held longer fails at that moment."""
+    limit = round(timeout_s * 1e9)
+    return [attempt if attempt.held_ns <= limit else _killed(attempt, limit) for attempt in recorded]
 
 
 def at_length(trial: Trial, index: int, actions: int, cycle: int) -> Attempt:
@@ -129,6 +145,7 @@ def at_length(trial: Trial, index: int, actions: int, cycle: int) -> Attempt:
         run_ns=trial.setup_run_ns + action_run if known else UNKNOWN,
         dispatch_ns=trial.setup_dispatch_ns + span - action_run if known else 0,
         sandbox_ns=max(0, trial.sandbox_ns + change) + trial.cleanup_ns,
+        commands_ns=span + think,
     )
 
 
@@ -178,6 +195,7 @@ def _with_think(
                     think_ns=new,
                     held_ns=attempt.held_ns + change,
                     sandbox_ns=max(0, attempt.sandbox_ns + change),
+                    commands_ns=attempt.commands_ns + change,
                 )
             )
     return thought

@@ -23,7 +23,8 @@ def pool_use(demand: Demand, workers: int, warm_ns: float, cold_extra_ns: float)
     size = demand.warm_pool
     assert size is not None
     if demand.group_size is not None:
-        return PoolUse(min(1.0, size / demand.group_size), float(size), "P/G: a group starts at once")
+        groups = max(1.0, workers / demand.group_size)  # in flight; the next image of each is being kept ready
+        return PoolUse(min(1.0, size / demand.group_size), size * groups, "P/G: a group starts at once")
     if demand.refill_rate is not None:
         hit = rate_limited_hit(demand.refill_rate, workers, warm_ns, cold_extra_ns)
         return PoolUse(hit, float(size) if hit == 1 else 0.0, "r·μ_cold / (W + r·c)")

@@ -1,0 +1,169 @@
+"""Rows against each other: a reference for the work, a baseline for the hours, two recordings, break-even lengths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from costmodel import flags
+from costmodel.errors import DemandError
+from costmodel.results import BreakEven, Line, Projection, Versus
+from costmodel.statistics import Interval, difference, student_t
+
+
+def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
+    """The rows that ``SUBSTRATE[:key=value,…]`` means, those of the plain variant first.
+
+    Raises:
+        DemandError: none is.
+    """
+    name, _, options = spec.partition(":")
+    wanted = [option for option in options.split(",") if option]
+
+    def fits(row: Projection) -> bool:
+        parts = row.identity.variant.split(",")
+        values = [part.partition("=")[2] for part in parts]
+        return row.identity.substrate == name and all(
+            option in parts or option.partition("=")[2] in parts or option in values for option in wanted
+        )
+
+    found = [row for row in rows if fits(row)]
+    if not found:
+        known = ", ".join(dict.fromkeys(row.identity.label for row in rows))
+        raise DemandError(f"there is no row for {spec!r}; the recordings hold {known}")
+    return sorted(found, key=lambda row: bool(row.identity.variant))
+
+
+def peer(row: Projection, candidates: Sequence[Projection]) -> Projection | None:
+    """Of the candidates that did the same work (tier and actions), the one that is most like ``row``."""
+    same_work = [
+        other
+        for other in candidates
+        if (other.identity.tier, other.identity.tier_digest, other.actions)
+        == (row.identity.tier, row.identity.tier_digest, row.actions)
+    ]
+
+    def likeness(other: Projection) -> int:
+        ours, theirs = row.identity, other.identity
+        fields = ("mode", "environment", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib")
+        weights = [64, 32, 16, 8, 4, 2, 1, 1]
+        same = [getattr(ours, field) == getattr(theirs, field) for field in fields]
+        return sum(weight for weight, equal in zip(weights, same, strict=True) if equal)
+
+    return max(same_work, key=likeness, default=None)
+
+
+def with_reference(rows: Sequence[Projection], spec: str) -> list[Projection]:
+    """Split each row's work into what the same commands take on the reference, and the slowdown beyond that."""
+    candidates = [row for row in matching(rows, spec) if row.evidence and row.evidence.work_per_success_ns]
+    result = []
+    for row in rows:
+        reference = peer(row, candidates)
+        if row.by_cause is None or row.by_cause.work is None or reference is None:
+            result.append(row)
+            continue
+        assert row.evidence is not None
+        assert row.evidence.work_per_success_ns is not None
+        assert reference.evidence is not None
+        assert reference.evidence.work_per_success_ns is not None
+        own, other = row.evidence.work_per_success_ns, reference.evidence.work_per_success_ns
+        work = row.by_cause.work * float(other / own) if own else 0.0
+        cause = row.by_cause._replace(slowdown=row.by_cause.work - work, work=work)
+        result.append(_doubting(replace(row, by_cause=cause), row, reference))
+    return result
+
+
+def with_baseline(rows: Sequence[Projection], spec: str, *, required: bool = True) -> list[Projection]:
+    """Every row against its peer among the baseline's rows; measured rows are never compared with others.
+
+    Raises:
+        DemandError: the baseline is unknown, and ``required``.
+    """
+    try:
+        candidates = matching([row for row in rows if row.worker_hours], spec)
+    except DemandError:
+        if required:
+            raise
+        return list(rows)
+    result = []
+    for row in rows:
+        baseline = peer(row, [other for other in candidates if other.provenance == row.provenance])
+        if row.worker_hours is None or baseline is row:
+            result.append(row)
+        elif baseline is None:
+            comparable = peer(row, candidates) is None
+            result.append(row if comparable else replace(row, flags=(*row.flags, flags.PROVENANCE)))
+        else:
+            compared = replace(row, versus=_versus(row, baseline), break_even=break_even(row, baseline))
+            result.append(_doubting(compared, row, baseline))
+    return result
+
+
+def _doubting(result: Projection, row: Projection, other: Projection) -> Projection:
+    """The result, flagged if the two were not measured in the same place."""
+    if row.identity.environment == other.identity.environment or flags.ENVIRONMENT in result.flags:
+        return result
+    return replace(result, flags=(*result.flags, flags.ENVIRONMENT))
+
+
+def _versus(row: Projection, baseline: Projection) -> Versus:
+    assert row.worker_hours is not None
+    assert baseline.worker_hours is not None
+    delta = difference(row.worker_hours, baseline.worker_hours)
+    return Versus(baseline.identity.cell_id, delta, is_tie(delta))
+
+
+def is_tie(delta: Interval) -> bool | None:
+    """Whether the interval of a difference spans 0; None if there is no interval."""
+    return None if delta.low is None or delta.high is None else delta.low <= 0 <= delta.high
+
+
+def compare(before: Sequence[Projection], after: Sequence[Projection]) -> list[tuple[Projection, Projection, Versus]]:
+    """Pairs of rows of two recordings with the change in worker-hours from the first to the second.
+
+    Cells that are equal but for environment and versions pair up; where none are, cells that did the same work.
+    """
+    pairs = []
+    for row in after:
+        if row.worker_hours is None:
+            continue
+        candidates = [other for other in before if other.worker_hours and other.provenance == row.provenance]
+        same = [other for other in candidates if other.identity.label == row.identity.label]
+        other = peer(row, same) or peer(row, candidates)
+        if other is not None:
+            pairs.append((_doubting(other, row, other), _doubting(row, row, other), _versus(row, other)))
+    return pairs
+
+
+def break_even(one: Projection, other: Projection) -> BreakEven | None:
+    """The number of actions at which both hold a worker equally long: n* = (F_B − F_A) / (a_A − a_B).
+
+    None unless both were measured often enough for a line of fixed and per-action time.
+    """
+    if one.evidence is None or other.evidence is None or not one.evidence.line or not other.evidence.line:
+        return None
+    return crossing(one.evidence.line, other.evidence.line)
+
+
+def crossing(one: Line, other: Line) -> BreakEven:
+    """Where two lines cross at n ≥ 0, with Fieller's 95 % interval of the ratio, which may be unbounded."""
+    numerator = other.fixed - one.fixed
+    denominator = one.per_action - other.per_action
+    var_numerator = other.var_fixed + one.var_fixed
+    var_denominator = one.var_per_action + other.var_per_action
+    covariance = -(other.covariance + one.covariance)
+    point = numerator / denominator if denominator else None
+    if point is not None and point < 0:
+        point = None
+    square = student_t(1_000) ** 2
+    a = denominator**2 - square * var_denominator
+    half_b = numerator * denominator - square * covariance
+    c = numerator**2 - square * var_numerator
+    discriminant = half_b**2 - a * c
+    if a <= 0 or discriminant < 0:  # the lines may be parallel: no length can be excluded
+        return BreakEven(point, None, None, bounded=False)
+    low, high = sorted((half_b + sign * math.sqrt(discriminant)) / a for sign in (-1, 1))
+    if high < 0:
+        return BreakEven(None, None, None, bounded=True)
+    return BreakEven(point, max(0.0, low), high, bounded=True)

@@ -1,0 +1,332 @@
+"""``project``: from recordings and a demand to one row per cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+from typing import Final
+
+from costmodel import flags
+from costmodel.compare import with_baseline, with_reference
+from costmodel.demand import Demand
+from costmodel.errors import DemandError, RecordingError
+from costmodel.law import Law
+from costmodel.makespan import Makespan
+from costmodel.policies import Retries, effective_workers, with_retries
+from costmodel.pricing import Prices, billed_ns
+from costmodel.published import PROVENANCE, Published, PublishedRow
+from costmodel.recording import Recording
+from costmodel.results import (
+    ByCause,
+    Cost,
+    Evidence,
+    HeldOut,
+    Projection,
+    Stress,
+    Trajectory,
+    WallClock,
+)
+from costmodel.samples import Pool, attempts, from_pool, killed_after, nearest_length, pools
+from costmodel.statistics import Interval, quantile
+from costmodel.tally import Tally
+from costmodel.wallclock import Run, run_in_time
+from costmodel.warmpool import PoolUse, pool_use
+
+NS_PER_S: Final = 1e9
+NS_PER_HOUR: Final = 3_600_000_000_000
+STRESS_SHARE, STRESS_FACTOR = 100, 30
+"""One trajectory in 100 takes 30 times as long."""
+
+
+def project(
+    recordings: Sequence[Recording | Published], demand: Demand, prices: Prices | None = None
+) -> list[Projection]:
+    """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
+
+    A cell without a success is a row of Nones flagged ``no_success``.
+
+    Raises:
+        DemandError: the baseline or the reference is not among the rows.
+        PriceError: the sheet lacks a price.
+        RecordingError: nothing was recorded, not one cell has a success, or a run was given twice.
+    """
+    series: dict[object, list[Pool]] = {}
+    for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
+        series.setdefault((pool.series, pool.provenance), []).append(pool)
+    rows = []
+    for lengths in series.values():
+        held_out = _held_out(lengths)
+        chosen = lengths if demand.actions is None else [nearest_length(lengths, demand.actions)]
+        rows += [replace(_measured(pool, demand, prices), held_out=held_out) for pool in chosen]
+    baseline = demand.baseline
+    for summary in recordings:
+        if isinstance(summary, Published):
+            baseline = baseline or summary.baseline
+            rows += [_printed(row, summary, demand, prices) for row in summary.rows]
+    if all(row.worker_hours is None for row in rows):
+        if any(flags.LENGTH_UNKNOWN in row.flags for row in rows):
+            raise DemandError(f"nothing was published for {demand.actions} actions; leave -n out")
+        raise RecordingError("nothing to project: no cell has a successful trial")
+    if demand.reference is not None:
+        rows = with_reference(rows, demand.reference)
+    return rows if baseline is None else with_baseline(rows, baseline, required=demand.baseline is not None)
+
+
+def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
+    """One row of a recorded cell."""
+    actions = pool.identity.actions if demand.actions is None else demand.actions
+    sample = attempts(pool, actions, demand)
+    row = Projection(
+        identity=pool.identity,
+        actions=actions,
+        label=pool.identity.label,
+        provenance=pool.provenance,
+        sources=tuple(pool.sources),
+        trials=len(pool.trials),
+        failures=len(pool.trials),
+    )
+    warm_pool = None
+    if demand.warm_pool is not None and any(attempt.ok for attempt in sample):
+        warm_pool = _pool_use(Tally(sample, pool.trials), demand)
+        sample = from_pool(sample, round(1000 * warm_pool.hit))
+    if demand.timeout_s is not None:
+        sample = killed_after(sample, demand.timeout_s)
+    tally = Tally(sample, pool.trials)
+    success = tally.law(ok=True)
+    if success is None:
+        return replace(row, flags=(flags.NO_SUCCESS, *_trust(pool)))
+
+    retries = Retries(tally.failure, demand.max_attempts)
+    backoff_ns = round(demand.backoff_s * NS_PER_S)
+    law = with_retries(success, tally.law(ok=False), retries, backoff_ns, Random(demand.seed))
+    run = run_in_time(law, demand, float(retries.attempts))
+    held = tally.per_success(lambda attempt: attempt.held_ns)
+    exact_held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
+    waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
+    delivered = demand.trajectories * retries.delivered
+    hours = float(delivered) / NS_PER_HOUR  # times ns per success
+    waiting_hours = float(demand.trajectories * waiting / NS_PER_HOUR)
+    exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
+    worker_hours = _not_negative(_shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)))
+    return replace(
+        row,
+        failures=len(pool.trials) - round(tally.successes),
+        trajectory=_trajectory(tally),
+        held_per_success=_not_negative(held.times(1 / NS_PER_S)),
+        think_s=float(tally.total(lambda attempt: attempt.think_ns * attempt.ok) / tally.successes) / NS_PER_S,
+        attempts=float(retries.attempts),
+        delivered=float(retries.delivered),
+        worker_hours=worker_hours,
+        tax=_tax(tally, hours, waiting_hours),
+        by_cause=_by_cause(tally, hours, waiting_hours),
+        wall_clock=_wall_clock(run, worker_hours, demand),
+        steps=run.steps,
+        gpu=run.gpu,
+        warm_pool=warm_pool,
+        cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run.wall),
+        stress=_stress(law, demand, float(retries.attempts), worker_hours),
+        flags=_flags(pool, tally, demand, actions, run, prices),
+        evidence=_evidence(tally, law, run, demand, actions),
+    )
+
+
+def _pool_use(tally: Tally, demand: Demand) -> PoolUse:
+    held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
+    cold = tally.total(lambda attempt: attempt.cold_ns) / tally.successes
+    return pool_use(demand, min(demand.usable_workers, demand.trajectories or 1), float(held - cold), float(cold))
+
+
+def _trajectory(tally: Tally) -> Trajectory:
+    ascending = sorted(attempt.trajectory_ns for attempt in tally.attempts if attempt.ok)
+    mean = tally.of_successes(lambda attempt: attempt.trajectory_ns).times(1 / NS_PER_S)
+    if mean.low is None:
+        return Trajectory(mean, None, None)
+    return Trajectory(_not_negative(mean), quantile(ascending, 0.5) / NS_PER_S, quantile(ascending, 0.95) / NS_PER_S)
+
+
+def _tax(tally: Tally, hours: float, waiting_hours: float) -> Interval | None:
+    """Worker-hours beyond think time and the successes' own work; None where a command's own time is unknown."""
+    if not tally.run_known:
+        return None
+    tax = tally.per_success(lambda a: a.held_ns - a.think_ns - a.run_ns if a.ok else a.held_ns)
+    return _not_negative(_shifted(tax.times(hours), waiting_hours))
+
+
+def _by_cause(tally: Tally, hours: float, waiting_hours: float) -> ByCause:
+    """Worker-hours of successes by what they went into, and of failures as one; without a reference."""
+
+    def share(total: Fraction) -> float:
+        return float(total / tally.successes) * hours
+
+    known = tally.run_known
+    dispatch = share(tally.total(lambda a: a.dispatch_ns * a.ok)) if known else None
+    work = share(tally.total(lambda a: a.run_ns * a.ok)) if known else None
+    think = share(tally.total(lambda a: a.think_ns * a.ok))
+    held = share(tally.total(lambda a: a.held_ns * a.ok))
+    failed = share(tally.total(lambda a: a.held_ns * (not a.ok))) + waiting_hours
+    if dispatch is None or work is None:
+        startup = share(tally.total(lambda a: (a.held_ns - a.commands_ns) * a.ok))
+    else:
+        startup = held - dispatch - work - think
+    return ByCause(startup, dispatch, None, work, think, failed)
+
+
+def _wall_clock(run: Run, worker_hours: Interval, demand: Demand) -> WallClock:
+    """Hours; the mean's interval carries over in proportion, widened by the makespan's own error."""
+    value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
+    low = high = None
+    if worker_hours.low is not None and worker_hours.high is not None and worker_hours.value:
+        low = max(0.0, value - error) * worker_hours.low / worker_hours.value
+        high = (value + error) * worker_hours.high / worker_hours.value
+    return WallClock(value, low, high, worker_hours.value / demand.usable_workers, run.wall.method, error)
+
+
+def _cost(
+    tally: Tally,
+    pool: Pool,
+    prices: Prices,
+    worker_hours: Interval,
+    hours: float,
+    warm_pool: PoolUse | None,
+    wall: Makespan,
+) -> Cost:
+    """Dollars: every attempt is billed on the provider's clock, by its own minimum and increment."""
+    price = prices.sandbox(pool.identity)
+    rate = price.usd_hour(pool.identity)
+    billed = tally.per_success(lambda a: billed_ns(a.sandbox_ns, price.minimum_ns, price.increment_ns))
+    used = tally.total(lambda a: a.sandbox_ns) / tally.successes
+    sandbox = _not_negative(billed.times(hours * rate))
+    idle = warm_pool.idle * wall.value_ns / NS_PER_HOUR * rate if warm_pool else 0.0
+    worker = None if prices.worker_usd_hour is None else worker_hours.value * prices.worker_usd_hour
+    return Cost(
+        sandbox=sandbox,
+        idle_pool=idle,
+        worker=worker,
+        total=sandbox.value + idle + (worker or 0.0),
+        usd_per_sandbox_hour=rate,
+        billed_ratio=billed.value / float(used) if used else 1.0,
+        sheet=f"{prices.title} ({prices.date})",
+    )
+
+
+def _stress(law: Law, demand: Demand, attempts_per: float, worker_hours: Interval) -> Stress:
+    stressed = law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1)
+    factor = (STRESS_SHARE - 1 + STRESS_FACTOR) / STRESS_SHARE
+    wall = run_in_time(stressed, demand, attempts_per).wall
+    return Stress(worker_hours.value * factor, wall.value_ns / NS_PER_HOUR)
+
+
+def _evidence(tally: Tally, law: Law, run: Run, demand: Demand, actions: int) -> Evidence:
+    known = tally.run_known
+    return Evidence(
+        successes=tally.successes,
+        attempts=len(tally.trials),
+        held_ok_ns=tally.total(lambda a: a.held_ns * a.ok),
+        held_failed_ns=tally.total(lambda a: a.held_ns * (not a.ok)),
+        sd_ns=law.sd,
+        failure=tally.failure,
+        runs=len({trial.run_id for trial in tally.trials}),
+        clusters=len(set(tally.clusters)),
+        law=law,
+        usable_workers=demand.usable_workers,
+        effective_workers=effective_workers(demand.usable_workers, demand.create_rate, law.mean),
+        throttle_floor_ns=run.floor_ns,
+        work_per_success_ns=tally.total(lambda a: a.run_ns * a.ok) / tally.successes if known else None,
+        line=tally.line(actions),
+    )
+
+
+def _held_out(lengths: Sequence[Pool]) -> HeldOut | None:
+    """Predict the longest recorded length from the next shorter one, and put what was measured beside it."""
+    usable = sorted((p for p in lengths if any(t.ok for t in p.trials)), key=lambda p: p.identity.actions)
+    if len(usable) < 2:
+        return None
+    short, long = usable[-2:]
+    question = Demand(trajectories=1, workers=1)
+    tallies = [Tally(attempts(pool, long.identity.actions, question), pool.trials) for pool in (short, long)]
+    predicted, measured = (t.of_successes(lambda a: a.trajectory_ns).times(1 / NS_PER_S) for t in tallies)
+    return HeldOut(short.identity.actions, long.identity.actions, predicted.value, measured)
+
+
+def _trust(pool: Pool) -> list[str]:
+    """Flags about where the trials come from."""
+    conditions = {
+        flags.STAND_IN: pool.provenance == flags.STAND_IN,
+        flags.DISTORTED: pool.distorted,
+        flags.INCOMPLETE: not pool.complete,
+    }
+    return [flag for flag, holds in conditions.items() if holds]
+
+
+def _flags(pool: Pool, tally: Tally, demand: Demand, actions: int, run: Run, prices: Prices | None) -> tuple[str, ...]:
+    in_flight = min(demand.usable_workers, demand.trajectories)
+    simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
+    loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > demand.tolerance * run.rollouts.value_ns
+    conditions = {
+        flags.BEYOND_LENGTH: actions > pool.identity.actions,
+        flags.BEYOND_CONCURRENCY: in_flight > pool.identity.concurrency,
+        flags.TAIL: tally.successes < flags.TAIL_TRIALS,
+        flags.FEW_TRIALS: tally.successes < flags.FEW,
+        flags.SINGLE_RUN: len({trial.run_id for trial in pool.trials}) == 1,
+        flags.NO_FAILURES: tally.failure == 0,
+        flags.LOCKSTEP: simulated or loose,
+        flags.RUN_UNKNOWN: not tally.run_known,
+        flags.STALE_PRICES: prices is not None and prices.stale,
+    }
+    return (*_trust(pool), *(flag for flag, holds in conditions.items() if holds))
+
+
+def _printed(row: PublishedRow, summary: Published, demand: Demand, prices: Prices | None) -> Projection:
+    """One row of a published figure: every trajectory takes what was printed, nothing more is known."""
+    projection = Projection(
+        identity=row.identity,
+        actions=row.identity.actions if demand.actions is None else demand.actions,
+        label=row.label or row.identity.label,
+        provenance=PROVENANCE,
+        sources=(summary.name,),
+        trials=None,
+        failures=None,
+        flags=(flags.PUBLISHED,),
+    )
+    if projection.actions != row.identity.actions:
+        return replace(projection, flags=(flags.PUBLISHED, flags.LENGTH_UNKNOWN))
+    latency_s = row.trajectory_ns / NS_PER_S
+    worker_hours = float(Fraction(demand.trajectories * row.trajectory_ns, NS_PER_HOUR))
+    fluid = worker_hours / demand.usable_workers
+    cost = None
+    if prices is not None:
+        price = prices.sandbox(row.identity)
+        rate = price.usd_hour(row.identity)
+        billed = billed_ns(row.trajectory_ns, price.minimum_ns, price.increment_ns)
+        sandbox = demand.trajectories * billed / NS_PER_HOUR * rate
+        worker = None if prices.worker_usd_hour is None else worker_hours * prices.worker_usd_hour
+        cost = Cost(
+            Interval(sandbox),
+            0.0,
+            worker,
+            sandbox + (worker or 0.0),
+            rate,
+            billed / row.trajectory_ns,
+            f"{prices.title} ({prices.date})",
+        )
+    doubts = [flags.BILLED_MEAN] * (prices is not None) + [flags.STALE_PRICES] * (prices is not None and prices.stale)
+    return replace(
+        projection,
+        trajectory=Trajectory(Interval(latency_s), None, None),
+        held_per_success=Interval(latency_s),
+        worker_hours=Interval(worker_hours),
+        wall_clock=WallClock(fluid, None, None, fluid, "fluid", None),
+        cost=cost,
+        flags=(*projection.flags, *doubts),
+    )
+
+
+def _shifted(interval: Interval, by: float) -> Interval:
+    return Interval(*(None if end is None else end + by for end in interval))  # type: ignore[arg-type]
+
+
+def _not_negative(interval: Interval) -> Interval:
+    """Time cannot be negative, whatever a rough interval of a few trials says."""
+    return interval if interval.low is None else interval._replace(low=max(0.0, interval.low))

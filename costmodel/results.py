@@ -1,0 +1,170 @@
+"""What a projection consists of. Times say their unit; hours are worker-hours unless they say otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from costmodel.demand import Policy
+from costmodel.law import Law
+from costmodel.makespan import Makespan
+from costmodel.recording import Identity
+from costmodel.statistics import Interval
+from costmodel.warmpool import PoolUse
+
+
+class Trajectory(NamedTuple):
+    """Latency of one successful trajectory in s, without think time and throttles; unrounded."""
+
+    mean: Interval
+    p50: float | None
+    p95: float | None
+
+
+class ByCause(NamedTuple):
+    """Worker-hours by what they went into; the sum is all of them. None: unknown."""
+
+    startup: float  # until the first command, throttles included
+    dispatch: float | None  # getting commands in and results out
+    slowdown: float | None  # the commands' own time beyond the reference's; None without a reference
+    work: float | None  # the commands' own time
+    think: float
+    failed: float  # attempts that did not succeed, and waits before the next
+
+
+class WallClock(NamedTuple):
+    """Hours from the first start to the last end."""
+
+    value: float
+    low: float | None
+    high: float | None
+    fluid: float  # N·L/W, the essay's: as if the last worker never ran alone
+    method: str
+    error: float | None  # of ``value`` for the law that was measured
+
+
+class Steps(NamedTuple):
+    """A run in training steps."""
+
+    steps: int
+    batch: int
+    launched: int
+    step: Makespan  # rollouts of a full step
+    idle_worker_hours: float  # at the barriers: W·E[M] − B·μ, summed; 0 where there are none
+    busy_worker_hours: float | None  # with over-provisioning: what is really worked
+    wasted_worker_hours: float | None  # of that, thrown away
+
+
+class GpuStall(NamedTuple):
+    """What the trainer waits under one policy."""
+
+    wall_clock_hours: float
+    stalled_gpu_hours: float
+    usd: float | None
+
+
+class Cost(NamedTuple):
+    """US dollars. The workers' and the sandboxes' clocks differ: clean-up, throttles, minimum billing."""
+
+    sandbox: Interval
+    idle_pool: float
+    worker: float | None  # None: the sheet prices none
+    total: float
+    usd_per_sandbox_hour: float
+    billed_ratio: float  # billed time over time in use
+    sheet: str
+
+
+class Stress(NamedTuple):
+    """The same projection if 1 % of trajectories took 30 times as long."""
+
+    worker_hours: float
+    wall_clock_hours: float
+
+
+class HeldOut(NamedTuple):
+    """How well the length extrapolation predicts a length that was measured too."""
+
+    from_actions: int
+    to_actions: int
+    predicted_s: float
+    measured: Interval  # s
+
+
+class Versus(NamedTuple):
+    """Against the baseline; ``tie`` if the interval spans 0, None if there is no interval."""
+
+    baseline: str  # cell id
+    worker_hours: Interval
+    tie: bool | None
+
+
+class BreakEven(NamedTuple):
+    """The number of actions at which two substrates cost the same; None: at no length, or no such limit."""
+
+    actions: float | None
+    low: float | None
+    high: float | None
+    bounded: bool  # whether the data exclude that it lies anywhere
+
+
+class Line(NamedTuple):
+    """held(n) ≈ fixed + n · per_action in s, with the covariance of the two means."""
+
+    fixed: float
+    per_action: float
+    var_fixed: float
+    var_per_action: float
+    covariance: float
+
+
+class Evidence(NamedTuple):
+    """The sums that everything is computed from, for ``--explain``. ns, over all trials at this length."""
+
+    successes: Fraction  # trials; a fraction where a timeout hits some versions of a trial
+    attempts: int
+    held_ok_ns: Fraction
+    held_failed_ns: Fraction
+    sd_ns: float
+    failure: Fraction
+    runs: int
+    clusters: int
+    law: Law  # of how long a worker is busy with one trajectory
+    usable_workers: int
+    effective_workers: float
+    throttle_floor_ns: float | None
+    work_per_success_ns: Fraction | None
+    line: Line | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projection:
+    """One row: a cell at the demand's scale. Fields are None where the data do not support a number."""
+
+    identity: Identity
+    actions: int
+    label: str
+    provenance: str  # measured | stand_in | published
+    sources: tuple[str, ...]
+    trials: int | None
+    failures: int | None
+    trajectory: Trajectory | None = None
+    held_per_success: Interval | None = None  # s
+    think_s: float | None = None  # of one trajectory
+    attempts: float = 1.0  # per trajectory
+    delivered: float = 1.0  # share that succeeds in the end
+    worker_hours: Interval | None = None
+    tax: Interval | None = None  # worker-hours
+    by_cause: ByCause | None = None
+    wall_clock: WallClock | None = None
+    steps: Steps | None = None
+    gpu: dict[Policy, GpuStall] | None = None
+    warm_pool: PoolUse | None = None
+    cost: Cost | None = None
+    stress: Stress | None = None
+    held_out: HeldOut | None = None
+    versus: Versus | None = None
+    break_even: BreakEven | None = None  # against the baseline
+    flags: tuple[str, ...] = ()
+    evidence: Evidence | None = None

@@ -1,0 +1,100 @@
+"""Weighted sums over the attempts of one cell, as totals and by trial."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
+
+from costmodel.law import Law
+from costmodel.recording import Trial
+from costmodel.results import Line
+from costmodel.samples import Attempt
+from costmodel.statistics import MIN_CLUSTERS, Interval, ratio_interval
+from costmodel.wire import UNKNOWN
+
+Value = Callable[[Attempt], int]
+
+
+class Tally:
+    """The attempts at one length. A quantity "per success" is its sum over all attempts by the successes."""
+
+    def __init__(self, attempts: Sequence[Attempt], trials: Sequence[Trial]) -> None:
+        """Attempts of ``trials``, each of which has the same total weight."""
+        self.attempts = attempts
+        self.trials = trials
+        self.clusters = _clusters(trials)
+        self.weight = Fraction(sum(attempt.weight for attempt in attempts), len(trials) or 1)  # of one trial
+        self._ok = self.by_trial(lambda attempt: attempt.ok)
+        self.successes = Fraction(sum(self._ok)) / self.weight if attempts else Fraction(0)
+
+    def by_trial(self, value: Value) -> list[int]:
+        """Weighted sums of ``value``, one per trial."""
+        sums = [0] * len(self.trials)
+        for attempt in self.attempts:
+            sums[attempt.trial] += attempt.weight * value(attempt)
+        return sums
+
+    def total(self, value: Value) -> Fraction:
+        """The sum over trials, each version of a trial by its share."""
+        return Fraction(sum(self.by_trial(value))) / self.weight
+
+    def per_success(self, value: Value) -> Interval:
+        """Σ value over all attempts / successes, with its interval over trials."""
+        return ratio_interval(self.by_trial(value), self._ok, self.clusters)
+
+    def of_successes(self, value: Value) -> Interval:
+        """The mean of ``value`` over successes alone, with its interval."""
+        return self.per_success(lambda attempt: value(attempt) if attempt.ok else 0)
+
+    @property
+    def failure(self) -> Fraction:
+        """The share of attempts that fail."""
+        return 1 - self.successes / len(self.trials)
+
+    @property
+    def run_known(self) -> bool:
+        """Whether the time inside the sandbox is known for every success."""
+        return all(attempt.run_ns != UNKNOWN for attempt in self.attempts if attempt.ok)
+
+    def law(self, ok: bool) -> Law | None:
+        """The law of held time among successes, or among failures; None if there are none."""
+        weights: Counter[int] = Counter()
+        for attempt in self.attempts:
+            if attempt.ok == ok:
+                weights[attempt.held_ns] += attempt.weight
+        return _reduced(weights) if weights else None
+
+    def line(self, actions: int) -> Line | None:
+        """The straight line through the successes' fixed and per-action time; None with fewer than 3."""
+        fixed = self.by_trial(lambda attempt: (attempt.held_ns - attempt.commands_ns) * attempt.ok)
+        moving = self.by_trial(lambda attempt: attempt.commands_ns * attempt.ok)
+        pairs = [
+            (own / weight / 1e9, slope / weight / actions / 1e9)
+            for own, slope, weight in zip(fixed, moving, self._ok, strict=True)
+            if weight
+        ]
+        count = len(pairs)
+        if count < 3:
+            return None
+        means = [math.fsum(column) / count for column in zip(*pairs, strict=True)]
+        off = [(own - means[0], slope - means[1]) for own, slope in pairs]
+        var_fixed, var_slope, covariance = (
+            math.fsum(pair[i] * pair[j] for pair in off) / (count - 1) / count for i, j in ((0, 0), (1, 1), (0, 1))
+        )
+        return Line(means[0], means[1], var_fixed, var_slope, covariance)
+
+
+def _clusters(trials: Sequence[Trial]) -> list[Hashable]:
+    """What may move trials together: runs where there are enough of them, else blocks."""
+    runs: list[Hashable] = [trial.run_id for trial in trials]
+    if len(set(runs)) >= MIN_CLUSTERS:
+        return runs
+    return [(trial.run_id, trial.block) for trial in trials]
+
+
+def _reduced(weights: Counter[int]) -> Law:
+    """The law with the smallest whole weights: small ones can be drawn from faster."""
+    divisor = math.gcd(*weights.values())
+    return Law({value: weight // divisor for value, weight in weights.items()})
