@@ -11,13 +11,18 @@ from collections.abc import Callable
 
 import pytest
 
+from taxtui.workloads.image import DEFAULT_IMAGE
+
 
 @functools.cache
 def _docker() -> str:
     if shutil.which("docker") is None:
         return "no docker client"
     found = subprocess.run(["docker", "version"], capture_output=True, timeout=10, check=False)
-    return "" if found.returncode == 0 else "no docker daemon"
+    if found.returncode != 0:
+        return "no docker daemon"
+    image = subprocess.run(["docker", "image", "inspect", DEFAULT_IMAGE], capture_output=True, timeout=10, check=False)
+    return "" if image.returncode == 0 else "no sandbox image: taxtui image build"
 
 
 @functools.cache

@@ -1,0 +1,57 @@
+# make run    set up and open the TUI; without a terminal: a quick measurement and its projection
+# make test   set up and run the whole suite; what this machine lacks is skipped and said
+# make lint   ruff, mypy --strict, import contracts
+# make lock   pin the constraints anew
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test lint lock snapshots bench clean
+
+run: $(VENV)/.run
+	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/taxtui; else \
+		recording=$$($(BIN)/taxtui run quick) && \
+		$(BIN)/taxtui project "$$recording" --trajectories 1000000 --workers 500; fi
+
+test: $(VENV)/.test lint
+	@if docker image inspect taxtui-base:bookworm >/dev/null 2>&1; then \
+		$(BIN)/taxtui image build --base taxtui-base:bookworm >/dev/null; fi
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(ARGS)
+	@$(BIN)/coverage report --fail-under=95 \
+		--include='costmodel/*,taxtui/recording.py,taxtui/events.py,taxtui/state.py,taxtui/shell.py,taxtui/runner/*'
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# The ratios that the README quotes, each printed beside its baseline.
+bench: $(VENV)/.test
+	for file in tests/benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+snapshots: $(VENV)/.test
+	$(BIN)/pytest tests/tui --snapshot-update
+
+lock:
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--no-emit-index-url --all-extras --group dev pyproject.toml .ci/build.in --output-file .ci/constraints.txt
+
+clean:
+	rm -rf $(VENV) dist build .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/.run: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "taxtui needs Python 3.11 or newer: make PYTHON=python3.12 run")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docker]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml .ci/constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "taxtui needs Python 3.11 or newer: make PYTHON=python3.12 test")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r .ci/constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@ $(VENV)/.run
