@@ -14,8 +14,8 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from costmodel.compare import break_even as break_even
-    from costmodel.compare import compare as compare
+    from costmodel.comparison import break_even as break_even
+    from costmodel.comparison import compare as compare
     from costmodel.demand import Delta as Delta
     from costmodel.demand import Demand as Demand
     from costmodel.demand import Think as Think
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from costmodel.reading import read as read
     from costmodel.recording import Recording as Recording
     from costmodel.results import Projection as Projection
-    from costmodel.sensitivity import curve as curve
-    from costmodel.sensitivity import sensitivity as sensitivity
     from costmodel.statistics import Interval as Interval
+    from costmodel.whatif import curve as curve
+    from costmodel.whatif import sensitivity as sensitivity
 
 _HOMES: Final = {
-    "break_even": "compare",
-    "compare": "compare",
+    "break_even": "comparison",
+    "compare": "comparison",
     "Delta": "demand",
     "Demand": "demand",
     "Think": "demand",
@@ -57,13 +57,13 @@ _HOMES: Final = {
     "read": "reading",
     "Recording": "recording",
     "Projection": "results",
-    "curve": "sensitivity",
-    "sensitivity": "sensitivity",
+    "curve": "whatif",
+    "sensitivity": "whatif",
     "Interval": "statistics",
 }
 """Public name → module. Imported on first use: a command line that only reports an error needs none of them."""
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605  # the same names, once
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

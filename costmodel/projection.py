@@ -9,7 +9,7 @@ from random import Random
 from typing import Final
 
 from costmodel import flags
-from costmodel.compare import with_baseline, with_reference
+from costmodel.comparison import with_baseline, with_reference
 from costmodel.demand import Demand
 from costmodel.errors import DemandError, RecordingError
 from costmodel.law import Law

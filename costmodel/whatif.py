@@ -97,7 +97,7 @@ def curve(
         raise DemandError(f"a curve is over trajectories, workers or actions, not {axis!r}")
     curves: dict[Identity, Curve] = {}
     for value in at or around(_center(recordings, demand, axis)):
-        varied = replace(demand, **{axis: value})
+        varied = _moved(demand, axis, value)
         if varied.batch is not None and 0 < varied.trajectories < varied.batch:
             continue
         for row in project(recordings, varied):
@@ -112,6 +112,12 @@ def curve(
                 )
             )
     return list(curves.values())
+
+
+def _moved(demand: Demand, axis: Axis, value: int) -> Demand:
+    if axis == "trajectories":
+        return replace(demand, trajectories=value)
+    return replace(demand, workers=value) if axis == "workers" else replace(demand, actions=value)
 
 
 def _center(recordings: Sequence[Recording | Published], demand: Demand, axis: Axis) -> int:
