@@ -8,6 +8,7 @@ fields that matter.
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
@@ -30,6 +31,7 @@ WATCH_S: Final = 240
 """How long the API server keeps one watch open; it then ends it without a word, and we resume."""
 PAGE: Final = 500
 _AUTH: Final = ["BearerToken"]
+_USER: Final = re.compile(r'[Uu]ser "[^"]*"')  # of no use to who reads a recording, and none of their business
 _WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_S)
 
 connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
@@ -94,7 +96,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> Refused:
         problem = msgspec.json.decode(body, type=_Problem)
     except msgspec.DecodeError:
         problem = _Problem()
-    message = " ".join((problem.message or f"HTTP {status}").split())
+    message = _USER.sub("this user", " ".join((problem.message or f"HTTP {status}").split()))
     after = headers.get("Retry-After", "")
     return Refused(status, problem.reason or "", message, float(after) if after.isdigit() else None)
 

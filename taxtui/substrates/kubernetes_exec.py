@@ -78,24 +78,28 @@ class RemoteProcess:
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``; ``status`` is set at the end if the program's fate was reported."""
         while True:
-            try:
-                message = await self._socket.receive(CLOSING_S if self.status else None)
-            except TimeoutError:  # the status is the last message; a server that does not close then is not waited for
-                await self.drop()
-                return ENDED, b""
-            if message.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
-                self._know_pid(None)
-                return ENDED, b""
-            data = message.data if message.type is aiohttp.WSMsgType.BINARY else message.data.encode()
-            channel, chunk = (data[0], data[1:]) if data else (STDOUT, b"")
-            if channel == STATUS:
-                with contextlib.suppress(msgspec.DecodeError):  # no status then: as if the connection had broken
-                    self.status = msgspec.json.decode(chunk, type=_ExitStatus)
-                continue
-            if channel == STDERR and not self.pid.done():
-                chunk = self._without_pid(chunk)
-            if chunk and channel in (STDOUT, STDERR):
+            channel, chunk = await self._receive()
+            if chunk or channel == ENDED:
                 return channel, chunk
+
+    async def _receive(self) -> tuple[int, bytes]:
+        """One message; its chunk is empty where it was not output."""
+        try:
+            message = await self._socket.receive(CLOSING_S if self.status else None)
+        except TimeoutError:  # the status is the last message; a server that does not close then is not waited for
+            await self.drop()
+            return ENDED, b""
+        if message.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
+            self._know_pid(None)
+            return ENDED, b""
+        data = message.data if message.type is aiohttp.WSMsgType.BINARY else message.data.encode()
+        channel, chunk = (data[0], data[1:]) if data else (STDOUT, b"")
+        if channel == STATUS:
+            with contextlib.suppress(msgspec.DecodeError):  # no status then: as if the connection had broken
+                self.status = msgspec.json.decode(chunk, type=_ExitStatus)
+        if channel == STDERR and not self.pid.done():
+            chunk = self._without_pid(chunk)
+        return (channel, chunk) if channel in (STDOUT, STDERR) else (STDOUT, b"")
 
     def _without_pid(self, chunk: bytes) -> bytes:
         self._head += chunk
@@ -157,7 +161,7 @@ class RemoteProcess:
 
     async def _kill(self) -> None:
         while not self.pid.done():
-            await self.read()
+            await self._receive()
         pid = self.pid.result()
         if pid is not None:
             await self._starter.kill(pid)
@@ -243,7 +247,14 @@ class PodExec:
 
     async def shell(self) -> RemoteProcess:
         """Start what ``FramedShell`` talks to. Raises ``Refused``."""
-        return await self.start(["sh", "-c", f'{_SAY_PID}exec "$@"', "sh", *launch_argv()], stdin=True)
+        argv = ["sh", "-c", f'{_SAY_PID}exec "$@"', "sh", *launch_argv()]
+        starting = asyncio.ensure_future(self.start(argv, stdin=True))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with contextlib.suppress(ExecFailed):
+                await unbroken(_end(starting))
+            raise
 
     async def kill(self, pid: int) -> None:
         """Kill the process group that this pid leads. Raises ``Refused``, ``ExecFailed``."""

@@ -27,7 +27,10 @@ async def serve(
 ) -> web.StreamResponse:
     """Run the command that the request asks for. ``cut``: break the connection after the first output."""
     socket = web.WebSocketResponse(protocols=protocols, max_msg_size=0)
-    await socket.prepare(request)
+    try:
+        await socket.prepare(request)
+    except ClientConnectionResetError:  # cancelled within the handshake
+        return socket
     if socket.ws_protocol is None:
         await socket.close()
         return socket

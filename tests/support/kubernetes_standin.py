@@ -49,6 +49,7 @@ class Fault:
     hang: Literal["", "before", "after"] = ""  # never answer, before or after the side effect
     reset: Literal["", "before", "after", "mid"] = ""  # break the connection; mid: within exec's output
     times: int = 1
+    skip: int = 0  # so many requests of this kind are answered first
 
 
 class KubernetesStandin:
@@ -139,6 +140,9 @@ class KubernetesStandin:
             if denied in self.denied:
                 return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {denied}')
         fault = next((each for each in self.faults if each.on == kind.partition("-")[0] and each.times > 0), None)
+        if fault is not None and fault.skip:
+            fault.skip -= 1
+            fault = None
         if fault is None:
             return await handler(request)
         fault.times -= 1
@@ -153,7 +157,7 @@ class KubernetesStandin:
             await asyncio.Event().wait()
         if request.transport is not None:
             request.transport.abort()
-        raise ConnectionResetError
+        return web.Response()
 
     def _yes(self, body: Json, model: str, status: int = 200) -> web.Response:
         if self._validate:

@@ -1,0 +1,75 @@
+"""What the real runner records of a trial against a stand-in, with the watchdog's process left out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pytest
+
+from taxtui import recording
+from taxtui.events import Event, Mark, Notice, TrialEnded
+from taxtui.runner import engine, ledger
+from taxtui.spec import CellPlan, Mode, Plan, Step, SubstrateRef, Tier
+from taxtui.substrate import Substrate
+
+
+class NoWatchdog:
+    """The real one guards against the death of the process that runs these tests."""
+
+    def __init__(self, entry: ledger.Entry) -> None:
+        self.entry = entry
+
+    async def wait_ready(self) -> None:
+        await asyncio.sleep(0)
+
+    def release(self, *, clean: bool) -> None:
+        """Nothing to let go."""
+
+
+class Recorded(NamedTuple):
+    """The end of a run's only trial, and what was said on the way."""
+
+    end: TrialEnded
+    marks: list[Mark]
+    notices: list[str]
+    cleanup_failed: bool
+
+
+async def record(
+    make: Callable[[], object],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *commands: str,
+    mode: Mode = "exec",
+    create_timeout_s: float = 20.0,
+    timeout_s: float = 20.0,
+    trials: int = 1,
+    **cell: Any,
+) -> Recorded:
+    """Measure ``trials`` trials of a tier with these commands; the last one's end."""
+    monkeypatch.setattr(engine, "build", lambda ref: cast(Substrate, make()))
+    monkeypatch.setattr(engine, "Watchdog", NoWatchdog)
+    steps = tuple(Step(name=f"step {number}", run=command) for number, command in enumerate(commands or ("true",)))
+    tier = Tier(name="T", title="", requires=(), cycle=steps)
+    plan = CellPlan(
+        substrate=SubstrateRef(name="stand-in"),
+        tier=tier,
+        actions=len(steps),
+        trials=trials,
+        mode=mode,
+        **{"warmup": 0, **cell},
+    )
+    whole = Plan(cells=(plan,), create_timeout_s=create_timeout_s, timeout_s=timeout_s)
+    run = engine.Run(whole, folder / "run.msgpack", "20260101t000000z-00000000")
+    await run.execute()
+    events: list[Event] = []
+    recording.read(run.path, events.append)
+    return Recorded(
+        next(event for event in reversed(events) if isinstance(event, TrialEnded)),
+        [event for event in events if isinstance(event, Mark)],
+        [event.text for event in events if isinstance(event, Notice)],
+        run.cleanup_failed,
+    )
