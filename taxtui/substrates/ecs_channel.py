@@ -9,20 +9,21 @@ from typing import Final, Self
 
 import websockets
 
-from taxtui.errors import ExecFailed, SubstrateError
-from taxtui.shell import ENDED, STDOUT, launch_argv
+from taxtui.errors import ExecFailed
+from taxtui.shell import STDOUT, launch_argv
 from taxtui.substrates.ecs_exec import Channel
 
 CONNECT_TIMEOUT_S: Final = 20.0
 PING_INTERVAL_S: Final = 60.0
-CLOSE_GRACE_S: Final = 1.0
-"""For the agent to acknowledge that it shall end the session. It then takes 2 s of its own, which nobody waits for."""
-LEAVE_TIMEOUT_S: Final = 5.0
-BUFFERED_CHUNKS: Final = 8192
-"""Of at most 1 KiB, not yet read. Beyond that we stop acknowledging, and the agent repeats itself until we do."""
+END_TIMEOUT_S: Final = 3.0
+"""For a terminated session to end; the agent takes 2 s of its own."""
+BUFFERED_BYTES: Final = 8 * 2**20
+"""Not yet read. Beyond that we stop acknowledging, and the agent repeats itself until we do."""
 
-_LEAVE: Final = b": 000000005 000000001\nexit\n"
-"""A frame of ``taxtui.shell`` that ends its driver, and with it the terminal and the session."""
+
+def framed(line: str) -> bytes:
+    """One line of shell for the driver of ``taxtui.shell``, as its frames are."""
+    return b": %09d 000000001\n" % (len(line) + 1) + f"{line}\n".encode()
 
 
 def entry_command(directory: str) -> tuple[str, bytes]:
@@ -44,10 +45,11 @@ class DataChannel:
         """Use :meth:`open`."""
         self._socket = socket
         self._channel = channel
-        self._chunks: asyncio.Queue[bytes | None] = asyncio.Queue(BUFFERED_CHUNKS)
+        self._output = bytearray()
+        self._arrived = asyncio.Event()  # there is output, or the channel is over
+        self._room = asyncio.Event()
         self._unacknowledged = asyncio.Event()  # wakes the resender while it has nothing to wait for
-        self._changed = asyncio.Event()  # something was acknowledged, or the channel is over
-        self._closed = False
+        self._dropping = False
         self._receiving = asyncio.create_task(self._receive())
         self._resending = asyncio.create_task(self._resend())
 
@@ -60,7 +62,7 @@ class DataChannel:
                 open_timeout=CONNECT_TIMEOUT_S,
                 ping_interval=PING_INTERVAL_S,
                 ping_timeout=PING_INTERVAL_S,
-                close_timeout=CLOSE_GRACE_S,
+                close_timeout=1.0,
                 compression=None,
                 max_size=None,
             )
@@ -86,14 +88,14 @@ class DataChannel:
 
     async def read(self) -> tuple[int, bytes]:
         """The next output; raises why the channel is over, once all that came before has been read."""
-        chunk = await self._chunks.get()
-        if chunk is not None:
-            return STDOUT, chunk
-        self._chunks.put_nowait(None)  # for whoever asks next
-        if self._closed:
-            return ENDED, b""
-        assert self._channel.end is not None
-        raise self._channel.end
+        while not self._output:
+            self._raise_end()
+            self._arrived.clear()
+            await self._arrived.wait()
+        chunk = bytes(self._output)
+        self._output.clear()
+        self._room.set()
+        return STDOUT, chunk
 
     async def write(self, data: bytes) -> None:
         """Send input; returns before it has arrived."""
@@ -101,39 +103,24 @@ class DataChannel:
         self._channel.write(data, time.monotonic_ns())
         await self._flush()
 
-    async def leave(self) -> None:
-        """Let the shell exit and wait until the session is over, so that a next one does not meet its remains."""
-        try:
-            await self.write(_LEAVE)
-            async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                await asyncio.shield(self._receiving)
-        except (SubstrateError, TimeoutError):
-            pass  # it is over already, or will be terminated now
-        finally:
-            await self.close()
+    async def ended(self, within_s: float) -> bool:
+        """Whether the session has ended, or ends within that time. Nobody reads any more: output is dropped."""
+        self._dropping = True
+        self._room.set()
+        await asyncio.wait({self._receiving}, timeout=within_s)
+        return self._receiving.done()
 
     async def close(self) -> None:
-        """Have the session terminated and hang up. Idempotent."""
-        if not self._closed:
-            self._closed = True
-            await self._terminate()
+        """Have the session terminated unless it has ended, and hang up. Idempotent."""
+        if self._channel.end is None:
+            self._channel.terminate(time.monotonic_ns())
+            await self._flush()
+            await self.ended(END_TIMEOUT_S)
+        self._channel.lost("it was closed")
         self._resending.cancel()
         await self._socket.close()
         self._receiving.cancel()
         await asyncio.wait({self._receiving, self._resending})
-
-    async def _terminate(self) -> None:
-        if self._channel.end is not None:
-            return
-        self._channel.terminate(time.monotonic_ns())
-        await self._flush()
-        try:
-            async with asyncio.timeout(CLOSE_GRACE_S):
-                while self._channel.end is None and not self._channel.settled:
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
-            pass  # a session whose socket is gone ends by itself, at the latest with its container
 
     async def _receive(self) -> None:
         try:
@@ -141,13 +128,15 @@ class DataChannel:
                 data = await self._socket.recv(decode=False)
                 output = self._channel.receive(data, time.monotonic_ns())
                 await self._flush()
-                self._changed.set()
-                if output and not self._closed:
-                    await self._chunks.put(output)
+                if output and not self._dropping:
+                    self._output += output
+                    self._arrived.set()
+                    if len(self._output) > BUFFERED_BYTES:
+                        self._room.clear()
+                        await self._room.wait()
         except websockets.ConnectionClosed as error:
             self._channel.lost(str(error))
-        self._changed.set()
-        await self._chunks.put(None)
+        self._arrived.set()
 
     async def _resend(self) -> None:
         """Tick when the oldest unacknowledged frame is due."""

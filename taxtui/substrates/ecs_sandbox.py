@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import secrets
+import shlex
 import time
 from typing import TYPE_CHECKING, Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
-from taxtui.shell import FramedShell, unbroken
+from taxtui.shell import OPEN_TIMEOUT_S, FramedShell, unbroken
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult, Marks, Session
 from taxtui.substrates.aws import AgentNeverConnected
-from taxtui.substrates.ecs_channel import DataChannel, entry_command
+from taxtui.substrates.ecs_channel import DataChannel, entry_command, framed
+from taxtui.substrates.ecs_exec import SessionCut
+from taxtui.substrates.marked import MARK, kill_script
 
 if TYPE_CHECKING:
     from taxtui.substrates.ecs import EcsSubstrate
 
 SESSIONS: Final = 2
 """At the same time in one container; what the ECS agent allows."""
+LEAVE_TIMEOUT_S: Final = 0.5
+"""For an idle shell to do as it is told. A busy one does not hear us."""
 
 
 class EcsSandbox:
@@ -61,35 +68,42 @@ class EcsSandbox:
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``: a session for this command alone, from its request to its end."""
-        async with self._sessions:
-            shell, channel = await self._open()
-            try:
-                result = await shell.exec(command)
-            except SandboxLost as error:
-                raise await self.explained(error) from error
-            await unbroken(channel.leave())
-            return result
+        session = await self._open()
+        result = await session.exec(command)
+        await unbroken(session.leave())
+        return result
 
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``."""
-        shell, _ = await self._open()
-        return _EcsSession(self, shell)
+        return await self._open()
 
-    async def _open(self) -> tuple[FramedShell, DataChannel]:
+    async def _open(self) -> _EcsSession:
+        await self._sessions.acquire()
+        terminal = _Terminal(self, self._sessions)
         try:
-            channel = await self._substrate.open_channel(self._arn, self._entry)
-            try:
-                await channel.write(self._typed)
-            except BaseException:
-                await channel.close()
-                raise
-            shell = await FramedShell.open(channel, merged=True)
-        except (SandboxLost, ExecFailed) as error:
-            raise await self.explained(error) from error
+            await terminal.open(self._entry, self._typed)
+            shell = await FramedShell.open(terminal, merged=True)
+        except BaseException as error:
+            await unbroken(terminal.close())
+            if isinstance(error, SandboxLost | ExecFailed):
+                raise await self.explained(error) from error
+            raise
         if self._marks is not None:
             self._marks("session open")
             self._marks = None
-        return shell, channel
+        return _EcsSession(self, shell, terminal)
+
+    async def channel(self, command: str) -> DataChannel:
+        """A new session of the task's. Raises ``ExecFailed`` while its agent is not connected."""
+        return await self._substrate.open_channel(self._arn, command)
+
+    async def kill(self, mark: str) -> None:
+        """Kill what a session has left running, through another one. Without a container there is nothing to do."""
+        with contextlib.suppress(SubstrateError):
+            async with self._sessions:
+                channel = await self.channel(f"/bin/sh -c {shlex.quote(kill_script(mark))}")
+                await channel.ended(OPEN_TIMEOUT_S)
+                await channel.close()
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """Why a session failed: what became of its task, if that is the reason."""
@@ -110,18 +124,70 @@ class EcsSandbox:
         await self._substrate.remove(self._arn)
 
 
+class _Terminal:
+    """A ``shell.ByteStream``: a data channel whose end leaves no process behind that was started through it."""
+
+    def __init__(self, sandbox: EcsSandbox, slot: asyncio.Semaphore) -> None:
+        self._sandbox = sandbox
+        self._slot = slot
+        self._mark = secrets.token_hex(8)
+        self._channel: DataChannel | None = None
+        self._closed = False
+
+    async def open(self, entry: str, typed: bytes) -> None:
+        self._channel = await self._sandbox.channel(entry)
+        # Exported by the running shell: its children carry the mark, it does not, and so survives its own kill script.
+        await self._channel.write(typed + framed(f"export {MARK}={self._mark}"))
+
+    async def read(self) -> tuple[int, bytes]:
+        assert self._channel is not None
+        return await self._channel.read()
+
+    async def write(self, data: bytes) -> None:
+        assert self._channel is not None
+        await self._channel.write(data)
+
+    async def leave(self) -> None:
+        """Let the idle shell exit; what it left running in the background may go on."""
+        await self._end("exit")
+
+    async def close(self) -> None:
+        if not await self._end(f"{kill_script(self._mark)}; exit"):
+            await self._sandbox.kill(self._mark)
+
+    async def _end(self, farewell: str) -> bool:
+        """Whether the shell took its leave, or had done so before; a busy one is terminated."""
+        if self._closed:
+            return True
+        self._closed = True
+        left = True
+        if self._channel is not None:
+            try:
+                await self._channel.write(framed(farewell))
+                left = await self._channel.ended(LEAVE_TIMEOUT_S)
+            except SubstrateError as error:  # it had ended: by its shell's exit, or because it was cut
+                left = not isinstance(error, SessionCut)
+            await self._channel.close()
+        self._slot.release()
+        return left
+
+
 class _EcsSession:
     """A framed shell that says what became of the task when its connection breaks."""
 
-    def __init__(self, sandbox: EcsSandbox, shell: FramedShell) -> None:
+    def __init__(self, sandbox: EcsSandbox, shell: FramedShell, terminal: _Terminal) -> None:
         self._sandbox = sandbox
         self._shell = shell
+        self._terminal = terminal
 
     async def exec(self, command: Command) -> ExecResult:
         try:
             return await self._shell.exec(command)
         except SandboxLost as error:
             raise await self._sandbox.explained(error) from error
+
+    async def leave(self) -> None:
+        await self._terminal.leave()
 
     async def close(self) -> None:
         await self._shell.close()
