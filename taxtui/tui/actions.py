@@ -38,18 +38,20 @@ ACTIONS: Final = (
     Action("live", "pause", "P", "P", "Pause", "Start no more trials until pressed again; a replay stops its clock"),
     Action("live", "cancel", "c", "c", "Cancel", "Stop the run; asks first, and still cleans up"),
     Action("live", "facet(-1)", "left_square_bracket", "[", "Previous facet", "The previous duration", False),
-    Action("live", "facet(1)", "right_square_bracket", "]", "Facet", "The next duration: cold start, trajectory …"),
+    Action(
+        "live", "facet(1)", "right_square_bracket", "]", "Facet", "The next duration: cold start, trajectory …", False
+    ),
     Action("live", "zoom(-1)", "minus", "-", "Zoom out", "Show a wider range around the median", False),
-    Action("live", "zoom(1)", "plus,equals_sign", "+", "Zoom", "Show a narrower range around the median"),
+    Action("live", "zoom(1)", "plus,equals_sign", "+", "Zoom", "Show a narrower range around the median", False),
     Action("live", "zoom(0)", "a", "a", "Whole range", "Show everything from the least to the greatest", False),
-    Action("live", "filter", "slash", "/", "Filter", "Show only log lines that contain a text"),
-    Action("live", "errors_only", "exclamation_mark", "!", "Errors", "Show only errors and warnings in the log"),
+    Action("live", "filter", "slash", "/", "Filter", "Show only log lines that contain a text", False),
+    Action("live", "errors_only", "exclamation_mark", "!", "Errors", "Show only errors and warnings in the log", False),
     Action("live", "project", "p", "p", "Project", "Project the finished recording to a million trajectories"),
     Action("live", "faster(-1)", "comma", ",", "Slower", "Replay at half the speed", False),
     Action("live", "faster(1)", "full_stop", ".", "Faster", "Replay at twice the speed", False),
     Action("live", "step", "s", "s", "Step", "Replay: stop the clock and go on to the next finished trial", False),
-    Action("live", "copy", "y", "y", "Copy", "Copy the table of percentiles as Markdown", False),
-    Action("live", "export", "e", "e", "Export", "Write this screen to an SVG file", False),
+    Action("live", "copy", "y", "y", "Copy", "Copy the table of percentiles as Markdown"),
+    Action("live", "export", "e", "e", "Export", "Write this screen to an SVG file"),
 )
 
 

@@ -106,7 +106,8 @@ class TaxtuiApp(App[None]):
         if await self.push_screen_wait(Confirm("Quit?", body, "Cancel the run and quit", "Stay")):
             self._leaving = True
             await self.action_go("live")
-            self.feed.cancel()
+            if isinstance(self.screen, LiveScreen):
+                self.screen.cancel()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: the actions of this screen and of the app."""

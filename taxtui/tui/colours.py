@@ -56,6 +56,11 @@ def shade(hexadecimal: str, *, dark: bool) -> str:
     return hexadecimal if dark else Color.parse(hexadecimal).darken(0.22).hex
 
 
+def themed(variables: Mapping[str, str], name: str) -> Style:
+    """A colour of the app's theme as a Rich style; a terminal's own sixteen colours are names, not numbers."""
+    return Style(color=Color.parse(variables[name]).rich_color)
+
+
 def substrate_style(label: str, *, dark: bool = True) -> Style:
     """A Rich style in a substrate's colour."""
     return Style(color=colour(label, dark=dark))

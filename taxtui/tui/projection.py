@@ -35,7 +35,8 @@ async def project(path: Path) -> Text | Table:
     try:
         return _table(path, msgspec.json.decode(out, type=list[dict[str, Any]]))
     except msgspec.DecodeError:
-        return Text(clean(err.decode(errors="replace").strip().replace("\n", " · ")) or "no projection")
+        lines = err.decode(errors="replace").strip().splitlines()
+        return Text(f"{clean(lines[-1]) if lines else 'no projection'}\n\n$ {command(path)}")
 
 
 def _arguments(path: Path) -> list[str]:

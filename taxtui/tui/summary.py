@@ -11,26 +11,25 @@ from taxtui.tui import projection, units
 from taxtui.tui.feed import Feed, ReplayFeed, RunFeed
 
 
-def status(state: RunState, feed: Feed, *, frozen: bool, over: bool) -> Text:
-    """``FROZEN · 7f3a0c11 · 00:04:12 · left 3m05s · REC 1.2 MB · lag p99 900µs ✓``."""
+def status(state: RunState, feed: Feed, *, frozen: bool, over: bool, brief: bool) -> Text:
+    """``FROZEN  0c11 · 00:04:12 · left 3m05s · REC 1.2 MB · lag 900µs ✓``; longer words where there is room."""
     line = Text()
-    word = condition(state, feed, over=over)
-    if frozen:
-        line.append(" FROZEN ", "reverse bold")
-        line.append(" ")
-    if word:
-        line.append(f" {word} ", "reverse")
-        line.append(" ")
-    facts = [state.run_id[-8:], units.clock(state.elapsed_ns)]
+    for flag in ("FROZEN" if frozen else "", condition(state, feed, over=over)):
+        if flag:
+            line.append(f" {flag} ", "reverse bold")
+            line.append(" ")
+    facts = [state.run_id[-4:] if brief else f"run {state.run_id}", units.clock(state.elapsed_ns)]
     remaining = state.eta_ns()
     if feed.live and not over and remaining:
         facts.append(f"left {units.clock(remaining, short=True)}")
     facts.append(f"{'REC ' if feed.live and not over else ''}{units.size(feed.size_bytes)}")
-    line.append(" · ".join(filter(None, facts)))
+    line.append(" · ".join(fact for fact in facts if fact))
     if state.runner.latest:
         problems = state.runner.problems
-        line.append(f" · lag p99 {units.duration(state.runner.lag_p99_ns)} ")
-        line.append(f"✗ {', '.join(problems)}" if problems else "✓", "reverse bold" if problems else "")
+        name = "lag" if brief else "runner lag p99"
+        line.append(f" · {name} {units.duration(state.runner.lag_p99_ns)} ")
+        trouble = "✗" if brief else f"✗ {', '.join(problems)}"
+        line.append(trouble if problems else "✓", "reverse bold" if problems else "")
     return line
 
 
@@ -50,8 +49,13 @@ def condition(state: RunState, feed: Feed, *, over: bool) -> str:
 
 def last_lines(state: RunState, feed: Feed) -> Text:
     """What came of it and what to do next, once nothing more will happen."""
-    line = Text.assemble((f" {_counts(state)} ", "bold"), ("· p projects: ", "dim"))
-    return line.append(projection.command(feed.path))
+    return Text.assemble(
+        (f" {_counts(state)} ", "bold"),
+        (f"· p projects to {projection.TRAJECTORIES:,} trajectories · ", "dim"),
+        f"$ {projection.command(feed.path)}",
+        no_wrap=True,
+        overflow="ellipsis",
+    )
 
 
 def farewell(state: RunState, path: Path) -> str:

@@ -68,13 +68,14 @@ def percentile(histogram: LogHistogram, name: str) -> str:
 
 
 def ticks(low_ns: float, high_ns: float, columns: int, spacing: int) -> list[float]:
-    """Round values on a logarithmic axis, as many as fit at least ``spacing`` columns apart."""
+    """Round values on a logarithmic axis, as many as fit with their labels at least ``spacing`` columns apart."""
     if columns < spacing or not 0 < low_ns < high_ns:
         return []
     best: list[float] = []
     for values in (*_mantissas(low_ns, high_ns), *_steps(low_ns, high_ns)):
-        if len(values) > len(best) and _apart(values, low_ns, high_ns, columns) >= spacing:
-            best = values
+        fitting = [v for v in values if column(v, low_ns, high_ns, columns) + len(tick(v)) < columns]
+        if len(fitting) > len(best) and _apart(fitting, low_ns, high_ns, columns) >= spacing:
+            best = fitting
     return best
 
 

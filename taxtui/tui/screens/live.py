@@ -154,7 +154,8 @@ class LiveScreen(Screen[None]):
         self._paint_charts(state, cells, table.chosen)
         self._paint_phases(cells, table.chosen)
         self.query_one("#log", LogView).present(state)
-        self.query_one(TopBar).say(status(state, feed, frozen=self.frozen is not None, over=self._concluded))
+        frozen, brief = self.frozen is not None, self.size.width < 110
+        self.query_one(TopBar).say(status(state, feed, frozen=frozen, over=self._concluded, brief=brief))
         offer = self.query_one("#next", Static)
         offer.display = self._concluded and not self.failure
         offer.update(last_lines(state, feed))
@@ -167,7 +168,11 @@ class LiveScreen(Screen[None]):
         shown = [(chosen, self.facet), counterpart(chosen, cells, self.facet)]
         bounds = [view(cell.facets[FACETS[facet]], self.zoom) if cell else (1.0, 10.0) for cell, facet in shown]
         side_by_side = self.query_one("#other").display
-        if side_by_side and shown[0][1] == shown[1][1] and all(cell and cell.facets[FACETS[self.facet]].n for cell, _ in shown):
+        if (
+            side_by_side
+            and shown[0][1] == shown[1][1]
+            and all(cell and cell.facets[FACETS[self.facet]].n for cell, _ in shown)
+        ):
             both = (min(low for low, _ in bounds), max(high for _, high in bounds))
             bounds = [both, both]  # one axis, so that two substrates can be compared by eye
         for chart, (cell, facet), limits in zip(self.query(HistogramPlot), shown, bounds, strict=True):
@@ -315,7 +320,7 @@ class LiveScreen(Screen[None]):
             return
         command = projection.command(self.feed.path)
         dialog = Tell("Projection", Text("computing…", "dim"), copyable=command)
-        self.app.push_screen(dialog)
+        await self.app.push_screen(dialog)
         body = await projection.project(self.feed.path)
         dialog.update(body)
 

@@ -18,7 +18,7 @@ from taxtui.errors import TaxtuiError, UsageError
 from taxtui.notation import parse_substrate
 from taxtui.tui import actions, units
 from taxtui.tui.availability import Answer
-from taxtui.tui.colours import glyph, substrate_style
+from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.form import Choices, Preset, presets, shipped_tiers
 from taxtui.tui.screens.dialogs import Ask, Choose
 from taxtui.tui.widgets.pick_list import PickList
@@ -118,7 +118,7 @@ class SetupScreen(Screen[None]):
             note = "checking…" if self.checking else "not checked"
             return Text.assemble((f"{glyph(key)} {key:<11}", substrate_style(key, dark=dark)), (note, "dim"))
         if not answer.ok:
-            error = self.app.theme_variables["text-error"]
+            error = themed(self.app.theme_variables, "text-error")
             return Text.assemble(("✗ ", error), (f"{key:<11}", "dim"), (answer.detail, error))
         facts = [answer.detail or "ready", units.duration(answer.latency_ns) if answer.latency_ns else ""]
         if answer.version and answer.version not in answer.detail:
@@ -150,7 +150,7 @@ class SetupScreen(Screen[None]):
             size.append(f"preset {self.preset.name}: {self.preset.title}")
             command.append(f"$ taxtui run {self.preset.argument}", "dim")
         elif missing := choices.missing:
-            size.append(f"Not ready: {missing}", self.app.theme_variables["text-warning"])
+            size.append(f"Not ready: {missing}", themed(self.app.theme_variables, "text-warning"))
         else:
             size.append(choices.summary())
             command.append(f"$ {choices.command()}", "dim")
@@ -159,7 +159,7 @@ class SetupScreen(Screen[None]):
             key = substrates.offered[substrates.highlighted]
             answer = self.answers.get(key.partition(":")[0])
             if answer and answer.ok is False:
-                advice.append(f"✗ {key}: {answer.detail}", self.app.theme_variables["text-error"])
+                advice.append(f"✗ {key}: {answer.detail}", themed(self.app.theme_variables, "text-error"))
                 advice.append(f"\n  {answer.fix}" if answer.fix else "")
         self.query_one("#size", Static).update(size)
         self.query_one("#command", Static).update(command)

@@ -13,7 +13,7 @@ from textual.message import Message
 
 from taxtui.cell_state import CellState
 from taxtui.tui import units
-from taxtui.tui.colours import glyph, substrate_style
+from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.widgets.line_list import MUTED, LineList
 
 NUMBER_WIDTH = 6
@@ -72,7 +72,7 @@ class CellTable(LineList[CellState]):
         )
         if self.wide:
             line.append(f"{histogram.n:>7}")
-            line.append(f"{item.failed:>6}", self.app.theme_variables["text-error"] if item.failed else MUTED)
+            line.append(f"{item.failed:>6}", themed(self.app.theme_variables, "text-error") if item.failed else MUTED)
         line.append(" ")
         for place, name in enumerate(units.QUANTILES):
             text = units.percentile(histogram, name)

@@ -15,7 +15,7 @@ from taxtui.tui import units
 
 EIGHTHS: Final = "▁▂▃▄▅▆▇█"
 RULE: Final = "┊"
-TICK_SPACING: Final = 9  # columns
+TICK_SPACING: Final = 8  # columns
 LEAST_BARS: Final = 12
 
 
@@ -117,8 +117,7 @@ class HistogramPlot(PlotextPlot):
         for value in units.ticks(*self.bounds, width, TICK_SPACING):
             label = f"╵{units.tick(value)}"
             place = units.column(value, *self.bounds, width)
-            if place >= 0 and place + len(label) <= width:
-                line[place : place + len(label)] = label
+            line[place : place + len(label)] = label
         return Text("".join(line), Style(dim=True))
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 
-from rich.style import Style
 from rich.text import Text
 
 from taxtui.state import LogLine, RunState
 from taxtui.tui import units
-from taxtui.tui.colours import LEVELS, substrate_style
+from taxtui.tui.colours import LEVELS, substrate_style, themed
 from taxtui.tui.widgets.cell_table import workload
 from taxtui.tui.widgets.line_list import MUTED, LineList
 
@@ -46,7 +45,7 @@ class LogView(LineList[LogLine]):
         """``14:02:11 ✗ #158 daytona T1×50 failed in create · Throttled: 429``."""
         glyph, variable = LEVELS.get(item.level, LEVELS["info"])
         line = Text(time.strftime("%H:%M:%S", time.localtime(item.unix_ns / 1e9)), MUTED)
-        line.append(f" {glyph} ", self.app.theme_variables[variable])
+        line.append(f" {glyph} ", themed(self.app.theme_variables, variable))
         if item.trial is None:
             return line.append(item.text)
         line.append(f"#{item.trial} ", MUTED)
@@ -58,5 +57,5 @@ class LogView(LineList[LogLine]):
             line.append(f"ok after {units.duration(item.held_ns)}")
             line.append(f" · {item.text}" if item.text else "", MUTED)
         else:
-            line.append(item.text, Style(color=self.app.theme_variables[variable]))
+            line.append(item.text, themed(self.app.theme_variables, variable))
         return line

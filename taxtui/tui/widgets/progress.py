@@ -10,7 +10,7 @@ from rich.text import Text
 from taxtui.cell_state import CellState
 from taxtui.state import RunState
 from taxtui.tui import units
-from taxtui.tui.colours import colour, glyph, substrate_style
+from taxtui.tui.colours import colour, glyph, substrate_style, themed
 from taxtui.tui.widgets.line_list import MUTED, LineList
 
 PARTIAL = " ▏▎▍▌▋▊▉"
@@ -44,7 +44,7 @@ class ProgressBars(LineList[Group]):
             f" {done:>5}/{planned if planned is not None else '?':<5}",
             (f" {left:<12}", "" if left else MUTED),
             f"ok {ok:<5}",
-            (f" fail {failed:<4}", self.app.theme_variables["text-error"] if failed else MUTED),
+            (f" fail {failed:<4}", themed(self.app.theme_variables, "text-error") if failed else MUTED),
         )
         dark = self.app.current_theme.dark
         line = Text(f"{glyph(item.label)} {item.label:<{self._label_width}} ", substrate_style(item.label, dark=dark))

@@ -1,0 +1,73 @@
+"""Feeds and answers that depend on no child process, no clock and no machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from taxtui.events import Event
+from taxtui.state import RunState
+from taxtui.tui.app import TaxtuiApp
+from taxtui.tui.availability import Answer
+from taxtui.tui.feed import Feed, RunFeed
+
+ANSWERS = {
+    "local": Answer(name="local", ok=True, detail="ready, bwrap", latency_ns=6_000_000),
+    "docker": Answer(name="docker", ok=True, detail="ready", version="27.1", latency_ns=3_000_000),
+    "ec2": Answer(name="ec2", ok=False, detail="credentials expired", fix="aws sso login"),
+    "daytona": Answer(name="daytona", ok=True, detail="key ok", paid=True),
+}
+
+
+async def answers() -> Mapping[str, Answer]:
+    return ANSWERS
+
+
+class StoryRun(RunFeed):
+    """A run whose child is a list of events: all of them are there at the first look, or after ``goes_on``."""
+
+    def __init__(self, told: list[Event], *, exit_code: int | None = None, complaint: tuple[str, ...] = ()) -> None:
+        self.path = Path("no-such-folder/story.msgpack")
+        self.state = RunState()
+        self.paused = self.cancelled = False
+        self.sent: list[str] = []
+        self.closed = False
+        self._told = list(told)
+        self._exit_code = exit_code
+        self._complaint = list(complaint)
+
+    def goes_on(self, told: list[Event], *, exit_code: int | None = None) -> None:
+        self._told += told
+        self._exit_code = exit_code
+
+    def advance(self) -> bool:
+        for event in self._told:
+            self.state.apply(event)
+        self._told.clear()
+        return False
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._exit_code
+
+    @property
+    def over(self) -> bool:
+        return self._exit_code is not None and not self._told
+
+    @property
+    def size_bytes(self) -> int:
+        return 123_456
+
+    @property
+    def complaint(self) -> list[str]:
+        return self._complaint
+
+    def _send(self, op: str) -> None:
+        self.sent.append(op)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def app(feed: Feed | None = None) -> TaxtuiApp:
+    return TaxtuiApp(feed, answers)

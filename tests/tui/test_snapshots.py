@@ -1,0 +1,152 @@
+"""What each screen looks like. Regenerate with ``pytest tests/tui/test_snapshots.py --snapshot-update``, and look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from textual.pilot import Pilot
+
+from taxtui import events
+from taxtui.tui.feed import Feed
+from taxtui.tui.widgets.pick_list import PickList
+from tests.tui import story
+from tests.tui.feeds import StoryRun, app
+
+SIZES = [(80, 24), (160, 50)]
+Compare = Callable[..., bool]
+
+
+def waiting() -> Feed:
+    return StoryRun([*story.run(20)[:5], events.TrialStarted(0, 1, "taxtui-7f3a-0", 0, 0, 0, True)])
+
+
+def running() -> Feed:
+    return StoryRun(story.run(400, until=150, finish=False))
+
+
+def failing() -> Feed:
+    told = story.run(20, until=4, finish=False)
+    told.append(story.health(10**9, lag_p99_ns=9_000_000))
+    for key in range(100, 112):
+        told += story.trial(
+            key, 1, key * 10**8, durations_ns=[], outcome=events.TIMEOUT, phase="ready", error="ReadyTimeout",
+            message="no command was answered within 300 s",
+        )  # fmt: skip
+    told.append(events.Notice(12 * 10**9, "warning", "docker: 429 Too Many Requests, waiting 4 s"))
+    return StoryRun(told)
+
+
+def finished() -> Feed:
+    return StoryRun(story.run(400), exit_code=0)
+
+
+def many_cells() -> Feed:
+    told: list[events.Event] = [
+        story.header(
+            [
+                story.planned(name, tier, actions, 40)
+                for name in ("local", "docker")
+                for tier in ("T0", "T1", "T2")
+                for actions in (10, 50, 150)
+            ]
+        ),
+        story.clock(),
+    ]
+    for key in range(18):
+        told += story.trial(key, key, key * 10**9, create_ns=(key + 1) * 30_000_000)
+    return StoryRun(told)
+
+
+def refused() -> Feed:
+    return StoryRun(
+        [], exit_code=3, complaint=("taxtui: docker: cannot connect to /var/run/docker.sock; start dockerd",)
+    )
+
+
+STATES = {
+    "nothing": lambda: None,
+    "waiting": waiting,
+    "running": running,
+    "failing": failing,
+    "finished": finished,
+    "many_cells": many_cells,
+    "refused": refused,
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", STATES)
+def test_live(snap_compare: Compare, state: str, size: tuple[int, int]) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        await pilot.press("2")
+        await pilot.pause()
+
+    assert snap_compare(app(STATES[state]()), terminal_size=size, run_before=look)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_setup(snap_compare: Compare, size: tuple[int, int]) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        await pilot.pause()
+        pilot.app.screen.query_one("#substrates", PickList).highlighted = 2  # the one that cannot be used
+        await pilot.pause()
+
+    assert snap_compare(app(), terminal_size=size, run_before=look)
+
+
+def test_setup_with_nothing_picked(snap_compare: Compare) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        await pilot.press("home", "down", "down", "down", "space")
+        await pilot.pause()
+
+    assert snap_compare(app(), terminal_size=(80, 24), run_before=look)
+
+
+def test_paid_run_is_confirmed(snap_compare: Compare) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        await pilot.press("home", "space", "ctrl+r")
+        pilot.app.screen.query_one("Input").can_focus = False  # its cursor blinks
+        pilot.app.screen.set_focus(None)
+        await pilot.pause()
+
+    assert snap_compare(app(), terminal_size=(80, 24), run_before=look)
+
+
+@pytest.mark.parametrize("keys", [("question_mark",), ("q",)], ids=["help", "quit"])
+def test_dialogs(snap_compare: Compare, keys: tuple[str, ...]) -> None:
+    assert snap_compare(app(running()), terminal_size=(80, 24), press=keys)
+
+
+def test_frozen_zoomed_errors_only_another_facet(snap_compare: Compare) -> None:
+    keys = ["space", "right_square_bracket", "plus", "plus", "exclamation_mark", "down"]
+    assert snap_compare(app(running()), terminal_size=(80, 24), press=keys)
+
+
+@pytest.mark.parametrize("theme", ["textual-light", "ansi-dark"])
+def test_themes(snap_compare: Compare, theme: str) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        pilot.app.theme = theme
+        await pilot.pause(0.3)
+
+    assert snap_compare(app(running()), terminal_size=(120, 40), run_before=look)
+
+
+def test_no_color(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert snap_compare(app(running()), terminal_size=(80, 24))
+
+
+@pytest.mark.parametrize("size", [(79, 24), (80, 23), (40, 10)], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_too_small(snap_compare: Compare, size: tuple[int, int]) -> None:
+    assert snap_compare(app(running()), terminal_size=size)
+
+
+def test_state_survives_a_resize(snap_compare: Compare) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        await pilot.press("right_square_bracket", "down")
+        await pilot.resize_terminal(60, 18)
+        await pilot.resize_terminal(160, 50)
+        await pilot.pause(0.3)
+
+    assert snap_compare(app(running()), terminal_size=(80, 24), run_before=look)
