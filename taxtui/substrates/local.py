@@ -147,7 +147,7 @@ class LocalSubstrate:
         await self.limiter.kill(name)
         await self.limiter.remove(name)
         folder = self.root / name
-        await self.pool.run(lambda: _delete(folder))
+        await unbroken(self.pool.run(lambda: _delete(folder)))
         if folder.exists():
             raise CleanupFailed(f"{name}: its directory cannot be deleted")
 
@@ -222,7 +222,7 @@ class LocalSandbox:
         await self._substrate.limiter.kill(self.name)
         marks("processes killed")
         try:
-            await self._substrate.pool.run(lambda: _empty(self._folder))
+            await unbroken(self._substrate.pool.run(lambda: _empty(self._folder)))
         except OSError as error:
             raise ExecFailed(f"{self.name}: cannot empty its folders: {error.strerror}") from error
 
@@ -265,7 +265,8 @@ def _found(folder: Path) -> Found:
     try:
         meta = msgspec.json.decode((folder / _META).read_bytes(), type=Meta)
     except (OSError, msgspec.DecodeError):  # its creator died before it could write this: the name has the run
-        meta = Meta(labels={LABEL_RUN: "".join(folder.name.split("-")[1:2])}, created_unix_s=folder.stat().st_mtime)
+        run_id = folder.name.removeprefix("taxtui-").rpartition("-")[0]
+        meta = Meta(labels={LABEL_RUN: run_id}, created_unix_s=folder.stat().st_mtime)
     deadline = meta.labels.get(LABEL_DEADLINE, "")
     return Found(
         name=folder.name,
