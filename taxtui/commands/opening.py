@@ -1,0 +1,42 @@
+"""Finds what a command line calls a recording: a path, else the name of something that ships with taxtui."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from taxtui.errors import UsageError
+
+if TYPE_CHECKING:
+    from costmodel import Published, Recording
+
+
+def opened(name: str) -> Recording | Published:
+    """Read a recording or a file of published latencies.
+
+    Raises:
+        UsageError: there is no such file, here or in the bundle.
+        costmodel.errors.RecordingError: it cannot be projected.
+    """
+    from costmodel.reading import read
+
+    return read(_found(name))
+
+
+def _found(name: str) -> Path:
+    if (path := Path(name)).exists():
+        return path
+    if not path.is_absolute():
+        from taxtui.scenario import bundled
+
+        within = name.removeprefix("./").removeprefix("scenarios/")
+        for relative in (
+            within,
+            f"published/{within}",
+            f"published/{within}.toml",
+            f"../{name}",
+            f"../recordings/{name}",
+        ):
+            if ".." not in path.parts and (shipped := bundled(relative)) is not None:
+                return shipped
+    raise UsageError(f"there is no {name}, neither here nor among what ships with taxtui")

@@ -1,0 +1,41 @@
+"""The rows as CSV: one line per row, nested values as ``worker_hours.low`` and the like."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from costmodel.results import Projection
+from taxtui.report.projection.json import record
+from taxtui.state import clean
+
+
+def to_csv(rows: Sequence[Projection]) -> str:
+    """A head and one line per row; a text that a spreadsheet would take for a formula begins with an apostrophe."""
+    flat = [_flattened(record(row)) for row in rows]
+    keys = list(dict.fromkeys(key for line in flat for key in line))
+    columns = [key for key in keys if not any(other.startswith(f"{key}.") for other in keys)]  # null in some rows
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([[line.get(column, "") for column in columns] for line in flat])
+    return out.getvalue().rstrip("\n")
+
+
+def _flattened(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in nested.items():
+        if isinstance(value, dict):
+            flat |= _flattened(value, f"{prefix}{key}.")
+        elif isinstance(value, list):
+            flat[f"{prefix}{key}"] = _harmless(" ".join(map(str, value)))
+        else:
+            flat[f"{prefix}{key}"] = _harmless(value) if isinstance(value, str) else "" if value is None else value
+    return flat
+
+
+def _harmless(text: str) -> str:
+    text = clean(text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
