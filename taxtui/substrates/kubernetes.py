@@ -52,12 +52,13 @@ class KubernetesSubstrate:
         self.variant = _variant(self._options)
         self.provenance: Literal["measured", "stand_in"] = "measured"
         self._watches: dict[str, PodWatch] = {}
+        self._client: Any = None
 
     async def __aenter__(self) -> Self:
         """Find the cluster and say hello. Raises ``SubstrateUnavailable``."""
         self._cluster: Cluster = await discover(self._options.kubeconfig, self._options.context)
         self._namespace = self._options.namespace or self._cluster.namespace
-        self._client: Any = ApiClient(self._cluster.configuration)
+        self._client = ApiClient(self._cluster.configuration)
         self._api = PodApi(self._client)
         try:
             server, _ = await self._api.version()
@@ -82,10 +83,17 @@ class KubernetesSubstrate:
         await self._hang_up()
 
     async def _hang_up(self) -> None:
-        await self._client.close()
+        client, self._client = self._client, None
+        await client.close()
 
     async def check(self) -> Availability:
         """Version, permissions and quota, as the API server tells them; makes nothing."""
+        if self._client is None:
+            try:
+                async with KubernetesSubstrate(self._options) as opened:
+                    return await opened.check()
+            except SubstrateUnavailable as error:
+                return Availability(ok=False, detail=str(error), fix="see the README on kubernetes")
         try:
             server, latency_ns = await self._api.version()
             allowed = [await self._api.may(self._namespace, verb, what) for verb, what in PERMISSIONS]

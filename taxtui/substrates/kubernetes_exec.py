@@ -1,15 +1,14 @@
 """Programs in a pod, each over a websocket of its own (``v5.channel.k8s.io``, or v4 from older servers).
 
 The first byte of a message is its channel: 0 stdin, 1 stdout, 2 stderr, 3 the status with the exit code. Closing the
-socket does not end the remote process, so each program first says its process id, as the first line of its stderr,
-and is ended by a second exec that kills its process group (container runtimes start each exec in a session of its own).
+socket does not end the remote process: that takes a second exec, which kills the process group that it leads
+(container runtimes start each exec in a session of its own).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from typing import Final
 from urllib.parse import quote
 
@@ -22,20 +21,20 @@ from taxtui.shell import ENDED, STDERR, STDOUT, launch_argv, unbroken
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult
 from taxtui.substrates.kubernetes_api import Refused, refused, unanswered
+from taxtui.substrates.kubernetes_command import PID, SAY_PID, Captured, wrap
 from taxtui.substrates.kubernetes_pod import Camel, Metadata
 
 CONTAINER: Final = "sandbox"
 STATUS: Final = 3
 HANDSHAKE_S: Final = 30.0
 CLOSING_S: Final = 1.0
+STATUS_S: Final = 0.25
+"""How much later than a command's own end marker its exit status may come, before we go without it."""
 KILL_S: Final = 10.0
 """How long ending a process may take: one exec, and the pid of a process that was only just started."""
 
 _CHUNK: Final = 32768
-_URL_SCRIPT: Final = 4096  # a longer script goes through stdin: proxies limit the request line, often to 8 KiB
 _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-_SAY_PID: Final = """printf '\\1%s\\n' "$$" >&2\n"""
-_PID: Final = re.compile(rb"\x01(\d+)\n")
 
 
 class _Cause(Camel, frozen=True):
@@ -103,7 +102,7 @@ class RemoteProcess:
 
     def _without_pid(self, chunk: bytes) -> bytes:
         self._head += chunk
-        if said := _PID.match(self._head):
+        if said := PID.match(self._head):
             self._know_pid(int(said[1]))
             return self._head[said.end() :]
         if self._head.startswith(b"\1") and b"\n" not in self._head:
@@ -115,20 +114,31 @@ class RemoteProcess:
         if not self.pid.done():
             self.pid.set_result(pid)
 
-    async def output(self, stdin: bytes = b"") -> ExecResult:
-        """Feed it, and read everything until the end. Raises ``ExecFailed`` where no exit code came."""
-        parts: dict[int, list[bytes]] = {STDOUT: [], STDERR: []}
+    async def output(self, stdin: bytes = b"", marker: bytes = b"") -> ExecResult:
+        """Feed it, and read until its exit status and, where the program prints one, its end marker on both streams.
+
+        A background process that holds the streams also holds back the status: then the marker's code is taken.
+        Raises ``ExecFailed`` where no exit code came.
+        """
+        streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
         feeding = asyncio.ensure_future(self.write(stdin)) if stdin else None
         try:
-            while (item := await self.read())[0] != ENDED:
-                parts[item[0]].append(item[1])
+            with contextlib.suppress(TimeoutError):
+                ended = False
+                while not ended:
+                    complete = all(stream.exit_code is not None for stream in streams.values())
+                    async with asyncio.timeout(STATUS_S if complete else None):
+                        channel, chunk = await self.read()
+                    if not (ended := channel == ENDED):
+                        streams[channel].feed(chunk)
         finally:
             if feeding is not None:
                 feeding.cancel()  # a command may end without having read its input
                 await asyncio.wait({feeding})
-        if self.status is None:
+        code = self.status.exit_code() if self.status is not None else streams[STDOUT].exit_code
+        if code is None:
             raise ExecFailed("the connection broke before the command's exit code came")
-        return ExecResult(self.status.exit_code(), b"".join(parts[STDOUT]), b"".join(parts[STDERR]))
+        return ExecResult(code, bytes(streams[STDOUT].data), bytes(streams[STDERR].data))
 
     async def write(self, data: bytes) -> None:
         """As ``ByteStream.write``."""
@@ -217,12 +227,15 @@ class PodExec:
             ExecTimeout: it was killed.
             ExecFailed: the connection broke, or the container runtime failed; what was started is killed.
         """
-        argv, stdin = self._program(command)
+        argv, stdin, marker = wrap(command, self._shell)
         starting = asyncio.ensure_future(self.start(argv, stdin=bool(stdin)))
         try:
             async with asyncio.timeout(command.timeout_s):
                 # Shielded: a handshake that is abandoned half-way could leave a process that nobody knows of.
-                return await (await asyncio.shield(starting)).output(stdin)
+                process = await asyncio.shield(starting)
+                result = await process.output(stdin, marker)
+                await process.drop()
+                return result
         except TimeoutError:
             await unbroken(_end(starting))
             raise ExecTimeout(f"the command was killed after {command.timeout_s:g} s") from None
@@ -234,20 +247,9 @@ class PodExec:
             await unbroken(_end(starting))
             raise
 
-    def _program(self, command: Command) -> tuple[list[str], bytes]:
-        """What to start, and what to send to its standard input, of which the API can't announce the end before v5."""
-        script = command.script
-        if command.stdin:
-            feed = f'{_SAY_PID}head -c {len(command.stdin)} | {self._shell} -c "$1"'
-            return [self._shell, "-c", feed, self._shell, script], command.stdin
-        if len(script) > _URL_SCRIPT:
-            text = script.encode()
-            return [self._shell, "-c", f'{_SAY_PID}eval "$(head -c {len(text)})" </dev/null'], text
-        return [self._shell, "-c", _SAY_PID + script], b""
-
     async def shell(self) -> RemoteProcess:
         """Start what ``FramedShell`` talks to. Raises ``Refused``."""
-        argv = ["sh", "-c", f'{_SAY_PID}exec "$@"', "sh", *launch_argv()]
+        argv = ["sh", "-c", f'{SAY_PID}exec "$@"', "sh", *launch_argv()]
         starting = asyncio.ensure_future(self.start(argv, stdin=True))
         try:
             return await asyncio.shield(starting)

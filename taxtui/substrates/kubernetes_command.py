@@ -1,0 +1,70 @@
+"""The shell program around each command, and how its output is read.
+
+It says its process id first, so that it can be killed, and its exit code last, on both streams: the exit status of an
+exec is held back for as long as anything, a background process say, holds the streams.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Final, NamedTuple
+
+from taxtui.spec import Command
+
+SAY_PID: Final = """printf '\\1%s\\n' "$$" >&2\n"""
+PID: Final = re.compile(rb"\x01(\d+)\n")
+
+_QUIET: Final = "exec 3>&2 2>/dev/null\n"  # or bash would comment on commands that die of a signal
+_SAY_END: Final = (
+    r"""_r=$?; printf '\1%s%s %d\n' "$2" "$3" "$_r"; printf '\1%s%s %d\n' "$2" "$3" "$_r" >&3; exit "$_r" """
+)
+_URL_SCRIPT: Final = 4096  # a longer script goes through stdin: proxies limit the request line, often to 8 KiB
+
+
+class Wrapped(NamedTuple):
+    """What to start, what to send to its standard input, and what begins the last line of both of its streams."""
+
+    argv: list[str]
+    stdin: bytes
+    marker: bytes
+
+
+def wrap(command: Command, shell: str) -> Wrapped:
+    """The program around a command. The API can't announce the end of input before v5, so ``head`` counts it."""
+    script, stdin = command.script, command.stdin
+    if stdin:
+        body = f'head -c {len(stdin)} | ( eval "$1" )'
+    elif len(script) > _URL_SCRIPT:
+        script, stdin = "", script.encode()
+        body = f'( eval "$(head -c {len(stdin)})" </dev/null )'
+    else:
+        body = '( eval "$1" )'
+    # The nonce is sent in two halves, so that a command which lists its shell's arguments prints no marker.
+    left, right = secrets.token_hex(8), secrets.token_hex(8)
+    program = f"{SAY_PID}{_QUIET}{body} 2>&3 3>&-; {_SAY_END}"
+    return Wrapped([shell, "-c", program, shell, script, left, right], stdin, f"\1{left}{right} ".encode())
+
+
+class Captured:
+    """One stream of a command, up to its end marker; what comes after it is not the command's."""
+
+    def __init__(self, marker: bytes) -> None:
+        """``marker``: empty where none is to come."""
+        self.data = bytearray()
+        self.exit_code: int | None = None
+        self._marker = marker
+        self._searched = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes; ``exit_code`` is set once the marker has been among them."""
+        if self.exit_code is not None:
+            return
+        self.data += chunk
+        at = self.data.find(self._marker, self._searched) if self._marker else -1
+        line_end = self.data.find(b"\n", at) if at >= 0 else -1
+        if line_end >= 0:
+            self.exit_code = int(self.data[at + len(self._marker) : line_end])
+            del self.data[at:]
+        elif at < 0:
+            self._searched = max(0, len(self.data) - len(self._marker))

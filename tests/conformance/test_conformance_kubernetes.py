@@ -1,0 +1,28 @@
+"""The shipped suite against the stand-in, in both modes: Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from taxtui.conformance import Check, NotApplicable, checks
+from taxtui.substrates.kubernetes import KubernetesSubstrate
+from taxtui.substrates.kubernetes_manifest import KubernetesOptions
+from tests.support.kubernetes_standin import KubernetesStandin
+
+
+@pytest.fixture
+async def standin() -> AsyncIterator[KubernetesStandin]:
+    async with KubernetesStandin() as server:
+        yield server
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+async def test_conformance(check: Check, standin: KubernetesStandin) -> None:
+    options = KubernetesOptions(kubeconfig=str(standin.kubeconfig))
+    try:
+        await check(lambda: KubernetesSubstrate(options), short_ttl_s=2.0)
+    except NotApplicable as reason:
+        pytest.skip(str(reason))
+    assert standin.left() == (0, 0)
