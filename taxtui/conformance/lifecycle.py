@@ -140,13 +140,17 @@ async def reset(bench: Bench) -> None:
     if "reset" not in bench.capabilities.acquire:
         raise NotApplicable("the substrate cannot reset")
     sandbox = await bench.create()
-    listing = Command(script="find . | sort; find /tmp -mindepth 1 -name 'left*'")
+    listing = Command(script="find . | sort; find \"${TMPDIR:-/tmp}\" -mindepth 1 -name 'left*'")
     before = await sandbox.exec(listing)
     clutter = (
-        "mkdir -p left/deep .left; echo x > left/deep/file; echo x > .left/file; echo x > /tmp/left; chmod 500 left"
+        'mkdir -p left/deep .left; for f in left/deep/file .left/file "${TMPDIR:-/tmp}/left"; do echo x > $f; done'
     )
     beat = "(while :; do date > left.beat; sleep 0.1; done) >/dev/null 2>&1 </dev/null &"
-    equal((await sandbox.exec(Command(script=f"{clutter}; {beat}"))).exit_code, 0, "exit code of making a mess")
+    equal(
+        (await sandbox.exec(Command(script=f"{clutter}; chmod 500 left; {beat}"))).exit_code,
+        0,
+        "exit code of making a mess",
+    )
     for _ in range(2):
         marks = Marks()
         await sandbox.reset(marks)

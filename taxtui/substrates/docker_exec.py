@@ -50,12 +50,13 @@ class Exec:
         if created.status != 201:
             raise _refusal(created)
         self._id = created.body["Id"]
+        connection = await self._daemon.connect()
         self._asked_to_start = True
-        stream = await self._daemon.hijack(f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
-        if isinstance(stream, Reply):
+        refused = await self._daemon.hijack(connection, f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
+        if refused is not None:
             self._asked_to_start = False
-            raise _refusal(stream)
-        self._stream = Multiplexed(stream)
+            raise _refusal(refused)
+        self._stream = Multiplexed(connection)
 
     @property
     def _streams(self) -> Multiplexed:

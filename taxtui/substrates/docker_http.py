@@ -35,6 +35,10 @@ class Connection(NamedTuple):
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
+    def drop(self) -> None:
+        """Close at once: what has not been sent, nobody waits for."""
+        self.writer.transport.abort()
+
 
 class Reply(NamedTuple):
     """Status and decoded JSON body; a daemon's error is ``{"message": …}``."""
@@ -62,49 +66,49 @@ class Daemon:
         """One request on a kept-alive connection; sent again on a new one if the daemon had closed it."""
         while True:
             reused = bool(self._idle)
-            connection = self._idle.pop() if reused else await self._connect()
+            connection = self._idle.pop() if reused else await self.connect()
             try:
                 async with asyncio.timeout(_REPLY_TIMEOUT_S):
                     connection.writer.write(_request(method, path, body))
                     status, headers = await _head(connection.reader)
                     reply = Reply(status, await _body(connection.reader, headers))
             except (OSError, asyncio.IncompleteReadError) as error:
-                connection.writer.close()
+                connection.drop()
                 if reused and not isinstance(error, TimeoutError):
                     continue
                 raise ExecFailed(f"the docker daemon does not answer: {_reason(error)}") from error
             except BaseException:
-                connection.writer.close()
+                connection.drop()
                 raise
             self._idle.append(connection)
             return reply
 
-    async def hijack(self, path: str, body: Any) -> Connection | Reply:
-        """A POST whose connection becomes a raw stream; a :class:`Reply` if the daemon refused."""
-        connection = await self._connect()
+    async def hijack(self, connection: Connection, path: str, body: Any) -> Reply | None:
+        """A POST that turns a new ``connection`` into a raw stream; a :class:`Reply` if the daemon refused."""
         try:
             async with asyncio.timeout(_REPLY_TIMEOUT_S):
                 connection.writer.write(_request("POST", path, body, upgrade=True))
                 status, headers = await _head(connection.reader)
                 if status in (101, 200):
-                    return connection
+                    return None
                 reply = Reply(status, await _body(connection.reader, headers))
         except (OSError, asyncio.IncompleteReadError) as error:
-            connection.writer.close()
+            connection.drop()
             raise ExecFailed(f"the docker daemon does not answer: {_reason(error)}") from error
         except BaseException:
-            connection.writer.close()
+            connection.drop()
             raise
-        connection.writer.close()
+        connection.drop()
         return reply
 
     async def close(self) -> None:
         """Close idle connections."""
         while self._idle:
-            writer = self._idle.pop().writer
-            writer.close()
+            self._idle.pop().drop()
+        await asyncio.sleep(0)  # a transport closes its socket in the loop's next turn
 
-    async def _connect(self) -> Connection:
+    async def connect(self) -> Connection:
+        """A new connection."""
         address = self._address
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
@@ -121,6 +125,7 @@ class Multiplexed:
 
     def __init__(self, connection: Connection) -> None:
         """Take the connection over."""
+        self._connection = connection
         self._reader, self._writer = connection
         self._channel = STDOUT
         self._left = 0
@@ -155,7 +160,7 @@ class Multiplexed:
 
     def close(self) -> None:
         """Drop the connection. The process at its other end is not told."""
-        self._writer.close()
+        self._connection.drop()
 
 
 def _request(method: str, path: str, body: Any, *, upgrade: bool = False) -> bytes:
