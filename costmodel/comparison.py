@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from costmodel import flags
 from costmodel.errors import DemandError
@@ -119,21 +120,32 @@ def is_tie(delta: Interval) -> bool | None:
     return None if delta.low is None or delta.high is None else delta.low <= 0 <= delta.high
 
 
-def compare(before: Sequence[Projection], after: Sequence[Projection]) -> list[tuple[Projection, Projection, Versus]]:
-    """Pairs of rows of two recordings with the change in worker-hours from the first to the second.
+class Change(NamedTuple):
+    """One cell in two recordings."""
 
-    Cells that are equal but for environment and versions pair up; where none are, cells that did the same work.
+    before: Projection
+    after: Projection
+    held_s: Interval  # after − before, what one delivered trajectory holds a worker for
+    ratio: float  # after / before
+    tie: bool | None
+
+
+def compare(before: Sequence[Projection], after: Sequence[Projection]) -> list[Change]:
+    """What changed from the first recording's rows to the second's.
+
+    Cells of one substrate that did the same work pair up; where none did, cells of any that did.
     """
-    pairs = []
+    changes = []
     for row in after:
-        if row.worker_hours is None:
-            continue
-        candidates = [other for other in before if other.worker_hours and other.provenance == row.provenance]
+        candidates = [other for other in before if other.held_per_success and other.provenance == row.provenance]
         same = [other for other in candidates if other.identity.label == row.identity.label]
         other = peer(row, same) or peer(row, candidates)
-        if other is not None:
-            pairs.append((_doubting(other, row, other), _doubting(row, row, other), _versus(row, other)))
-    return pairs
+        if other is None or row.held_per_success is None or other.held_per_success is None:
+            continue
+        delta = difference(row.held_per_success, other.held_per_success)
+        ratio = row.held_per_success.value / (other.held_per_success.value or math.nan)
+        changes.append(Change(other, _doubting(row, row, other), delta, ratio, is_tie(delta)))
+    return changes
 
 
 def break_even(one: Projection, other: Projection) -> BreakEven | None:
@@ -153,9 +165,7 @@ def crossing(one: Line, other: Line) -> BreakEven:
     var_numerator = other.var_fixed + one.var_fixed
     var_denominator = one.var_per_action + other.var_per_action
     covariance = -(other.covariance + one.covariance)
-    point = numerator / denominator if denominator else None
-    if point is not None and point < 0:
-        point = None
+    point = abs(numerator / denominator) if denominator and numerator * denominator >= 0 else None
     square = student_t(1_000) ** 2
     a = denominator**2 - square * var_denominator
     half_b = numerator * denominator - square * covariance

@@ -164,12 +164,11 @@ def _by_cause(tally: Tally, hours: float, waiting_hours: float) -> ByCause:
     dispatch = share(tally.total(lambda a: a.dispatch_ns * a.ok)) if known else None
     work = share(tally.total(lambda a: a.run_ns * a.ok)) if known else None
     think = share(tally.total(lambda a: a.think_ns * a.ok))
-    held = share(tally.total(lambda a: a.held_ns * a.ok))
     failed = share(tally.total(lambda a: a.held_ns * (not a.ok))) + waiting_hours
-    if dispatch is None or work is None:
-        startup = share(tally.total(lambda a: (a.held_ns - a.commands_ns) * a.ok))
+    if known:
+        startup = share(tally.total(lambda a: (a.held_ns - a.think_ns - a.run_ns - a.dispatch_ns) * a.ok))
     else:
-        startup = held - dispatch - work - think
+        startup = share(tally.total(lambda a: (a.held_ns - a.commands_ns) * a.ok))
     return ByCause(startup, dispatch, None, work, think, failed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taxtui.errors import UsageError
+from taxtui.errors import RecordingError
 
 if TYPE_CHECKING:
     from costmodel import Published, Recording
@@ -15,7 +15,7 @@ def opened(name: str) -> Recording | Published:
     """Read a recording or a file of published latencies.
 
     Raises:
-        UsageError: there is no such file, here or in the bundle.
+        RecordingError: there is no such file, here or in the bundle.
         costmodel.errors.RecordingError: it cannot be projected.
     """
     from costmodel.reading import read
@@ -39,4 +39,4 @@ def _found(name: str) -> Path:
         ):
             if ".." not in path.parts and (shipped := bundled(relative)) is not None:
                 return shipped
-    raise UsageError(f"there is no {name}, neither here nor among what ships with taxtui")
+    raise RecordingError(f"there is no {name}, neither here nor among what ships with taxtui")

@@ -85,10 +85,10 @@ def command(
         rows = [row for row in rows if row.identity.cell_id in cells]
     click.echo(_shown(rows, demand, sources, form))
     if explain:
-        from taxtui.report.projection.explain import explain as taken_apart
+        from taxtui.report.projection import explain as explanation
 
         for row in rows:
-            click.echo(f"\n{taken_apart(row, demand)}")
+            click.echo(f"\n{explanation.to_text(row, demand)}")
     if plot:
         _plot(sources, demand, over, {row.identity for row in rows})
 
@@ -114,30 +114,22 @@ def _demand(question: dict[str, Any]) -> Demand:
 
 
 def _shown(rows: Sequence[Projection], demand: Demand, sources: Sequence[Recording | Published], form: str) -> str:
-    if form == "json":
-        from taxtui.report.projection.json import to_json
+    if form in ("json", "csv"):
+        from taxtui.report.projection import csv, json
 
-        return to_json(rows)
-    if form == "csv":
-        from taxtui.report.projection.csv import to_csv
-
-        return to_csv(rows)
+        records = [json.record(row) for row in rows]
+        return json.to_text(records) if form == "json" else csv.to_text(records)
+    from taxtui.report.projection import markdown, table
     from taxtui.report.projection.sections import sections
 
     found = sections(rows, demand, sources)
-    if form == "markdown":
-        from taxtui.report.projection.markdown import markdown
-
-        return markdown(found)
-    from taxtui.report.projection.table import table
-
-    return table(found)
+    return markdown.to_text(found) if form == "markdown" else table.to_text(found)
 
 
 def _plot(sources: Sequence[Recording | Published], demand: Demand, over: str, wanted: set[Any]) -> None:
     from costmodel.whatif import curve
-    from taxtui.report.projection.plot import plot
+    from taxtui.report.projection import plot
 
     axis: Any = over
     curves = [one for one in curve(sources, demand, axis) if one.identity in wanted]
-    click.echo(f"\n{plot(curves, axis, color=click.get_text_stream('stdout').isatty())}")
+    click.echo(f"\n{plot.to_text(curves, axis, color=click.get_text_stream('stdout').isatty())}")

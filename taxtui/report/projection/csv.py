@@ -7,14 +7,12 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from costmodel.results import Projection
-from taxtui.report.projection.json import record
 from taxtui.state import clean
 
 
-def to_csv(rows: Sequence[Projection]) -> str:
-    """A head and one line per row; a text that a spreadsheet would take for a formula begins with an apostrophe."""
-    flat = [_flattened(record(row)) for row in rows]
+def to_text(records: Sequence[dict[str, Any]]) -> str:
+    """A head and one line per record; a text that a spreadsheet would take for a formula begins with an apostrophe."""
+    flat = [_flattened(record) for record in records]
     keys = list(dict.fromkeys(key for line in flat for key in line))
     columns = [key for key in keys if not any(other.startswith(f"{key}.") for other in keys)]  # null in some rows
     out = io.StringIO()

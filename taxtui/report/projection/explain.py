@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
 
 from costmodel.demand import Demand
@@ -13,7 +14,7 @@ from taxtui.report.projection.numbers import hours, seconds
 from taxtui.state import clean
 
 S = 1e9
-HOUR = 3.6e12
+WIDTH, INDENT = 80, 26
 METHODS = {
     "order-statistic": "E[max of N] = x_K − Σ (k/K)^N (x_(k+1) − x_k)",
     "bounds": "the middle of the bounds",
@@ -24,7 +25,7 @@ METHODS = {
 }
 
 
-def explain(row: Projection, demand: Demand) -> str:
+def to_text(row: Projection, demand: Demand) -> str:
     """The whole derivation of one row."""
     head = f"{clean(row.label)}, {clean(row.identity.tier)}, {row.actions:,} actions, cell {row.identity.cell_id}"
     lines = [head, f"from {', '.join(map(clean, row.sources))} ({row.provenance})", ""]
@@ -54,7 +55,16 @@ def explain(row: Projection, demand: Demand) -> str:
 
 
 def _table(items: list[tuple[str, str]]) -> list[str]:
-    return [f"  {name:24} {value}" for name, value in items]
+    lines = []
+    for name, value in items:
+        lines += textwrap.wrap(
+            f"  {name:{INDENT - 3}} {value}",
+            WIDTH,
+            subsequent_indent=" " * INDENT,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+        )
+    return lines
 
 
 def _trials(row: Projection, evidence: Evidence) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The rows as JSON: a projection as plain data, which csv flattens."""
+"""The rows as JSON: each projection as plain data, which csv flattens."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from costmodel.results import Projection
 from costmodel.statistics import Interval
 
 
-def to_json(rows: Sequence[Projection]) -> str:
-    """A list of :func:`record`."""
-    return msgspec.json.format(msgspec.json.encode([record(row) for row in rows]), indent=2).decode()
+def to_text(records: Sequence[dict[str, Any]]) -> str:
+    """A list of objects, indented."""
+    return msgspec.json.format(msgspec.json.encode(records), indent=2).decode()
 
 
 def record(row: Projection) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from taxtui.report.projection.sections import Section
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|#~!])")
 
 
-def markdown(sections: Sequence[Section]) -> str:
+def to_text(sections: Sequence[Section]) -> str:
     """All sections; a row's second line follows its first in parentheses."""
     return "\n\n".join(_section(section) for section in sections)
 

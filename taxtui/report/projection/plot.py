@@ -11,7 +11,7 @@ WIDTH, HEIGHT = 78, 20
 MARKERS = ("dot", "braille", "x", "o", "+", "*", "sd", "hd")
 
 
-def plot(curves: Sequence[Curve], axis: Axis, *, color: bool) -> str:
+def to_text(curves: Sequence[Curve], axis: Axis, *, color: bool) -> str:
     """Worker-hours over N, wall-clock over W, trajectory seconds over n; both axes logarithmic where they can be."""
     import plotext
 

@@ -34,7 +34,7 @@ def sections(rows: Sequence[Projection], demand: Demand, sources: Sequence[objec
     return [found[0]._replace(notes=found[0].notes + notes), *found[1:]]
 
 
-def flag_letters(rows: Sequence[Projection]) -> dict[str, str]:
+def letters_of(rows: Sequence[Projection]) -> dict[str, str]:
     """Flag → the letter that stands for it, in order of appearance."""
     keys = dict.fromkeys(flag for row in rows for flag in row.flags)
     return dict(zip(keys, ascii_lowercase, strict=False))
@@ -48,13 +48,20 @@ def title(rows: Sequence[Projection], demand: Demand) -> str:
     return f"{demand.trajectories:,} trajectories{of} on {demand.workers:,} worker{plural}"
 
 
-def _name(row: Projection) -> str:
+def _names(rows: Sequence[Projection]) -> list[str]:
+    """The shortest names that tell the rows apart."""
+    labels = [clean(row.label) for row in rows]
+    return labels if len(set(labels)) == len(labels) else [name_of(row) for row in rows]
+
+
+def name_of(row: Projection) -> str:
+    """What a row is, on two lines."""
     details = [part for part in (row.identity.tier, f"{row.actions:,}", row.identity.mode) if part]
     return f"{clean(row.label)}\n{clean(' '.join(details))}"
 
 
 def _main(rows: Sequence[Projection], demand: Demand) -> Section:
-    letters = flag_letters(rows)
+    letters = letters_of(rows)
     compared = any(row.versus for row in rows)
     head = ["sandbox\ntier n mode", "trajectory\nmean s", "worker-hours\n", "wall-clock\nh"]
     table = []
@@ -63,7 +70,7 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
         mean = latency.mean if latency else None
         limits = Interval(wall.value, wall.low, wall.high) if wall else None
         line = [
-            _name(row),
+            name_of(row),
             f"{seconds(mean.value if mean else None)}\n{span(mean, rounded_seconds)}",
             f"{hours(row.worker_hours.value if row.worker_hours else None)}\n{span(row.worker_hours)}",
             f"{clock(wall.value if wall else None)}\n{span(limits, clock)}",
@@ -76,8 +83,9 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
     )
     head += [f"vs {clean(base.label)}\nworker-hours"] if base else []
     notes = [f"{letters[flag]}  {flag}: {WORDS[flag]}" for flag in letters]
-    if any(row.wall_clock and row.wall_clock.low is not None for row in rows):
-        notes.insert(0, "Second lines: 95 % intervals; tie: the interval of the difference spans 0.")
+    if any(row.worker_hours and row.worker_hours.low is not None for row in rows):
+        tie = "; tie: the interval of the difference spans 0" if compared else ""
+        notes.insert(0, f"Second lines: 95 % intervals{tie}.")
     return Section(title(rows, demand), [*head, "flags\n"], table, notes)
 
 
@@ -93,7 +101,7 @@ def _table(
     name: str, head: list[str], rows: Sequence[Projection], cells: Callable[[Projection], list[str] | None], *notes: str
 ) -> Section:
     """A section with one line per row for which ``cells`` has any."""
-    lines = [[_name(row), *line] for row in rows if (line := cells(row)) is not None]
+    lines = [[name, *line] for name, row in zip(_names(rows), rows, strict=True) if (line := cells(row)) is not None]
     return Section(name, ["sandbox\n", *head], lines, list(notes))
 
 
@@ -149,8 +157,8 @@ def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
 
 def _gpu(rows: Sequence[Projection], demand: Demand) -> Section:
     lines = [
-        [_name(row), policy, clock(stall.wall_clock_hours), hours(stall.stalled_gpu_hours), usd(stall.usd)]
-        for row in rows
+        [name, policy, clock(stall.wall_clock_hours), hours(stall.stalled_gpu_hours), usd(stall.usd)]
+        for name, row in zip(_names(rows), rows, strict=True)
         for policy, stall in (row.gpu or {}).items()
     ]
     head = ["sandbox\n", "policy\n", "wall-clock\nh", "stalled\nGPU-hours", "stalled\n$"]

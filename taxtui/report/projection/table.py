@@ -13,7 +13,7 @@ WIDTH: Final = 80
 MIN_FIRST: Final = 12
 
 
-def table(sections: Sequence[Section]) -> str:
+def to_text(sections: Sequence[Section]) -> str:
     """All sections, a blank line between them."""
     return "\n\n".join("\n".join(_section(section)) for section in sections)
 

@@ -1,0 +1,35 @@
+"""``taxtui compare``: what changed between two recordings, cell by cell."""
+
+from __future__ import annotations
+
+import click
+
+from taxtui.errors import UsageError
+
+
+@click.command("compare")
+@click.argument("before", metavar="RECORDING")
+@click.argument("after", metavar="RECORDING")
+@click.option("-n", "--actions", type=int, help="Compare at this length instead of the recorded ones.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "csv", "markdown"]), default="table", show_default=True
+)
+def command(before: str, after: str, actions: int | None, form: str) -> None:
+    """Compare two recordings: the second against the first, with intervals; ties are called ties."""
+    from costmodel.comparison import compare
+    from costmodel.demand import Demand
+    from costmodel.projection import project
+    from taxtui.commands.opening import opened
+    from taxtui.report.projection import changes, csv, json, markdown, table
+
+    demand = Demand(trajectories=1, workers=1, actions=actions)
+    rows = [project([opened(name)], demand) for name in (before, after)]
+    found = compare(*rows)
+    if not found:
+        raise UsageError(f"{before} and {after} share no cell: no tier of theirs was run at the same length; try -n")
+    if form in ("json", "csv"):
+        records = changes.records(found)
+        click.echo(json.to_text(records) if form == "json" else csv.to_text(records))
+    else:
+        shown = [changes.section(found, before, after)]
+        click.echo(markdown.to_text(shown) if form == "markdown" else table.to_text(shown))
