@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from taxtui.spec import Command
 
-SAY_PID: Final = """printf '\\1%s\\n' "$$" >&2\n"""
 PID: Final = re.compile(rb"\x01(\d+)\n")
 
-_QUIET: Final = "exec 3>&2 2>/dev/null\n"  # or bash would comment on commands that die of a signal
-_SAY_END: Final = (
-    r"""_r=$?; printf '\1%s%s %d\n' "$2" "$3" "$_r"; printf '\1%s%s %d\n' "$2" "$3" "$_r" >&3; exit "$_r" """
-)
+# Quiet, or bash would comment on commands that die of a signal; what runs has the real stderr back as its own.
+_PROGRAM: Final = r"""printf '\1%s\n' "$$" >&2; exec 3>&2 2>/dev/null; _a=$1; _b=$2; shift 2
+@BODY@ 2>&3 3>&-
+_r=$?; printf '\1%s%s %d\n' "$_a" "$_b" "$_r"; printf '\1%s%s %d\n' "$_a" "$_b" "$_r" >&3; exit "$_r"
+"""
 _URL_SCRIPT: Final = 4096  # a longer script goes through stdin: proxies limit the request line, often to 8 KiB
 
 
@@ -30,7 +31,7 @@ class Wrapped(NamedTuple):
     marker: bytes
 
 
-def wrap(command: Command, shell: str) -> Wrapped:
+def wrap_command(command: Command, shell: str) -> Wrapped:
     """The program around a command. The API can't announce the end of input before v5, so ``head`` counts it."""
     script, stdin = command.script, command.stdin
     if stdin:
@@ -40,10 +41,19 @@ def wrap(command: Command, shell: str) -> Wrapped:
         body = f'( eval "$(head -c {len(stdin)})" </dev/null )'
     else:
         body = '( eval "$1" )'
-    # The nonce is sent in two halves, so that a command which lists its shell's arguments prints no marker.
+    return _wrapped(shell, body, [script], stdin)
+
+
+def wrap_program(argv: Sequence[str]) -> Wrapped:
+    """The program around a persistent shell: says that it has ended even if its children hold the streams."""
+    return _wrapped("sh", '"$@"', argv, b"")
+
+
+def _wrapped(shell: str, body: str, argv: Sequence[str], stdin: bytes) -> Wrapped:
+    # The nonce is sent in two halves, so that a command which lists all that its shell knows prints no marker.
     left, right = secrets.token_hex(8), secrets.token_hex(8)
-    program = f"{SAY_PID}{_QUIET}{body} 2>&3 3>&-; {_SAY_END}"
-    return Wrapped([shell, "-c", program, shell, script, left, right], stdin, f"\1{left}{right} ".encode())
+    program = _PROGRAM.replace("@BODY@", body)
+    return Wrapped([shell, "-c", program, shell, left, right, *argv], stdin, f"\1{left}{right} ".encode())
 
 
 class Captured:

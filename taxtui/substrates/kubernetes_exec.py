@@ -21,7 +21,7 @@ from taxtui.shell import ENDED, STDERR, STDOUT, launch_argv, unbroken
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult
 from taxtui.substrates.kubernetes_api import Refused, refused, unanswered
-from taxtui.substrates.kubernetes_command import PID, SAY_PID, Captured, wrap
+from taxtui.substrates.kubernetes_command import PID, Captured, wrap_command, wrap_program
 from taxtui.substrates.kubernetes_pod import Camel, Metadata
 
 CONTAINER: Final = "sandbox"
@@ -70,14 +70,20 @@ class RemoteProcess:
         """Take over a socket whose handshake has succeeded."""
         self.pid: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         self.status: _ExitStatus | None = None
+        self.marker = b""  # of a program whose end is to be seen by it
         self._starter = starter
         self._socket = socket
-        self._head = b""
+        self._head = b""  # of standard error, until the pid has come
+        self._tail = b""
 
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``; ``status`` is set at the end if the program's fate was reported."""
         while True:
             channel, chunk = await self._receive()
+            if self.marker:
+                self._tail = self._tail[-len(self.marker) :] + chunk
+                if self.marker in self._tail:  # only its children hold the streams
+                    return ENDED, b""
             if chunk or channel == ENDED:
                 return channel, chunk
 
@@ -227,7 +233,7 @@ class PodExec:
             ExecTimeout: it was killed.
             ExecFailed: the connection broke, or the container runtime failed; what was started is killed.
         """
-        argv, stdin, marker = wrap(command, self._shell)
+        argv, stdin, marker = wrap_command(command, self._shell)
         starting = asyncio.ensure_future(self.start(argv, stdin=bool(stdin)))
         try:
             async with asyncio.timeout(command.timeout_s):
@@ -249,14 +255,16 @@ class PodExec:
 
     async def shell(self) -> RemoteProcess:
         """Start what ``FramedShell`` talks to. Raises ``Refused``."""
-        argv = ["sh", "-c", f'{SAY_PID}exec "$@"', "sh", *launch_argv()]
+        argv, _, marker = wrap_program(launch_argv())
         starting = asyncio.ensure_future(self.start(argv, stdin=True))
         try:
-            return await asyncio.shield(starting)
+            process = await asyncio.shield(starting)
         except asyncio.CancelledError:
             with contextlib.suppress(ExecFailed):
                 await unbroken(_end(starting))
             raise
+        process.marker = marker
+        return process
 
     async def kill(self, pid: int) -> None:
         """Kill the process group that this pid leads. Raises ``Refused``, ``ExecFailed``."""
