@@ -11,10 +11,11 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 
 import botocore
 import botocore.exceptions
+import msgspec
 
 from taxtui.blocking import BlockingPool
 from taxtui.errors import (
@@ -61,6 +62,7 @@ class EcsOptions(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     subnets: str = ""  # required on Fargate
     security_groups: str = ""  # else the VPC's default; only outbound HTTPS is needed
     public_address: bool = True  # the way to the registry and to ssmmessages, unless there is NAT or an endpoint
+    sessions: Annotated[int, msgspec.Meta(ge=1)] = 2  # that a container's agent takes at the same time
     agent_timeout_s: float = 60.0  # from the task's running to its session agent's
 
 
@@ -80,6 +82,8 @@ class EcsSubstrate:
         )
         self.poller = Poller(self._describe, self.options.poll_s, DESCRIBE_BATCH)
         self._pool = BlockingPool(MAX_CALLS, "ecs")
+        self._client: Any = None
+        self._sts: Any = None
         self._definitions: dict[str, str] = {}  # family → ARN
         self._registered: set[str] = set()  # by us, so that we take them away again
         self._registering = asyncio.Lock()
@@ -116,6 +120,12 @@ class EcsSubstrate:
     async def check(self) -> Availability:
         """As ``Substrate.check``: who we are, whether the cluster is there, and what is missing."""
         options = self.options
+        if self._client is None:
+            try:
+                async with type(self)(options) as opened:
+                    return await opened.check()
+            except SubstrateError as error:
+                return Availability(ok=False, detail=str(error), fix="aws sts get-caller-identity shows who you are")
         facts = {"boto3.botocore": botocore.__version__}
         region = str(self._client.meta.region_name)
         try:

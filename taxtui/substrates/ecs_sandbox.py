@@ -21,8 +21,6 @@ from taxtui.substrates.marked import MARK, kill_script
 if TYPE_CHECKING:
     from taxtui.substrates.ecs import EcsSubstrate
 
-SESSIONS: Final = 2
-"""At the same time in one container; what the ECS agent allows."""
 LEAVE_TIMEOUT_S: Final = 0.5
 """For an idle shell to do as it is told. A busy one does not hear us."""
 
@@ -36,7 +34,7 @@ class EcsSandbox:
         self._substrate = substrate
         self._arn = arn
         self._entry, self._typed = entry_command(f"${{TMPDIR:-/tmp}}/{name}")
-        self._sessions = asyncio.Semaphore(SESSIONS)
+        self._sessions = asyncio.Semaphore(substrate.options.sessions)
         self._marks: Marks | None = None
 
     async def wait_ready(self, marks: Marks) -> None:
@@ -132,12 +130,18 @@ class _Terminal:
         self._slot = slot
         self._mark = secrets.token_hex(8)
         self._channel: DataChannel | None = None
+        self._typed = False
         self._closed = False
 
     async def open(self, entry: str, typed: bytes) -> None:
-        self._channel = await self._sandbox.channel(entry)
+        await unbroken(self._connect(entry))  # the agent counts a session from our request on: it must be ended
+        assert self._channel is not None
+        self._typed = True
         # Exported by the running shell: its children carry the mark, it does not, and so survives its own kill script.
         await self._channel.write(typed + framed(f"export {MARK}={self._mark}"))
+
+    async def _connect(self, entry: str) -> None:
+        self._channel = await self._sandbox.channel(entry)
 
     async def read(self) -> tuple[int, bytes]:
         assert self._channel is not None
@@ -161,14 +165,16 @@ class _Terminal:
             return True
         self._closed = True
         left = True
-        if self._channel is not None:
-            try:
+        try:
+            if self._channel is not None and self._typed:
                 await self._channel.write(framed(farewell))
                 left = await self._channel.ended(LEAVE_TIMEOUT_S)
-            except SubstrateError as error:  # it had ended: by its shell's exit, or because it was cut
-                left = not isinstance(error, SessionCut)
-            await self._channel.close()
-        self._slot.release()
+        except SubstrateError as error:  # it had ended: by its shell's exit, or because it was cut
+            left = not isinstance(error, SessionCut)
+        finally:
+            if self._channel is not None:
+                await self._channel.close()
+            self._slot.release()
         return left
 
 

@@ -64,6 +64,7 @@ class EcsStandin:
         self.agent = True  # False: it never gets beyond PENDING
         self.cluster: dict[str, Any] = {"status": "ACTIVE"}
         self.no_capacity = ""
+        self.sessions_limit = 2  # per container
         self.calls: Counter[str] = Counter()
         self.tasks: dict[str, Task] = {}
         self.definitions: dict[str, dict[str, Any]] = {}
@@ -259,7 +260,7 @@ class EcsStandin:
             raise Refused("TargetNotConnectedException", "The execute command failed because the agent is not running.")
         if not body["interactive"]:
             raise Refused("InvalidParameterException", "Interactive is the only mode supported currently.")
-        if sum(not session.over for session in task.sessions) >= 2:
+        if sum(not session.over for session in task.sessions) >= self.sessions_limit:
             raise Refused("ClientException", "the agent's limit of sessions is reached")
         id_, token = f"ecs-execute-command-{uuid.uuid4().hex}", uuid.uuid4().hex
         session = AgentSession(token, body["command"], task.env, task.folder, self.behaviour)
