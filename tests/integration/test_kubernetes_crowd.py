@@ -1,0 +1,23 @@
+"""200 trials at once from one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from taxtui.substrates.kubernetes import KubernetesSubstrate
+from taxtui.substrates.kubernetes_manifest import KubernetesOptions
+from tests.support.crowd import crowd
+from tests.support.standin_process import serving
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_two_hundred_trials_at_once_all_succeed_and_leave_nothing(tmp_path: Path) -> None:
+    async with serving("tests.support.kubernetes_standin") as kubeconfig:
+        options = KubernetesOptions(kubeconfig=kubeconfig)
+        got = await crowd(lambda ref: KubernetesSubstrate(options), tmp_path, 200, actions=2)
+        assert got.failures == []
+        async with KubernetesSubstrate(options) as substrate:
+            assert await substrate.find() == []

@@ -1,0 +1,56 @@
+"""Many trials at once through the real runner, and how well its event loop kept up."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from taxtui import recording
+from taxtui.events import Event, Health, TrialEnded
+from taxtui.runner import engine
+from taxtui.spec import Arrival, CellPlan, Plan, Step, SubstrateRef, Tier
+from tests.support.recorded import NoWatchdog
+
+
+class Crowd(NamedTuple):
+    """What came of a run."""
+
+    failures: list[tuple[str, str, str, str]]
+    worst_lag_p99_ms: float
+    worst_cpu_permille: int
+    took_s: float
+
+
+async def crowd(build: Any, folder: Path, concurrency: int, *, actions: int = 10) -> Crowd:
+    """``concurrency`` trials, all started at once, each ``actions`` times ``true``; ``build`` makes the substrate."""
+    kept = engine.build, engine.Watchdog
+    engine.build = build
+    engine.Watchdog = NoWatchdog  # type: ignore[misc, assignment]
+    tier = Tier(name="T", title="", requires=(), cycle=(Step(name="true", run="true"),))
+    cell = CellPlan(
+        substrate=SubstrateRef(name="stand-in"),
+        tier=tier,
+        actions=actions,
+        trials=concurrency,
+        concurrency=concurrency,
+        arrival=Arrival(kind="burst"),
+        warmup=1,
+    )
+    run = engine.Run(Plan(cells=(cell,)), folder / f"crowd{concurrency}.msgpack", "20260101t000000z-00000000")
+    began = time.monotonic()
+    try:
+        await run.execute()
+    finally:
+        engine.build, engine.Watchdog = kept
+    took_s = time.monotonic() - began
+    events: list[Event] = []
+    recording.read(run.path, events.append)
+    ends = [event for event in events if isinstance(event, TrialEnded)]
+    health = [event for event in events if isinstance(event, Health) and event.in_flight > 1]
+    return Crowd(
+        [(end.outcome, end.phase, end.error, end.message) for end in ends if end.outcome != "ok"],
+        max((event.lag_p99_ns for event in health), default=0) / 1e6,
+        max((event.cpu_permille for event in health), default=0),
+        took_s,
+    )
