@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -90,7 +91,7 @@ def command(
         for row in rows:
             click.echo(f"\n{explanation.to_text(row, demand)}")
     if plot:
-        _plot(sources, demand, over, {row.identity for row in rows})
+        _plot(sources, demand, over, {row.identity._replace(actions=0) for row in rows})
 
 
 def _demand(question: dict[str, Any]) -> Demand:
@@ -131,5 +132,5 @@ def _plot(sources: Sequence[Recording | Published], demand: Demand, over: str, w
     from taxtui.report.projection import plot
 
     axis: Any = over
-    curves = [one for one in curve(sources, demand, axis) if one.identity in wanted]
-    click.echo(f"\n{plot.to_text(curves, axis, color=click.get_text_stream('stdout').isatty())}")
+    curves = [one for one in curve(sources, demand, axis) if one.identity._replace(actions=0) in wanted]
+    click.echo(f"\n{plot.to_text(curves, axis, color=sys.stdout.isatty())}")

@@ -1,0 +1,118 @@
+"""List scheduling, bounds and simulations: what holds for every list, law, N and W."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costmodel import list_makespan
+from costmodel.law import Law
+from costmodel.renewal import bounds, expected_max
+from costmodel.simulation import leap, streams
+
+jobs = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)
+samples = st.lists(st.integers(1, 10**11), min_size=1, max_size=40)
+workers = st.integers(1, 80)
+huge = st.integers(1, 10**15)
+many = settings(max_examples=200, deadline=None)
+
+
+@many
+@given(jobs, workers)
+def test_graham(durations: list[int], count: int) -> None:
+    end = list_makespan(durations, count)
+    total, longest = sum(durations), max(durations)
+    assert end * count >= total
+    assert end >= longest
+    assert end * count <= total + (count - 1) * longest
+
+
+@many
+@given(jobs, workers, st.integers(0, 10**12), st.data())
+def test_more_work_never_ends_sooner(durations: list[int], count: int, extra: int, data: st.DataObject) -> None:
+    end = list_makespan(durations, count)
+    assert list_makespan([*durations, extra], count) >= end
+    index = data.draw(st.integers(0, len(durations) - 1))
+    longer = [*durations[:index], durations[index] + extra, *durations[index + 1 :]]
+    assert list_makespan(longer, count) >= end
+
+
+@many
+@given(jobs, workers)
+def test_more_workers_never_end_later(durations: list[int], count: int) -> None:
+    assert list_makespan(durations, count + 1) <= list_makespan(durations, count)
+
+
+@many
+@given(jobs, workers, st.integers(0, 1000))
+def test_scales(durations: list[int], count: int, factor: int) -> None:
+    assert list_makespan([factor * one for one in durations], count) == factor * list_makespan(durations, count)
+
+
+@many
+@given(jobs, workers, st.randoms(use_true_random=False))
+def test_order_matters_by_at_most_one_job(durations: list[int], count: int, rng: Random) -> None:
+    shuffled = durations[:]
+    rng.shuffle(shuffled)
+    change = abs(list_makespan(durations, count) - list_makespan(shuffled, count))
+    assert change * count <= (count - 1) * max(durations)
+    assert list_makespan(durations, len(durations) + count) == max(durations)
+    assert list_makespan(durations, 1) == sum(durations)
+
+
+@many
+@given(st.integers(0, 10**9), st.integers(1, 300), workers)
+def test_equal_jobs_go_in_waves(duration: int, number: int, count: int) -> None:
+    waves = -(-number // count)
+    assert list_makespan([duration] * number, count) == waves * duration
+    for engine in (streams, leap):
+        assert engine(Law.of([duration]), number, count, Random(0)) == waves * duration
+
+
+@many
+@given(samples, st.integers(1, 3000), workers, st.integers(0, 9))
+def test_random_makespans_lie_between_the_extremes(sample: list[int], number: int, count: int, seed: int) -> None:
+    waves = -(-number // count)
+    for engine in (streams, leap):
+        end = engine(Law.of(sample), number, count, Random(seed))
+        assert min(sample) * waves <= end <= max(sample) * waves
+
+
+@many
+@given(samples, huge, st.integers(1, 10**6))
+def test_bounds_are_ordered_and_monotone(sample: list[int], number: int, count: int) -> None:
+    law = Law.of(sample)
+    here = bounds(law, number, count)
+    more_jobs, more_workers = bounds(law, number + 1, count), bounds(law, number, count + 1)
+    assert 0 < here[0] <= here[1]
+    for side in (0, 1):
+        assert more_jobs[side] >= here[side] * (1 - 1e-9)
+        assert more_workers[side] <= here[side] * (1 + 1e-9)
+
+
+@many
+@given(samples, st.integers(0, 10**15))
+def test_expected_max_grows_towards_the_longest(sample: list[int], number: int) -> None:
+    law = Law.of(sample)
+    value = expected_max(law, number)
+    assert -1e-3 <= value <= max(sample) * (1 + 1e-12)
+    assert expected_max(law, number + 1) >= value * (1 - 1e-9)
+
+
+def test_streams_and_leaps_have_the_heaps_distribution() -> None:
+    """Kolmogorov and Smirnov at 0.1 %, against first-come-first-served scheduling with a heap."""
+    rng = Random(4)
+    sample = [round(10**9 * rng.lognormvariate(2, 0.6)) for _ in range(60)]
+    law, number, count, size = Law.of(sample), 3_000, 20, 300
+    heap = [list_makespan(rng.choices(sample, k=number), count) for _ in range(size)]
+    for engine in (streams, leap):
+        other = [engine(law, number, count, rng) for _ in range(size)]
+        assert _distance(heap, other) < 1.95 * (2 / size) ** 0.5
+
+
+def _distance(one: list[int], other: list[int]) -> float:
+    """The largest difference of two empirical distribution functions."""
+    points = sorted((*one, *other))
+    return max(abs(sum(x <= p for x in one) / len(one) - sum(x <= p for x in other) / len(other)) for p in points)

@@ -1,0 +1,184 @@
+"""Makespans against exact simulation: inside the bounds, and never further off than stated."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from costmodel import DemandError, expected_makespan, list_makespan
+from costmodel.law import Law
+from costmodel.renewal import bounds, expected_max, out_of_step, renewal_makespan, sums_are_smooth
+from costmodel.simulation import leap, streams
+
+S = 10**9
+
+
+def uniform(rng: Random, size: int) -> list[float]:
+    return [rng.uniform(1, 30) for _ in range(size)]
+
+
+def lognormal(rng: Random, size: int) -> list[float]:
+    sigma = rng.choice((0.02, 0.1, 0.5, 1.2))
+    return [rng.lognormvariate(2, sigma) for _ in range(size)]
+
+
+def bimodal(rng: Random, size: int) -> list[float]:
+    return [rng.gauss(5, 0.1) if rng.random() < 0.8 else rng.gauss(30, 0.5) for _ in range(size)]
+
+
+def lattice(rng: Random, size: int) -> list[float]:
+    return [rng.choice((5.0, 10.0, 30.0)) for _ in range(size)]
+
+
+def heavy_tail(rng: Random, size: int) -> list[float]:
+    return [rng.paretovariate(1.5) for _ in range(size)]
+
+
+LAWS = (uniform, lognormal, bimodal, lattice, heavy_tail)
+Maker = Callable[[Random, int], list[float]]
+
+
+def simulated(law: Law, jobs: int, workers: int, seed: int) -> tuple[float, float]:
+    """The mean of exact simulations, and three standard errors of it."""
+    count = max(8, min(120, 150_000 // jobs))
+    rng = Random(seed)
+    ends = [streams(law, jobs, workers, rng) for _ in range(count)]
+    noise = 3 * statistics.stdev(ends) / math.sqrt(count)
+    unseen = (law.values[-1] - law.values[0]) * (1 - 0.003 ** (1 / count))  # a rarer outcome may be missing
+    return statistics.fmean(ends), max(noise, unseen if len(set(ends)) <= 2 else 0.0) + 1e-9 * max(ends)
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("make", LAWS)
+def test_random_laws_stay_within_bounds_and_stated_error(make: Maker, part: int) -> None:
+    for number in range(15):  # 5 laws x 4 parts x 15 = 300
+        rng = Random(f"{make.__name__} {part} {number}")
+        law = Law.of([x * S for x in make(rng, rng.choice((1, 2, 3, 5, 20, 100)))])
+        workers = rng.choice((1, 3, 20, 100, 500))
+        jobs = int(workers * 10 ** rng.uniform(-0.5, 3 if workers <= 20 else 2.2)) + 1
+        mean, noise = simulated(law, jobs, workers, number)
+        low, high = bounds(law, jobs, workers)
+        found = expected_makespan(law, jobs, workers)
+        case = (make.__name__, part, number, jobs, workers, found, mean, noise)
+        assert low - noise <= mean <= high + noise, case
+        assert low * (1 - 1e-12) <= found.value_ns <= high * (1 + 1e-12), case
+        assert abs(found.value_ns - mean) <= found.error_ns + noise, case
+
+
+@pytest.mark.parametrize("workers", [1_000, 10_000, 100_000])
+@pytest.mark.parametrize("make", [bimodal, lattice, lambda rng, size: [rng.gauss(20, 1) for _ in range(size)]])
+def test_lockstep_states_an_error_that_holds(make: Maker, workers: int) -> None:
+    law = Law.of([x * S for x in make(Random(3), 100)])
+    for waves in (1.5, 3.00001):
+        jobs = int(workers * waves) + 1
+        ends = [streams(law, jobs, workers, Random(seed)) for seed in range(2 if workers == 100_000 else 5)]
+        noise = 3 * statistics.stdev(ends) / math.sqrt(len(ends))
+        found = expected_makespan(law, jobs, workers)
+        assert abs(found.value_ns - statistics.fmean(ends)) <= found.error_ns + noise + 1
+        assert found.error_ns <= (bounds(law, jobs, workers)[1] - bounds(law, jobs, workers)[0]) / 2 + 1
+
+
+def test_each_method_is_used_where_it_belongs() -> None:
+    spread = [x * S for x in lognormal(Random(1), 100)]
+    assert expected_makespan(spread, 40, 50).method == "order-statistic"
+    assert expected_makespan(spread, 10**15, 100_000).method == "bounds"
+    wide = [x * S for x in uniform(Random(1), 100)]
+    assert expected_makespan(wide, 20_000, 500).method == "renewal"
+    assert expected_makespan([20 * S, 21 * S, 22 * S], 1_000, 100).method == "simulation"
+    assert expected_makespan([S], 1_001, 100) == (11 * S, 0.0, "bounds")
+
+
+def test_few_identical_replicates_do_not_claim_certainty() -> None:
+    law = Law({20 * S: 999, 21 * S: 1})
+    found = expected_makespan(law, 1501, 1000)
+    assert found.error_ns > 0
+
+
+def test_one_worker_and_no_work() -> None:
+    sample = [S, 2 * S, 6 * S]
+    assert expected_makespan(sample, 1_000_000, 1).value_ns == pytest.approx(3e6 * S, rel=1e-9)
+    assert expected_makespan(sample, 0, 5).value_ns == 0
+    assert expected_makespan([0, 0], 10**9, 5).value_ns == 0
+
+
+def test_expected_max_is_the_order_statistic() -> None:
+    law = Law.of([1, 2, 3, 4])
+    assert expected_max(law, 1) == pytest.approx(2.5)
+    exact = sum(max(a, b) for a in range(1, 5) for b in range(1, 5)) / 16
+    assert expected_max(law, 2) == pytest.approx(exact)
+    assert expected_max(law, 0) == 0
+    assert expected_max(law, 10**15) == pytest.approx(4)
+
+
+def test_renewal_form_of_one_worker_is_exact() -> None:
+    law = Law.of([S, 2 * S, 9 * S])
+    assert renewal_makespan(law, 50, 1) == pytest.approx(50 * 4 * S)
+
+
+def test_lattices_and_equal_jobs_never_lose_step() -> None:
+    equal = Law.of([20 * S])
+    assert not out_of_step(equal, 2_000, 100, 2e-3)
+    far = Law.of([5 * S] * 8 + [30 * S] * 2)
+    assert not out_of_step(far, 2_000, 100, 2e-3)
+    assert not sums_are_smooth(far, 24, 2_000, 100, 2e-3)
+
+
+def test_scale_is_reached_with_flat_memory() -> None:
+    law = Law.of([x * S for x in uniform(Random(2), 100)])
+    for workers in (1, 500, 100_000):
+        found = expected_makespan(law, 10**15, workers)
+        assert found.value_ns == pytest.approx(1e15 * law.mean / workers, rel=1e-6)
+    assert leap(law, 10**15, 50, Random(1)) == pytest.approx(1e15 * law.mean / 50, rel=1e-6)
+
+
+def test_degenerate_simulations() -> None:
+    nothing = Law.of([0])
+    for engine in (streams, leap):
+        assert engine(nothing, 10**6, 3, Random(0)) == 0
+        assert engine(Law.of([7]), 2, 3, Random(0)) == 7
+        assert engine(Law.of([7]), 100, 3, Random(0)) == 34 * 7
+        assert engine(Law.of([5]), 0, 3, Random(0)) == 0
+    assert leap(Law.of([7]), 3_000, 3, Random(0)) == 7_000
+
+
+def test_laws_of_every_size_are_drawn_without_bias() -> None:
+    for size in (1, 3, 256, 257, 5_000, 70_000):
+        law = Law({value * S: 1 for value in range(1, size + 1)})
+        mean = statistics.fmean(streams(law, 20_000, 1, Random(seed)) for seed in range(4)) / 20_000
+        assert mean == pytest.approx(law.mean, abs=4.5 * law.sd / math.sqrt(80_000) + 1e-9 * law.mean)
+
+
+def test_list_makespan_by_hand() -> None:
+    assert list_makespan([3, 3, 2, 2, 4], 2) == 9  # 3+2, then 3+2, then 4 on the first that is free
+    assert list_makespan([], 4) == 0
+    assert list_makespan([5], 4) == 5
+
+
+@pytest.mark.parametrize(
+    ("sample", "jobs", "workers"),
+    [
+        ([], 1, 1),
+        ([-1], 1, 1),
+        ([math.nan], 1, 1),
+        ([math.inf], 1, 1),
+        ([1], -1, 1),
+        ([1], 1, 0),
+        ([1], 1, -3),
+        ([1], 1.5, 1),
+        ([1], 1, math.nan),
+        ([1], True, 1),
+    ],
+)
+def test_nonsense_is_refused(sample: list[float], jobs: int, workers: int) -> None:
+    with pytest.raises(DemandError):
+        expected_makespan(sample, jobs, workers)
+
+
+@pytest.mark.parametrize("jobs", [[1, -1], [1, 2, 3, -1]])
+def test_negative_jobs_are_refused(jobs: list[int]) -> None:
+    with pytest.raises(DemandError, match="negative"):
+        list_makespan(jobs, 2)

@@ -1,0 +1,128 @@
+"""The essay's and the paper's tables come out of their published latencies, within the printed rounding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from costmodel import (
+    Demand,
+    DemandError,
+    PriceError,
+    Published,
+    RecordingError,
+    load_prices,
+    project,
+    read,
+    sensitivity,
+)
+
+SHIPPED = Path(__file__).parents[2] / "scenarios" / "published"
+ESSAY = {  # latency, wall-clock hours, worker-hours, versus Kubernetes: as printed
+    "Docker": (14.1, 0.1, 39, -17),
+    "EC2": (30.5, 0.2, 85, 29),
+    "K8's": (20.1, 0.1, 56, None),
+    "Fargate": (161.5, 0.9, 449, 393),
+    "Daytona": (12.9, 0.1, 36, -20),
+}
+
+
+def test_the_essays_table() -> None:
+    rows = project([read(SHIPPED / "essay.toml")], Demand(trajectories=10_000, workers=500))
+    assert [row.label for row in rows] == list(ESSAY)
+    for row in rows:
+        latency, wall, hours, versus = ESSAY[row.label]
+        assert row.trajectory is not None
+        assert row.wall_clock is not None
+        assert row.worker_hours is not None
+        assert row.trajectory.mean.value == latency
+        assert round(row.wall_clock.fluid, 1) == wall
+        assert round(row.worker_hours.value) == hours
+        assert (row.versus and round(row.versus.worker_hours.value)) == versus
+        assert row.flags == ("published",)
+        assert (row.worker_hours.low, row.wall_clock.low, row.tax, row.by_cause, row.trials) == (None,) * 5
+
+
+def test_the_contradiction_is_noted() -> None:
+    essay = read(SHIPPED / "essay.toml")
+    assert isinstance(essay, Published)
+    assert any("80" in note and "56" in note for note in essay.notes)
+    assert essay.source
+
+
+def test_the_papers_table_2() -> None:
+    rows = project([read(SHIPPED / "paper.toml")], Demand(trajectories=1_000_000, workers=500))
+    slowest, fastest = rows
+    assert slowest.worker_hours is not None
+    assert fastest.worker_hours is not None
+    assert round(slowest.worker_hours.value) == 11_811
+    assert round(fastest.worker_hours.value) == 6_495
+    assert slowest.versus is not None
+    assert round(slowest.versus.worker_hours.value) == 5_316
+    assert [round(row.trajectory.mean.value, 1) for row in rows if row.trajectory] == [42.5, 23.4]
+
+
+def test_the_papers_table_1() -> None:
+    effects = sensitivity(Demand(trajectories=1_000_000, workers=1), 150)
+    assert [round(effect.worker_hours) for effect in effects] == [278, 417, 4_167]
+
+
+def test_printed_hours_admit_the_latencies_in_the_file() -> None:
+    for latency, printed in ((42.52, 11_811), (23.382, 6_495)):
+        assert round(1_000_000 * latency / 3600) == printed
+
+
+def test_other_lengths_are_unknown_not_guessed() -> None:
+    essay = read(SHIPPED / "essay.toml")
+    with pytest.raises(DemandError, match="nothing was published for 150 actions"):
+        project([essay], Demand(trajectories=10, workers=1, actions=150))
+    rows = project([essay, read(SHIPPED / "paper.toml")], Demand(trajectories=10, workers=1, actions=150))
+    assert [row.worker_hours is None for row in rows] == [True] * 5 + [False] * 2
+    assert "length_unknown" in rows[0].flags
+
+
+def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
+    sheet = tmp_path / "prices.toml"
+    names = ("docker", "ec2", "kubernetes", "ecs", "daytona")
+    tables = "".join(
+        f'[[sandbox]]\nsubstrate = "{name}"\nusd_per_hour = 3600\nminimum_s = 60\nincrement_s = 1\nsource = "x"\n'
+        for name in names
+    )
+    sheet.write_text(f"date = 2020-01-01\n{tables}")
+    essay = read(SHIPPED / "essay.toml")
+    rows = project([essay], Demand(trajectories=100, workers=5), load_prices(sheet))
+    daytona = rows[-1].cost
+    assert daytona is not None
+    assert daytona.total == pytest.approx(100 * 60)
+    assert daytona.billed_ratio == pytest.approx(60 / 12.9)  # 4.65: the minimum bills it as a minute
+    assert {"billed_at_mean", "stale_prices"} <= set(rows[-1].flags)
+    with pytest.raises(PriceError, match=r"no price for docker(.|\n)*\[\[sandbox\]\](.|\n)*usd_per_vcpu_hour"):
+        project([essay], Demand(trajectories=100, workers=5), load_prices("aws-fargate"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = [", "line|invalid|Unclosed|Invalid"),
+        ('name = "a scenario"', "not a file of published latencies"),
+        ('provenance = "published"', r"no \[\[rows\]\]"),
+        ('provenance = "published"\nrows = 3', r"no \[\[rows\]\]"),
+        ('provenance = "published"\n[[rows]]\nsubstrat = "x"', "unknown key 'substrat'"),
+        ('provenance = "published"\n[[rows]]\nsubstrate = "x"\nactions = 5\ntrajectory_s = nan', "above 0, not nan"),
+        ('provenance = "published"\n[[rows]]\nsubstrate = "x"\nactions = 5\ntrajectory_s = -1', "above 0, not -1"),
+        ('provenance = "published"\n[[rows]]\nsubstrate = "x"\nactions = 0\ntrajectory_s = 1', "at least 1, not 0"),
+        ('provenance = "published"\n[[rows]]\nactions = 5\ntrajectory_s = 1', "substrate is missing"),
+    ],
+)
+def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(RecordingError, match=message) as error:
+        read(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="cannot read"):
+        read(tmp_path / "none.toml")
