@@ -5,13 +5,15 @@ stdout is data, stderr is talk. Exit codes: errors.py.
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import os
 import sys
 from typing import Final
 
 import click
 
-from taxtui.errors import TaxtuiError
+from taxtui.errors import TaxtuiError, UsageError
 
 COMMANDS: Final = {
     "run": "Measure: create sandboxes, run trajectories, write a recording.",
@@ -36,9 +38,11 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the subcommand's module."""
+        """Import the subcommand's module. Raises ``UsageError`` with the nearest name where there is none."""
         if cmd_name not in COMMANDS:
-            return None
+            close = difflib.get_close_matches(cmd_name, COMMANDS, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
+            raise UsageError(f"unknown command {cmd_name!r}; {hint}")
         command = importlib.import_module(f"taxtui.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
@@ -66,13 +70,21 @@ def app(ctx: click.Context) -> None:
 def main() -> None:
     """Run the command line; an error of ours is one line on stderr and its exit code, never a traceback."""
     try:
-        app(prog_name="taxtui")
+        sys.exit(app(prog_name="taxtui", standalone_mode=False))
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        click.echo(f"taxtui: {error.format_message()}", err=True)
+        sys.exit(error.exit_code)
     except (TaxtuiError, _costmodel_error()) as error:
         click.echo(f"taxtui: {error}", err=True)
         sys.exit(error.exit_code)
+    except click.Abort:  # Ctrl-C before there was anything to clean up, or after
+        sys.exit(130)
     except BrokenPipeError:
-        # The reader of our stdout went away (head, less): not an error of ours, and nothing is left to say.
-        sys.stderr.close()
+        # The reader of our stdout went away (head, less): not an error of ours. Python would flush it once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
 
 

@@ -72,6 +72,7 @@ class Recorder:
             raise UsageError(f"cannot create {path}: {error.strerror}; choose another with -o") from error
         self.size_bytes = 0
         self._broken = False
+        self._sync_error: OSError | None = None
         self._dirty = threading.Event()
         self._closed = threading.Event()
         self._syncer = threading.Thread(target=self._sync, name="taxtui-fsync", daemon=True)
@@ -97,6 +98,7 @@ class Recorder:
         """
         if not self._pending or self._broken:
             return
+        self._check_synced()
         events, self._pending = self._pending, []
         for data in encode(events):
             self._write(data)
@@ -118,6 +120,15 @@ class Recorder:
             ) from error
         self.size_bytes += len(data)
 
+    def _check_synced(self) -> None:
+        """Some file systems take every write and find out later that they are full."""
+        if self._sync_error is not None and not self._broken:
+            self._broken = True
+            raise WriteFailed(
+                f"cannot write {self.path}: {self._sync_error.strerror}; "
+                "`taxtui recordings verify` says what is left of it"
+            ) from self._sync_error
+
     def close(self) -> None:
         """Write what is queued and force it to the disk. Idempotent. Raises as ``flush``."""
         if self._closed.is_set():
@@ -129,15 +140,19 @@ class Recorder:
             self._dirty.set()
             self._syncer.join()
             os.close(self._fd)
+        self._check_synced()
 
     def _sync(self) -> None:
-        while True:
-            self._dirty.wait()
-            self._dirty.clear()
-            os.fsync(self._fd)
-            if self._closed.wait(SYNC_INTERVAL_S):
+        try:
+            while True:
+                self._dirty.wait()
+                self._dirty.clear()
                 os.fsync(self._fd)
-                return
+                if self._closed.wait(SYNC_INTERVAL_S):
+                    os.fsync(self._fd)
+                    return
+        except OSError as error:
+            self._sync_error = error  # for whoever writes or closes next
 
     def __enter__(self) -> Self:
         """The recorder itself."""
@@ -260,18 +275,18 @@ class Follower:
                 for offset, payload in self._parser.feed(chunk):
                     events += self._events(offset, payload)
             except RecordingError as error:
-                if self.header is None and error.offset == 0:
-                    raise RecordingError(f"{self.path} is not a taxtui recording", 0) from error
-                raise RecordingError(f"{self.path}: {error}", error.offset) from error
+                what = error if self.frames else "not a taxtui recording"
+                raise RecordingError(f"{self.path}: {what}", error.offset) from error
         return events
 
     def _events(self, offset: int, payload: bytes) -> list[Event]:
         self.frames += 1
         try:
-            events = _decode_typed(payload)
-        except msgspec.ValidationError:
-            events = self._tolerant(payload)
-        except msgspec.DecodeError as error:
+            try:
+                events = _decode_typed(payload)
+            except msgspec.ValidationError:
+                events = self._tolerant(payload)
+        except (msgspec.DecodeError, RecursionError) as error:
             raise RecordingError(f"damaged at byte {offset}: {error}", offset) from error
         if len(events) > MAX_EVENTS:
             raise RecordingError(f"damaged at byte {offset}: {len(events)} events in one frame", offset)
@@ -294,11 +309,10 @@ class Follower:
     def _check_header(self, events: list[Event], offset: int) -> None:
         first = events[0] if events else None
         if not isinstance(first, Header) or first.magic != MAGIC:
-            raise RecordingError(f"{self.path} is not a taxtui recording: it has no header", offset)
+            raise RecordingError("not a taxtui recording: it has no header", offset)
         if first.version > FORMAT_VERSION:
             raise RecordingError(
-                f"{self.path} has format version {first.version}, this taxtui reads up to {FORMAT_VERSION}; "
-                "install a newer taxtui",
+                f"format version {first.version}, this taxtui reads up to {FORMAT_VERSION}; install a newer taxtui",
                 offset,
             )
         self.header = first
@@ -306,8 +320,8 @@ class Follower:
     def finish(self) -> int:
         """Say that nothing more will come; the size in bytes of a torn tail. Raises ``RecordingError``."""
         if self.header is None:
-            kind = "is empty" if self.offset == 0 and not self._file.tell() else "is not a taxtui recording"
-            raise RecordingError(f"{self.path} {kind}", 0)
+            what = "not a taxtui recording" if self._file.tell() else "the file is empty"
+            raise RecordingError(f"{self.path}: {what}", 0)
         try:
             return self._parser.finish()
         except RecordingError as error:
@@ -367,9 +381,12 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
     """Copy the intact frames of a damaged recording to a new file; (frames kept, bytes lost).
 
     Raises:
-        RecordingError: no header frame is left, or ``out`` exists.
+        RecordingError: it cannot be read, no header frame is left, or ``out`` exists.
     """
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RecordingError(f"cannot read {path}: {error.strerror}") from error
     kept: list[bytes] = []
     end = 0
     while (start := _next_valid(data, end)) is not None:
@@ -391,5 +408,5 @@ def _is_header(data: bytes) -> bool:
     try:
         events = _decode_untyped(data[PREFIX.size :])
         return bool(events) and isinstance(_decode_one(events[0]), Header)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -190,8 +191,13 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
             raise ScenarioError(f"{where}{error}") from error
 
     def positive(what: str, value: float) -> None:
-        if not value > 0:
+        if not 0 < value < math.inf:
             raise ScenarioError(f"{where}{what} must be above 0, not {value:g}")
+
+    def seconds(what: str, text: str) -> float:
+        value = checked(parse_duration_ns, text) / 1e9
+        positive(what, value)
+        return value
 
     for block in scenario.cells:
         widths = [block.concurrency] if isinstance(block.concurrency, int) else block.concurrency
@@ -229,15 +235,17 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
     positive("limits.cpus", scenario.limits.cpus)
     positive("limits.memory_mib", scenario.limits.memory_mib)
     positive("limits.pids", scenario.limits.pids)
+    if scenario.max_sandboxes is not None:
+        positive("max_sandboxes", scenario.max_sandboxes)
     return Plan(
         name=scenario.name,
         cells=tuple(cells),
         limits=scenario.limits,
-        timeout_s=checked(parse_duration_ns, scenario.timeout) / 1e9,
-        create_timeout_s=checked(parse_duration_ns, scenario.create_timeout) / 1e9,
+        timeout_s=seconds("timeout", scenario.timeout),
+        create_timeout_s=seconds("create_timeout", scenario.create_timeout),
         seed=scenario.seed,
         bracket=scenario.bracket,
-        budget_s=checked(parse_duration_ns, scenario.budget) / 1e9 if scenario.budget else None,
+        budget_s=seconds("budget", scenario.budget) if scenario.budget else None,
         side_by_side=scenario.side_by_side,
         max_cost_usd=scenario.max_cost_usd,
         max_sandboxes=scenario.max_sandboxes,

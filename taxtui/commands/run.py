@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import secrets
 import signal
 import sys
@@ -74,20 +76,29 @@ def command(scenario: str | None, output: Path | None, control: str | None, prog
 
 
 def default_folder() -> Path:
-    """``./recordings`` where there is one, else the user's data directory."""
-    import os
-
+    """``./recordings`` where there is one, else the user's data directory. Raises ``UsageError``."""
     here = Path("recordings")
     if here.is_dir():
         return here
     if data := os.environ.get("XDG_DATA_HOME"):
         folder = Path(data) / "taxtui" / "recordings"
     elif sys.platform == "darwin":
-        folder = Path.home() / "Library" / "Application Support" / "taxtui" / "recordings"
+        folder = Path("~/Library/Application Support/taxtui/recordings")
     else:
-        folder = Path.home() / ".local" / "share" / "taxtui" / "recordings"
-    folder.mkdir(parents=True, exist_ok=True)
+        folder = Path("~/.local/share/taxtui/recordings")
+    try:
+        folder = folder.expanduser()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:  # RuntimeError: this user has no home
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"cannot create {folder}: {why}; name the recording with -o") from error
     return folder
+
+
+def _say(text: str, *, nl: bool = True) -> None:
+    """Talk, on stderr; whoever listened may have gone away, and the run goes on without."""
+    with contextlib.suppress(OSError):
+        click.echo(text, nl=nl, err=True)
 
 
 def _plan(name: str | None, options: dict[str, Any]) -> Plan:
@@ -142,7 +153,7 @@ def _build_fixtures(plan: Plan) -> None:
         return
     from taxtui.workloads import fixtures
 
-    fixtures.ensure(progress=lambda text: click.echo(text, err=True))
+    fixtures.ensure(progress=_say)
 
 
 async def _execute(run: Run, control: str | None, show: Callable[[Progress, bool], None]) -> None:
@@ -153,9 +164,7 @@ async def _execute(run: Run, control: str | None, show: Callable[[Progress, bool
             run.abandon("interrupted")
         else:
             run.stop("interrupted")
-            click.echo(
-                "\ntaxtui: finishing what runs; Ctrl-C again abandons it. Sandboxes are removed either way", err=True
-            )
+            _say("\ntaxtui: finishing what runs; Ctrl-C again abandons it. Sandboxes are removed either way")
 
     loop.add_signal_handler(signal.SIGINT, interrupt)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -182,15 +191,19 @@ def _obey(run: Run, loop: asyncio.AbstractEventLoop) -> None:
         "resume": lambda: run.pause(False),
         "cancel": lambda: run.abandon("cancelled"),
     }
-    for line in sys.stdin.buffer:
-        try:
-            act = actions[json.loads(line)["op"]]
-        except (ValueError, KeyError, TypeError):
-            click.echo(f"taxtui: --control: not understood: {line[:80]!r}", err=True)
-            continue
-        loop.call_soon_threadsafe(act)
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(actions["cancel"])
+
+    def ask(act: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the run has ended
+            loop.call_soon_threadsafe(act)
+
+    # Not sys.stdin: Python aborts when it exits while a thread holds the lock of that buffer.
+    with contextlib.suppress(OSError), open(0, "rb", buffering=0, closefd=False) as stdin:
+        for line in stdin:
+            try:
+                ask(actions[json.loads(line)["op"]])
+            except (ValueError, KeyError, TypeError):
+                _say(f"taxtui: --control: not understood: {line[:80]!r}")
+    ask(actions["cancel"])
 
 
 def _reporter(kind: str) -> Callable[[Progress, bool], None]:
@@ -213,14 +226,14 @@ def _reporter(kind: str) -> Callable[[Progress, bool], None]:
             return
         if kind == "json":
             facts = {"planned": progress.planned, "ended": progress.ended, "ok": progress.ok}
-            click.echo(json.dumps(facts | {"in_flight": progress.in_flight, "last": last}), err=True)
+            _say(json.dumps(facts | {"in_flight": progress.in_flight, "last": last}))
         elif kind == "line":
-            click.echo(f"\r\x1b[K{line(progress)}", nl=last, err=True)
+            _say(f"\r\x1b[K{line(progress)}", nl=last)
         else:
             tenth = progress.ended * PLAIN_EVERY // max(1, progress.planned)
             if tenth != shown_tenth or last:
                 shown_tenth = tenth
-                click.echo(line(progress), err=True)
+                _say(line(progress))
 
     return show
 
@@ -233,15 +246,19 @@ def _clock(seconds: float) -> str:
 
 def _conclude(run: Run) -> None:
     """The path on stdout, what to know on stderr, and the exit code that the contract promises."""
-    click.echo(str(run.path))
+    with contextlib.suppress(BrokenPipeError):  # nobody wants the path: the exit code still says how the run went
+        click.echo(str(run.path))
     if run.write_error is not None:
         raise run.write_error
     if run.cleanup_failed:
-        click.echo(f"taxtui: a clean-up failed; check with: taxtui sweep --run {run.run_id} --dry-run", err=True)
-    for cell in run.unmeasured if run.outcome == "finished" else ():
-        click.echo(f"taxtui: {cell}: no trial succeeded; taxtui recordings info says why", err=True)
+        _say(f"taxtui: a clean-up failed; check with: taxtui sweep --run {run.run_id} --dry-run")
     if run.outcome in ("interrupted", "cancelled"):
         sys.exit(130)
+    why = "; taxtui recordings info says why"
+    if run.outcome == "budget":
+        why = " before --budget or --max-sandboxes was used up; raise it, or plan less"
+    for cell in run.unmeasured:
+        _say(f"taxtui: {cell}: no trial succeeded{why}")
     if run.cleanup_failed or run.unmeasured:
         sys.exit(1)
-    click.echo(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500", err=True)
+    _say(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")

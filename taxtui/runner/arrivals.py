@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -46,27 +47,28 @@ def _sizes(cell: CellPlan) -> list[int]:
     return [size] * full + ([rest] if rest else [])
 
 
-async def run_block(trials: int, arrival: Arrival, concurrency: int, launch: Launch) -> None:
+async def run_block(trials: int, arrival: Arrival, concurrency: int, launch: Launch, stopped: asyncio.Event) -> None:
     """Start ``trials`` trials as ``arrival`` says and wait for all of them.
 
     sequential and closed: ``concurrency`` lanes, each starting its next trial when its last has ended. staggered: one
     every ``interval_ns``, held back while ``concurrency`` are in flight. burst: all at once, ``concurrency`` of them.
+    Once ``stopped`` is set nothing more is started.
     """
     if arrival.kind == "staggered":
-        await _staggered(trials, arrival.interval_ns, concurrency, launch)
+        await _staggered(trials, arrival.interval_ns, concurrency, launch, stopped)
         return
     left = trials
 
     async def lane() -> None:
         nonlocal left
-        while left > 0:
+        while left > 0 and not stopped.is_set():
             left -= 1
             await launch(time.monotonic_ns())
 
     await asyncio.gather(*(lane() for _ in range(min(concurrency, trials))))
 
 
-async def _staggered(trials: int, interval_ns: int, concurrency: int, launch: Launch) -> None:
+async def _staggered(trials: int, interval_ns: int, concurrency: int, launch: Launch, stopped: asyncio.Event) -> None:
     free = asyncio.Semaphore(concurrency)
     began = time.monotonic_ns()
 
@@ -79,7 +81,11 @@ async def _staggered(trials: int, interval_ns: int, concurrency: int, launch: La
     running = []
     for k in range(trials):
         scheduled_ns = began + k * interval_ns
-        await asyncio.sleep(max(0, scheduled_ns - time.monotonic_ns()) / 1e9)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0, scheduled_ns - time.monotonic_ns()) / 1e9):
+                await stopped.wait()
         await free.acquire()
+        if stopped.is_set():
+            break
         running.append(asyncio.ensure_future(one(scheduled_ns)))
     await asyncio.gather(*running)

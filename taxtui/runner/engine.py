@@ -63,7 +63,7 @@ class Run:
         self._trials: set[Trial] = set()
         self._next_trial = 0
         self._stopping = ""
-        self._abandoning = False
+        self._stopped = asyncio.Event()
         self._unpaused = asyncio.Event()
         self._unpaused.set()
         self._cells: list[CellRun] = []
@@ -73,12 +73,12 @@ class Run:
     def stop(self, outcome: str) -> None:
         """Launch nothing more; trials in flight come to their end."""
         self._stopping = self._stopping or outcome
+        self._stopped.set()
         self._unpaused.set()
 
     def abandon(self, outcome: str) -> None:
         """Launch nothing more and stop trials where they are; every clean-up still runs."""
         self.stop(outcome)
-        self._abandoning = True
         for trial in list(self._trials):
             trial.abandon(CANCELLED if outcome == CANCELLED else INTERRUPTED)
 
@@ -102,11 +102,13 @@ class Run:
         Raises:
             SubstrateUnavailable: a precondition fails; nothing was created or written.
             UsageError: the recording's file exists, or the plan asks for what a substrate cannot do.
+            TaxtuiError: nobody could clean up after a crash, so nothing was created.
         """
         async with contextlib.AsyncExitStack() as stack:
             substrates = await self._open(stack)
             recorder = stack.enter_context(contextlib.closing(Recorder(self.path)))
             journal = Journal(recorder, self._write_failed)
+            self._begin(journal, substrates)  # first of all, so that whatever follows leaves a readable file
             watchdog = Watchdog(
                 Entry(
                     run_id=self.run_id,
@@ -115,7 +117,6 @@ class Run:
                 )
             )
             try:
-                self._begin(journal, substrates)
                 await watchdog.wait_ready()
                 await self._measure(journal)
             finally:
@@ -185,7 +186,7 @@ class Run:
             async def launch(scheduled_ns: int, cell: CellRun = cell, block: Block = block) -> None:
                 await self._trial(cell, scheduled_ns, block=block.number)
 
-            await run_block(block.trials, cell.plan.arrival, cell.plan.concurrency, launch)
+            await run_block(block.trials, cell.plan.arrival, cell.plan.concurrency, launch, self._stopped)
 
     async def _trial(self, cell: CellRun, scheduled_ns: int, block: int) -> None:
         """One trial; ``block`` −1 is a warm-up. With acquire=reset the sandbox before it is made by a warm-up too."""
@@ -248,7 +249,7 @@ class Run:
                     for found in await substrate.find(self.run_id):
                         await substrate.reap(found)
                     left += [f"{substrate.name}: {found.name} is left" for found in await substrate.find(self.run_id)]
-            except (SubstrateError, TimeoutError) as error:
+            except Exception as error:  # an adapter's bug must not keep the other substrates from being swept
                 left.append(f"{substrate.name}: the last sweep failed: {' '.join(redact(error))}")
         for text in left:
             journal.emit(Notice(journal.now(), "error", f"{text}; taxtui sweep --run {self.run_id}"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from taxtui.errors import TaxtuiError
 from taxtui.spec import SubstrateRef
 
 
@@ -29,11 +30,18 @@ def folder() -> Path:
 
 
 def write(entry: Entry) -> Path:
-    """Save an entry, readable by this user only: options may name accounts, clusters and endpoints."""
-    folder().mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Save an entry, readable by this user only: options may name accounts, clusters and endpoints.
+
+    Raises:
+        TaxtuiError: the folder cannot be written.
+    """
     path = folder() / f"{entry.run_id}.json"
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(entry))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(msgspec.json.encode(entry))
+    except OSError as error:
+        raise TaxtuiError(f"cannot write {path}: {error.strerror}; set XDG_STATE_HOME to a folder of yours") from error
     return path
 
 

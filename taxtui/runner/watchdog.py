@@ -1,8 +1,9 @@
-"""A process that outlives the run in order to clean up after it: ``python -m taxtui.runner.watchdog LEDGER_ENTRY``.
+"""A process that outlives the run in order to clean up after it: ``python -m taxtui.runner.watchdog``.
 
-It sits in a session of its own, with its clients open, blocked on a pipe that only the runner holds. ``done`` on the
-pipe ends it. End of file means that the runner died: then it finds and reaps everything with the run's label, again
-and again, until nothing has been found for as long as a create that was under way could still take.
+It sits in a session of its own, with its clients open, blocked on a pipe that only the runner holds. The pipe brings
+the run's ledger entry, which the watchdog saves itself: so no entry is left without somebody who sees to it. ``done``
+ends it. End of file means that the runner died: then it finds and reaps everything with the run's label, again and
+again, until nothing has been found for as long as a create that was under way could still take.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Final
 
-from taxtui.errors import SubstrateError
+import msgspec
+
+from taxtui.errors import TaxtuiError
 from taxtui.registry import build
 from taxtui.runner import ledger
 from taxtui.runner.ledger import Entry
@@ -34,34 +36,46 @@ class Watchdog:
     """The runner's end of it."""
 
     def __init__(self, entry: Entry) -> None:
-        """Write the ledger entry and start the process; it is ready after ``wait_ready``."""
+        """Start the process and tell it what to guard; it is ready after ``wait_ready``."""
         self._run_id = entry.run_id
-        path = ledger.write(entry)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "taxtui.runner.watchdog", str(path)],
+            [sys.executable, "-P", "-m", "taxtui.runner.watchdog"],  # -P: no module of the user's folder gets in
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            cwd="/",
         )
+        self._say(msgspec.json.encode(entry) + b"\n")
 
     async def wait_ready(self) -> None:
-        """Return once it holds the pipe with its clients open, so that it can act at once."""
+        """Return once the ledger has the entry and the watchdog has its clients open, so that it can act at once.
+
+        Raises:
+            TaxtuiError: it could not get there.
+        """
         assert self._process.stdout is not None
-        await asyncio.to_thread(self._process.stdout.readline)
+        said = await asyncio.to_thread(self._process.stdout.readline)
+        if said != READY:
+            raise TaxtuiError(f"nobody to clean up after a crash: {said.decode().strip() or 'the watchdog died'}")
 
     def release(self, *, clean: bool) -> None:
         """The run has ended. ``clean``: nothing is left; otherwise the watchdog sweeps as if the runner had died."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         if clean:
             ledger.remove(self._run_id)
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.write(DONE)
+            self._say(DONE)
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
+        self._process.stdout.close()
         if clean:
             self._process.wait()
+
+    def _say(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
 
 
 async def sweep(entry: Entry, substrates: list[Substrate]) -> None:
@@ -75,8 +89,8 @@ async def sweep(entry: Entry, substrates: list[Substrate]) -> None:
                 for found in await substrate.find(entry.run_id):
                     found_any = True
                     await substrate.reap(found)
-            except SubstrateError:
-                found_any = True  # not known to be clean
+            except Exception:  # also an adapter's bug: not known to be clean, and nobody else will look
+                found_any = True
         if found_any:
             quiet_since, pause_s = time.monotonic(), FIRST_PAUSE_S
         if time.monotonic() - began > GIVE_UP_AFTER_S:
@@ -86,18 +100,29 @@ async def sweep(entry: Entry, substrates: list[Substrate]) -> None:
     ledger.remove(entry.run_id)
 
 
-async def _main(path: Path) -> None:
-    entry = ledger.read(path)
+async def _main() -> None:
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return  # the runner died before it had made anything
+    entry = msgspec.json.decode(line, type=Entry)
     async with contextlib.AsyncExitStack() as stack:
-        substrates = []
-        for ref in entry.substrates:
-            with contextlib.suppress(SubstrateError):  # the runner could not use it either
-                substrates.append(await stack.enter_async_context(build(ref)))
-        os.write(sys.stdout.fileno(), READY)
+        try:
+            ledger.write(entry)
+            substrates = [await stack.enter_async_context(build(ref)) for ref in entry.substrates]
+        except TaxtuiError as error:
+            ledger.remove(entry.run_id)
+            _answer(f"{error}\n".encode())
+            return
+        _answer(READY)
         said = await asyncio.to_thread(sys.stdin.buffer.read)
         if said != DONE:
             await sweep(entry, substrates)
 
 
+def _answer(line: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the runner has died meanwhile
+        os.write(sys.stdout.fileno(), line)
+
+
 if __name__ == "__main__":
-    asyncio.run(_main(Path(sys.argv[1])))
+    asyncio.run(_main())
