@@ -31,9 +31,12 @@ def entry_command(directory: str) -> tuple[str, bytes]:
 
     The agent splits a command like a shell but runs none, and says what it thinks of newlines nowhere: so the entry
     is short, switches the terminal to raw, prints a line (until it does, nothing may be typed), and reads the rest.
+
+    ``cat`` stands between because bash reads a terminal byte by byte, 20 times as long. It outlives the shell, and
+    would keep the session open: the end of the session's leader, whose id is ``$$``, hangs up on it.
     """
     program = shlex.join(launch_argv(terminal=True))
-    typed = f'mkdir -p "{directory}" && cd "{directory}" && exec {program}\n'.encode()
+    typed = f'mkdir -p "{directory}" && cd "{directory}" && cat | {{ {program}; kill -9 $$; }}\n'.encode()
     entry = f'stty raw -echo 2>/dev/null; echo; eval "$(dd bs=1 count={len(typed)} 2>/dev/null)"'
     return f"/bin/sh -c {shlex.quote(entry)}", typed
 
