@@ -1,0 +1,88 @@
+"""What the TUI adds to what it watches: the same run launched by its keys in tmux, and headless, in turns.
+
+    python tests/benchmarks/bench_ui.py [ROUNDS]
+
+Prints p50, p95 and p99 of the actions with the TUI on and off, and their ratios.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from taxtui.events import ACTION, Actions, Event
+from taxtui.recording import Follower, read
+
+TRIALS = 100
+RUN = ["-s", "local", "-t", "T0", "-n", "10", "--mode", "exec", "--trials", str(TRIALS)]
+DEADLINE_S = 300
+
+
+def durations(path: Path) -> list[int]:
+    found: list[int] = []
+
+    def take(event: Event) -> None:
+        if isinstance(event, Actions) and event.step == ACTION:
+            found.extend(event.duration_ns)
+
+    read(path, take)
+    return found
+
+
+def headless(folder: Path, number: int) -> Path:
+    path = folder / f"off{number}.msgpack"
+    command = [sys.executable, "-m", "taxtui", "run", *RUN, "-o", str(path), "--progress", "none"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=DEADLINE_S)
+    return path
+
+
+def watched(folder: Path, number: int) -> Path:
+    """The TUI's own defaults are this run; ctrl+r launches it, and q leaves when it has ended."""
+    here = folder / f"on{number}"
+    (here / "recordings").mkdir(parents=True)
+    tmux = ["tmux", "-L", f"taxtui-bench-{os.getpid()}", "-f", "/dev/null"]
+    start = f"cd {shlex.quote(str(here))} && exec {shlex.quote(sys.executable)} -m taxtui"
+    subprocess.run([*tmux, "new-session", "-d", "-s", "s", "-x", "120", "-y", "40", start], check=True)
+    try:
+        time.sleep(4)  # its first paint, and the check of the substrates
+        subprocess.run([*tmux, "send-keys", "-t", "s", "C-r"], check=True)
+        return _finished(here / "recordings")
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
+
+
+def _finished(folder: Path) -> Path:
+    until = time.monotonic() + DEADLINE_S
+    while time.monotonic() < until:
+        for path in folder.glob("*.msgpack"):
+            with Follower(path) as follower:
+                while follower.poll():
+                    pass
+                if follower.complete:
+                    return path
+        time.sleep(1)
+    raise SystemExit("the run that the TUI should have launched did not finish")
+
+
+def main(rounds: int) -> None:
+    on: list[int] = []
+    off: list[int] = []
+    with tempfile.TemporaryDirectory() as name:
+        for number in range(rounds):
+            off += durations(headless(Path(name), number))
+            on += durations(watched(Path(name), number))
+    print(
+        f"{'':5} {'TUI on':>10} {'off':>10} {'ratio':>7}   local T0 exec, {len(on)} and {len(off)} actions, interleaved"
+    )
+    for share in (0.50, 0.95, 0.99):
+        ms = [sorted(sample)[int(share * len(sample))] / 1e6 for sample in (on, off)]
+        print(f"p{share * 100:<4.0f} {ms[0]:7.2f} ms {ms[1]:7.2f} ms {ms[0] / ms[1]:7.2f}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
