@@ -71,6 +71,7 @@ class DockerSandbox:
         self._substrate = substrate
         self._image = image
         self._shell = "bash"
+        self._running: set[Exec] = set()
 
     async def wait_ready(self, marks: Marks) -> None:
         """A started container takes commands; a folder that docker made for a user other than root is opened up."""
@@ -96,7 +97,7 @@ class DockerSandbox:
 
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``."""
-        running = Exec(self._substrate.daemon, self.container)
+        running = self._exec()
         try:
             await running.start(launch_argv(), stdin=True)
         except BaseException:
@@ -118,9 +119,20 @@ class DockerSandbox:
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``."""
         await self._substrate.pool.run(lambda: self._substrate.remove(self.container))
+        for running in tuple(self._running):  # runsc leaves their connections open
+            self._release(running)
+
+    def _exec(self) -> Exec:
+        running = Exec(self._substrate.daemon, self.container)
+        self._running.add(running)
+        return running
+
+    def _release(self, running: Exec) -> None:
+        self._running.discard(running)
+        running.release()
 
     async def _run(self, argv: list[str], stdin: bytes, timeout_s: float, user: str = "") -> ExecResult:
-        running = Exec(self._substrate.daemon, self.container)
+        running = self._exec()
         try:
             async with asyncio.timeout(timeout_s):
                 await running.start(argv, stdin=bool(stdin), user=user)
@@ -135,7 +147,7 @@ class DockerSandbox:
             with contextlib.suppress(SubstrateError):
                 await unbroken(self._end(running))
             raise
-        running.release()
+        self._release(running)
         return ExecResult(code, stdout, stderr)
 
     async def _ours(self, argv: list[str], purpose: str, stdin: bytes = b"", user: str = "") -> None:
@@ -147,7 +159,7 @@ class DockerSandbox:
 
     async def _end(self, running: Exec) -> None:
         """Kill an exec with all its descendants, also one that the daemon is only about to start."""
-        running.release()
+        self._release(running)
         if await running.has_begun():
             with contextlib.suppress(SandboxLost):
                 await self._ours(["sh", "-c", _KILL, "sh", running.mark, ""], "kill a command")
