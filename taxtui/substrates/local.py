@@ -43,7 +43,7 @@ class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``-s local:isolation=plain,fixtures=PATH``."""
 
     isolation: Literal["auto", "bwrap", "plain"] = "auto"
-    fixtures: str = ""  # a folder with attrs.git and wheels/; by default the cached ones
+    fixtures: str = ""  # a folder with attrs.git and wheels/; by default those of `taxtui fixtures build`, if built
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -85,6 +85,10 @@ class LocalSubstrate:
             self.fixtures = fixtures.cached()  # the run has them built where a tier asks for them
         self.root = _private_root()
         self.limiter = await best_limiter()
+        if self.fixtures is None:
+            from taxtui.workloads import fixtures
+
+            self.fixtures = (await self.pool.run(fixtures.cached)).value
         return self
 
     async def __aexit__(self, *exc: object) -> None:

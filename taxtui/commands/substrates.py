@@ -1,0 +1,78 @@
+"""``taxtui substrates``: what can be measured on, and with ``--check`` whether it can be measured on now."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from importlib import metadata
+from typing import Any
+
+import click
+import msgspec
+
+from taxtui import registry
+from taxtui.errors import TaxtuiError
+from taxtui.spec import SubstrateRef
+
+_REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
+
+
+@click.command("substrates")
+@click.option("--check", "checking", is_flag=True, help="Ask each whether it can be used; imports its SDK.")
+@click.option("--format", "layout", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def command(checking: bool, layout: str) -> None:
+    """List the installed substrates, what each still needs, and how to get it."""
+    rows = asyncio.run(_checked()) if checking else [_listed(name) for name in registry.names()]
+    if layout == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(rows)).decode())
+        return
+    width = max((len(row["name"]) for row in rows), default=0)
+    for row in rows:
+        state = {True: "ready", False: "unavailable", None: "installed"}[row["ok"]]
+        fix = f"  →  {row['fix']}" if row["fix"] else ""
+        click.echo(f"{row['name']:{width}}  {state:11}  {row['detail'].removeprefix('ready, ')}{fix}".rstrip())
+
+
+def _listed(name: str) -> dict[str, Any]:
+    """A row from what is installed alone: nothing is imported. ``ok`` is null where only a check can say."""
+    extra = registry.EXTRAS.get(name)
+    missing = [package for package in _requires(extra) if not _installed(package)]
+    if not missing:
+        return {"name": name, "ok": None, "detail": "", "fix": ""}
+    fix = f'pip install "taxtui[{extra}]"'
+    return {"name": name, "ok": False, "detail": f"{', '.join(missing)} is not installed", "fix": fix}
+
+
+def _requires(extra: str | None) -> list[str]:
+    found = (_REQUIREMENT.match(line) for line in metadata.requires("taxtui") or ())
+    return [match[1] for match in found if match and match[2] == extra]
+
+
+def _installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+async def _checked() -> list[dict[str, Any]]:
+    return [await _check(name) for name in registry.names()]
+
+
+async def _check(name: str) -> dict[str, Any]:
+    """A row with the substrate's own answer; one that cannot be loaded says why."""
+    listed = _listed(name)
+    if listed["ok"] is False:
+        return listed
+    try:
+        substrate = registry.build(SubstrateRef(name=name))
+        answer = await substrate.check()
+    except TaxtuiError as error:
+        detail, _, fix = str(error).removeprefix(f"{name}: ").partition("; ")
+        return {"name": name, "ok": False, "detail": detail, "fix": fix}
+    found: dict[str, Any] = msgspec.to_builtins(answer)
+    found.pop("tools")  # every program on the path
+    capabilities = msgspec.to_builtins(substrate.capabilities)
+    found["detail"] = answer.detail.removeprefix(f"{name}: ")
+    return {"name": name, **found, "variant": substrate.variant, "capabilities": capabilities}
