@@ -82,13 +82,11 @@ class LocalSubstrate:
         if complaint:
             raise SubstrateUnavailable(f"local: {complaint}")
         if self.fixtures is None:
-            self.fixtures = fixtures.cached()  # the run has them built where a tier asks for them
+            self.fixtures = (
+                await self.pool.run(fixtures.cached)
+            ).value  # the run has them built where a tier asks for them
         self.root = _private_root()
         self.limiter = await best_limiter()
-        if self.fixtures is None:
-            from taxtui.workloads import fixtures
-
-            self.fixtures = (await self.pool.run(fixtures.cached)).value
         return self
 
     async def __aexit__(self, *exc: object) -> None:
