@@ -14,6 +14,7 @@ background process, belongs to nobody and is dropped.
 from __future__ import annotations
 
 import asyncio
+import base64
 import secrets
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol, TypeVar
@@ -102,7 +103,7 @@ class FramedShell:
             ExecTimeout: it was killed with everything that runs in this session.
             SandboxLost: the session was closed, or the command ended the shell itself.
         """
-        return await self._exchange(_subshell(command), command.timeout_s)
+        return await self._exchange(_subshell(command, merged=self._merged), command.timeout_s)
 
     async def close(self) -> None:
         """End the shell and all that runs in it. Idempotent."""
@@ -165,10 +166,11 @@ def _prologue(merged: bool) -> str:
     return f"{files}exec 3>&2 2>/dev/null\n"
 
 
-def _subshell(command: Command) -> str:
+def _subshell(command: Command, *, merged: bool) -> str:
     fed = f"printf '{_printf_escaped(command.stdin)}' | " if command.stdin else ""
     null = "" if command.stdin else " </dev/null"
-    return f"{fed}( eval {quoted(command.script)} ){null}"
+    untrapped = "trap - EXIT; " if merged else ""  # a command must not see the prologue's
+    return f"{fed}( {untrapped}eval {quoted(command.script)} ){null}"
 
 
 def quoted(script: str) -> str:
@@ -212,7 +214,10 @@ class _SplitFrames:
 
 
 class _MergedFrames:
-    """One stream for both, which may be a terminal: the command writes to two files, then their lengths and bytes."""
+    """One stream for both: the command writes to two files; then come the first one's length and both, in base64.
+
+    Such a stream is a terminal, and what forwards terminals need not be clean for all bytes: some repair UTF-8.
+    """
 
     def __init__(self, left: str, right: str) -> None:
         self._halves = f"{left} {right}"
@@ -226,16 +231,18 @@ class _MergedFrames:
         # A process that the command left running keeps an unlinked file, and can't reach the next command's.
         return (
             f'{body} >"$_d/o" 2>"$_d/e" 3>&-; _r=$?; _o=$(wc -c <"$_d/o"); '
-            f'printf \'%s%s{{%d\n\' {self._halves} $_o; head -c $_o "$_d/o"; cat "$_d/e"; '
-            f'printf \'%s%s}}%d\n\' {self._halves} $_r; rm -f "$_d/o" "$_d/e"\n'
+            f"printf '%s%s{{%d\n' {self._halves} $_o; "
+            '{ head -c $_o "$_d/o"; cat "$_d/e"; } | base64; '
+            f"printf '%s%s}}%d\n' {self._halves} $_r; "
+            'rm -f "$_d/o" "$_d/e"\n'
         )
 
     def feed(self, channel: int, chunk: bytes) -> None:
         self._frame.feed(chunk)
 
     def result(self) -> ExecResult:
-        length, _, both = self._frame.payload.partition(b"\n")
-        out = int(length)
+        length, _, encoded = self._frame.payload.partition(b"\n")
+        out, both = int(length), base64.b64decode(encoded)  # which passes over line ends
         return ExecResult(self._frame.exit_code, both[:out], both[out:])
 
 
