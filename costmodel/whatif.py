@@ -97,10 +97,9 @@ def curve(
         raise DemandError(f"a curve is over trajectories, workers or actions, not {axis!r}")
     curves: dict[Identity, Curve] = {}
     for value in at or around(_center(recordings, demand, axis)):
-        varied = _moved(demand, axis, value)
-        if varied.batch is not None and 0 < varied.trajectories < varied.batch:
-            continue
-        for row in project(recordings, varied):
+        if axis == "trajectories" and value < (demand.batch or 0):
+            continue  # no training step is that small
+        for row in project(recordings, _moved(demand, axis, value)):
             key = row.identity._replace(actions=0) if axis == "actions" else row.identity
             found = curves.setdefault(key, Curve(row.identity, row.label, []))
             found.points.append(

@@ -1,0 +1,177 @@
+"""The closed forms: what holds for every sample, price, length, pool and interval."""
+
+from __future__ import annotations
+
+from array import array
+from fractions import Fraction
+from random import Random
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from costmodel.comparison import crossing
+from costmodel.law import Law
+from costmodel.policies import Retries, with_retries
+from costmodel.pricing import billed_ns
+from costmodel.recording import Trial
+from costmodel.results import Line
+from costmodel.samples import at_length, killed_after
+from costmodel.statistics import mean_interval
+from costmodel.tally import Tally
+from costmodel.warmpool import erlang_b, rate_limited_hit, refilled_hit
+
+many = settings(max_examples=200, deadline=None)
+amounts = st.integers(0, 10**13)
+finite = st.floats(0.01, 1e6)
+
+
+def a_trial(actions: list[int], startup: int, *, ok: bool = True, run_id: str = "r") -> Trial:
+    trial = Trial(run_id, 0)
+    trial.ok = ok
+    trial.spans_ns = array("q", actions)
+    trial.runs_ns = array("q", actions)
+    trial.held_ns = trial.sandbox_ns = startup + sum(actions)
+    trial.cold_ns = startup
+    return trial
+
+
+def tally(trials: list[Trial], actions: int) -> Tally:
+    return Tally([at_length(trial, index, actions, 1) for index, trial in enumerate(trials)], trials)
+
+
+@many
+@given(st.lists(st.tuples(st.integers(0, 10**12), st.booleans()), min_size=1, max_size=50))
+def test_the_retry_identity_is_exact(outcomes: list[tuple[int, bool]]) -> None:
+    """Σ held / successes is E[held of a success] + E[held of a failure] · f / (1 − f)."""
+    sums = tally([a_trial([], held, ok=ok) for held, ok in outcomes], 0)
+    good, bad = [held for held, ok in outcomes if ok], [held for held, ok in outcomes if not ok]
+    assume(good)
+    failure = Fraction(len(bad), len(outcomes))
+    assert sums.failure == failure
+    identity = Fraction(sum(good), len(good)) + (Fraction(sum(bad), len(bad)) if bad else 0) * failure / (1 - failure)
+    assert sums.total(lambda attempt: attempt.held_ns) / sums.successes == identity
+    assert Retries(failure, None).attempts * Fraction(sum(held for held, _ in outcomes), len(outcomes)) == identity
+
+
+@many
+@given(
+    st.lists(st.integers(0, 10**12), min_size=1, max_size=30),
+    st.lists(st.integers(0, 10**12), min_size=1, max_size=30),
+)
+def test_sums_are_additive_over_cells(one: list[int], other: list[int]) -> None:
+    def held(sample: list[int]) -> Fraction:
+        return tally([a_trial([], x) for x in sample], 0).total(lambda attempt: attempt.held_ns)
+
+    assert held(one) + held(other) == held(one + other) == sum(one) + sum(other)
+
+
+@many
+@given(amounts, amounts, st.integers(0, 10**11), st.integers(1, 10**10))
+def test_billing(one: int, other: int, minimum: int, increment: int) -> None:
+    def bill(ns: int) -> int:
+        return billed_ns(ns, minimum, increment)
+
+    assert bill(one) >= one
+    assert bill(one + other) <= bill(one) + bill(other)
+    assert bill(one) <= bill(one + other)
+
+
+@many
+@given(
+    st.lists(st.integers(0, 10**10), min_size=1, max_size=40),
+    st.integers(0, 10**10),
+    st.integers(1, 12),
+    st.integers(0, 60),
+)
+def test_length(actions: list[int], startup: int, cycle: int, extra: int) -> None:
+    trial = a_trial(actions, startup)
+    count, period = len(actions), min(cycle, len(actions))
+
+    def held(length: int) -> int:
+        return at_length(trial, 0, length, cycle).held_ns
+
+    assert held(count) == trial.held_ns
+    assert held(0) == startup
+    assert held(count + extra + 1) >= held(count + extra) >= held(min(extra, count))
+    assert held(count + 2 * period) - held(count + period) == sum(actions[-period:])
+
+
+@many
+@given(st.lists(st.integers(0, 10**11), min_size=1, max_size=40), st.integers(1, 100))
+def test_a_timeout_never_holds_longer_than_it_says(sample: list[int], limit: int) -> None:
+    attempts = tally([a_trial([], held) for held in sample], 0).attempts
+    for before, after in zip(attempts, killed_after(attempts, limit), strict=True):
+        assert after.held_ns <= limit * 10**9
+        assert after.ok == (before.held_ns <= limit * 10**9)
+
+
+lines = st.builds(Line, finite, finite, st.just(0.01), st.just(0.01), st.just(0.0))
+
+
+@many
+@given(lines, lines)
+def test_break_even_is_symmetric(one: Line, other: Line) -> None:
+    here, there = crossing(one, other), crossing(other, one)
+    assert here == there
+    if here.actions is not None and here.bounded and here.low is not None and here.high is not None:
+        assert here.low * (1 - 1e-9) <= here.actions <= here.high * (1 + 1e-9)
+
+
+@many
+@given(st.integers(1, 200), st.integers(1, 500), finite, finite, finite)
+def test_pool_hits_grow_with_the_pool(size: int, workers: int, refill: float, warm: float, cold: float) -> None:
+    hit = refilled_hit(size, refill, workers, warm, cold)
+    assert 0 <= hit <= 1
+    assert refilled_hit(size + 1, refill, workers, warm, cold) >= hit - 1e-9
+    rate = rate_limited_hit(refill, workers, warm, cold)
+    assert 0 <= rate <= rate_limited_hit(refill * 2, workers, warm, cold) + 1e-12 <= 1 + 1e-12
+
+
+@many
+@given(st.integers(0, 300), st.floats(0, 500))
+def test_erlang_b_is_a_probability(servers: int, load: float) -> None:
+    assert 0 <= erlang_b(servers + 1, load) <= erlang_b(servers, load) <= 1
+
+
+@many
+@given(st.lists(st.integers(0, 10**6), min_size=3, max_size=60), st.integers(1, 1000))
+def test_intervals_scale(sample: list[int], factor: int) -> None:
+    plain, scaled = mean_interval(sample), mean_interval([factor * x for x in sample])
+    assert plain.low is not None
+    assert plain.high is not None
+    assert plain.low <= plain.value <= plain.high
+    for own, other in zip(plain, scaled, strict=True):
+        assert own is not None
+        assert other is not None
+        assert abs(own * factor - other) <= 1e-6 * max(1.0, abs(other))
+
+
+@many
+@given(st.lists(st.integers(0, 10**6), min_size=3, max_size=60), st.randoms(use_true_random=False))
+def test_clustering_never_narrows(sample: list[int], rng: Random) -> None:
+    plain, clustered = mean_interval(sample), mean_interval(sample, [rng.randrange(5) for _ in sample])
+    assert plain.low is not None
+    assert plain.high is not None
+    assert clustered.low is not None
+    assert clustered.high is not None
+    assert clustered.low <= plain.low
+    assert clustered.high >= plain.high
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(10**8, 10**11), min_size=1, max_size=20),
+    st.lists(st.integers(10**8, 10**11), min_size=1, max_size=20),
+    st.integers(1, 19),
+    st.one_of(st.none(), st.integers(1, 5)),
+)
+def test_chains_of_retries_have_the_exact_mean(good: list[int], bad: list[int], percent: int, cap: int | None) -> None:
+    retries = Retries(Fraction(percent, 20), cap)
+    success, failure = Law.of(good), Law.of(bad)
+    law = with_retries(success, failure, retries, 10**9, Random(0))
+    exact = (
+        float(retries.delivered) * success.mean
+        + float(retries.attempts - retries.delivered) * failure.mean
+        + float(retries.attempts - 1) * 1e9
+    )
+    assert abs(law.mean - exact) <= 1e-6 * exact + 1

@@ -1,0 +1,292 @@
+"""Retries, throttles, steps, warm pools, money and intervals, each against a value worked out by hand."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from costmodel import Demand, DemandError, PriceError, Think, load_prices
+from costmodel.law import Law
+from costmodel.policies import Retries, effective_workers, over_provisioned, throttle_floor_ns, wall_ns, with_retries
+from costmodel.pricing import billed_ns
+from costmodel.recording import Identity
+from costmodel.statistics import (
+    Interval,
+    difference,
+    mean_interval,
+    quantile,
+    ratio_interval,
+    student_t,
+    wilson,
+)
+from costmodel.warmpool import erlang_b, pool_use, rate_limited_hit, refilled_hit
+from tests.support.costmodel_files import CELL
+
+S = 10**9
+IDENTITY = Identity(*(CELL[field] for field in Identity._fields))
+
+
+def test_retries_by_hand() -> None:
+    fifth = Retries(Fraction(1, 5), 2)
+    assert (fifth.attempts, fifth.delivered) == (Fraction(6, 5), Fraction(24, 25))
+    assert Retries(Fraction(1, 5), None).attempts == Fraction(5, 4)
+    assert float(Retries(Fraction(1, 2), 1000).delivered) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("cap", [None, 1, 3])
+def test_the_law_of_retried_jobs_has_the_exact_mean(cap: int | None) -> None:
+    success, failure = Law.of([10 * S, 20 * S]), Law.of([S, 3 * S])
+    retries = Retries(Fraction(1, 4), cap)
+    law = with_retries(success, failure, retries, 5 * S, Random(1))
+    f, tries = 0.25, float(retries.attempts)
+    exact = float(retries.delivered) * 15 + (tries - float(retries.delivered)) * 2 + (tries - 1) * 5
+    assert law.mean / S == pytest.approx(exact, rel=1e-6)
+    if cap == 1:
+        assert sum(law.counts[i] for i, v in enumerate(law.values) if v < 5 * S) / law.size == pytest.approx(
+            f, abs=0.01
+        )
+
+
+def test_no_failure_leaves_the_law_alone() -> None:
+    law = Law.of([S, 2 * S])
+    assert with_retries(law, None, Retries(Fraction(0), None), 0, Random(0)) is law
+
+
+def test_throttles() -> None:
+    assert throttle_floor_ns(1100, 20, 100, 5 * S) == 55 * S
+    assert throttle_floor_ns(50, 20, 100, 5 * S) == 5 * S
+    assert effective_workers(500, 20, 5 * S) == 100
+    assert effective_workers(50, 20, 5 * S) == 50
+    assert effective_workers(50, None, 5 * S) == 50
+
+
+def test_wall_clock_of_the_three_policies() -> None:
+    steps = [(3, 10.0), (1, 4.0)]
+    assert wall_ns("sync", steps, 30.0, 2.0) == 3 * 12 + 6
+    assert wall_ns("one-step-off", steps, 30.0, 2.0) == 10 + 10 + 10 + 4 + 2
+    assert wall_ns("one-step-off", steps, 30.0, 50.0) == 10 + 3 * 50 + 50
+    assert wall_ns("async", steps, 30.0, 2.0) == 32
+    assert wall_ns("async", steps, 40.0, 50.0) == 10 + 150 + 50
+    assert wall_ns("sync", [], 0.0, 2.0) == 0
+
+
+def test_over_provisioning_keeps_the_first_of_equal_jobs() -> None:
+    step = over_provisioned(Law.of([10 * S]), batch=4, launched=6, workers=2, partial=False, seed=0)
+    assert (step.value_ns, step.error_ns, step.busy_ns, step.wasted_ns) == (20 * S, 0, 40 * S, 0)
+
+
+def test_over_provisioning_shortens_steps_and_wastes_work() -> None:
+    law = Law({10 * S: 9, 100 * S: 1})
+    plain = over_provisioned(law, 100, 100, 200, partial=False, seed=1)
+    extra = over_provisioned(law, 100, 130, 200, partial=False, seed=1)
+    carried = over_provisioned(law, 100, 130, 200, partial=True, seed=1)
+    assert extra.value_ns < plain.value_ns
+    assert extra.wasted_ns > 0
+    assert plain.wasted_ns == carried.wasted_ns == 0
+    with pytest.raises(DemandError, match="job by job"):
+        over_provisioned(law, 10**6, 2 * 10**6, 200, partial=False, seed=1)
+
+
+def test_erlang_b_by_hand() -> None:
+    assert erlang_b(1, 1.0) == pytest.approx(0.5)
+    assert erlang_b(2, 1.0) == pytest.approx(0.2)
+    assert erlang_b(0, 1.0) == 1
+    assert (erlang_b(5, 0.0), erlang_b(0, 0.0), erlang_b(5000, 1.0)) == (0.0, 1.0, 0.0)
+
+
+def test_pool_hits() -> None:
+    assert refilled_hit(10_000, 1.0 * S, 10, 10.0 * S, 5.0 * S) == pytest.approx(1)
+    hit = refilled_hit(2, 20.0 * S, 4, 10.0 * S, 10.0 * S)
+    load = 4 / (10 + (1 - hit) * 10) * 20
+    assert hit == pytest.approx(1 - erlang_b(2, load), abs=1e-9)  # the fixed point
+    hit = rate_limited_hit(0.1, 4, 10.0 * S, 10.0 * S)
+    assert hit == pytest.approx(0.1 * (10 + (1 - hit) * 10) / 4)  # hits are what the refill can serve
+    assert rate_limited_hit(100, 4, 10.0 * S, 10.0 * S) == 1
+
+
+def test_pool_use_says_which_rule() -> None:
+    def demand(**pool: object) -> Demand:
+        return Demand(trajectories=100, workers=16, warm_pool=4, **pool)  # type: ignore[arg-type]
+
+    group = pool_use(demand(group_size=8), 16, 10.0 * S, 5.0 * S)
+    assert (group.hit, group.idle) == (0.5, 8)
+    assert pool_use(demand(refill_rate=1000), 16, 10.0 * S, 5.0 * S)[:2] == (1.0, 4.0)
+    slots = pool_use(demand(refill_s=0.5), 16, 10.0 * S, 5.0 * S)
+    assert 0 < slots.hit < 1
+    assert 0 < slots.idle < 4
+
+
+def test_billing_by_hand() -> None:
+    assert billed_ns(12_900_000_000, 60 * S, S) == 60 * S
+    assert billed_ns(60 * S + 1, 60 * S, S) == 61 * S
+    assert billed_ns(0, 60 * S, S) == 0
+
+
+SHEET = """
+date = 2026-01-01
+[[sandbox]]
+substrate = "docker"
+usd_per_vcpu_hour = 2
+usd_per_gib_hour = 1
+minimum_s = 60
+increment_s = 10
+source = "a receipt"
+[[sandbox]]
+substrate = "docker"
+variant = "runsc"
+usd_per_hour = 7.5
+minimum_s = 0
+increment_s = 1
+source = "a receipt"
+[worker]
+usd_per_hour = 0.5
+"""
+
+
+def test_price_sheets(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.toml"
+    path.write_text(SHEET)
+    prices = load_prices(path, today=datetime.date(2026, 6, 1))
+    assert (prices.worker_usd_hour, prices.stale) == (0.5, False)
+    assert load_prices(path, today=datetime.date(2027, 6, 1)).stale
+    price = prices.sandbox(IDENTITY)
+    assert price.usd_hour(IDENTITY) == 3
+    assert price.usd(IDENTITY, 65 * S) == Fraction(70 * 3, 3600)
+    runsc = IDENTITY._replace(variant="runsc")
+    assert prices.sandbox(runsc).usd_hour(runsc) == 7.5
+    assert prices.sandbox(IDENTITY._replace(variant="kata")).usd_hour(IDENTITY) == 3
+    with pytest.raises(PriceError, match='substrate = "modal"\nvariant = "gpu"'):
+        prices.sandbox(IDENTITY._replace(substrate="modal", variant="gpu"))
+
+
+def test_the_shipped_sheet_is_dated_and_sourced() -> None:
+    prices = load_prices("aws-fargate")
+    ecs = prices.sandbox(IDENTITY._replace(substrate="ecs"))
+    assert ecs.usd_hour(IDENTITY) == pytest.approx(0.04048 + 0.004445)
+    assert (ecs.minimum_ns, ecs.source.startswith("https://")) == (60 * S, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = [", "."),
+        ("[worker]\nusd_per_hour = 1", "needs its date"),
+        ("date = 2026-01-01T00:00:00", "needs its date"),
+        ('date = 2026-01-01\ncurrency = "EUR"', "US dollars"),
+        ("date = 2026-01-01\nworker = 3", "usd_per_hour must be"),
+        ("date = 2026-01-01\nsandbox = 3", "two brackets"),
+        ("date = 2026-01-01\nsandbox = [3]", "not a table"),
+        ('date = 2026-01-01\n[[sandbox]]\nsubstrat = "x"', "unknown key"),
+        ('date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"', "source is missing"),
+        ('date = 2026-01-01\n[[sandbox]]\nsource = "x"', "substrate is missing"),
+        ('date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"\nsource = "y"', "no price"),
+        (SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = -2"), "usd_per_vcpu_hour must be"),
+        (SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = nan"), "usd_per_vcpu_hour must be"),
+        (SHEET.replace("increment_s = 10", "increment_s = 0"), "increment_s must be above 0"),
+        (SHEET.replace("minimum_s = 60\n", ""), "minimum_s must be"),
+    ],
+)
+def test_bad_price_sheets_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "sheet.toml"
+    path.write_text(text)
+    with pytest.raises(PriceError, match=message) as error:
+        load_prices(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_sheet_names_the_shipped_ones() -> None:
+    with pytest.raises(PriceError, match="shipped sheets: aws-fargate"):
+        load_prices("nowhere")
+
+
+def test_students_quantiles() -> None:
+    tabulated = {1: 12.7062, 2: 4.3027, 3: 3.1824, 10: 2.2281, 30: 2.0423, 200: 1.9719, 1000: 1.9623}
+    for freedom, value in tabulated.items():
+        assert student_t(freedom) == pytest.approx(value, abs=1e-4)
+
+
+def test_intervals() -> None:
+    assert mean_interval([1.0, 2.0]) == Interval(1.5)
+    assert mean_interval([2.0] * 5) == Interval(2, 2, 2)
+    symmetric = mean_interval([1, 2, 3, 4, 5])
+    half = student_t(4) * math.sqrt(2.5 / 5)
+    assert symmetric.low == pytest.approx(3 - half)
+    assert symmetric.high == pytest.approx(3 + half)
+    skewed = mean_interval([1.0] * 20 + [30.0])
+    assert skewed.low is not None
+    assert skewed.high is not None
+    assert skewed.high - skewed.value > skewed.value - skewed.low
+
+
+def test_clusters_only_ever_widen() -> None:
+    values = [1.0, 1.1, 1.2, 5.0, 5.1, 5.2, 9.0, 9.1, 9.2]
+    plain, clustered = mean_interval(values), mean_interval(values, [1, 1, 1, 2, 2, 2, 3, 3, 3])
+    assert clustered.low is not None
+    assert plain.low is not None
+    assert clustered.low < plain.low
+    assert mean_interval(values, [1, 1, 1, 1, 2, 2, 2, 2, 2]) == plain  # two clusters say nothing
+    mixed = mean_interval(values, [1, 2, 3, 1, 2, 3, 1, 2, 3])
+    assert mixed == plain
+
+
+def test_ratios_and_differences() -> None:
+    ratio = ratio_interval([10, 20, 3, 30], [1, 1, 0, 1])
+    assert ratio.value == 21
+    a, b = Interval(10, 8, 13), Interval(4, 3, 6)
+    assert difference(a, b) == Interval(6, 6 - math.hypot(2, 2), 6 + math.hypot(3, 1))
+    assert difference(a, Interval(4)) == Interval(6)
+    assert Interval(2, 1, None).times(3) == Interval(6, 3, None)
+
+
+def test_wilson_and_quantiles() -> None:
+    assert wilson(0, 100) == pytest.approx((0, 0, 0.0370), abs=1e-4)
+    assert wilson(100, 100).high == 1
+    assert [quantile([1, 2, 3, 4], p) for p in (0, 0.25, 0.5, 0.51, 1)] == [1, 1, 2, 3, 4]
+
+
+def test_think_times_mean() -> None:
+    assert Think(8 * S, 0.6).mean_ns == pytest.approx(8 * S * math.exp(0.18))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"trajectories": -1}, "trajectories must be"),
+        ({"workers": 0}, "workers must be"),
+        ({"actions": 0}, "actions must be"),
+        ({"quota": 0}, "quota must be"),
+        ({"timeout_s": 0.0}, "timeout_s must be"),
+        ({"timeout_s": math.nan}, "timeout_s must be"),
+        ({"create_rate": math.inf}, "create_rate must be"),
+        ({"backoff_s": -1.0}, "backoff_s must be"),
+        ({"think": Think(-1)}, "think time must be"),
+        ({"think": Think(1, math.nan)}, "think time must be"),
+        ({"train_s": 5.0}, "--batch"),
+        ({"gpus": 8}, "--batch"),
+        ({"policy": "sync"}, "--batch"),
+        ({"batch": 10, "gpu_usd_hour": 2.0}, "--gpus"),
+        ({"batch": 1000}, "more than the 100 trajectories"),
+        ({"batch": 10, "over_provision": 0.1, "policy": "async"}, "barrier"),
+        ({"batch": 10, "partial_rollouts": True}, "--over-provision"),
+        ({"refill_s": 1.0}, "--warm-pool"),
+        ({"warm_pool": 5}, "exactly one of"),
+        ({"warm_pool": 5, "refill_s": 1.0, "group_size": 8}, "exactly one of"),
+        ({"create_burst": 5}, "--create-rate"),
+    ],
+)
+def test_contradictory_demands_are_one_line(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(DemandError, match=message) as error:
+        Demand(**{"trajectories": 100, "workers": 5} | wrong)  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
+def test_laws_refuse_nonsense() -> None:
+    with pytest.raises(DemandError, match="at least one"):
+        Law({})
+    assert Law.of([1, 1, 3]).mixed(1, Law.of([5]), 1).mean == pytest.approx((5 / 3 + 5) / 2)
+    assert Law.of([2, 4]).scaled(1, 4).values == [1]

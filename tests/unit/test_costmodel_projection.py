@@ -1,0 +1,430 @@
+"""``project`` from small recordings whose numbers can be worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from costmodel import (
+    Delta,
+    Demand,
+    DemandError,
+    Interval,
+    Projection,
+    RecordingError,
+    Think,
+    break_even,
+    compare,
+    curve,
+    load_prices,
+    project,
+    read,
+    sensitivity,
+)
+from costmodel.comparison import crossing
+from costmodel.results import Line
+from costmodel.whatif import around, levers
+from tests.support.costmodel_files import S, cell, frame, header, health, trial, write
+
+HOUR = 3600
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def ask(**more: Any) -> Demand:
+    return Demand(**{"trajectories": HOUR, "workers": 10} | more)  # so that worker-hours are s per trajectory
+
+
+def one(recording: Path, **more: Any) -> Projection:
+    (row,) = project([read(recording)], ask(**more))
+    return row
+
+
+def hours(row: Projection) -> float:
+    assert row.worker_hours is not None
+    return row.worker_hours.value
+
+
+def test_worker_hours_tax_and_causes_by_hand(folder: Path) -> None:
+    trials = [
+        trial(1, create=2 * S, ready=S, setup=[(3 * S, 2 * S)], actions=[2 * S] * 3, runs=[S] * 3, thinks=[S] * 3),
+        trial(2, create=4 * S, ready=S, setup=[(3 * S, 2 * S)], actions=[2 * S] * 3, runs=[S] * 3, queued=2 * S),
+        trial(3, create=S, ready=S, actions=[2 * S], outcome="failed"),
+    ]
+    row = one(write(folder / "a", trials))
+    assert (row.trials, row.failures) == (3, 1)
+    held = (15 + 16 + 4) / 2
+    assert hours(row) == pytest.approx(held)
+    assert row.trajectory is not None
+    assert row.trajectory.mean.value == pytest.approx((12 + 14) / 2)  # think time and throttles are not latency
+    assert row.tax is not None
+    assert row.tax.value == pytest.approx(held - 3 / 2 - 5)
+    assert row.by_cause == pytest.approx((((3 + 7) / 2), 4, None, 5, 1.5, 2))
+    assert row.think_s == pytest.approx(1.5)
+    assert row.attempts == pytest.approx(1.5)
+    assert row.delivered == 1
+
+
+def test_wall_clock_is_the_makespan_of_what_workers_do(folder: Path) -> None:
+    row = one(write(folder / "a", [trial(n) for n in range(5)]), trajectories=25, workers=10)
+    assert row.wall_clock is not None
+    assert row.wall_clock.value * HOUR == pytest.approx(3 * 6)  # three waves of 6 s
+    assert row.wall_clock.fluid * HOUR == pytest.approx(2.5 * 6)
+    assert row.wall_clock.method == "bounds"
+
+
+def test_a_cap_on_attempts_and_waits_between_them(folder: Path) -> None:
+    file = write(folder / "a", [trial(1), trial(2, actions=[S], outcome="failed")])
+    row = one(file, max_attempts=2, backoff_s=10.0)
+    assert row.delivered == 0.75
+    assert row.attempts == 1.5
+    assert hours(row) == pytest.approx(0.75 * (6 + 4) + 0.5 * 10)
+    assert row.by_cause is not None
+    assert row.by_cause.failed == pytest.approx(0.75 * 4 + 5)
+    assert hours(one(file)) == pytest.approx(10)
+
+
+def test_a_timeout_fails_what_takes_longer(folder: Path) -> None:
+    file = write(folder / "a", [trial(1), trial(2, actions=[S, S, 20 * S])])
+    row = one(file, timeout_s=10.0)
+    assert (row.failures, hours(row)) == (1, pytest.approx(6 + 10))
+
+
+def test_clean_up_counts_only_where_asked(folder: Path) -> None:
+    file = write(folder / "a", [trial(1, cleanup=4 * S)])
+    assert hours(one(file)) == pytest.approx(6)
+    assert hours(one(file, include_cleanup=True)) == pytest.approx(10)
+
+
+def test_lengths_cut_and_prolonged(folder: Path) -> None:
+    file = write(folder / "a", [trial(1, actions=[1 * S, 2 * S, 4 * S], thinks=[S, 0, 0])])
+    assert hours(one(file, actions=1)) == pytest.approx(3 + 1 + 1)
+    assert hours(one(file, actions=3)) == pytest.approx(3 + 7 + 1)
+    longer = one(file, actions=8)  # the last whole cycle, 2 and 4 s, repeats
+    assert hours(longer) == pytest.approx(3 + 7 + 1 + 2 + 4 + 2 + 4 + 2)
+    assert "beyond_measured_length" in longer.flags
+    assert "beyond_measured_length" not in one(file, actions=1).flags
+
+
+def test_a_trial_that_failed_later_is_a_success_at_a_shorter_length(folder: Path) -> None:
+    file = write(folder / "a", [trial(1), trial(2, actions=[S, S], outcome="failed")])
+    assert one(file, actions=1).failures == 0
+    assert one(file, actions=2).failures == 1  # its second action may be the one that failed
+
+
+def test_the_nearest_recorded_length_is_used_and_checked(folder: Path) -> None:
+    cells = [cell(0, actions=2), cell(1, actions=4), cell(2, actions=6)]
+    trials = [trial(n, cell=n % 3, actions=[S] * (2, 4, 6)[n % 3]) for n in range(9)]
+    recording = read(write(folder / "a", trials, *cells))
+    assert [row.identity.actions for row in project([recording], ask())] == [2, 4, 6]
+    for actions, used in ((1, 2), (3, 4), (6, 6), (60, 6)):
+        (row,) = project([recording], ask(actions=actions))
+        assert (row.identity.actions, row.actions) == (used, actions)
+    assert row.held_out is not None
+    assert row.held_out[:3] == (4, 6, pytest.approx(9))
+    assert row.held_out.measured.value == pytest.approx(9)
+
+
+def test_think_time_can_be_replaced(folder: Path) -> None:
+    file = write(folder / "a", [trial(n, thinks=[5 * S] * 3) for n in range(4)])
+    assert hours(one(file)) == pytest.approx(21)
+    assert hours(one(file, think=Think(0))) == pytest.approx(6)
+    assert hours(one(file, think=Think(2 * S))) == pytest.approx(12)
+    drawn = one(file, think=Think(2 * S, 0.6))
+    assert hours(drawn) == pytest.approx(6 + 3 * 2 * math.exp(0.18), rel=1e-6)
+    assert drawn.tax == one(file).tax  # waiting is not the substrate's
+    assert drawn.evidence is not None
+    assert drawn.evidence.law.sd > 0  # it makes stragglers
+
+
+def test_a_warm_pool_saves_create_and_ready_of_its_hits(folder: Path) -> None:
+    file = write(folder / "a", [trial(n) for n in range(3)])
+    row = one(file, warm_pool=2, group_size=4)
+    assert row.warm_pool is not None
+    assert row.warm_pool.hit == 0.5
+    assert hours(row) == pytest.approx(6 - 0.5 * 3)
+    assert hours(one(file, warm_pool=10**4, refill_s=0.001)) == pytest.approx(3)
+
+
+def test_throttles_and_quotas(folder: Path) -> None:
+    file = write(folder / "a", [trial(n) for n in range(3)])
+    row = one(file, trajectories=100, workers=50, create_rate=2.0)
+    assert row.wall_clock is not None
+    assert row.wall_clock.value * HOUR == pytest.approx(99 / 2 + 6)
+    assert row.wall_clock.method == "create-rate"
+    assert row.evidence is not None
+    assert row.evidence.effective_workers == 12
+    row = one(file, trajectories=100, workers=50, quota=10)
+    assert row.wall_clock is not None
+    assert row.wall_clock.value * HOUR == pytest.approx(60)
+    assert row.wall_clock.fluid * HOUR == pytest.approx(60)
+
+
+def test_training_steps_and_gpus(folder: Path) -> None:
+    file = write(folder / "a", [trial(n) for n in range(3)])
+    row = one(file, trajectories=25, workers=4, batch=10, train_s=30.0, gpus=8, gpu_usd_hour=3.0)
+    assert row.steps is not None
+    assert row.gpu is not None
+    assert row.wall_clock is not None
+    steps_s = 18 + 18 + 12  # waves of 4 for 10, 10 and 5
+    assert row.wall_clock.value * HOUR == pytest.approx(steps_s + 90)
+    assert row.steps.steps == 3
+    assert row.steps.idle_worker_hours * HOUR == pytest.approx(4 * steps_s - 25 * 6)
+    assert row.gpu["sync"].stalled_gpu_hours * HOUR == pytest.approx(8 * steps_s)
+    assert row.gpu["sync"].usd == pytest.approx(3 * 8 * steps_s / HOUR)
+    assert row.gpu["one-step-off"].stalled_gpu_hours * HOUR == pytest.approx(8 * 18)
+    assert row.gpu["async"].stalled_gpu_hours * HOUR == pytest.approx(8 * 42 / 3)
+    assert one(file, trajectories=25, workers=4, batch=10, gpus=8).gpu["sync"].usd is None  # type: ignore[index]
+    off = one(file, trajectories=25, workers=4, batch=10, policy="async")
+    assert off.wall_clock is not None
+    assert off.wall_clock.value * HOUR == pytest.approx(42)
+    throttled = one(file, trajectories=20, workers=20, batch=10, create_rate=1.0, over_provision=0.5)
+    assert throttled.steps is not None
+    assert (throttled.steps.step.method, throttled.steps.launched) == ("create-rate", 15)
+    carried = one(file, trajectories=20, workers=20, batch=10, over_provision=0.5, partial_rollouts=True)
+    assert carried.steps is not None
+    assert carried.steps.wasted_worker_hours == 0
+
+
+def test_no_trajectories_cost_nothing(folder: Path) -> None:
+    row = one(write(folder / "a", [trial(1)]), trajectories=0)
+    assert row.wall_clock is not None
+    assert (hours(row), row.wall_clock.value) == (0, 0)
+    batched = one(write(folder / "b", [trial(1)]), trajectories=0, batch=5, gpus=1)
+    assert batched.wall_clock is not None
+    assert batched.wall_clock.value == 0
+
+
+def test_money_by_hand(folder: Path) -> None:
+    sheet = folder / "sheet.toml"
+    sheet.write_text(
+        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nusd_per_vcpu_hour = 3600\nminimum_s = 8\n'
+        'increment_s = 1\nsource = "x"\n[worker]\nusd_per_hour = 0.5\n'
+    )
+    trials = [trial(1, queued=5 * S), trial(2, cleanup=4 * S), trial(3, actions=[S], outcome="failed")]
+    recording = read(write(folder / "a", trials))
+    (row,) = project([recording], ask(warm_pool=1, group_size=10**6), load_prices(sheet))
+    assert row.cost is not None
+    per_success = (8 + 10 + 8) / 2  # 6 s and a failure of 4 s by the minimum; a throttle holds no sandbox
+    assert row.cost.sandbox.value == pytest.approx(HOUR * per_success)
+    assert row.cost.worker == pytest.approx(0.5 * hours(row))
+    assert row.cost.billed_ratio == pytest.approx(26 / (6 + 10 + 4))
+    assert row.cost.total == pytest.approx(row.cost.sandbox.value + row.cost.worker + row.cost.idle_pool)
+    assert project([recording], ask())[0].cost is None
+
+
+def test_equal_cells_pool_across_recordings_and_others_do_not(folder: Path) -> None:
+    a = read(write(folder / "a", [trial(1)], run_id="1"))
+    b = read(write(folder / "b", [trial(1, create=4 * S)], run_id="2"))
+    other = read(write(folder / "c", [trial(1)], cell(environment="elsewhere"), run_id="3"))
+    rows = project([a, b, other], ask())
+    assert [(row.trials, row.sources) for row in rows] == [(2, ("a", "b")), (1, ("c",))]
+    assert hours(rows[0]) == pytest.approx(7)
+    assert rows[0].identity.cell_id != rows[1].identity.cell_id
+    with pytest.raises(RecordingError, match="hold the same run"):
+        project([a, a], ask())
+
+
+def test_runs_or_blocks_widen_the_interval(folder: Path) -> None:
+    def width(row: Projection) -> float:
+        assert row.worker_hours is not None
+        assert row.worker_hours.low is not None
+        assert row.worker_hours.high is not None
+        return row.worker_hours.high - row.worker_hours.low
+
+    def recordings(runs: int) -> list[Any]:
+        return [
+            read(
+                write(
+                    folder / f"{runs}-{run}",
+                    [trial(n, create=(2 + n % 3 + 5 * run) * S) for n in range(9)],
+                    run_id=f"{run}",
+                )
+            )
+            for run in range(runs)
+        ]
+
+    (many,) = project(recordings(4), ask())
+    flat = [trial(n, create=(2 + n % 3 + 5 * (n // 9)) * S) for n in range(36)]
+    (single,) = project([read(write(folder / "flat", flat))], ask())
+    assert hours(many) == pytest.approx(hours(single))
+    assert width(many) > 1.5 * width(single)
+    blocks = [trial(n, create=(2 + n % 3 + 5 * (n // 9)) * S, block=n // 9) for n in range(36)]
+    (blocked,) = project([read(write(folder / "blocks", blocks))], ask())
+    assert width(blocked) == pytest.approx(width(many))
+    assert "single_run" in blocked.flags
+    assert "single_run" not in many.flags
+
+
+def test_few_trials_have_no_interval(folder: Path) -> None:
+    row = one(write(folder / "a", [trial(1), trial(2)]))
+    assert row.trajectory is not None
+    assert row.wall_clock is not None
+    assert row.trajectory == (Interval(6.0), None, None)
+    assert row.worker_hours == Interval(pytest.approx(6.0))
+    assert (row.wall_clock.low, row.wall_clock.high) == (None, None)
+
+
+def test_unknown_run_time_means_unknown_tax(folder: Path) -> None:
+    row = one(write(folder / "a", [trial(1, runs=[S, -1, S], thinks=[S, S, S]), trial(2)]))
+    assert row.tax is None
+    assert row.by_cause is not None
+    assert (row.by_cause.dispatch, row.by_cause.work, row.by_cause.slowdown) == (None, None, None)
+    assert row.by_cause.startup == pytest.approx(3)
+    assert "run_time_unknown" in row.flags
+    assert {effect.change for effect in levers(row)} == {"10 % less startup", "10 % less actions", "10 % less think"}
+
+
+def test_flags_say_what_to_doubt(folder: Path) -> None:
+    few = one(write(folder / "a", [trial(n, create=(20 + n % 3) * S) for n in range(4)]), trajectories=95)
+    assert few.flags == (
+        "beyond_measured_concurrency",
+        "tail_unsupported",
+        "few_trials",
+        "single_run",
+        "no_failures_seen",
+        "lockstep",
+    )
+    assert few.stress is not None
+    assert few.stress.worker_hours == pytest.approx(1.29 * hours(few))
+    torn = write(folder / "b", [trial(1)], cell(provenance="stand_in"), complete=False)
+    torn.write_bytes(torn.read_bytes() + frame([health(lag_p99=10**8)]) + frame([header()])[:7])
+    assert one(torn).flags[:3] == ("stand_in", "runner_distorted", "incomplete_recording")
+    enough = one(write(folder / "c", [trial(n) for n in range(300)]), workers=1)
+    assert enough.flags == ("single_run", "no_failures_seen")
+
+
+def test_a_cell_without_success_is_a_row_of_nothing(folder: Path) -> None:
+    bad = [trial(n, cell=1, outcome="failed") for n in range(5)]
+    both = read(write(folder / "a", [trial(9), *bad], cell(0), cell(1, tier="T9")))
+    good, nothing = project([both], ask(baseline="docker", warm_pool=2, group_size=2, think=Think(S, 1.0)))
+    assert hours(good) > 0
+    assert nothing.flags[0] == "no_success"
+    assert (nothing.trials, nothing.failures) == (5, 5)
+    assert (nothing.worker_hours, nothing.wall_clock, nothing.tax, nothing.by_cause, nothing.versus) == (None,) * 5
+    with pytest.raises(RecordingError, match="no cell has a successful trial") as error:
+        project([read(write(folder / "b", bad, cell(1)))], ask())
+    assert error.value.exit_code == 4
+    with pytest.raises(RecordingError, match="nothing to project"):
+        project([], ask())
+
+
+def two_substrates(folder: Path, name: str = "a", slow: int = 3, **other: Any) -> Path:
+    """docker: 3 s and 1 s an action (half of it work); the other: 4 s and ``slow`` s an action."""
+    fast = [trial(n, create=(2 + n % 2) * S, runs=[S // 2] * 3) for n in range(6)]
+    slower = [trial(n, cell=1, create=(3 + n % 2) * S, actions=[slow * S] * 3, runs=[S] * 3) for n in range(10, 16)]
+    return write(folder / name, fast + slower, cell(0), cell(1, **{"substrate": "kubernetes"} | other))
+
+
+def test_rows_are_compared_with_the_baseline(folder: Path) -> None:
+    docker, other = project([read(two_substrates(folder))], ask(baseline="docker", reference="docker"))
+    assert docker.versus is None
+    assert other.versus is not None
+    assert other.versus.worker_hours.value == pytest.approx(7)
+    assert other.versus.tie is False
+    assert other.versus.baseline == docker.identity.cell_id
+    assert other.by_cause is not None
+    assert (other.by_cause.slowdown, other.by_cause.work) == (pytest.approx(1.5), pytest.approx(1.5))
+    assert docker.by_cause is not None
+    assert docker.by_cause.slowdown == 0
+    near = project([read(two_substrates(folder, "b", slow=1))], ask(baseline="docker"))[1]
+    assert near.versus is not None
+    assert near.versus.tie is False
+    with pytest.raises(DemandError, match="no row for 'podman'; the recordings hold docker, kubernetes"):
+        project([read(two_substrates(folder, "c"))], ask(baseline="podman"))
+    with pytest.raises(DemandError, match="no row for 'docker:runtime=runsc'"):
+        project([read(two_substrates(folder, "d"))], ask(reference="docker:runtime=runsc"))
+
+
+def test_comparisons_across_places_are_flagged_and_across_provenance_refused(folder: Path) -> None:
+    rows = project([read(two_substrates(folder, environment="elsewhere"))], ask(baseline="docker"))
+    assert "environment_differs" in rows[1].flags
+    rows = project([read(two_substrates(folder, "b", provenance="stand_in"))], ask(baseline="docker"))
+    assert rows[1].versus is None
+    assert "provenance_differs" in rows[1].flags
+    unlike = project([read(two_substrates(folder, "c", tier="T1"))], ask(baseline="docker"))[1]
+    assert (unlike.versus, "provenance_differs" in unlike.flags) == (None, False)
+
+
+def test_variants_are_told_apart(folder: Path) -> None:
+    file = two_substrates(folder, substrate="docker", variant="runtime=runsc")
+    plain, runsc = project([read(file)], ask(baseline="docker:runtime=runsc"))
+    assert plain.versus is not None
+    assert runsc.versus is None
+    plain, runsc = project([read(file)], ask(baseline="docker"))
+    assert (plain.versus, runsc.versus is None) == (None, False)
+
+
+def test_break_even_length(folder: Path) -> None:
+    cells = [cell(0), cell(1, substrate="kubernetes")]
+    cheap_start = [trial(n, create=(1 + n % 2) * S, actions=[3 * S] * 3) for n in range(6)]
+    cheap_action = [trial(n, cell=1, create=(11 + n % 2) * S, actions=[S] * 3) for n in range(10, 16)]
+    rows = project([read(write(folder / "a", cheap_start + cheap_action, *cells))], ask(baseline="docker"))
+    even = rows[1].break_even
+    assert even is not None
+    assert even.actions == pytest.approx(5)
+    assert even.low is not None
+    assert even.high is not None
+    assert even.low < 5 < even.high
+    assert break_even(rows[0], rows[1]) == even
+    few = one(write(folder / "b", [trial(1)]))
+    assert break_even(few, rows[0]) is None
+
+
+def test_break_even_may_be_nowhere_or_unbounded() -> None:
+    a, b = Line(1, 2, 0.01, 0.01, 0), Line(5, 2.01, 0.01, 0.01, 0)
+    assert crossing(a, b) == (None, None, None, False)
+    assert crossing(Line(1, 1, 0, 0, 0), Line(2, 1, 0, 0, 0)).bounded is False
+    never = crossing(Line(1, 1, 1e-4, 1e-4, 0), Line(5, 2, 1e-4, 1e-4, 0))
+    assert (never.actions, never.bounded) == (None, True)
+
+
+def test_sensitivity_and_levers(folder: Path) -> None:
+    row = one(write(folder / "a", [trial(1, runs=[S // 2] * 3)]))
+    effects = sensitivity(ask(deltas=(Delta(-250_000_000, True),)), 3, row)
+    assert [effect.worker_hours for effect in effects] == pytest.approx([1, 0.03, 0.3, -0.75])
+    assert effects[-1].change == "-250 ms per action"
+    assert effects[0].percent == pytest.approx(100 / 6)
+    assert levers(row)[0].change == "10 % less startup"
+    assert levers(row)[0].worker_hours == pytest.approx(-0.3)
+
+
+def test_curves(folder: Path) -> None:
+    recording = read(write(folder / "a", [trial(n) for n in range(3)]))
+    (line,) = curve([recording], ask(), "trajectories", [100, 200])
+    assert [point.worker_hours for point in line.points] == pytest.approx([100 * 6 / HOUR, 200 * 6 / HOUR])
+    (line,) = curve([recording], ask(), "workers", [1, 3600])
+    assert [point.wall_clock_hours for point in line.points] == pytest.approx([6, 6 / HOUR])
+    (line,) = curve([recording], ask(), "actions")
+    assert [point.at for point in line.points] == [1, 2, 3, 5, 10, 20]
+    assert line.points[0].trajectory_s == pytest.approx(4)
+    (line,) = curve([recording], ask(batch=1000))
+    assert min(point.at for point in line.points) == 1000
+    assert around(500)[0] == 50
+    with pytest.raises(DemandError, match="not 'price'"):
+        curve([recording], ask(), "price")  # type: ignore[arg-type]
+
+
+def test_two_recordings_are_compared_cell_by_cell(folder: Path) -> None:
+    once = Demand(trajectories=1, workers=1)
+    before = project([read(write(folder / "a", [trial(n, create=(2 + n % 2) * S) for n in range(8)]))], once)
+    after = project(
+        [read(write(folder / "b", [trial(n, create=(6 + n % 2) * S) for n in range(8)], cell(environment="new")))], once
+    )
+    (change,) = compare(before, after)
+    assert change.held_s.value == pytest.approx(4)
+    assert change.ratio == pytest.approx(10.5 / 6.5)
+    assert change.tie is False
+    assert "environment_differs" in change.after.flags
+    (same,) = compare(before, before)
+    assert same.tie is True
+    foreign = project([read(write(folder / "c", [trial(1)], cell(substrate="local")))], once)
+    assert compare(before, foreign)[0].before.identity.substrate == "docker"
+    unlike = project([read(write(folder / "d", [trial(1)], cell(tier="T0")))], once)
+    assert compare(before, unlike) == []
