@@ -82,9 +82,8 @@ class LocalSubstrate:
         if complaint:
             raise SubstrateUnavailable(f"local: {complaint}")
         if self.fixtures is None:
-            self.fixtures = (
-                await self.pool.run(fixtures.cached)
-            ).value  # the run has them built where a tier asks for them
+            # The run has had them built where a tier asks for them.
+            self.fixtures = (await self.pool.run(fixtures.cached)).value
         self.root = _private_root()
         self.limiter = await best_limiter()
         return self

@@ -1,0 +1,181 @@
+"""The framed shell over real shells: bash, a POSIX sh, and a pseudo-terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from taxtui.errors import ExecTimeout, SandboxLost
+from taxtui.shell import ENDED, STDERR, STDOUT, FramedShell, launch_argv, unbroken
+from taxtui.spec import Command
+from tests.support.scripted_stream import TerminalStream, posix_argv, shell_process
+
+KINDS = ("bash", "sh", "terminal", "sh on a terminal")
+
+
+@pytest.fixture(params=KINDS)
+async def shell(request: pytest.FixtureRequest) -> AsyncIterator[FramedShell]:
+    terminal = "terminal" in request.param
+    if terminal:
+        argv = launch_argv(terminal=True)
+        if request.param.startswith("sh"):
+            argv = ["sh", "-c", "stty raw -echo; " + posix_argv()[-1]]
+        opened = await FramedShell.open(TerminalStream(argv), merged=True)
+    else:
+        opened = await FramedShell.open(shell_process(posix_argv() if request.param == "sh" else None))
+    yield opened
+    await opened.close()
+
+
+async def test_streams_and_exit_code(shell: FramedShell) -> None:
+    result = await shell.exec(Command(script="echo out; echo err >&2; exit 7"))
+    assert (result.stdout, result.stderr, result.exit_code) == (b"out\n", b"err\n", 7)
+
+
+async def test_every_byte_both_ways(shell: FramedShell) -> None:
+    data = bytes(range(256)) * 3
+    result = await shell.exec(Command(script="cat; printf '\\377\\000\\r\\n' >&2", stdin=data))
+    assert (result.stdout, result.stderr) == (data, b"\xff\x00\r\n")
+
+
+async def test_scripts_of_any_characters(shell: FramedShell) -> None:
+    result = await shell.exec(Command(script="printf '%s|' 'a\rb' \"it's\" 'grüße\n世界' '%s' '\\n'"))
+    assert result.stdout.decode() == "a\rb|it's|grüße\n世界|%s|\\n|"
+
+
+async def test_a_syntax_error_is_a_result(shell: FramedShell) -> None:
+    assert (await shell.exec(Command(script="if true; then ("))).exit_code == 2
+    assert (await shell.exec(Command(script="echo next"))).stdout == b"next\n"
+
+
+async def test_large_output_without_a_last_newline(shell: FramedShell) -> None:
+    result = await shell.exec(Command(script="head -c 5000000 /dev/zero | tr '\\0' x; printf end >&2"))
+    assert (result.stdout, result.stderr) == (b"x" * 5_000_000, b"end")
+
+
+async def test_a_killed_subshell_says_nothing_of_its_own(shell: FramedShell) -> None:
+    result = await shell.exec(Command(script="exec sh -c 'kill -9 $$'"))
+    assert (result.exit_code, result.stdout, result.stderr) == (137, b"", b"")
+
+
+async def test_the_markers_cannot_be_printed(shell: FramedShell) -> None:
+    """Neither the shell's variables nor its tracing hold a marker in one piece."""
+    for nosy in ("set", "set -x; :", "set -v; :"):
+        assert (await shell.exec(Command(script=f"{nosy}\nexit 9"))).exit_code == 9
+
+
+async def test_a_timeout_closes_the_session(shell: FramedShell) -> None:
+    with pytest.raises(ExecTimeout, match=r"0\.2 s"):
+        await shell.exec(Command(script="sleep 60", timeout_s=0.2))
+    with pytest.raises(SandboxLost):
+        await shell.exec(Command(script="true"))
+
+
+async def test_a_cancelled_command_closes_the_session(shell: FramedShell) -> None:
+    task = asyncio.create_task(shell.exec(Command(script="sleep 60")))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(SandboxLost):
+        await shell.exec(Command(script="true"))
+
+
+async def test_a_command_that_kills_the_shell_loses_it(shell: FramedShell) -> None:
+    with pytest.raises(SandboxLost):
+        await shell.exec(Command(script="kill -9 $$; sleep 60", timeout_s=20))
+
+
+async def test_a_background_process_that_holds_the_streams() -> None:
+    shell = await FramedShell.open(shell_process())
+    began = time.monotonic()
+    assert (await shell.exec(Command(script="sleep 30 & echo started"))).stdout == b"started\n"
+    with pytest.raises(SandboxLost):
+        await shell.exec(Command(script="kill -9 $$; sleep 30"))
+    assert time.monotonic() - began < 20
+    await shell.close()
+
+
+async def test_chatter_between_commands_is_dropped() -> None:
+    shell = await FramedShell.open(shell_process())
+    await shell.exec(Command(script="(sleep 0.05; echo late; echo late >&2) &"))
+    await asyncio.sleep(0.2)
+    result = await shell.exec(Command(script="echo mine"))
+    assert (result.stdout, result.stderr) == (b"mine\n", b"")
+    await shell.close()
+
+
+async def test_an_old_bash_is_driven_line_by_line() -> None:
+    """macOS ships bash 3.2, which has no `read -N`: the launcher's version test sends it to the other driver."""
+    *rest, driver, fallback = launch_argv()
+    old = driver.replace("BASH_VERSINFO[0] * 100", "0 * 100")
+    assert old != driver
+    shell = await FramedShell.open(shell_process([*rest, old, fallback]))
+    result = await shell.exec(Command(script="a=(x y)\necho ${a[1]}\ncat", stdin=b"in"))
+    assert result.stdout == b"y\nin"
+    await shell.close()
+
+
+async def test_no_shell_at_all() -> None:
+    with pytest.raises(SandboxLost):
+        await FramedShell.open(shell_process(["/bin/true"]))
+
+
+async def test_a_shell_that_never_answers() -> None:
+    stream = shell_process(["/bin/sleep", "60"])
+    with pytest.raises(ExecTimeout):
+        await FramedShell.open(stream, timeout_s=0.1)
+    assert await stream.read() == (ENDED, b"")
+
+
+class TestUnbroken:
+    async def test_finishes_before_it_passes_a_cancellation_on(self) -> None:
+        finished = []
+
+        async def work() -> None:
+            await asyncio.sleep(0.05)
+            finished.append(True)
+
+        task = asyncio.create_task(unbroken(work()))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()  # and not the second time either
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert finished == [True]
+
+    async def test_passes_results_and_errors_on(self) -> None:
+        async def work(value: int) -> int:
+            if value < 0:
+                raise ValueError(value)
+            return value
+
+        assert await unbroken(work(3)) == 3
+        with pytest.raises(ValueError, match="-1"):
+            await unbroken(work(-1))
+
+    async def test_a_cancellation_outranks_the_works_own_error(self) -> None:
+        async def work() -> None:
+            await asyncio.sleep(0.02)
+            raise ValueError
+
+        task = asyncio.create_task(unbroken(work()))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    async def test_work_that_cancels_itself(self) -> None:
+        async def work() -> None:
+            raise asyncio.CancelledError
+
+        with pytest.raises(asyncio.CancelledError):
+            await unbroken(work())
+
+
+def test_channels_are_told_apart() -> None:
+    assert len({STDOUT, STDERR, ENDED}) == 3
