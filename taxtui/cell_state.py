@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
@@ -24,11 +25,15 @@ class OpenTrial:
     cell: int
     start_ns: int
     warm_up: bool
-    phases: Counter[str] = field(default_factory=Counter)  # ns by phase
+    phases: dict[str, int] = field(default_factory=dict)  # ns by phase
     actions: list[events.Actions] = field(default_factory=list)
     done: int = 0  # actions
     last_ns: int = 0
-    doing: str = ""  # the last mark or phase that was seen
+    doing: str = ""  # the mark, phase or action that was last seen; as in the file, not cleaned
+
+    def taken_ns(self, phase: str) -> int:
+        """How long a phase took; 0 where it did not happen."""
+        return self.phases.get(phase, 0)
 
     def copy(self) -> OpenTrial:
         """A detached copy."""
@@ -92,28 +97,29 @@ class CellState:
 
 def measure(cell: CellState, trial: OpenTrial, held_ns: int, queued_ns: int) -> None:
     """A successful trial's durations, as measurement.md defines them, into its cell."""
-    phases = trial.phases
-    cold_start_ns = phases[events.CREATE] + phases[events.RESET] + phases[events.READY]
-    facets, parts = cell.facets, cell.parts_ns
-    facets["cold_start"].add((cold_start_ns,))
-    facets["fresh_episode"].add((cold_start_ns + phases[events.PRELOAD] + phases[events.SETUP],))
+    facets, parts, taken_ns = cell.facets, cell.parts_ns, trial.taken_ns
+    create_ns, ready_ns = taken_ns(events.CREATE) + taken_ns(events.RESET), taken_ns(events.READY)
+    preload_ns, setup_ns = taken_ns(events.PRELOAD), taken_ns(events.SETUP)
+    facets["cold_start"].add((create_ns + ready_ns,))
+    facets["fresh_episode"].add((create_ns + ready_ns + preload_ns + setup_ns,))
     think_ns = sum(sum(batch.think_ns) for batch in trial.actions)
     facets["trajectory"].add((held_ns - queued_ns - think_ns,))
-    parts["create"] += phases[events.CREATE] + phases[events.RESET]
-    for phase in (events.READY, events.PRELOAD, events.SETUP, events.CLEANUP):
-        parts[phase] += phases[phase]
+    parts["create"] += create_ns
+    parts["ready"] += ready_ns
+    parts["preload"] += preload_ns
+    parts["setup"] += setup_ns
+    parts["cleanup"] += taken_ns(events.CLEANUP)
     for batch in trial.actions:
-        facets["action"].add(batch.duration_ns)
-        rows = len(batch.duration_ns)
-        known = [
-            (duration, run)
-            for duration, run in zip(batch.duration_ns, events.column(batch.run_ns, rows), strict=False)
-            if run != events.UNKNOWN
-        ]
-        run_ns = sum(run for _, run in known)
-        split_ns = sum(duration for duration, _ in known)
-        facets["run"].add(run for _, run in known)
-        facets["dispatch"].add(duration - run for duration, run in known)
-        parts["run"] += run_ns
-        parts["dispatch"] += split_ns - run_ns
-        parts["unsplit"] += sum(batch.duration_ns) - split_ns
+        durations_ns, runs_ns = batch.duration_ns, events.column(batch.run_ns, len(batch.duration_ns))
+        facets["action"].add(durations_ns)
+        unsplit_ns = 0
+        if min(runs_ns, default=0) < 0:  # unknown for some: they are in neither run nor dispatch
+            known = [(ns, run_ns) for ns, run_ns in zip(durations_ns, runs_ns, strict=False) if run_ns >= 0]
+            unsplit_ns = sum(durations_ns) - sum(ns for ns, _ in known)
+            durations_ns, runs_ns = [ns for ns, _ in known], [run_ns for _, run_ns in known]
+        dispatches_ns = list(map(operator.sub, durations_ns, runs_ns))
+        facets["run"].add(runs_ns)
+        facets["dispatch"].add(dispatches_ns)
+        parts["run"] += sum(runs_ns)
+        parts["dispatch"] += sum(dispatches_ns)
+        parts["unsplit"] += unsplit_ns

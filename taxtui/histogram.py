@@ -6,7 +6,7 @@ The idea is HdrHistogram's (http://hdrhistogram.org): the bucket of a value is i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final, Self
 
@@ -41,24 +41,24 @@ class LogHistogram:
         self.least = 0
         self.greatest = 0
 
-    def add(self, values: Iterable[int]) -> None:
+    def add(self, values: Sequence[int]) -> None:
         """Count values in ns; a negative one (a clock that stepped) counts as 0."""
+        if not values:
+            return
+        least, greatest = min(values), max(values)
+        if least < 0:
+            self.add([max(value, 0) for value in values])
+            return
         counts = self.counts
-        least, greatest = (self.least, self.greatest) if self.n else (1 << 63, 0)
-        for given in values:
-            value = max(given, 0)
+        for value in values:
             # bucket(), written out: a call per action of a run of millions is what would cost
             shift = value.bit_length() - SUB_BITS - 1
             index = value if shift < 0 else (shift << SUB_BITS) + (value >> shift)
             counts[index] = counts.get(index, 0) + 1
-            self.n += 1
-            self.total += value
-            if value < least:
-                least = value
-            if value > greatest:
-                greatest = value
-        if self.n:
-            self.least, self.greatest = least, greatest
+        self.least = min(self.least, least) if self.n else least
+        self.greatest = max(self.greatest, greatest)
+        self.n += len(values)
+        self.total += sum(values)
 
     @property
     def mean(self) -> float:

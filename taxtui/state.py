@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -90,51 +90,17 @@ class RunState:
 
     def apply(self, event: Event) -> None:
         """Fold one event in."""
-        self.now_unix_ns = max(self.now_unix_ns, self.instant_unix_ns(event))
-        match event:
-            case events.Actions():
-                self._actions(event)
-            case events.PhaseEnded():
-                self._phase_ended(event)
-            case events.Mark():
-                if trial := self.open.get(event.trial):
-                    trial.doing = clean(event.name)
-            case events.TrialStarted():
-                self._cell(event.cell).started += 1
-                self.open[event.trial] = OpenTrial(event.cell, event.start_ns, event.warm_up)
-            case events.TrialEnded():
-                self._trial_ended(event)
-            case events.Health():
-                self._health(event)
-            case events.Notice():
-                unix_ns = self._anchor_unix_ns + event.at_ns
-                self.log.append(LogLine(unix_ns, clean(event.level), clean(event.text)))
-            case events.Clock():
-                self._anchor_unix_ns = event.unix_ns
-                self.started_unix_ns = self.started_unix_ns or event.unix_ns
-            case events.Cell():
-                self._describe(event)
-            case events.Header():
-                self._header(event)
-            case events.RunFinished():
-                self.outcome = clean(event.outcome)
+        at_unix_ns = self.instant_unix_ns(event)
+        if at_unix_ns > self.now_unix_ns:
+            self.now_unix_ns = at_unix_ns
+        _FOLDS[type(event)](self, event)
 
     def instant_unix_ns(self, event: Event) -> int:
         """When an event that follows here became true, for display and for replay; 0 where it names no instant."""
-        match event:
-            case events.PhaseEnded():
-                at_ns = event.start_ns + event.duration_ns
-            case events.TrialStarted():
-                at_ns = event.start_ns
-            case events.TrialEnded():
-                at_ns = event.end_ns
-            case events.Mark() | events.Health() | events.Notice():
-                at_ns = event.at_ns
-            case events.Clock():
-                return event.unix_ns
-            case _:
-                return 0
-        return self._anchor_unix_ns + at_ns
+        instant_ns = _INSTANTS.get(type(event))
+        if instant_ns is not None:
+            return self._anchor_unix_ns + instant_ns(event)
+        return event.unix_ns if isinstance(event, events.Clock) else 0
 
     def snapshot(self) -> RunState:
         """A detached copy for painting: later events do not change it."""
@@ -189,6 +155,13 @@ class RunState:
             self.cells[key] = CellState(key, f"cell {key}")
         return self.cells[key]
 
+    def _clock(self, event: events.Clock) -> None:
+        self._anchor_unix_ns = event.unix_ns
+        self.started_unix_ns = self.started_unix_ns or event.unix_ns
+
+    def _finished(self, event: events.RunFinished) -> None:
+        self.outcome = clean(event.outcome)
+
     def _header(self, event: events.Header) -> None:
         self.run_id = clean(event.run_id)
         self.software = {clean(key): clean(value) for key, value in event.software.items()}
@@ -222,12 +195,21 @@ class RunState:
         cell.actions, cell.concurrency = event.actions, max(1, event.concurrency)
         cell.provenance = clean(event.provenance)
 
+    def _trial_started(self, event: events.TrialStarted) -> None:
+        self._cell(event.cell).started += 1
+        self.open[event.trial] = OpenTrial(event.cell, event.start_ns, event.warm_up)
+
+    def _mark(self, event: events.Mark) -> None:
+        if trial := self.open.get(event.trial):
+            trial.doing = event.name
+
     def _phase_ended(self, event: events.PhaseEnded) -> None:
         end_ns = event.start_ns + event.duration_ns
         if trial := self.open.get(event.trial):
-            trial.phases[event.phase] += event.duration_ns
-            trial.last_ns = max(trial.last_ns, end_ns)
-            trial.doing = f"{clean(event.phase)} done"
+            trial.phases[event.phase] = trial.taken_ns(event.phase) + event.duration_ns
+            if end_ns > trial.last_ns:
+                trial.last_ns = end_ns
+            trial.doing = event.phase
 
     def _actions(self, event: events.Actions) -> None:
         self.actions += len(event.duration_ns)
@@ -244,13 +226,16 @@ class RunState:
         if event.floor_ns != events.UNKNOWN:
             self.runner.floor_ns = event.floor_ns
 
+    def _notice(self, event: events.Notice) -> None:
+        self.log.append(LogLine(self._anchor_unix_ns + event.at_ns, clean(event.level), clean(event.text)))
+
     def _trial_ended(self, event: events.TrialEnded) -> None:
         trial = self.open.pop(event.trial, None)
         if trial is None:  # its start was lost: counted nowhere, but not hidden either
             self._log_trial(event, None, 0)
             return
         cell = self._cell(trial.cell)
-        held_ns = event.end_ns - trial.start_ns - trial.phases[events.READY_AGAIN]
+        held_ns = event.end_ns - trial.start_ns - trial.taken_ns(events.READY_AGAIN)
         cell.occupied_ns += max(event.end_ns, trial.last_ns) - trial.start_ns
         self._log_trial(event, trial, held_ns)
         if trial.warm_up:
@@ -276,6 +261,30 @@ class RunState:
             text = f"warm-up{' · ' if text else ''}{text}"
         unix_ns = self._anchor_unix_ns + event.end_ns
         self.log.append(LogLine(unix_ns, level, text, event.trial, trial.cell if trial else None, held_ns))
+
+
+_FOLDS: Final[Mapping[type, Callable[[RunState, Any], None]]] = {
+    events.Header: RunState._header,
+    events.Clock: RunState._clock,
+    events.Cell: RunState._describe,
+    events.TrialStarted: RunState._trial_started,
+    events.Mark: RunState._mark,
+    events.PhaseEnded: RunState._phase_ended,
+    events.Actions: RunState._actions,
+    events.TrialEnded: RunState._trial_ended,
+    events.Health: RunState._health,
+    events.Notice: RunState._notice,
+    events.RunFinished: RunState._finished,
+}
+
+_INSTANTS: Final[Mapping[type, Callable[[Any], int]]] = {
+    events.TrialStarted: lambda event: event.start_ns,
+    events.Mark: lambda event: event.at_ns,
+    events.PhaseEnded: lambda event: event.start_ns + event.duration_ns,
+    events.TrialEnded: lambda event: event.end_ns,
+    events.Health: lambda event: event.at_ns,
+    events.Notice: lambda event: event.at_ns,
+}
 
 
 def _whole(value: object) -> int:

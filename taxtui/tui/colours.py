@@ -36,7 +36,12 @@ PARTS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
 """Part of a trial's time → its letter in the phase bars, its name, its colour."""
 
 LEVELS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {"ok": ("✓", "success"), "info": ("·", "foreground"), "warning": ("!", "warning"), "error": ("✗", "error")}
+    {
+        "ok": ("✓", "text-success"),
+        "info": ("·", "foreground"),
+        "warning": ("!", "text-warning"),
+        "error": ("✗", "text-error"),
+    }
 )
 """Level of a log line → its glyph and the theme variable of its colour."""
 

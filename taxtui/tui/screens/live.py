@@ -10,13 +10,15 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
+from textual.markup import escape
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Footer, Input, Static
 
-from taxtui.cell_state import FACETS, CellState
+from taxtui.cell_state import FACETS, CellState, OpenTrial
 from taxtui.errors import RecordingError
-from taxtui.state import RunState
+from taxtui.histogram import LogHistogram
+from taxtui.state import RunState, clean
 from taxtui.tui import actions, projection
 from taxtui.tui.colours import colour
 from taxtui.tui.feed import BUDGET_S, Feed, ReplayFeed, RunFeed
@@ -126,7 +128,7 @@ class LiveScreen(Screen[None]):
             self.failure = str(error)
             behind = False
         if behind:
-            self.set_timer(BUDGET_S, self.advance)
+            self.set_timer(BUDGET_S / 3, self.advance)
         elif self.feed.over or self.failure:
             self._conclude(self.feed)
 
@@ -143,7 +145,9 @@ class LiveScreen(Screen[None]):
         began_s = time.monotonic()
         feed = self.feed
         self.set_class(feed is None or bool(self.failure), "-nothing")
-        self.query_one("#nothing", Static).update(self.failure or NOTHING)
+        nothing = self.query_one("#nothing", Static)
+        if nothing.display:
+            nothing.update(self.failure or NOTHING)
         if feed is None:
             return
         state = self.frozen or feed.state
@@ -158,7 +162,7 @@ class LiveScreen(Screen[None]):
         self.query_one(TopBar).say(status(state, feed, frozen=frozen, over=self._concluded, brief=brief))
         offer = self.query_one("#next", Static)
         offer.display = self._concluded and not self.failure
-        offer.update(last_lines(state, feed))
+        offer.update(last_lines(state, feed), layout=False)
         self.call_after_refresh(self._painted, began_s)
 
     def _painted(self, began_s: float) -> None:
@@ -178,14 +182,16 @@ class LiveScreen(Screen[None]):
         for chart, (cell, facet), limits in zip(self.query(HistogramPlot), shown, bounds, strict=True):
             title = FACETS[facet].replace("_", " ")
             if cell is None:
-                chart.border_title = title
-                chart.show(RunState().runner.lag, "#999999", limits, waiting(state, None))
+                chart.show(title, LogHistogram(), "#999999", limits, waiting(state, None))
                 continue
-            histogram = cell.facets[FACETS[facet]]
             zoom = f" · zoom {2**self.zoom}×" if self.zoom else ""
-            chart.border_title = f"{title} · {cell.label} {workload(cell, cells)}{zoom}"
-            hue = colour(cell.label, dark=self.app.current_theme.dark)
-            chart.show(histogram, hue, limits, waiting(state, cell))
+            chart.show(
+                f"{title} · {escape(cell.label)} {workload(cell, cells)}{zoom}",
+                cell.facets[FACETS[facet]],
+                colour(cell.label, dark=self.app.current_theme.dark),
+                limits,
+                waiting(state, cell),
+            )
 
     def _paint_phases(self, cells: list[CellState], chosen: CellState | None) -> None:
         bars = self.query_one("#phases", PhaseBars)
@@ -194,7 +200,7 @@ class LiveScreen(Screen[None]):
         bars.empty = "the mean time of a trial by phase, once the first has finished"
         name = f"phases of {workload(chosen, cells)}" if chosen else "phases"
         legends = legend(like, dark=self.app.current_theme.dark)
-        bars.border_title = Text.assemble(name, " ·" if legends else "", legends).markup
+        bars.entitle(Text.assemble(name, " ·" if legends else "", legends).markup)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what can be done now is offered."""
@@ -209,7 +215,7 @@ class LiveScreen(Screen[None]):
             case "project":
                 return self._concluded and not self.failure
             case "freeze" | "copy" | "export" | "facet" | "zoom":
-                return self.feed is not None
+                return self.feed is not None and not self.failure
         return True
 
     @on(CellTable.Chosen)
@@ -347,6 +353,10 @@ def waiting(state: RunState, cell: CellState | None) -> str:
         lines = ["not known for this cell"]
     elif cell and state.outcome is not None:
         lines = [f"no trial{name} has succeeded"]
-    lines += [f"#{key} {trial.doing or 'creating'}" for key, trial in list(state.open.items())[-2:]]
+    lines += [_progress_of(key, trial) for key, trial in list(state.open.items())[-2:]]
     notices = [line.text for line in state.log if line.trial is None]
     return "\n".join(lines + notices[-1:])
+
+
+def _progress_of(key: int, trial: OpenTrial) -> str:
+    return f"#{key} past {clean(trial.doing)}" if trial.doing else f"#{key} being created"

@@ -16,7 +16,7 @@ from textual.widgets import Button, Footer, Input, Label, OptionList, Static
 from taxtui import registry
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.notation import parse_substrate
-from taxtui.tui import actions, units
+from taxtui.tui import actions
 from taxtui.tui.availability import Answer
 from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.form import Choices, Preset, presets, shipped_tiers
@@ -120,7 +120,7 @@ class SetupScreen(Screen[None]):
         if not answer.ok:
             error = themed(self.app.theme_variables, "text-error")
             return Text.assemble(("✗ ", error), (f"{key:<11}", "dim"), (answer.detail, error))
-        facts = [answer.detail or "ready", units.duration(answer.latency_ns) if answer.latency_ns else ""]
+        facts = [answer.detail or "ready", f"{answer.latency_ns / 1e6:.0f} ms" if answer.latency_ns else ""]
         if answer.version and answer.version not in answer.detail:
             facts.insert(1, answer.version)
         line = Text.assemble(

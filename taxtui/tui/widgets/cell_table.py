@@ -46,27 +46,30 @@ class CellTable(LineList[CellState]):
         """Show these cells' percentiles of ``facet``."""
         self.facet = facet
         self._names = {cell.id: workload(cell, cells) for cell in cells}
-        self._label_width = min(max((len(cell.label) for cell in cells), default=4), self.size.width // 3)
+        self._label_width = min(max((len(cell.label) for cell in cells), default=0), self.size.width // 3)
+        self._label_width = max(self._label_width, len("substrate"))
         self._name_width = max(map(len, self._names.values()), default=4)
         self.show(cells, self._heading())
 
     @property
     def wide(self) -> bool:
         """There is room for the counts beside the percentiles."""
-        return self.size.width >= self._label_width + self._name_width + 3 * (NUMBER_WIDTH + 1) + 2 + 14
+        return self.size.width >= self._label_width + self._name_width + 3 * (NUMBER_WIDTH + 1) + 4 + 14
 
     def _heading(self) -> Text:
         label = "substrate"[: self._label_width].ljust(self._label_width)
         counts = f"{'n':>7}{'fail':>6} " if self.wide else " "
         quantiles = " ".join(f"{'≈' + name:>{NUMBER_WIDTH}}" for name in units.QUANTILES)
-        return Text(f"  {label} {'cell':<{self._name_width}}{counts}{quantiles}", MUTED)
+        return Text(f"    {label} {'cell':<{self._name_width}}{counts}{quantiles}", MUTED)
 
     def draw(self, item: CellState, number: int, width: int) -> Text:
         """``● docker:runc T0×10   281   0  612ms  803ms  n≥368``."""
         histogram = item.facets[self.facet]
         dark = self.app.current_theme.dark
         label = item.label[: self._label_width].ljust(self._label_width)
+        chosen = number == min(self.cursor, len(self.items) - 1)
         line = Text.assemble(
+            "▸ " if chosen else "  ",
             (f"{glyph(item.label)} {label} ", substrate_style(item.label, dark=dark)),
             f"{self._names[item.id]:<{self._name_width}}",
         )
@@ -78,9 +81,9 @@ class CellTable(LineList[CellState]):
             text = units.percentile(histogram, name)
             known = text.startswith("≈")  # which the heading says once for all
             line.append(" " * (place > 0) + f"{text.removeprefix('≈'):>{NUMBER_WIDTH}}", None if known else MUTED)
-        if number == min(self.cursor, len(self.items) - 1):
+        if chosen:
             line.pad_right(max(0, width - line.cell_len))
-            line.stylize(Style(reverse=True, bold=self.has_focus))
+            line.stylize(Style(bgcolor=themed(self.app.theme_variables, "panel").color, bold=self.has_focus))
         return line
 
     def action_move(self, step: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Final
 
 from rich.style import Style
@@ -17,6 +18,7 @@ EIGHTHS: Final = "▁▂▃▄▅▆▇█"
 RULE: Final = "┊"
 TICK_SPACING: Final = 8  # columns
 LEAST_BARS: Final = 12
+COLOUR_CODES: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class HistogramPlot(PlotextPlot):
@@ -33,11 +35,17 @@ class HistogramPlot(PlotextPlot):
         self.colour = "#999999"
         self.empty = ""
         self.bounds: tuple[float, float] = (1.0, 10.0)
+        self._drawn: tuple[object, ...] = ()
 
-    def show(self, histogram: LogHistogram, colour: str, bounds: tuple[float, float], empty: str) -> None:
-        """Draw this histogram over ``bounds`` (ns); ``empty`` says why there is nothing."""
+    def show(
+        self, title: str, histogram: LogHistogram, colour: str, bounds: tuple[float, float], empty: str = ""
+    ) -> None:
+        """Draw this histogram over ``bounds`` (ns), if anything about it is new; ``empty`` says why there is none."""
         self.histogram, self.colour, self.bounds, self.empty = histogram, colour, bounds, empty
-        self.refresh()
+        drawn = (title, histogram.n, histogram.total, colour, bounds, empty)
+        if drawn != self._drawn:
+            self._drawn = drawn
+            self.border_title = title  # which draws the rest anew too
 
     def render(self) -> RenderResult:
         """Percentile names, bars with dotted rules through them, and the axis."""
@@ -83,7 +91,7 @@ class HistogramPlot(PlotextPlot):
             if places:
                 across, up = zip(*places, strict=True)
                 self.plt.scatter(across, up, marker=glyph)
-        lines = Text.from_ansi(self.plt.build()).plain.split("\n")[:rows]
+        lines = COLOUR_CODES.sub("", self.plt.build()).split("\n")[:rows]
         body = Text("\n".join(line.ljust(width) for line in lines), Style(color=self.colour))
         body.highlight_regex(RULE, Style(dim=True))
         return body
@@ -100,8 +108,8 @@ class HistogramPlot(PlotextPlot):
                 label = f"·{name}"
                 place = end + 1
             if place + len(label) > width:
-                place = width - len(label)
                 label = f"{name}╷"
+                place -= len(name)
                 if place <= end:
                     continue
             line[place : place + len(label)] = label
@@ -125,7 +133,7 @@ def view(histogram: LogHistogram, zoom: int) -> tuple[float, float]:
     """The bounds in ns that a zoom shows: 0 = everything, each step halves the logarithmic range around the median."""
     low, high = max(1.0, histogram.least), max(1.0, histogram.greatest)
     if high / low < 1.1:  # a spike in the middle, not at an edge
-        low, high = low / 1.05, high * 1.05
+        low, high = low / 1.05, high * 1.06
     if zoom:
         middle, share = max(1, histogram.quantile(0.5)), 2.0**-zoom
         low, high = middle * (low / middle) ** share, middle * (high / middle) ** share

@@ -9,6 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.geometry import Size
+from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -19,6 +20,8 @@ MUTED: Final = Style(dim=True)
 class LineList(ScrollView, Generic[Item]):
     """One line per item under an optional heading; a subclass says how an item is drawn."""
 
+    # Textual lays the whole screen out anew when a list grows; show() does what that is needed for.
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
     follows: ClassVar[bool] = False  # scroll new lines at the end into view, unless a person has scrolled up
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -28,6 +31,7 @@ class LineList(ScrollView, Generic[Item]):
         self.heading: Text | None = None  # stays when the list scrolls
         self.empty = ""  # shown where there is no item
         self._at_end = True
+        self._title = ""
 
     def draw(self, item: Item, number: int, width: int) -> Text:
         """The line of an item; it is cut at ``width``."""
@@ -35,11 +39,22 @@ class LineList(ScrollView, Generic[Item]):
 
     def show(self, items: Sequence[Item], heading: Text | None = None) -> None:
         """Replace what is listed."""
-        lines = self.lines
+        before = self.lines
         self.items, self.heading = items, heading
         self.virtual_size = Size(self.scrollable_content_region.width, self.lines)
         self.on_resize()
-        self.refresh(layout=self.styles.auto_dimensions and lines != self.lines)
+        overflows = self.lines > self.container_size.height
+        if overflows != self.show_vertical_scrollbar or (self.styles.auto_dimensions and before != self.lines):
+            self.refresh(layout=True)
+        else:
+            if overflows:
+                self.vertical_scrollbar.window_virtual_size = self.lines
+            self.refresh()
+
+    def entitle(self, markup: str) -> None:
+        """Set the border's title; setting it to what it is would draw everything anew."""
+        if markup != self._title:
+            self._title = self.border_title = markup
 
     def on_resize(self) -> None:
         """Stay at the end, if that is where the list was."""

@@ -44,7 +44,8 @@ class LogView(LineList[LogLine]):
     def draw(self, item: LogLine, number: int, width: int) -> Text:
         """``14:02:11 ✗ #158 daytona T1×50 failed in create · Throttled: 429``."""
         glyph, variable = LEVELS.get(item.level, LEVELS["info"])
-        line = Text(time.strftime("%H:%M:%S", time.localtime(item.unix_ns / 1e9)), MUTED)
+        line = Text()
+        line.append(time.strftime("%H:%M:%S", time.localtime(item.unix_ns / 1e9)), MUTED)
         line.append(f" {glyph} ", themed(self.app.theme_variables, variable))
         if item.trial is None:
             return line.append(item.text)

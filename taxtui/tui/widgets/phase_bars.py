@@ -28,7 +28,8 @@ class PhaseBars(LineList[CellState]):
         parts = item.mean_parts_ns()
         total = sum(parts.values())
         dark = self.app.current_theme.dark
-        line = Text(f"{glyph(item.label)} {item.label:<{self._label_width}} ", substrate_style(item.label, dark=dark))
+        line = Text()
+        line.append(f"{glyph(item.label)} {item.label:<{self._label_width}} ", substrate_style(item.label, dark=dark))
         room = width - line.cell_len - 9
         scale = room / max(self._longest_ns, 1)
         for part, letters in shares(parts, scale, room).items():

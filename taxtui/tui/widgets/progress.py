@@ -47,7 +47,8 @@ class ProgressBars(LineList[Group]):
             (f" fail {failed:<4}", themed(self.app.theme_variables, "text-error") if failed else MUTED),
         )
         dark = self.app.current_theme.dark
-        line = Text(f"{glyph(item.label)} {item.label:<{self._label_width}} ", substrate_style(item.label, dark=dark))
+        line = Text()
+        line.append(f"{glyph(item.label)} {item.label:<{self._label_width}} ", substrate_style(item.label, dark=dark))
         room = max(4, width - line.cell_len - tail.cell_len)
         eighths = round(min(1.0, done / planned) * room * 8) if planned else 0
         full, rest = divmod(eighths, 8)

@@ -41,4 +41,4 @@ class TopBar(Horizontal):
 
     def say(self, status: Text) -> None:
         """Replace the status."""
-        self.query_one("#status", Static).update(status)
+        self.query_one("#status", Static).update(status, layout=False)  # a layout per frame would double its cost
