@@ -20,10 +20,11 @@ def opened(name: str) -> Recording | Published:
     """
     from costmodel.reading import read
 
-    return read(_found(name))
+    return read(located(name))
 
 
-def _found(name: str) -> Path:
+def located(name: str) -> Path:
+    """The path of a recording, or of published latencies. Raises ``RecordingError``: there is none by that name."""
     if (path := Path(name)).exists():
         return path
     if not path.is_absolute():

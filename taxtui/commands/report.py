@@ -1,0 +1,49 @@
+"""``taxtui report``: tables of what was measured, from the exact samples."""
+
+from __future__ import annotations
+
+import click
+
+from taxtui.errors import RecordingError
+
+
+@click.command("report")
+@click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
+@click.option(
+    "--table",
+    "name",
+    type=click.Choice(["cold-start", "fresh", "completion", "actions", "breakdown", "tax", "all"]),
+    default="all",
+    show_default=True,
+    help="Which of them.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table", show_default=True
+)
+def command(recordings: tuple[str, ...], name: str, form: str) -> None:
+    """Tables of what was measured: cold start, fresh episode, completion, per action, breakdown, tax.
+
+    Percentiles and means with what supports them, from the exact samples; recordings of the same cells are pooled.
+    csv and json have a row per cell, in nanoseconds.
+    """
+    from taxtui.commands.opening import located
+    from taxtui.report.measured.reading import read_samples
+    from taxtui.report.measured.rows import rows_of
+    from taxtui.report.measured.tables import TABLES, sections
+
+    cells, sources = read_samples(located(recording) for recording in recordings)
+    rows = rows_of(cells)
+    if not rows:
+        raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
+    tables = TABLES if name == "all" else (name,)
+    if form in ("csv", "json"):
+        from taxtui.report.measured.record import record
+        from taxtui.report.projection import csv, json
+
+        records = [record(row, tables) for row in rows]
+        click.echo(json.to_text(records) if form == "json" else csv.to_text(records))
+    else:
+        from taxtui.report.projection import markdown, table
+
+        found = sections(rows, sources, tables, len(cells) - len(rows))
+        click.echo(markdown.to_text(found) if form == "markdown" else table.to_text(found))

@@ -1,0 +1,204 @@
+"""The tables of a report, as rows of text for the layouts in ``report.projection``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain, count
+from string import ascii_lowercase
+from typing import Final
+
+from costmodel import flags
+from taxtui.events import UNKNOWN
+from taxtui.report.measured.percentiles import Percentile
+from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, Row, namesakes
+from taxtui.report.measured.samples import Source
+from taxtui.report.projection.numbers import NOTHING, hours
+from taxtui.report.projection.sections import Section
+from taxtui.state import clean
+
+LATENCIES: Final = {
+    "cold-start": {"cold_start": "Cold start: create request to the first command that returned"},
+    "fresh": {"fresh_episode": "Fresh episode: cold start, preload and setup"},
+    "completion": {"trajectory": "Completion: create request to the end of the last action"},
+    "actions": {
+        "amortized_per_action": "Per action, amortised: completion / actions",
+        "action": "Action: submitted to its exit code and full output in our hands",
+        "run": "Run: the part of an action inside the sandbox",
+        "dispatch": "Dispatch: the rest of an action",
+    },
+}
+"""Table → its columns of durations, each with its title."""
+
+TABLES: Final = (*LATENCIES, "breakdown", "tax")
+
+WORDS: Final = {
+    **flags.WORDS,
+    flags.NO_SUCCESS: "not one trial succeeded, so there is no duration to show",
+    PRELOADED: "the image lacks what the tier needs; each trial prepares it, in its fresh episode",
+}
+UNUSUAL: Final = {
+    "arrival": "how trials were started: only rows with the same are ranked",
+    "think": "idle time on purpose between actions; not in any latency, nor in the tax",
+    "acquire": "how sandboxes were acquired, instead of made fresh for each trial",
+}
+
+_HEAD: Final = "sandbox\ntier, actions, mode"
+_SCALES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+
+def sections(rows: Sequence[Row], sources: Sequence[Source], tables: Sequence[str], unfinished: int) -> list[Section]:
+    """The tables asked for, then the recordings they come from, with the words that explain all marks.
+
+    ``unfinished`` is the number of cells that are no row because no trial of theirs has ended.
+    """
+    differing = namesakes(rows)
+    letters = _letters(rows)
+    names = {row: _name(row, letters) for row in rows}
+    found = []
+    for table in tables:
+        if table in LATENCIES:
+            found += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
+        elif table == "breakdown":
+            found += [_breakdown(names), _beside(names)]
+        else:
+            found += [_tax(names)]
+    brief = [" · ".join(f"{letter} {flag}" for flag, letter in letters.items())] if letters else []
+    notes = [] if set(tables).isdisjoint(LATENCIES) else [*_HOW_TO_READ]
+    notes += [
+        f"{letter}  {flag}: {WORDS.get(flag) or UNUSUAL[flag.partition(' ')[0]]}" for flag, letter in letters.items()
+    ]
+    notes += [f"{name}: {what}" for name, what in differing.items()]
+    notes += [f"Not shown: {unfinished:,} cells without a finished trial."] if unfinished else []
+    return [*(section._replace(notes=section.notes + brief) for section in found), _sources(sources, notes)]
+
+
+def _letters(rows: Sequence[Row]) -> dict[str, str]:
+    """Flag → the letter that stands for it, in order of appearance."""
+    seen = dict.fromkeys(flag for row in rows for flag in row.flags)
+    return dict(zip(seen, chain(ascii_lowercase, map("({})".format, count(1))), strict=False))
+
+
+def _name(row: Row, letters: dict[str, str]) -> str:
+    marks = "".join(letters[flag] for flag in row.flags)
+    return f"{row.label}{f' [{marks}]' if marks else ''}\n{row.details}"
+
+
+_HOW_TO_READ: Final = [
+    "Below each value its 95 % interval: order statistics for percentiles (a trial's actions count as a cluster), "
+    "Hall's for the mean, Wilson's for failures. needs n≥…: too few values to bound the percentile from above.",
+    "rank: by the median, among rows of equal work; 1-2 means that the intervals cannot separate these places, a tie.",
+    "outl.: values with |0.6745·(x − median)| / MAD > 3.5; none is removed.",
+]
+
+
+def _latencies(title: str, name: str, names: dict[Row, str]) -> Section:
+    """One kind of duration, a line per row; among comparable rows the smallest median first."""
+    head = [_HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n", "rank\n", "outl.\n"]
+    lines = []
+    for row in sorted(names, key=lambda row: (row.comparable, _median(row, name))):
+        summary, rank = row.summary(name), row.rank(name)
+        if summary is None:
+            lines.append([names[row], f"0\n{_failed(row)}", *[NOTHING] * 4, "", ""])
+            continue
+        line = [names[row], f"{summary.n:,}\n{_failed(row)}"]
+        line += [_percentile(one) for one in (summary.p50, summary.p95, summary.p99)]
+        places = "" if rank is None else "-".join(map(str, dict.fromkeys(rank)))
+        lines.append([*line, duration(*summary.mean), places, f"{summary.outliers:,}"])
+    return Section(title, head, lines, [])
+
+
+def _median(row: Row, name: str) -> int:
+    summary = row.summary(name)
+    return summary.p50.value or 0 if summary else 1 << 63
+
+
+def _breakdown(names: dict[Row, str]) -> Section:
+    parts: dict[str, Callable[[Row], float]] = {
+        "create": lambda row: row.mean_ns("create") or 0.0,
+        "ready": lambda row: row.mean_ns("ready") or 0.0,
+        "setup": lambda row: (row.mean_ns("preload") or 0.0) + (row.mean_ns("setup") or 0.0),
+        "run": lambda row: row.mean_ns("run_total") or 0.0,
+        "dispatch": lambda row: row.mean_ns("dispatch_total") or 0.0,
+        "unsplit": lambda row: row.mean_ns("unsplit_total") or 0.0,
+        "harness": lambda row: row.mean_ns("harness") or 0.0,
+    }
+    found = {part: mean for part, mean in parts.items() if part not in ("setup", "unsplit") or any(map(mean, names))}
+    lines = []
+    for row, named in names.items():
+        total = row.mean_ns("trajectory")
+        if total is None:
+            lines.append([named, *[NOTHING] * (len(found) + 1)])
+        else:
+            shares = [
+                f"{duration(part)}\n{part / total if total else 0.0:.1%}"
+                for part in (mean(row) for mean in found.values())
+            ]
+            lines.append([named, *shares, duration(total)])
+    title = "Breakdown of completion: mean of each phase and its share"
+    notes = ["setup: with preload. run and dispatch: sums over the actions. harness: our own time between phases."]
+    return Section(title, [_HEAD, *(f"{part}\n" for part in found), "all\n"], lines, notes)
+
+
+def _beside(names: dict[Row, str]) -> Section:
+    columns = ("orchestration", "ready_again", "queued", "think", "cleanup", "held")
+    lines = [[named, *(_mean(row, name) for name in columns)] for row, named in names.items()]
+    notes = [
+        "orchestration: the part of create and ready before the sandbox's own process ran, where marks show it. "
+        "ready_again: a second no-op. queued: throttles. held: what a worker is occupied for."
+    ]
+    head = [_HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
+    return Section("Beside completion: means", head, lines, notes)
+
+
+def _tax(names: dict[Row, str]) -> Section:
+    lines = []
+    for row, named in names.items():
+        held, tax = row.held_ns, row.tax
+        work = NOTHING if row.work_ns is None else duration(row.work_ns)
+        if held is None or tax is None:
+            lines.append([named, NOTHING if held is None else f"{duration(held)}\n{work}", *[NOTHING] * 6])
+            continue
+        line = [named, f"{duration(held)}\n{work}", duration(*tax.total), f"{tax.share:.1%}"]
+        line += [duration(part) for part in (tax.startup, tax.dispatch, tax.failed)]
+        lines.append([*line, hours(tax.total.value * 1e6 / NS_PER_HOUR)])
+    head = [_HEAD, "held\nwork", "tax\n", "share\n", "startup\n", "dispatch\n", "failed\n", "h per 1M\n"]
+    notes = [
+        "Per successful trial. tax = held − think − work = startup + dispatch + failed trials; work: the commands' own "
+        "time in the sandbox, slowed down or not (`taxtui project --reference` tells slowdown apart). share: of held. "
+        "h per 1M: worker-hours of tax in a million trajectories."
+    ]
+    return Section("Tax", head, lines, notes)
+
+
+def _sources(sources: Sequence[Source], notes: list[str]) -> Section:
+    lines = []
+    for source in sources:
+        lag, floor = duration(source.lag_p99_ns), NOTHING if source.floor_ns == UNKNOWN else duration(source.floor_ns)
+        state = "complete" if source.complete else "INCOMPLETE"
+        cpu = f"{source.cpu_permille / 10:.0f}%"
+        lines.append([f"{clean(source.name)}\n{clean(source.run_id)}", f"{source.trials:,}", lag, cpu, floor, state])
+    head = ["recording\nrun", "trials\n", "loop lag\np99", "client\nCPU", "floor\n", "state\n"]
+    return Section("Recordings", head, lines, notes)
+
+
+def _failed(row: Row) -> str:
+    rate, low, high = (100 * (end or 0.0) for end in row.failures)
+    return f"{rate:.2g}% {low:.2g}…{high:.2g}"
+
+
+def _mean(row: Row, name: str) -> str:
+    mean = row.mean_ns(name)
+    return NOTHING if mean is None else duration(mean)
+
+
+def _percentile(one: Percentile) -> str:
+    return f"needs\nn≥{one.needs:,}" if one.value is None else duration(one.value, one.low, one.high)
+
+
+def duration(ns: float, low_ns: float | None = None, high_ns: float | None = None) -> str:
+    """``612 ms`` to three digits and, on a second line, its interval in the same unit: ``598…640``."""
+    scale, unit = next((pair for pair in _SCALES if abs(ns) >= 0.9995 * pair[0]), _SCALES[-1])
+    decimals = 0 if unit == "ns" else 2 if abs(ns) < 9.995 * scale else 1 if abs(ns) < 99.95 * scale else 0
+    low, high = ("" if end is None else f"{end / scale:,.{decimals}f}" for end in (low_ns, high_ns))
+    value = f"{ns / scale:,.{decimals}f} {unit}"
+    return f"{value}\n{low}…{high}" if high else value
