@@ -47,6 +47,14 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand. That the reader of our stdout went away (head, less) is not an error of ours."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python will flush it once more
+            return 0
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the table above; importing every subcommand for its help would cost a second."""
         with formatter.section("Commands"):
@@ -82,10 +90,6 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.Abort:  # Ctrl-C before there was anything to clean up, or after
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our stdout went away (head, less): not an error of ours. Python would flush it once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
 
 
 def _costmodel_error() -> type[TaxtuiError]:

@@ -78,7 +78,7 @@ def load_file(name: str) -> tuple[ScenarioFile, Path]:
         shipped = bundled(name if path.suffix else f"{name}.toml")
         if shipped is None:
             raise ScenarioError(
-                f"no scenario {name!r}, neither here nor among the shipped: {', '.join(shipped_names())}"
+                f"no scenario {name!r}; {_hint(name, shipped_names())}, or give the path of a .toml or .json file"
             )
         path = shipped
     document = _Document(path)

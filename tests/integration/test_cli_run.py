@@ -1,0 +1,515 @@
+"""``taxtui run`` as a person, a script and a hostile machine meet it: one line, one exit code, nothing left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from taxtui import recording
+from taxtui.events import Notice, RunFinished, TrialEnded
+from tests.support.command_line import (
+    Home,
+    containers,
+    ended,
+    events,
+    run_id,
+    tier,
+    wait_until,
+    without_modules,
+)
+
+pytestmark = pytest.mark.timeout(120)
+SHORT = ("-t", "T0", "-n", "2", "--trials", "2", "--warmup", "0", "--mode", "exec")
+CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\n'
+PLAIN = ("-s", "local:isolation=plain")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """Whatever a test does, its commands must have left nothing when it ends."""
+    made = Home(tmp_path / "home")
+    yield made
+    made.close()
+    made.assert_nothing_left()
+
+
+def last(path: Path) -> RunFinished:
+    """The last event of a recording, which must be its orderly end."""
+    event = events(path)[-1]
+    assert isinstance(event, RunFinished)
+    return event
+
+
+# ------------------------------------------------------------------------------------------------- what goes well
+
+
+@pytest.mark.parametrize("isolation", ["plain", pytest.param("bwrap", marks=pytest.mark.bwrap)])
+@pytest.mark.parametrize("mode", ["exec", "session"])
+def test_stdout_is_the_path_and_stderr_is_talk(home: Home, isolation: str, mode: str) -> None:
+    done = home.run("run", "-s", f"local:isolation={isolation}", *SHORT[:-1], mode)
+    assert done.code == 0
+    path = Path(done.out.rstrip("\n"))
+    assert path.parent == home.folder / "data" / "taxtui" / "recordings"
+    assert last(path) == RunFinished("finished", {"ok": 2})
+    assert f"next: taxtui project {path}" in done.err
+
+
+def test_a_folder_called_recordings_is_where_recordings_go(home: Home) -> None:
+    (home.cwd / "recordings").mkdir()
+    done = home.run("run", *PLAIN, *SHORT)
+    assert (home.cwd / done.out.strip()).parent == home.cwd / "recordings"
+
+
+@pytest.mark.parametrize("kind", ["json", "plain", "none", "auto"])
+def test_progress_goes_to_stderr_in_the_form_asked_for(home: Home, kind: str) -> None:
+    done = home.run("run", *PLAIN, *SHORT, "--progress", kind, "-o", "r.msgpack")
+    assert (done.code, done.out) == (0, "r.msgpack\n")
+    *lines, following = done.err.splitlines()
+    assert following.startswith("next: ")
+    if kind == "json":
+        facts = [json.loads(line) for line in lines]
+        assert facts[-1] == {"planned": 2, "ended": 2, "ok": 2, "in_flight": 0, "last": True}
+    elif kind == "none":
+        assert lines == []
+    else:
+        assert lines[-1].startswith("2/2 trials, 0 failed")
+    assert "\x1b" not in done.err, "no escapes where nobody looks at a terminal"
+
+
+def test_a_terminal_gets_one_line_that_is_rewritten(home: Home) -> None:
+    master, terminal = os.openpty()
+    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", stderr=terminal)
+    os.close(terminal)
+    done = ended(process)
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert done.code == 0
+    assert "\r\x1b[K2/2 trials, 0 failed" in shown
+
+
+def test_stdin_does_not_matter_without_control(home: Home) -> None:
+    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(b'{"op": "cancel"}\n')
+    process.stdin.close()
+    process.stdin = None
+    assert ended(process).code == 0
+    assert last(home.cwd / "r.msgpack").outcome == "finished"
+
+
+@pytest.mark.docker
+def test_docker_leaves_no_container(home: Home) -> None:
+    done = home.run("run", "-s", "docker", *SHORT[:-1], "session", "--concurrency", "2", "-o", "r.msgpack")
+    assert done.code == 0
+    assert last(home.cwd / "r.msgpack") == RunFinished("finished", {"ok": 2})
+    assert containers(run_id(home.cwd / "r.msgpack")) == []
+
+
+# ------------------------------------------------------------------------------------------------------- bad input
+
+
+def refused(home: Home, code: int, *args: str, **popen: object) -> str:
+    """The one line of a run that must not begin: nothing on stdout, no recording, no sandbox."""
+    done = home.run("run", *args, **popen)  # type: ignore[arg-type]
+    assert (done.code, done.out) == (code, ""), done.err
+    assert not list(home.folder.rglob("*.msgpack"))
+    assert done.complaint.startswith("taxtui: ")
+    return done.complaint
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("-s", "dokcer"), "unknown substrate 'dokcer'; did you mean 'docker'?"),
+        (("-s", "local:isolatoin=plain"), "local has no option 'isolatoin'; did you mean 'isolation'?"),
+        (("-s", "local:plain"), "'plain' in 'local:plain' is not an option"),
+        (("-s", "local:isolation=strong"), "local: Invalid enum value 'strong'"),
+        (("-t", "T00"), "no tier 'T00'; did you mean 'T0'?"),
+        (("--mode", "sesion"), "unknown mode 'sesion'; did you mean 'session'?"),
+        (("--trails", "3"), "'--trials'"),
+        (("--trials", "three"), "'three' is not a valid integer"),
+        (("--trials", "0"), "trials must be above 0, not 0"),
+        (("-n", "0"), "actions must be above 0, not 0"),
+        (("--warmup", "-1"), "warmup must be 0 or more, not -1"),
+        (("--concurrency", "-1"), "concurrency must be above 0, not -1"),
+        (("--concurrency", "2", "--arrival", "sequential"), "arrival sequential means concurrency 1, not 2"),
+        (("--arrival", "sometimes"), "'sometimes' is not an arrival"),
+        (("--acquire", "snapshot:x"), "cannot acquire sandboxes by 'snapshot'; it can: create, reset"),
+        (("--timeout", "soon"), "'soon' is not a duration"),
+        (("--timeout", "0s"), "timeout must be above 0, not 0"),
+        (("--budget", "0s"), "budget must be above 0, not 0"),
+        (("--max-sandboxes", "0"), "max_sandboxes must be above 0, not 0"),
+        (("--think", "lognormal:8s"), "'lognormal:8s' is not a think time"),
+        (("qiuck",), "no scenario 'qiuck'; did you mean 'quick'?"),
+        (("-o", "no/such/folder/r.msgpack"), "cannot create no/such/folder/r.msgpack: No such file or directory"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_line(home: Home, args: tuple[str, ...], words: str) -> None:
+    assert words in refused(home, 2, *args)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.toml", "cells = [", "a.toml: "),
+        ("b.toml", CELLS + "actionz = [1]\n", "b.toml:4: unknown key 'actionz'"),
+        ("c.toml", '[[cells]]\nsubstrates = ["local"]\ntiers = "T0"\nactions = [1]\n', "c.toml:3: tiers: expected"),
+        ("d.toml", "name = 'nothing'\n", "d.toml: "),
+        ("e.toml", "cells = []\n", "the scenario has no cells"),
+        ("f.json", '{"cells": ', "f.json: "),
+        ("g.toml", "\xff", "g.toml: not text in UTF-8"),
+        (
+            "h.toml",
+            CELLS + "actions = [1]\n[limits]\ncpus = inf\n",
+            "limits.cpus must be above 0, not inf",
+        ),
+    ],
+)
+def test_a_malformed_scenario_names_file_and_line(home: Home, name: str, text: str, words: str) -> None:
+    (home.cwd / name).write_bytes(text.encode("latin-1"))
+    assert words in refused(home, 2, name)
+
+
+def test_an_unknown_command_offers_the_nearest(home: Home) -> None:
+    done = home.run("rnu")
+    assert (done.code, done.complaint) == (2, "taxtui: unknown command 'rnu'; did you mean 'run'?")
+
+
+def test_an_existing_output_file_keeps_every_byte(home: Home) -> None:
+    path = home.cwd / "precious.bin"
+    path.write_bytes(b"precious")
+    assert "precious.bin exists; choose another name with -o" in refused(home, 2, *PLAIN, *SHORT, "-o", path.name)
+    assert path.read_bytes() == b"precious"
+
+
+def test_a_user_without_a_place_for_recordings_is_told_to_name_one(home: Home) -> None:
+    home.env["XDG_DATA_HOME"] = "/proc/nothing/here"
+    assert "name the recording with -o" in refused(home, 2, *PLAIN, *SHORT)
+
+
+def test_without_a_ledger_nothing_is_made(home: Home) -> None:
+    home.env["XDG_STATE_HOME"] = "/proc/nothing/here"
+    done = home.run("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--progress", "none")
+    assert (done.code, done.out) == (1, "")
+    assert "nobody to clean up after a crash" in done.complaint
+    assert "set XDG_STATE_HOME" in done.complaint
+    assert not any(isinstance(event, TrialEnded) for event in events(home.cwd / "r.msgpack"))
+
+
+# ------------------------------------------------------------------------------------------ substrates out of reach
+
+
+def test_a_missing_extra_is_named(home: Home, tmp_path: Path) -> None:
+    home.env |= without_modules(tmp_path / "site", "docker")
+    words = refused(home, 3, "-s", "docker", *SHORT)
+    assert words == "taxtui: docker: the module 'docker' is not installed; pip install \"taxtui[docker]\""
+
+
+def test_no_docker_daemon(home: Home, tmp_path: Path) -> None:
+    home.env["DOCKER_HOST"] = f"unix://{tmp_path}/nobody.sock"
+    assert "no docker daemon is running there; start it" in refused(home, 3, "-s", "docker", *SHORT)
+
+
+def test_no_permission_on_the_daemons_socket(home: Home, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(locked / "docker.sock"))
+        listening.listen()
+        locked.chmod(0)
+        home.env["DOCKER_HOST"] = f"unix://{locked}/docker.sock"
+        # Root without its capabilities is stopped by permissions as anybody is.
+        prefix = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
+        words = refused(home, 3, "-s", "docker", *SHORT, prefix=prefix)
+        locked.chmod(0o700)
+    assert "no permission on the daemon's socket; join the group docker" in words
+
+
+@pytest.mark.docker
+def test_a_missing_image_names_the_command_that_brings_it(home: Home) -> None:
+    words = refused(home, 3, "-s", "docker:image=nowhere/none:1", *SHORT)
+    assert "there is no image nowhere/none:1 here; docker pull nowhere/none:1" in words
+    words = refused(home, 3, "-s", "docker:runtime=runk", *SHORT)
+    assert "docker has no runtime 'runk'" in words
+
+
+# ------------------------------------------------------------------------------------------------ a run that is cut
+
+
+@pytest.fixture
+def tmpfs(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a file system of our own size needs root")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(home: Home, tmpfs: Path) -> None:
+    (tmpfs / "ballast").write_bytes(b"x" * (40 << 10))
+    path = tmpfs / "r.msgpack"
+    done = home.run("run", *PLAIN, "-t", "T0", "-n", "50", "--trials", "2000", "--progress", "none", "-o", str(path))
+    assert (done.code, done.out) == (1, f"{path}\n")
+    assert f"cannot write {path}: No space left on device" in done.complaint
+    assert "free some space and run again" in done.complaint
+    summary = recording.read(path, lambda event: None)
+    assert not summary.complete
+    assert summary.torn_bytes == 0
+    assert summary.events > 100
+
+
+def test_a_budget_ends_the_run_in_good_order(home: Home) -> None:
+    done = home.run("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "100000", "--budget", "1s", "-o", "r.msgpack")
+    assert done.code == 0
+    assert last(home.cwd / "r.msgpack").outcome == "budget"
+
+
+def test_a_budget_too_small_for_one_trial_says_so(home: Home) -> None:
+    slow = str(tier(home.cwd / "slow.toml", "sleep 1"))
+    done = home.run(
+        "run", *PLAIN, "-t", slow, "-n", "1", "--trials", "9", "--mode", "exec", "--budget", "200ms", "-o", "r.msgpack"
+    )
+    assert done.code == 1
+    assert "no trial succeeded before --budget or --max-sandboxes was used up" in done.err
+
+
+def test_never_more_sandboxes_than_allowed(home: Home) -> None:
+    done = home.run(
+        "run",
+        *PLAIN,
+        "-t",
+        "T0",
+        "-n",
+        "2",
+        "--trials",
+        "9",
+        "--mode",
+        "exec",
+        "--max-sandboxes",
+        "3",
+        "-o",
+        "r.msgpack",
+    )
+    assert done.code == 0
+    got = events(home.cwd / "r.msgpack")
+    assert sum(isinstance(event, TrialEnded) for event in got) == 3
+    assert any(isinstance(event, Notice) and "--max-sandboxes 3 is used up" in event.text for event in got)
+
+
+def test_trials_that_all_fail_are_exit_1_and_named(home: Home) -> None:
+    broken = str(tier(home.cwd / "broken.toml", "exit 3"))
+    done = home.run("run", *PLAIN, "-t", broken, "-n", "1", *SHORT[4:], "--progress", "none", "-o", "r.msgpack")
+    assert done.code == 1
+    assert done.complaint == (
+        "taxtui: local:isolation=plain X x 1 exec: no trial succeeded; taxtui recordings info says why"
+    )
+
+
+def test_nobody_reads_stdout(home: Home) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", stdout=writer)
+    os.close(writer)
+    assert ended(process).code == 0
+    assert last(home.cwd / "r.msgpack").outcome == "finished"
+
+
+def test_nobody_reads_stderr(home: Home) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--progress", "json", stderr=writer)
+    os.close(writer)
+    done = ended(process)
+    assert (done.code, done.out) == (0, "r.msgpack\n")
+    assert last(home.cwd / "r.msgpack").outcome == "finished"
+
+
+def test_nobody_reads_what_another_command_prints(home: Home) -> None:
+    home.run("run", *PLAIN, *SHORT, "-o", "r.msgpack")
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = home.start("recordings", "info", "r.msgpack", stdout=writer)
+    os.close(writer)
+    assert ended(process) == (0, "", "")
+
+
+# ------------------------------------------------------------------------------------------------ signals, control
+
+ISOLATIONS = pytest.mark.parametrize("isolation", ["plain", pytest.param("bwrap", marks=pytest.mark.bwrap)])
+ENDLESS = "touch started; while :; do sleep 0.05; done"
+A_SECOND = "touch started; sleep 1"
+
+
+def begun(
+    home: Home, script: str, *args: str, isolation: str = "plain", **popen: object
+) -> tuple[subprocess.Popen[bytes], Path]:
+    """A run of many trials whose first command runs, and its recording."""
+    path = home.cwd / "r.msgpack"
+    workload = str(tier(home.cwd / "workload.toml", script))
+    measured = ("-s", f"local:isolation={isolation}", "-t", workload, "-n", "1", "--trials", "500", "--warmup", "0")
+    process = home.start("run", *measured, "--progress", "none", "-o", str(path), *args, **popen)  # type: ignore[arg-type]
+    wait_until(home.running, "a command runs")
+    return process, path
+
+
+@ISOLATIONS
+def test_ctrl_c_once_finishes_what_runs(home: Home, isolation: str) -> None:
+    process, path = begun(home, A_SECOND, isolation=isolation)
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert (done.code, done.out) == (130, f"{path}\n")
+    assert "finishing what runs; Ctrl-C again abandons it" in done.complaint
+    finished = last(path)
+    assert finished.outcome == "interrupted"
+    assert set(finished.counts) == {"ok"}
+    assert finished.counts["ok"] < 500
+
+
+@ISOLATIONS
+@pytest.mark.parametrize("mode", ["exec", "session"])
+def test_ctrl_c_twice_abandons_what_runs(home: Home, isolation: str, mode: str) -> None:
+    process, path = begun(home, ENDLESS, "--mode", mode, "--concurrency", "3", isolation=isolation)
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: not process.poll() and process.stderr and process.stderr.readline() == b"\n", "the first")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    finished = last(path)
+    assert finished.outcome == "interrupted"
+    assert set(finished.counts) == {"interrupted"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_being_told_to_end_cleans_up_first(home: Home, number: signal.Signals) -> None:
+    process, path = begun(home, ENDLESS, "--concurrency", "2")
+    process.send_signal(number)
+    done = ended(process)
+    assert (done.code, done.out) == (130, f"{path}\n")
+    assert last(path) == RunFinished("interrupted", {"interrupted": 2})
+
+
+def test_ctrl_c_between_staggered_starts_does_not_wait_for_them(home: Home) -> None:
+    process, path = begun(home, A_SECOND, "--arrival", "staggered:1h")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    assert last(path) == RunFinished("interrupted", {"ok": 1})
+
+
+def test_ctrl_c_before_anything_runs(home: Home) -> None:
+    process = home.start("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "100000", "-o", "r.msgpack")
+    wait_until((home.cwd / "r.msgpack").exists, "the recording")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    assert last(home.cwd / "r.msgpack").outcome == "interrupted"
+
+
+@pytest.mark.docker
+def test_ctrl_c_twice_with_docker_leaves_no_container(home: Home) -> None:
+    path = home.cwd / "r.msgpack"
+    workload = str(tier(home.cwd / "workload.toml", ENDLESS))
+    measured = ("-s", "docker", "-t", workload, "-n", "1", "--trials", "9", "--warmup", "0", "--concurrency", "2")
+    process = home.start("run", *measured, "--mode", "session", "--progress", "none", "-o", str(path))
+    wait_until(lambda: path.exists() and path.stat().st_size and len(containers(run_id(path))) == 2, "two containers")
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: process.stderr and process.stderr.readline() == b"\n", "the first")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    assert containers(run_id(path)) == []
+    assert last(path).outcome == "interrupted"
+
+
+def control(process: subprocess.Popen[bytes], line: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line)
+    process.stdin.flush()
+
+
+def trials_ended(path: Path) -> int:
+    return sum(isinstance(event, TrialEnded) for event in events(path))
+
+
+def test_control_pauses_resumes_and_cancels(home: Home) -> None:
+    process, path = begun(home, "touch started; sleep 0.1", "--control", "stdin", stdin=subprocess.PIPE)
+    control(process, b'{"op": "pause"}\n')
+    wait_until(lambda: not home.sandboxes(), "the pause")
+    wait_until(lambda: trials_ended(path), "the end of the first trial is written")
+    paused = trials_ended(path)
+    control(process, b'not json\n{"op": "dance"}\n[]\n{"op": []}\n')
+    assert process.stderr is not None
+    for _ in range(4):
+        assert b"--control: not understood" in process.stderr.readline()
+    assert trials_ended(path) == paused
+    control(process, b'{"op": "resume"}\n')
+    wait_until(lambda: trials_ended(path) > paused, "the next trial")
+    control(process, b'{"op": "cancel"}\n')
+    done = ended(process)
+    assert (done.code, done.err) == (130, "")
+    finished = last(path)
+    assert finished.outcome == "cancelled"
+    assert finished.counts["ok"] > paused
+
+
+def test_the_end_of_control_cancels(home: Home) -> None:
+    process, path = begun(home, ENDLESS, "--control", "stdin", stdin=subprocess.PIPE)
+    done = ended(process)  # closes stdin
+    assert (done.code, done.out) == (130, f"{path}\n")
+    assert last(path) == RunFinished("cancelled", {"cancelled": 1})
+
+
+def test_a_run_ends_while_control_is_still_open(home: Home) -> None:
+    reader, writer = os.pipe()
+    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--control", "stdin", stdin=reader)
+    os.close(reader)
+    done = ended(process)
+    os.close(writer)
+    assert done.code == 0
+    assert last(home.cwd / "r.msgpack").outcome == "finished"
+
+
+# --------------------------------------------------------------------------------------------------- recordings
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "words"),
+    [
+        (None, 4, "cannot read r.msgpack: No such file or directory"),
+        (b"", 4, "r.msgpack: the file is empty"),
+        (b"a text file", 4, "r.msgpack: not a taxtui recording"),
+        (
+            recording.frame(b"\x91\x96\x00\xa6taxtui\x02\xa1r\x80\x80"),
+            4,
+            "format version 2, this taxtui reads up to 1; install a newer taxtui",
+        ),
+    ],
+)
+@pytest.mark.parametrize("verb", [("info",), ("verify",), ("verify", "--salvage", "out")])
+def test_what_is_not_a_recording(
+    home: Home, verb: tuple[str, ...], content: bytes | None, code: int, words: str
+) -> None:
+    if content is not None:
+        (home.cwd / "r.msgpack").write_bytes(content)
+    done = home.run("recordings", *verb, "r.msgpack")
+    if "--salvage" in verb and content is not None:
+        words = "its header is lost, nothing can be salvaged" if b"taxtui\x02" not in content else ""
+        code = 4 if words else 0
+    assert done.code == code, done.err
+    assert words in (done.complaint if code else "")
+
+
+def test_a_run_that_was_killed_verifies_as_incomplete(home: Home) -> None:
+    home.run("run", *PLAIN, *SHORT, "-o", "r.msgpack")
+    path = home.cwd / "r.msgpack"
+    path.write_bytes(path.read_bytes()[:-5])
+    done = home.run("recordings", "verify", "r.msgpack")
+    assert done.code == 1
+    assert "r.msgpack: incomplete (no end of the run), " in done.out
+    assert "bytes of a torn frame dropped" in done.out

@@ -1,0 +1,178 @@
+"""Runs ``taxtui`` as a process of its own in a home of its own, and says what it left running or lying around."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from taxtui import recording
+from taxtui.events import Event, Header
+
+TAXTUI: Final = (sys.executable, "-m", "taxtui")
+PATIENCE_S: Final = 20.0
+
+
+class Finished(NamedTuple):
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def complaint(self) -> str:
+        """The only line on stderr."""
+        lines = self.err.strip().splitlines()
+        assert len(lines) == 1, f"not one line: {self.err}"
+        return lines[0]
+
+
+class Home:
+    """State, data, temporary files and working directory of the commands that one test starts.
+
+    Its path is in the environment or the arguments of every process that they start, which is how leftovers are
+    told from what runs on this machine besides.
+    """
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        self.folder = folder
+        for name in ("cwd", "state", "data", "tmp"):
+            (folder / name).mkdir(parents=True)
+        self.cwd = folder / "cwd"
+        self._started: list[subprocess.Popen[bytes]] = []
+        self.env = {
+            **os.environ,
+            "XDG_STATE_HOME": str(folder / "state"),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "TMPDIR": str(folder / "tmp"),
+            **variables,
+        }
+
+    def start(self, *args: str, prefix: Sequence[str] = (), **popen: object) -> subprocess.Popen[bytes]:
+        """Start ``taxtui`` in a session of its own, with pipes for stdout and stderr unless told otherwise."""
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        options = {"cwd": self.cwd, "env": self.env, "start_new_session": True, **streams, **popen}
+        self._started.append(subprocess.Popen([*prefix, *TAXTUI, *args], **options))  # type: ignore[call-overload]
+        return self._started[-1]
+
+    def run(self, *args: str, prefix: Sequence[str] = (), **popen: object) -> Finished:
+        """Run ``taxtui`` to its end."""
+        return ended(self.start(*args, prefix=prefix, **popen))
+
+    def processes(self) -> dict[int, str]:
+        """Every living process that has this home in its environment, arguments or working directory, and its name."""
+        marker = os.fsencode(self.folder)
+        return {pid: name for pid, name in _processes(marker) if pid != os.getpid()}
+
+    def sandboxes(self) -> list[str]:
+        """Directories of local sandboxes that are still there."""
+        return sorted(path.name for root in (self.folder / "tmp").glob("taxtui-*") for path in root.iterdir())
+
+    def ledger(self) -> list[str]:
+        """Runs that were not swept clean."""
+        return sorted(path.name for path in (self.folder / "state").rglob("*.json"))
+
+    def close(self) -> None:
+        """End what a failed test has left running."""
+        for process in self._started:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        stream.close()
+
+    def running(self) -> list[Path]:
+        """The local sandboxes whose command has made a file called ``started``."""
+        return list((self.folder / "tmp").glob("taxtui-*/*/work/started"))
+
+    def assert_nothing_left(self) -> None:
+        """No process, no sandbox directory, no ledger entry."""
+        assert self.processes() == {}
+        assert self.sandboxes() == []
+        assert self.ledger() == []
+
+
+def ended(process: subprocess.Popen[bytes]) -> Finished:
+    """Wait for it and take its last words; never a traceback among them."""
+    try:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        raise AssertionError(f"does not end; it said: {err!r}") from None
+    finished = Finished(process.returncode, (out or b"").decode(), (err or b"").decode())
+    assert "Traceback" not in finished.err, finished.err
+    assert "Fatal Python error" not in finished.err, finished.err
+    return finished
+
+
+def wait_until(condition: Callable[[], object], what: str, within_s: float = PATIENCE_S) -> float:
+    """Poll until ``condition`` holds; the seconds that it took."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < within_s, f"{what}: not within {within_s} s"
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def events(path: Path) -> list[Event]:
+    """Everything in a recording so far, finished or not."""
+    got: list[Event] = []
+    recording.read(path, got.append)
+    return got
+
+
+def run_id(path: Path) -> str:
+    """The run that a recording holds."""
+    header = events(path)[0]
+    assert isinstance(header, Header)
+    return header.run_id
+
+
+def containers(run: str) -> list[str]:
+    """Names of the containers with this run's label, in whatever state."""
+    listing = ["docker", "ps", "--all", f"--filter=label=taxtui.run={run}", "--format={{.Names}}"]
+    return subprocess.check_output(listing, text=True).split()
+
+
+def _processes(marker: bytes) -> list[tuple[int, str]]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                name, state = (folder / "stat").read_text().partition("(")[2].rpartition(")")[::2]
+                about = (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
+                if marker in about + os.fsencode((folder / "cwd").readlink()) and state.split()[0] != "Z":
+                    found.append((int(folder.name), name))
+            except OSError:  # it has ended, or is another user's
+                continue
+    return found
+
+
+def tier(path: Path, script: str, **more: str) -> Path:
+    """A tier of one step, for commands that take as long as a test wants."""
+    extra = "".join(f"{key} = {value!r}\n" for key, value in more.items())
+    path.write_text(f'name = "X"\ntitle = "x"\nrequires = []\n{extra}[[cycle]]\nname = "one"\nrun = {script!r}\n')
+    return path
+
+
+def without_modules(folder: Path, *names: str) -> Mapping[str, str]:
+    """Variables under which Python behaves as if these packages were not installed."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Blocker:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.partition('.')[0] in {names!r}:\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Blocker())\n"
+    )
+    return {"PYTHONPATH": str(folder)}
