@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.ecs_standin import EcsStandin
-from support.ecs_standin_setup import CREDENTIALS, options, standin
 
 from taxtui import conformance
 from taxtui.substrates.ecs import EcsSubstrate
+from tests.support.ecs_standin import EcsStandin
+from tests.support.ecs_standin_setup import CREDENTIALS, options, standin
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,14 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from support.ecs_peer_pty import Behaviour
-from support.ecs_standin import EcsStandin
-from support.ecs_standin_setup import CREDENTIALS, sandbox, standin
 
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
 from taxtui.spec import Command
 from taxtui.substrates.ecs_channel import DataChannel
 from taxtui.substrates.ecs_exec import SessionCut
+from tests.support.ecs_peer_pty import Behaviour
+from tests.support.ecs_standin import EcsStandin
+from tests.support.ecs_standin_setup import CREDENTIALS, sandbox, standin
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from support.ecs_standin import EcsStandin
-from support.ecs_standin_setup import CREDENTIALS, options, sandbox, spec, standin
 
 from taxtui.errors import (
     CreateFailed,
@@ -22,6 +20,8 @@ from taxtui.spec import Command
 from taxtui.substrate import Marks
 from taxtui.substrates.aws import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
 from taxtui.substrates.ecs import EcsSubstrate
+from tests.support.ecs_standin import EcsStandin
+from tests.support.ecs_standin_setup import CREDENTIALS, options, sandbox, spec, standin
 
 
 @pytest.fixture(autouse=True)

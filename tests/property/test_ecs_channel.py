@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.ecs_peer import AgentEnd, closed, message, rune_loop
 
 from taxtui.errors import ExecFailed
 from taxtui.substrates import ecs_frame
 from taxtui.substrates.ecs_exec import RESENDS, Channel
 from taxtui.substrates.ecs_frame import Frame, FrameError
+from tests.support.ecs_peer import AgentEnd, closed, message, rune_loop
 
 MS = 1_000_000
 DATA = st.binary(min_size=1, max_size=3000).map(lambda data: data.replace(b"\xef", b"."))  # the agent damages U+FFFD

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Literal
 
 from aiohttp import WSMsgType, web
-from support.ecs_peer import AgentEnd, closed
+
+from tests.support.ecs_peer import AgentEnd, closed
 
 TICK_S = 0.05
 REORDERED_S = 0.03
@@ -72,7 +73,11 @@ class AgentSession:
         """The client's websocket, until either side is done."""
         socket = web.WebSocketResponse(max_msg_size=0, compress=False)
         await socket.prepare(request)
-        greeting = json.loads((await socket.receive()).data)
+        first = await socket.receive()
+        if first.type is not WSMsgType.TEXT:  # whoever connected is gone already
+            self.over = True
+            return socket
+        greeting = json.loads(first.data)
         if greeting["TokenValue"] != self.token or not greeting["ClientVersion"]:
             await socket.close(code=1008, message=b"token")
             return socket

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -22,7 +23,8 @@ from typing import Any, Self
 import botocore.session
 from aiohttp import web
 from botocore.validate import ParamValidator
-from support.ecs_peer_pty import AgentSession, Behaviour, kill_marked
+
+from tests.support.ecs_peer_pty import AgentSession, Behaviour, kill_marked
 
 ACCOUNT = "123456789012"
 MODEL = botocore.session.get_session().get_service_model("ecs")
@@ -95,6 +97,7 @@ class EcsStandin:
         app = web.Application(client_max_size=2**24)
         app.router.add_post("/", self._post)
         app.router.add_get("/v1/data-channel/{id}", self._connect)
+        app.router.add_get("/timeline", self._timeline)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -177,6 +180,10 @@ class EcsStandin:
         if session is None or request.query.get("role") != "publish_subscribe":
             raise web.HTTPForbidden
         return await session.serve(request)
+
+    async def _timeline(self, request: web.Request) -> web.Response:
+        """Of the latest session, for benchmarks."""
+        return web.json_response(vars(self.sessions()[-1].timeline))
 
     # -- operations
 
@@ -287,6 +294,8 @@ class EcsStandin:
         task.stopped_at, task.stop_code, task.reason = time.time(), code, reason
         kill_marked(f"{MARKER}={task.env[MARKER]}")
         task.process.wait()
+        for session in task.sessions:
+            session.over = True  # the agent dies with its container
         with contextlib.suppress(OSError):
             shutil.rmtree(task.folder)
 
@@ -316,3 +325,9 @@ class EcsStandin:
         if tagged:
             described["tags"] = task.request.get("tags", [])
         return described
+
+
+if __name__ == "__main__":
+    with EcsStandin() as served:
+        print(served.url, flush=True)
+        sys.stdin.read()

@@ -7,12 +7,11 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from support.ecs_standin import EcsStandin
-
 from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Limits, SandboxSpec
 from taxtui.substrate import Marks
 from taxtui.substrates.ecs import EcsOptions, EcsSubstrate
 from taxtui.substrates.ecs_sandbox import EcsSandbox
+from tests.support.ecs_standin import EcsStandin
 
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",

@@ -1,0 +1,72 @@
+"""What the data channel adds to the time that the session agent itself takes for a command.
+
+The agent is the stand-in, in a process of its own, without the real one's 1 s and 1 ms of sleep: ratios, not times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import aiohttp
+
+from taxtui.spec import Command
+from taxtui.substrate import Marks
+from taxtui.substrates.ecs import EcsOptions, EcsSubstrate
+from tests.support.crowd import crowd
+from tests.support.ecs_standin_setup import CREDENTIALS, spec
+from tests.support.standin_process import serving
+
+ROUNDS = 300
+WARM_UP = 20
+
+
+async def main() -> None:
+    os.environ.update(CREDENTIALS)
+    async with serving("tests.support.ecs_standin") as url:
+        options = EcsOptions(endpoint_url=url, task_role="r", subnets="subnet-1", poll_s=0.02)
+        async with EcsSubstrate(options) as substrate:
+            made = await substrate.create(spec(), Marks())
+            await made.wait_ready(Marks())
+            session = await made.open_session()
+            spans = []
+            for _ in range(ROUNDS + WARM_UP):
+                began = time.monotonic_ns()
+                assert (await session.exec(Command(script="true"))).exit_code == 0
+                spans.append((began, time.monotonic_ns()))
+            async with aiohttp.ClientSession() as http, http.get(f"{url}/timeline") as answer:
+                timeline = await answer.json()
+            await session.close()
+            ours, theirs = [], []
+            for began, ended in spans[WARM_UP:]:
+                arrived = next(at for at in timeline["arrived"] if began <= at <= ended)
+                left = max(at for at in timeline["left"] if began <= at <= ended)
+                ours.append((ended - began) / 1e6)
+                theirs.append((left - arrived) / 1e6)
+            mine, agents = statistics.median(ours), statistics.median(theirs)
+            print(
+                f"data channel, per command: p50 {mine:.2f} ms, the agent itself {agents:.2f} ms: {mine / agents:.2f}×"
+            )
+            began_s = time.monotonic()
+            result = await made.exec(Command(script="head -c 5000000 /dev/zero"))
+            rate = len(result.stdout) / 1e6 / (time.monotonic() - began_s)
+            print(f"5 MB of output: {rate:.1f} MB/s (a real agent's own ceiling is below 1)")
+            await made.destroy()
+    for concurrency in (1, 20, 50):
+        async with serving("tests.support.ecs_standin") as url:
+            options = EcsOptions(endpoint_url=url, task_role="r", subnets="subnet-1")
+            with tempfile.TemporaryDirectory() as folder:
+                got = await crowd(lambda _, options=options: EcsSubstrate(options), Path(folder), concurrency)
+        failed = f", {len(got.failures)} failed: {got.failures[0]}" if got.failures else ""
+        print(
+            f"burst of {concurrency}: worst loop lag p99 {got.worst_lag_p99_ms:.1f} ms, client CPU "
+            f"{got.worst_cpu_permille / 10:.0f} %, {got.took_s:.1f} s{failed}"
+        )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

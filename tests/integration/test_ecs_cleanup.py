@@ -1,0 +1,166 @@
+"""Whatever happens to the client, nothing is left in the stand-in's own state: no task, no process, no session."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import random
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taxtui.runner import watchdog
+from taxtui.runner.ledger import Entry
+from taxtui.spec import Command
+from taxtui.substrate import Marks
+from taxtui.substrates.ecs import EcsSubstrate
+from tests.support import ecs_standin_victim
+from tests.support.ecs_standin import MARKER, EcsStandin
+from tests.support.ecs_standin_setup import CREDENTIALS, options, spec, standin
+
+KILLS = 50
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in CREDENTIALS.items():
+        monkeypatch.setenv(key, value)
+
+
+@pytest.fixture
+def ecs() -> Iterator[EcsStandin]:
+    with standin() as running:
+        yield running
+
+
+class CancelAt:
+    """Awaits a coroutine and cancels the task that does so at the coroutine's ``number``-th suspension."""
+
+    def __init__(self, work: Coroutine[Any, Any, object], number: int) -> None:
+        self.work, self.number, self.suspensions = work, number, 0
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps = self.work.__await__()
+        sent: Callable[[], Any] = lambda: next(steps)  # noqa: E731
+        while True:
+            try:
+                waits_for = sent()
+            except StopIteration:
+                return
+            self.suspensions += 1
+            if self.suspensions == self.number:
+                task = asyncio.current_task()
+                assert task is not None
+                task.cancel()
+            try:
+                value = yield waits_for
+            except BaseException as error:
+                sent = lambda error=error: steps.throw(error)  # noqa: E731
+            else:
+                sent = lambda value=value: steps.send(value)  # noqa: E731
+
+
+async def cancelled_at(number: int, work: Coroutine[Any, Any, object]) -> bool:
+    """Whether the coroutine was suspended that often, and so was cancelled there."""
+    step = CancelAt(work, number)
+
+    async def run() -> None:
+        await step
+
+    task = asyncio.create_task(run())
+    await asyncio.wait({task})
+    if step.suspensions < number:
+        task.result()
+        return False
+    assert task.cancelled()
+    return True
+
+
+def processes(task_marker: str) -> list[Path]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdecimal() and task_marker.encode() in (folder / "environ").read_bytes():
+                found.append(folder)
+        except OSError:
+            continue
+    return found
+
+
+async def nothing_is_left(ecs: EcsStandin) -> None:
+    """No task, none of their processes, no session; every one of them is looked at."""
+    assert ecs.running() == []
+    for task in ecs.tasks.values():
+        assert processes(f"{MARKER}={task.env[MARKER]}") == []
+        assert not Path(task.folder).exists()
+    async with asyncio.timeout(5):
+        while not all(session.over for session in ecs.sessions()):
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.timeout(120)
+async def test_cancelling_at_any_await_leaves_nothing(ecs: EcsStandin) -> None:
+    """The runner's rules: after a cancelled create it finds and reaps by label, after anything else it destroys."""
+
+    async def use(made: Any) -> None:
+        await made.wait_ready(Marks())
+        session = await made.open_session()
+        await session.exec(Command(script="sleep 300 & setsid sleep 300 & echo a"))
+        await made.exec(Command(script="sleep 300 & echo b"))
+        await session.close()
+
+    async with EcsSubstrate(options(ecs)) as substrate:
+        number = 1
+        while await cancelled_at(number, substrate.create(spec(f"taxtui-r1-c{number}"), Marks())):
+            number += 1
+            for left in await substrate.find("r1"):
+                await substrate.reap(left)
+        assert number > 1
+        for left in await substrate.find("r1"):
+            await substrate.reap(left)
+        awaits = 1
+        going_on = True
+        while going_on:
+            made = await substrate.create(spec(f"taxtui-r1-u{awaits}"), Marks())
+            going_on = await cancelled_at(awaits, use(made))
+            destroying = await cancelled_at(1 + awaits % 3, made.destroy())
+            if destroying:
+                await made.destroy()
+            awaits += 1
+        assert awaits > 10
+    await nothing_is_left(ecs)
+    assert ecs.active_definitions() == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+async def test_after_sigkill_at_random_moments_a_sweep_leaves_nothing(ecs: EcsStandin) -> None:
+    rng = random.Random(11)
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["tests.support.ecs_standin_victim"])
+    entry = Entry(run_id="r1", substrates=(), create_timeout_s=0.5)
+    killed = made = 0
+    async with EcsSubstrate(options(ecs)) as substrate:
+        while killed < KILLS:
+            victims = [
+                forks.Process(target=ecs_standin_victim.run, args=(options(ecs), killed + number), daemon=True)
+                for number in range(10)
+            ]
+            for victim in victims:
+                victim.start()
+            async with asyncio.timeout(30):
+                while len(ecs.tasks) == made:
+                    await asyncio.sleep(0.01)
+            for victim in victims:
+                await asyncio.sleep(rng.random() * 0.3)
+                victim.kill()
+            for victim in victims:
+                await asyncio.to_thread(victim.join)
+                assert victim.exitcode == -9
+            killed += len(victims)
+            made = len(ecs.tasks)
+            await watchdog.sweep(entry, [substrate])
+            await nothing_is_left(ecs)
+    assert made >= KILLS / 5, "they were killed before they had done anything"

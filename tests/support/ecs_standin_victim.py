@@ -1,0 +1,28 @@
+"""A run that is killed at a moment not of its choosing; imported by a process that is forked for it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from taxtui.spec import Command
+from taxtui.substrate import Marks
+from taxtui.substrates.ecs import EcsOptions, EcsSubstrate
+from tests.support.ecs_standin_setup import CREDENTIALS, spec
+
+
+def run(options: EcsOptions, number: int) -> None:
+    """Make sandboxes and use them, for ever."""
+    os.environ.update(CREDENTIALS)
+    asyncio.run(_run(options, number))
+
+
+async def _run(options: EcsOptions, number: int) -> None:
+    async with EcsSubstrate(options) as substrate:
+        for round_ in range(1000):
+            sandbox = await substrate.create(spec(f"taxtui-r1-{number}.{round_}"), Marks())
+            await sandbox.wait_ready(Marks())
+            session = await sandbox.open_session()
+            await session.exec(Command(script="sleep 300 & setsid sleep 300 & true"))
+            await sandbox.exec(Command(script="true"))
+            await sandbox.destroy()
