@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from taxtui.errors import UsageError
@@ -31,5 +33,5 @@ def command(before: str, after: str, actions: int | None, form: str) -> None:
         records = changes.records(found)
         click.echo(json.to_text(records) if form == "json" else csv.to_text(records))
     else:
-        shown = [changes.section(found, before, after)]
+        shown = [changes.section(found, Path(before).name, Path(after).name)]
         click.echo(markdown.to_text(shown) if form == "markdown" else table.to_text(shown))

@@ -54,6 +54,10 @@ def _names(rows: Sequence[Projection]) -> list[str]:
     return labels if len(set(labels)) == len(labels) else [name_of(row) for row in rows]
 
 
+def _short(row: Projection) -> str:
+    return clean(row.label)[:16]
+
+
 def name_of(row: Projection) -> str:
     """What a row is, on two lines."""
     details = [part for part in (row.identity.tier, f"{row.actions:,}", row.identity.mode) if part]
@@ -81,7 +85,7 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
     base = next(
         (other for row in rows if row.versus for other in rows if other.identity.cell_id == row.versus.baseline), None
     )
-    head += [f"vs {clean(base.label)}\nworker-hours"] if base else []
+    head += [f"vs {_short(base)}\nworker-hours"] if base else []
     notes = [f"{letters[flag]}  {flag}: {WORDS[flag]}" for flag in letters]
     if any(row.worker_hours and row.worker_hours.low is not None for row in rows):
         tie = "; tie: the interval of the difference spans 0" if compared else ""
@@ -222,7 +226,5 @@ def _sensitivity(rows: Sequence[Projection], demand: Demand) -> Section:
     for row in rows:
         for effect in levers(row)[:1]:
             saved = hours(-effect.worker_hours)
-            notes.append(
-                f"{clean(row.label)}, {row.actions:,} actions: {effect.change} saves most, {saved} worker-hours."
-            )
+            notes.append(f"{_short(row)}, {row.actions:,} actions: {effect.change} saves most, {saved} worker-hours.")
     return Section("What a change adds", ["change\n", "actions\n", "worker-hours\n"], lines, notes)

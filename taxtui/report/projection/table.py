@@ -19,9 +19,9 @@ def to_text(sections: Sequence[Section]) -> str:
 
 
 def _section(section: Section) -> list[str]:
-    lines = [section.title, ""] if section.title else []
+    lines = [*textwrap.wrap(section.title, WIDTH), ""] if section.title else []
     columns = list(zip(section.head, *section.rows, strict=True))
-    widths = [max(_width(line) for cell in column for line in cell.split("\n")) for column in columns]
+    widths = [max(display_width(line) for cell in column for line in cell.split("\n")) for column in columns]
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
     excess = sum(widths) + gap * (len(widths) - 1) - WIDTH
     if excess > 0:
@@ -51,19 +51,19 @@ def _aligned(line: Sequence[str], widths: Sequence[int], left: set[int], gap: in
     cells = []
     for number, (text, width) in enumerate(zip(line, widths, strict=True)):
         fitting = _cut(text, width)
-        padding = " " * (width - _width(fitting))
+        padding = " " * (width - display_width(fitting))
         cells.append(fitting + padding if number in left else padding + fitting)
     return (" " * gap).join(cells).rstrip()
 
 
 def _cut(text: str, width: int) -> str:
-    if _width(text) <= width:
+    if display_width(text) <= width:
         return text
-    while _width(text) > width - 1:
+    while display_width(text) > width - 1:
         text = text[:-1]
     return f"{text}…"
 
 
-def _width(text: str) -> int:
+def display_width(text: str) -> int:
     """Columns of a terminal: wide characters take two, combining ones none."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,0 +1,322 @@
+"""``taxtui project`` and ``taxtui compare`` as a person or a script meets them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from costmodel.errors import CostModelError
+from taxtui.cli import app
+from taxtui.errors import TaxtuiError
+from taxtui.report.projection import csv as csv_format
+from taxtui.report.projection import numbers, table
+from tests.support.costmodel_files import S, cell, trial, write
+
+ROW = {
+    "cell_id",
+    "substrate",
+    "variant",
+    "tier",
+    "actions",
+    "mode",
+    "concurrency",
+    "arrival",
+    "environment",
+    "recordings",
+    "trials",
+    "failures",
+    "provenance",
+    "trajectory_s",
+    "held_per_success_s",
+    "worker_hours",
+    "tax_worker_hours",
+    "by_cause",
+    "wall_clock_hours",
+    "cost",
+    "vs_baseline",
+    "flags",
+}
+ESSAY = "scenarios/published/essay.toml"
+ASK = ("--trajectories", "10000", "--workers", "500")
+
+
+def run(*words: str) -> Result:
+    """The command with its exit code and one-line errors, as ``main`` handles them."""
+    result = CliRunner().invoke(app, words)
+    if isinstance(result.exception, TaxtuiError | CostModelError):
+        result.exit_code = result.exception.exit_code
+        assert "\n" not in str(result.exception) or "[[sandbox]]" in str(result.exception)
+    elif result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def output(*words: str) -> str:
+    result = run(*words)
+    assert result.exit_code == 0, result.output or result.exception
+    return result.stdout
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> str:
+    trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
+    trials += [trial(n, cell=1, create=(9 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
+    trials += [trial(100, cell=1, actions=[S], outcome="failed")]
+    return str(write(tmp_path / "run.msgpack", trials, cell(0), cell(1, substrate="kubernetes", variant="kata")))
+
+
+def test_the_essays_table_is_printed() -> None:
+    lines = [line.split() for line in output("project", ESSAY, *ASK).splitlines()]
+    printed = {line[0]: line[1:5] for line in lines if len(line) == 6 and line[0][0].isalpha()}
+    assert printed == {
+        "Docker": ["14.1", "39", "0.08", "-17"],
+        "EC2": ["30.5", "85", "0.17", "+29"],
+        "K8's": ["20.1", "56", "0.11", "–"],
+        "Fargate": ["161.5", "449", "0.90", "+393"],
+        "Daytona": ["12.9", "36", "0.07", "-20"],
+    }
+
+
+def test_the_papers_tables_are_printed() -> None:
+    text = output("project", "scenarios/published/paper.toml", "--trajectories", "1000000", "--workers", "500")
+    for number in ("11,811", "6,495", "+5,316", "+278", "+417", "+4,167", "42.52", "23.382"):
+        assert number in text
+
+
+def test_shipped_files_go_by_name_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = output("project", ESSAY, *ASK)
+    monkeypatch.chdir(tmp_path)
+    for name in (ESSAY, "published/essay.toml", "essay.toml", "essay", "./" + ESSAY):
+        assert output("project", name, *ASK) == here
+
+
+EVERYTHING = """
+    --baseline docker --reference docker --batch 512 --train-seconds 60 --gpus 256 --gpu-usd-hour 2 --max-attempts 3
+    --think lognormal:2s,0.6 --create-rate 5 --create-burst 10 --warm-pool 50 --refill-seconds 2 --over-provision 0.2
+    --timeout-seconds 10000 --backoff-seconds 1 --quota 400 --delta 250ms/action --delta -2s/rollout --include-cleanup
+""".split()  # noqa: SIM905  # words of a command line, as one would type them
+
+
+@pytest.mark.parametrize(
+    "more", [[], ["--explain", "--plot"], [*EVERYTHING, "--explain"], ["-n", "90", "--plot", "--over", "actions"]]
+)
+def test_the_table_fits_80_columns(recording: str, more: list[str]) -> None:
+    lines = output("project", recording, ESSAY, *ASK, *more).splitlines()
+    assert max(map(table.display_width, lines)) <= 80
+    for section in ("Where the worker-hours go", "What a change adds"):
+        assert section in lines
+
+
+def test_every_flag_is_explained_in_words(recording: str) -> None:
+    rows = json.loads(output("project", recording, *ASK, "--format", "json"))
+    text = " ".join(output("project", recording, *ASK).split())
+    assert {flag for row in rows for flag in row["flags"]}
+    for row in rows:
+        for flag in row["flags"]:
+            assert f" {flag}: " in text
+
+
+def test_the_unrounded_latency_recomputes_the_table(recording: str) -> None:
+    rows = json.loads(output("project", recording, *ASK, "--format", "json"))
+    text = output("project", recording, *ASK)
+    for row in rows:
+        assert numbers.seconds(row["trajectory_s"]["mean"]) in text
+    docker = rows[0]
+    assert docker["worker_hours"]["value"] == pytest.approx(10_000 * docker["held_per_success_s"] / 3600)
+
+
+def test_json_rows_hold_the_contract(recording: str) -> None:
+    docker, kata = json.loads(output("project", recording, *ASK, "--baseline", "docker", "--format", "json"))
+    assert set(docker) >= ROW
+    assert set(docker["trajectory_s"]) == {"mean", "low", "high", "p50", "p95"}
+    assert set(docker["worker_hours"]) == set(docker["tax_worker_hours"]) == {"value", "low", "high"}
+    assert set(docker["by_cause"]) == {"startup", "dispatch", "slowdown", "work", "think", "failed"}
+    assert set(docker["wall_clock_hours"]) == {"value", "low", "high", "fluid", "method", "error"}
+    assert (docker["cost"], docker["vs_baseline"], docker["provenance"]) == (None, None, "measured")
+    assert set(kata["vs_baseline"]) >= {"worker_hours", "low", "high", "tie"}
+    assert (kata["trials"], kata["failures"], kata["variant"]) == (41, 1, "kata")
+    everything = json.loads(output("project", recording, *ASK, *EVERYTHING, "--format", "json"))
+    assert everything[0]["gpu"]["sync"]["usd"] == pytest.approx(2 * everything[0]["gpu"]["sync"]["stalled_gpu_hours"])
+    assert everything[0]["steps"]["launched"] == 615
+    assert 0 < everything[0]["warm_pool"]["hit"] <= 1
+
+
+def test_csv_has_one_line_per_row(recording: str) -> None:
+    rows = list(csv.DictReader(io.StringIO(output("project", recording, ESSAY, *ASK, "--format", "csv"))))
+    assert len(rows) == 7
+    assert float(rows[0]["worker_hours.value"]) == pytest.approx(10_000 * float(rows[0]["held_per_success_s"]) / 3600)
+    assert rows[-1]["by_cause.startup"] == ""
+    assert "by_cause" not in rows[0]
+
+
+HOSTILE = "=cmd|'/c'!A1\x1b[31m\u202e<b>|x`_*"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> str:
+    return str(write(tmp_path / "run.msgpack", [trial(1)], cell(substrate=HOSTILE, tier="@T", mode="-m")))
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
+def test_strings_of_a_recording_are_data(hostile: str, form: str) -> None:
+    text = output("project", hostile, *ASK, "--format", form)
+    assert "\x1b" not in text
+    if form != "json":
+        assert "\u202e" not in text
+    if form == "markdown":
+        assert r"\<b\>\|x\`\_\*" in text
+    if form == "csv":
+        (row,) = csv.DictReader(io.StringIO(text))
+        assert [row[key][0] for key in ("substrate", "tier", "mode")] == ["'"] * 3
+    explained = output("project", hostile, *ASK, "--explain", "--plot")
+    assert "\x1b" not in explained
+    assert "\u202e" not in explained
+
+
+def test_numbers_of_csv_stay_numbers() -> None:
+    assert csv_format.to_text([{"delta": -3.5, "name": "-3.5"}]) == '"delta","name"\n-3.5,"\'-3.5"'
+
+
+def test_markdown_is_a_table() -> None:
+    lines = output("project", ESSAY, *ASK, "--format", "markdown").splitlines()
+    assert lines[0] == "### 10,000 trajectories of 50 actions on 500 workers"
+    assert lines[2].count("|") == lines[3].count("|") == lines[4].count("|") == 7
+
+
+def test_explain_can_be_followed_by_hand(recording: str) -> None:
+    (row,) = [
+        row
+        for row in json.loads(output("project", recording, *ASK, "--format", "json"))
+        if row["substrate"] == "kubernetes"
+    ]
+    text = output("project", recording, *ASK, "--explain", "--cell", row["cell_id"])
+    words = " ".join(text.split())
+    held = [trial(n, create=(9 + n % 3) * S)[-1][6] - n * 1000 * S for n in range(50, 90)]
+    assert f"H_ok, held by successes {numbers.seconds(sum(held) / S)} s" in words
+    assert "H_f, held by failures 4 s" in words
+    assert "K, successes 40" in words
+    assert f"(H_ok + H_f) / K = {numbers.seconds((sum(held) / S + 4) / 40)} s" in words
+    assert f"= {row['worker_hours']['value']:,.9g}" in words
+    assert "docker" not in text
+
+
+def test_explain_of_other_kinds_of_rows(recording: str, tmp_path: Path) -> None:
+    assert "N·L/3600 = 10,000 · 14.1 / 3600 = 39.1666667" in " ".join(
+        output("project", ESSAY, *ASK, "--explain").split()
+    )
+    trials = [trial(1), trial(2, cell=1, outcome="failed")]
+    both = str(write(tmp_path / "both", trials, cell(0), cell(1, tier="T9")))
+    assert "Nothing to compute: no_success" in output("project", both, *ASK, "--explain")
+    prices = tmp_path / "prices.toml"
+    prices.write_text(
+        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nusd_per_hour = 3600\nminimum_s = 0\nincrement_s = 1\n'
+        'source = "x"\n'
+    )
+    text = output("project", both, *ASK, "--explain", "--prices", str(prices))
+    assert "billed / used" in text
+    assert "Money" in text
+    clusters = [trial(n, block=n // 3, create=(1 + n) * S) for n in range(9)]
+    assert "clustered" in output("project", str(write(tmp_path / "blocks", clusters)), *ASK, "--explain")
+
+
+BAD = [
+    (["--workers", "5"], 2),
+    (["--trajectories", "x", "--workers", "5"], 2),
+    (["--trajectories", "-1", "--workers", "5"], 2),
+    (["--trajectories", "5", "--workers", "0"], 2),
+    ([*ASK, "-n", "0"], 2),
+    ([*ASK, "--baseline", "podman"], 2),
+    ([*ASK, "--reference", "podman"], 2),
+    ([*ASK, "--policy", "sync"], 2),
+    ([*ASK, "--train-seconds", "nan", "--batch", "5"], 2),
+    ([*ASK, "--create-rate", "inf"], 2),
+    ([*ASK, "--think", "soon"], 2),
+    ([*ASK, "--delta", "5ms"], 2),
+    ([*ASK, "--delta", "5ms/step"], 2),
+    ([*ASK, "--cell", "nope"], 2),
+    ([*ASK, "--format", "json", "--plot"], 2),
+    ([*ASK, "--prices", "nowhere.toml"], 2),
+    ([*ASK, "--prices", "aws-fargate"], 2),
+    (["nowhere.msgpack", *ASK], 4),
+    (["../nowhere", *ASK], 4),
+    (["/nowhere", *ASK], 4),
+]
+
+
+@pytest.mark.parametrize(("words", "code"), BAD)
+def test_bad_input_is_one_line_and_a_documented_exit_code(recording: str, words: list[str], code: int) -> None:
+    assert run("project", recording, *words).exit_code == code
+
+
+def test_bad_recordings_exit_4(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.msgpack"
+    for data in (b"", b"nonsense", b"\xc9\x00"):
+        bad.write_bytes(data)
+        assert run("project", str(bad), *ASK).exit_code == 4
+    failed = write(bad, [trial(1, outcome="failed")])
+    assert run("project", str(failed), *ASK).exit_code == 4
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
+def test_compare(recording: str, tmp_path: Path, form: str) -> None:
+    other = str(write(tmp_path / "other", [trial(n, create=(5 + n % 3) * S) for n in range(40)], cell(0), run_id="2"))
+    text = output("compare", recording, other, "--format", form)
+    if form == "json":
+        (change,) = json.loads(text)
+        assert change["held_s"]["value"] == pytest.approx(3)
+        assert change["tie"] is False
+    elif form == "csv":
+        (line,) = csv.DictReader(io.StringIO(text))
+        assert float(line["held_s.value"]) == pytest.approx(3)
+    else:
+        assert "+3" in text
+        assert max(map(table.display_width, text.splitlines())) <= (80 if form == "table" else 10_000)
+    if form == "table":
+        assert "tie" in output("compare", recording, recording)
+
+
+def test_compare_needs_something_in_common(recording: str, tmp_path: Path) -> None:
+    other = str(write(tmp_path / "other", [trial(1)], cell(tier="T0")))
+    assert run("compare", recording, other).exit_code == 2
+    local = str(write(tmp_path / "local", [trial(1)], cell(substrate="local")))
+    assert "docker → local" in output("compare", recording, local)
+
+
+def test_incomplete_recordings_project_with_a_flag(tmp_path: Path) -> None:
+    torn = write(tmp_path / "torn", [trial(1)], complete=False)
+    torn.write_bytes(torn.read_bytes() + b"\xc9")
+    (row,) = json.loads(output("project", str(torn), *ASK, "--format", "json"))
+    assert "incomplete_recording" in row["flags"]
+
+
+def test_wide_names_are_cut_and_huge_runs_stay_aligned(tmp_path: Path) -> None:
+    trials = [trial(n, create=(2 + n % 3) * S) for n in range(4)]
+    file = str(write(tmp_path / "a", trials, cell(substrate="コンテナ" * 20, variant="x" * 100)))
+    lines = output("project", file, "--trajectories", str(10**15), "--workers", "100000").splitlines()
+    assert max(map(table.display_width, lines)) <= 80
+    assert any("e+12" in line for line in lines)
+
+
+def imported(*words: str) -> Any:
+    code = (
+        "import sys; sys.argv[1:] = "
+        f"{list(words)!r}\nfrom taxtui.cli import app\ntry:\n    app()\nexcept SystemExit:\n    pass\n"
+        "print(sorted(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=25, check=True)
+    return done.stderr
+
+
+def test_projecting_imports_neither_plots_nor_user_interface_nor_sdks() -> None:
+    modules = imported("project", ESSAY, *ASK)
+    assert "'costmodel.projection'" in modules
+    for heavy in ("textual", "plotext", "docker", "kubernetes", "boto3", "numpy", "asyncio"):
+        assert f"'{heavy}'" not in modules
