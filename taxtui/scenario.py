@@ -237,6 +237,8 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
     positive("limits.pids", scenario.limits.pids)
     if scenario.max_sandboxes is not None:
         positive("max_sandboxes", scenario.max_sandboxes)
+    if scenario.max_cost_usd is not None:
+        positive("max_cost_usd", scenario.max_cost_usd)
     return Plan(
         name=scenario.name,
         cells=tuple(cells),

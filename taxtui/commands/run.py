@@ -20,6 +20,7 @@ import click
 from taxtui.errors import UsageError
 
 if TYPE_CHECKING:
+    from costmodel.pricing import Prices
     from taxtui.runner.engine import Progress, Run
     from taxtui.scenario import ScenarioFile
     from taxtui.spec import Plan
@@ -61,14 +62,15 @@ def command(scenario: str | None, output: Path | None, control: str | None, prog
     run on this machine. Ctrl-C once: start nothing more, finish what runs; twice: abandon what runs. Both clean up.
     """
     plan = _plan(scenario, options)
-    _confirm_paid(plan, yes=options["yes"])
+    prices = _prices(plan, options["prices"])
+    _confirm_paid(plan, prices, yes=options["yes"])
     _build_fixtures(plan)
     run_id = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(4)}"
     path = output or default_folder() / f"{run_id}.msgpack"
 
     from taxtui.runner.engine import Run
 
-    run = Run(plan, path, run_id, software={"ui": "tui" if control else "none"})
+    run = Run(plan, path, run_id, prices=prices, software={"ui": "tui" if control else "none"})
     show = _reporter(progress)
     asyncio.run(_execute(run, control, show))
     show(run.progress, True)
@@ -123,6 +125,8 @@ def _plan(name: str | None, options: dict[str, Any]) -> Plan:
     for key in ("timeout", "budget", "seed", "max_sandboxes"):
         if options[key] is not None:
             top[key] = options[key]
+    if options["max_cost"] is not None:
+        top["max_cost_usd"] = options["max_cost"]
     if options["no_bracket"]:
         top["bracket"] = False
     if options["side_by_side"]:
@@ -131,20 +135,41 @@ def _plan(name: str | None, options: dict[str, Any]) -> Plan:
     return scenario.plan(whole, folder)
 
 
-def _confirm_paid(plan: Plan, *, yes: bool) -> None:
-    """A substrate that costs money is only used when that was said, and how much of it."""
+def _prices(plan: Plan, sheet: Path | None) -> Prices | None:
+    """The price sheet that a limit in dollars is counted by."""
+    if sheet is None:
+        if plan.max_cost_usd is not None:
+            raise UsageError("--max-cost needs to know prices; add --prices SHEET, as in --prices aws-fargate")
+        return None
+    from costmodel.pricing import load_prices
+
+    return load_prices(sheet)
+
+
+def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
+    """A substrate that costs money is only used when that was said, and how much of it may be used."""
     from taxtui.registry import build
 
     refs = {str(cell.substrate): cell.substrate for cell in plan.cells}
-    paid = [text for text, ref in refs.items() if build(ref).capabilities.paid]
+    paid = {text: substrate for text, ref in refs.items() if (substrate := build(ref)).capabilities.paid}
     if not paid:
         return
+    names = ", ".join(paid)
     sandboxes = sum(cell.trials + cell.warmup for cell in plan.cells if str(cell.substrate) in paid)
-    click.echo(f"{', '.join(paid)}: up to {sandboxes} sandboxes that cost money", err=True)
-    if not yes or plan.max_sandboxes is None:
-        raise UsageError(
-            f"{', '.join(paid)} costs money and no price is known; repeat with --yes --max-sandboxes {sandboxes}"
+    if prices is None:
+        estimate, limit = "no price is known", f"--max-sandboxes {sandboxes}"
+    else:
+        from taxtui.runner.allowance import least_usd
+
+        total_usd = sum(
+            (cell.trials + cell.warmup) * least_usd(prices, paid[str(cell.substrate)], plan.limits)
+            for cell in plan.cells
+            if str(cell.substrate) in paid
         )
+        estimate, limit = f"at least {total_usd:.2f} USD by {prices.title}", f"--max-cost {2 * total_usd:.2f}"
+    _say(f"{names}: up to {sandboxes} sandboxes that cost money, {estimate}")
+    if not yes or (plan.max_sandboxes is None and plan.max_cost_usd is None):
+        raise UsageError(f"{names} costs money; repeat with --yes {limit}")
 
 
 def _build_fixtures(plan: Plan) -> None:

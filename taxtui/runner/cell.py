@@ -65,19 +65,18 @@ class CellRun:
     def announce(self) -> None:
         """Write the cell, or write it again with what is known by now."""
         costs = sorted(self._bracket_costs)
-        self.emit(
-            cell_event(
-                self.cell,
-                self.plan,
-                self._run,
-                self.substrate,
-                self._found,
-                self._environment,
-                self.method,
-                preload="none" if not self.plan.tier.preload else "trial" if self.preload else "image",
-                bracket_cost_ns=costs[len(costs) // 2] if costs else UNKNOWN,
-            )
+        described = cell_event(
+            self.cell,
+            self.plan,
+            self._run,
+            self.substrate,
+            self._found,
+            self._environment,
+            self.method,
+            preload="none" if not self.plan.tier.preload else "trial" if self.preload else "image",
+            bracket_cost_ns=costs[len(costs) // 2] if costs else UNKNOWN,
         )
+        self.emit(described)
 
     def spec(self, run_id: str, trial: int) -> SandboxSpec:
         """What the substrate is asked for, its name and labels chosen here."""

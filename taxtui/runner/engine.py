@@ -10,11 +10,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from costmodel.pricing import Prices
 from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError, WriteFailed
 from taxtui.events import CANCELLED, FORMAT_VERSION, INTERRUPTED, MAGIC, OK, Clock, Header, Notice, RunFinished
 from taxtui.recording import Recorder
 from taxtui.registry import build
 from taxtui.runner import health, identity
+from taxtui.runner.allowance import Allowance
 from taxtui.runner.arrivals import Block, blocks, run_block
 from taxtui.runner.cell import CellRun
 from taxtui.runner.journal import Journal
@@ -48,8 +50,16 @@ class Opened(NamedTuple):
 class Run:
     """One run, from its preconditions to its last frame. ``execute`` is called once."""
 
-    def __init__(self, plan: Plan, path: Path, run_id: str, *, software: dict[str, str] | None = None) -> None:
-        """Nothing is opened or written yet; ``software`` adds facts to the header."""
+    def __init__(
+        self,
+        plan: Plan,
+        path: Path,
+        run_id: str,
+        *,
+        prices: Prices | None = None,
+        software: dict[str, str] | None = None,
+    ) -> None:
+        """Nothing is opened or written yet. ``prices`` serve the plan's limit; ``software`` adds to the header."""
         self.plan = plan
         self.path = path
         self.run_id = run_id
@@ -59,6 +69,7 @@ class Run:
         self.unmeasured: list[str] = []  # cells without one ok trial, once the run has ended
         self.outcome = "finished"
         self._software = software or {}
+        self._allowance = Allowance(plan, prices)
         self._counts: dict[str, int] = {}
         self._trials: set[Trial] = set()
         self._next_trial = 0
@@ -127,7 +138,7 @@ class Run:
     async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
         """Every substrate of the plan, its clients open and its preconditions met."""
         opened: dict[str, Opened] = {}
-        for cell in self.plan.cells:
+        for number, cell in enumerate(self.plan.cells):
             key = str(cell.substrate)
             if key not in opened:
                 substrate = await stack.enter_async_context(build(cell.substrate))
@@ -136,6 +147,8 @@ class Run:
                     raise SubstrateUnavailable(f"{key}: {found.detail}{found.fix and '; ' + found.fix}")
                 opened[key] = Opened(cell.substrate, substrate, found)
             _require(cell, opened[key].substrate, opened[key].found)
+            if opened[key].substrate.capabilities.paid:
+                self._allowance.price(number, opened[key].substrate, self.plan.limits)
         return opened
 
     def _begin(self, journal: Journal, substrates: dict[str, Opened]) -> None:
@@ -197,7 +210,7 @@ class Run:
             await self._trial(cell, time.monotonic_ns(), block=-1)
             if not cell.idle:
                 return  # its failure is in the recording; there is nothing to reset
-        if self._stopping or self._at_sandbox_limit(cell):
+        if self._stopping or self._used_up(cell):
             return
         number, self._next_trial = self._next_trial, self._next_trial + 1
         spec, reuse = cell.spec(self.run_id, number), None
@@ -206,6 +219,8 @@ class Run:
         trial = Trial(cell, number, spec, warm_up=warm_up, block=max(0, block), reuse=reuse)
         self._trials.add(trial)
         self.progress.in_flight += 1
+        if reuse is None:
+            self._allowance.began(spec.name, cell.cell)
         try:
             await trial.run(scheduled_ns - cell.anchor_ns)
         except WriteFailed:
@@ -215,6 +230,8 @@ class Run:
             self.progress.in_flight -= 1
         if trial.reusable and trial.sandbox is not None:
             cell.idle.append((spec, trial.sandbox))
+        else:
+            self._allowance.ended(spec.name)
         self.cleanup_failed |= trial.cleanup_failed
         if not warm_up:
             self._count(cell, trial.outcome)
@@ -225,13 +242,12 @@ class Run:
         self.progress.ok += outcome == OK
         cell.ok += outcome == OK
 
-    def _at_sandbox_limit(self, cell: CellRun) -> bool:
-        limit = self.plan.max_sandboxes
-        if limit is None or cell.idle or self._next_trial < limit:
-            return False
-        cell.emit(Notice(cell.now(), "warning", f"stopped: --max-sandboxes {limit} is used up"))
-        self.stop("budget")
-        return True
+    def _used_up(self, cell: CellRun) -> bool:
+        reason = "" if cell.idle else self._allowance.refuses(cell.cell)
+        if reason:
+            cell.emit(Notice(cell.now(), "warning", f"stopped: {reason}"))
+            self.stop("budget")
+        return bool(reason)
 
     async def _retire(self, cell: CellRun) -> None:
         """Destroy the sandboxes that were kept for another reset."""

@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from costmodel.errors import PriceError
+from costmodel.pricing import load_prices
 from taxtui import recording
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
@@ -164,6 +166,23 @@ async def test_never_more_sandboxes_than_allowed(tmp_path: Path, fake: FakeSubst
     _, got = await execute(tmp_path, plan(trials=10, top={"max_sandboxes": 4}))
     assert sum(call.startswith("create") for call in fake.calls) == 4
     assert any("--max-sandboxes 4" in notice.text for notice in of(got, Notice))
+
+
+async def test_dollars_end_a_run_in_good_order(tmp_path: Path, fake: FakeSubstrate) -> None:
+    sheet = tmp_path / "prices.toml"
+    sheet.write_text(
+        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "fake"\nusd_per_hour = 60\n'
+        'minimum_s = 60\nincrement_s = 60\nsource = "a test"\n'
+    )
+    fake.capabilities = msgspec.structs.replace(fake.capabilities, paid=True)
+    limited = plan(trials=50, top={"max_cost_usd": 5.0})
+    run = Run(limited, tmp_path / "r.msgpack", "r", prices=load_prices(sheet))
+    await run.execute()
+    assert sum(call.startswith("create") for call in fake.calls) == 5, "a dollar each"
+    assert run.outcome == "budget"
+    with pytest.raises(PriceError, match='substrate = "fake"'):
+        await Run(limited, tmp_path / "s.msgpack", "s", prices=load_prices("aws-fargate")).execute()
+    assert not (tmp_path / "s.msgpack").exists()
 
 
 async def test_what_a_trial_could_not_remove_the_last_sweep_does(tmp_path: Path, fake: FakeSubstrate) -> None:

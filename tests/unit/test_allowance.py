@@ -1,0 +1,98 @@
+"""What a run may use up: sandboxes, and dollars by a price sheet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from costmodel.errors import PriceError
+from costmodel.pricing import Prices, load_prices
+from taxtui.runner.allowance import Allowance, least_usd
+from taxtui.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
+from tests.support.fake_substrate import FakeSubstrate
+
+HOUR_NS = 3_600_000_000_000
+TIER = Tier(name="T", title="", cycle=(Step(name="one", run="true"),))
+CELL = CellPlan(substrate=SubstrateRef(name="fake"), tier=TIER, actions=1)
+
+
+class Clock:
+    """Stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+@pytest.fixture
+def sheet(tmp_path: Path) -> Prices:
+    """Six dollars an hour, billed by the minute, six minutes at least: 0.60 at least."""
+    path = tmp_path / "prices.toml"
+    path.write_text(
+        'title = "ours"\ndate = 2026-01-01\n[[sandbox]]\nsubstrate = "fake"\nusd_per_hour = 6\n'
+        'minimum_s = 360\nincrement_s = 60\nsource = "a test"\n'
+    )
+    return load_prices(path)
+
+
+def allowance(prices: Prices | None, clock: Clock | None = None, **plan: float) -> Allowance:
+    made = Allowance(msgspec.structs.replace(Plan(cells=(CELL,)), **plan), prices, clock or Clock())
+    made.price(0, FakeSubstrate(), Limits())
+    return made
+
+
+def test_without_limits_nothing_is_refused() -> None:
+    free = allowance(None)
+    for number in range(100):
+        assert free.refuses(0) == ""
+        free.began(f"s{number}", 0)
+
+
+def test_never_more_sandboxes_than_said() -> None:
+    two = allowance(None, max_sandboxes=2)
+    two.began("a", 0)
+    two.ended("a")
+    assert two.refuses(0) == ""
+    two.began("b", 0)
+    assert two.refuses(0) == "--max-sandboxes 2 is used up"
+
+
+def test_the_minimum_of_those_in_flight_is_committed(sheet: Prices) -> None:
+    dollars = allowance(sheet, max_cost_usd=1.5)
+    dollars.began("a", 0)
+    assert dollars.refuses(0) == "", "0.60 in flight and 0.60 more"
+    dollars.began("b", 0)
+    assert dollars.refuses(0) == "--max-cost 1.5 USD would be passed, 1.20 USD are committed"
+
+
+def test_what_took_long_makes_the_next_one_dear(sheet: Prices) -> None:
+    clock = Clock()
+    dollars = allowance(sheet, clock, max_cost_usd=10.0)
+    dollars.began("a", 0)
+    clock.now_ns = HOUR_NS
+    dollars.ended("a")
+    assert dollars.spent_usd == 6.0
+    assert dollars.refuses(0) != "", "another hour would pass ten dollars"
+
+
+def test_one_in_flight_is_counted_by_its_own_clock(sheet: Prices) -> None:
+    clock = Clock()
+    dollars = allowance(sheet, clock, max_cost_usd=6.5)
+    dollars.began("a", 0)
+    assert dollars.refuses(0) == ""
+    clock.now_ns = HOUR_NS
+    assert "6.00 USD are committed" in dollars.refuses(0)
+
+
+def test_a_price_that_is_missing_is_asked_for(sheet: Prices) -> None:
+    other = FakeSubstrate()
+    other.variant = "large"
+    assert least_usd(sheet, FakeSubstrate(), Limits()) == least_usd(sheet, other, Limits()) == 0.6
+    unknown = FakeSubstrate()
+    unknown.name = "elsewhere"  # type: ignore[misc]
+    with pytest.raises(PriceError, match='substrate = "elsewhere"'):
+        allowance(sheet).price(1, unknown, Limits())
