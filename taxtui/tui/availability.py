@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -24,7 +25,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""
     version: str = ""
     latency_ns: int = 0
-    paid: bool = False
+    capabilities: dict[str, Any] = {}
+
+    @property
+    def paid(self) -> bool:
+        """Using it costs money."""
+        return self.capabilities.get("paid") is True
 
 
 Checker = Callable[[], Awaitable[Mapping[str, Answer]]]

@@ -95,7 +95,7 @@ class Choose(ModalScreen[Preset | None]):
 
     def compose(self) -> ComposeResult:
         """A list; what cannot be loaded is listed with the reason."""
-        with Vertical(classes="dialog") as box:
+        with Vertical(classes="dialog wide") as box:
             box.border_title = "Presets"
             box.border_subtitle = "enter to use · esc to go back"
             yield OptionList(

@@ -18,7 +18,7 @@ from textual.widgets import Footer, Input, Static
 from taxtui.cell_state import FACETS, CellState, OpenTrial
 from taxtui.errors import RecordingError
 from taxtui.histogram import LogHistogram
-from taxtui.state import RunState, clean
+from taxtui.state import LogLine, RunState, clean
 from taxtui.tui import actions, projection
 from taxtui.tui.colours import colour
 from taxtui.tui.feed import BUDGET_S, Feed, ReplayFeed, RunFeed
@@ -136,6 +136,9 @@ class LiveScreen(Screen[None]):
         self._concluded = True
         if isinstance(feed, RunFeed) and not feed.state.run_id:
             self.failure = "\n".join(["The run did not start:", "", *feed.complaint])
+        elif isinstance(feed, RunFeed) and feed.state.outcome is None:
+            unix_ns = feed.state.now_unix_ns
+            feed.state.log.extend(LogLine(unix_ns, "error", line) for line in ["the run broke off", *feed.complaint])
         self.refresh_bindings()
         self.paint()
         self.taxtui.run_ended()

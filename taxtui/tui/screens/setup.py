@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -111,7 +112,7 @@ class SetupScreen(Screen[None]):
         self.query_one("#substrates", PickList).offer(key, picked=picked, label=lambda: self._substrate_label(key))
 
     def _substrate_label(self, key: str) -> Text:
-        """``● docker   ready · 27.1 · 3.0ms``, ``✗ ec2   credentials expired``."""
+        """``● docker   27.1, runc``, ``✗ ec2   credentials expired``."""
         answer = self.answers.get(key.partition(":")[0])
         dark = self.app.current_theme.dark
         if answer is None or answer.ok is None:
@@ -120,15 +121,11 @@ class SetupScreen(Screen[None]):
         if not answer.ok:
             error = themed(self.app.theme_variables, "text-error")
             return Text.assemble(("✗ ", error), (f"{key:<11}", "dim"), (answer.detail, error))
-        facts = [answer.detail or "ready", f"{answer.latency_ns / 1e6:.0f} ms" if answer.latency_ns else ""]
-        if answer.version and answer.version not in answer.detail:
-            facts.insert(1, answer.version)
-        line = Text.assemble(
+        return Text.assemble(
             (f"{glyph(key)} {key:<11}", substrate_style(key, dark=dark)),
             ("PAID · " if answer.paid else "", "bold"),
-            " · ".join(filter(None, facts)),
+            answer.detail.removeprefix("ready, ") or "ready",
         )
-        return line
 
     @on(PickList.Changed)
     @on(Input.Changed)
@@ -158,8 +155,10 @@ class SetupScreen(Screen[None]):
         if substrates.highlighted is not None:
             key = substrates.offered[substrates.highlighted]
             answer = self.answers.get(key.partition(":")[0])
-            if answer and answer.ok is False:
-                advice.append(f"✗ {key}: {answer.detail}", themed(self.app.theme_variables, "text-error"))
+            if answer and answer.ok is not None:
+                mark, style = ("✓", "text-success") if answer.ok else ("✗", "text-error")
+                latency = f" · {answer.latency_ns / 1e6:.0f} ms away" if answer.latency_ns else ""
+                advice.append(f"{mark} {key}: {answer.detail}{latency}", themed(self.app.theme_variables, style))
                 advice.append(f"\n  {answer.fix}" if answer.fix else "")
         self.query_one("#size", Static).update(size)
         self.query_one("#command", Static).update(command)
@@ -222,7 +221,8 @@ class SetupScreen(Screen[None]):
     @work
     async def action_preset(self) -> None:
         """Fill the form from a scenario; one that the form cannot say is run as it stands."""
-        preset = await self.app.push_screen_wait(Choose(presets(Path.cwd())))
+        found = await asyncio.to_thread(presets, Path.cwd())  # reads every scenario and tier
+        preset = await self.app.push_screen_wait(Choose(found))
         if preset is not None:
             self.use(preset)
 
