@@ -1,0 +1,98 @@
+"""What a command may import, read from ``sys.modules`` of a fresh interpreter: start-up time and layering at once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from taxtui import recording
+from taxtui.events import Clock, Header, RunFinished
+
+SDKS = {"aiohttp", "asyncssh", "boto3", "botocore", "daytona_sdk", "docker", "kubernetes", "requests", "websockets"}
+SCREENS = {"plotext", "rich", "textual", "textual_plotext"}
+TUI_MODULES = sorted(
+    ".".join(path.with_suffix("").parts[-len(path.relative_to(root.parent.parent).parts) :])
+    for root in [Path(recording.__file__).parent / "tui"]
+    for path in root.rglob("*.py")
+    if path.stem != "__init__"
+)
+
+
+def imported(code: str) -> set[str]:
+    """The modules that a fresh interpreter has after ``code``."""
+    report = "import sys\ntry:\n    CODE\nfinally:\n    import json; print('\\n' + json.dumps(sorted(sys.modules)))"
+    argv = [sys.executable, "-c", report.replace("CODE", code)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def command_line(*args: str) -> set[str]:
+    """The modules behind a whole ``taxtui`` command that ends with exit 0."""
+    return imported(f"from taxtui.cli import app; app({list(args)!r}, standalone_mode=False)")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "r.msgpack"
+    with recording.Recorder(path) as recorder:
+        for event in (Header("taxtui", 1, "r", {}, {}), Clock(0, 0, 0, ""), RunFinished("finished", {})):
+            recorder.add(event)
+    return path
+
+
+def test_the_list_of_tui_modules_is_real() -> None:
+    assert {"taxtui.tui.app", "taxtui.tui.screens.live"} <= set(TUI_MODULES)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    modules = command_line("--help")
+    assert packages(modules) & (SDKS | SCREENS | {"asyncio", "costmodel", "msgspec"}) == set()
+
+
+def test_recordings_info_imports_neither_screens_nor_sdks(small: Path) -> None:
+    modules = command_line("recordings", "info", str(small))
+    assert "taxtui.recording" in modules
+    assert packages(modules) & (SDKS | SCREENS) == set()
+
+
+def test_project_imports_neither_screens_nor_sdks() -> None:
+    modules = command_line("project", "essay", "--trajectories", "1000", "--workers", "10")
+    assert "costmodel.projection" in modules
+    assert packages(modules) & (SDKS | SCREENS) == set()
+    assert not {name for name in modules if name.startswith(("taxtui.runner", "taxtui.substrates", "taxtui.tui"))}
+
+
+def test_substrates_without_check_imports_no_sdk() -> None:
+    modules = command_line("substrates")
+    assert packages(modules) & (SDKS | SCREENS) == set()
+    assert not {name for name in modules if name.startswith("taxtui.substrates")}
+
+
+def test_a_run_on_this_machine_imports_no_sdk_and_no_screen(tmp_path: Path) -> None:
+    options = ["-s", "local:isolation=plain", "-t", "T0", "-n", "1", "--trials", "1", "--warmup", "0"]
+    modules = command_line("run", *options, "-o", str(tmp_path / "measured.msgpack"))
+    assert "taxtui.substrates.local" in modules
+    assert packages(modules) & (SDKS | SCREENS) == set()
+
+
+def test_the_cost_model_knows_nothing_of_taxtui() -> None:
+    modules = imported("import costmodel; costmodel.read, costmodel.project, costmodel.curve")
+    assert "costmodel.projection" in modules
+    assert packages(modules) & ({"taxtui"} | SDKS | SCREENS) == set()
+
+
+@pytest.mark.parametrize("module", TUI_MODULES)
+def test_the_tui_imports_no_substrate_and_no_runner(module: str) -> None:
+    modules = imported(f"import {module}")
+    assert module in modules
+    assert not {name for name in modules if name.startswith(("taxtui.substrates", "taxtui.runner"))}
+    assert packages(modules) & SDKS == set()
