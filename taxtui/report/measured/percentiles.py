@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate, pairwise
@@ -102,4 +103,4 @@ def outliers(ascending: Sequence[int]) -> int:
     middle = median(ascending)
     distances = sorted(abs(value - middle) for value in ascending)
     limit = OUTLIER_Z * median(distances) / 0.6745
-    return sum(distance > limit for distance in distances)
+    return len(distances) - bisect_right(distances, limit)

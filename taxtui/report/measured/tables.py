@@ -42,7 +42,7 @@ UNUSUAL: Final = {
     "acquire": "how sandboxes were acquired, instead of made fresh for each trial",
 }
 
-_HEAD: Final = "sandbox\ntier, actions, mode"
+_HEAD: Final = "sandbox\ntier actions mode"
 _SCALES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -68,7 +68,7 @@ def sections(rows: Sequence[Row], sources: Sequence[Source], tables: Sequence[st
         f"{letter}  {flag}: {WORDS.get(flag) or UNUSUAL[flag.partition(' ')[0]]}" for flag, letter in letters.items()
     ]
     notes += [f"{name}: {what}" for name, what in differing.items()]
-    notes += [f"Not shown: {unfinished:,} cells without a finished trial."] if unfinished else []
+    notes += [f"Not shown: cells without a finished trial ({unfinished:,})."] if unfinished else []
     return [*(section._replace(notes=section.notes + brief) for section in found), _sources(sources, notes)]
 
 
@@ -182,8 +182,12 @@ def _sources(sources: Sequence[Source], notes: list[str]) -> Section:
 
 
 def _failed(row: Row) -> str:
-    rate, low, high = (100 * (end or 0.0) for end in row.failures)
-    return f"{rate:.2g}% {low:.2g}…{high:.2g}"
+    rate, low, high = (_percent(share or 0.0) for share in row.failures)
+    return f"{rate}% {low}…{high}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"[:-1] if share >= 0.0995 else f"{100 * share:.2g}"
 
 
 def _mean(row: Row, name: str) -> str:
