@@ -1,0 +1,119 @@
+"""The runner is killed at random moments: the recording stays readable and nothing of the run is left."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import docker
+import pytest
+
+from taxtui.events import TrialStarted
+from tests.support.command_line import Home, events, run_id, wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+SEED: Final = 20_260_101
+CLEAN_WITHIN_S: Final = 2.0
+CREATE_TIMEOUT_S: Final = 5
+SPREAD_S: Final = 1.5  # after the recording appears: the watchdog's start, warm-ups and several trials
+EARLY: Final = 0.1  # of the kills, at any moment from the start of the process on
+POLL_S: Final = 0.03
+SCENARIO: Final = f"""
+create_timeout = "{CREATE_TIMEOUT_S}s"
+[[cells]]
+substrates = ["SUBSTRATE"]
+tiers = ["T0"]
+actions = [10]
+modes = ["session"]
+concurrency = 2
+trials = 100000
+"""
+Listing = Callable[[], list[str]]
+"""The run of everything that is out there now."""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    made = Home(tmp_path / "home")
+    yield made
+    made.close()
+
+
+@contextlib.contextmanager
+def lookout(listing: Listing) -> Iterator[dict[str, float]]:
+    """When something of each run was last seen, by looking again and again from a thread of its own."""
+    seen: dict[str, float] = {}
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.wait(POLL_S):
+            for run in listing():
+                seen[run] = time.monotonic()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        thread.join()
+
+
+def kill_at_random(home: Home, substrate: str, kills: int, listing: Listing) -> None:
+    """Kill ``kills`` runs, each at a moment that the seed decides, and look on until their watchdogs have ended."""
+    source = random.Random(f"{SEED}:{substrate}")
+    scenario = home.cwd / "scenario.toml"
+    scenario.write_text(SCENARIO.replace("SUBSTRATE", substrate))
+    killed: dict[str, float] = {}
+    with lookout(listing) as seen:
+        for number in range(kills):
+            path = home.cwd / f"{number}.msgpack"
+            process = home.start("run", str(scenario), "--progress", "none", "-o", str(path))
+            if number >= EARLY * kills:
+                wait_until(path.exists, "the recording")
+            time.sleep(source.uniform(0, SPREAD_S))
+            assert process.poll() is None, "it was to be killed while it runs"
+            process.send_signal(signal.SIGKILL)
+            when = time.monotonic()
+            process.wait()
+            if not path.exists() or not path.stat().st_size:
+                continue  # before the first frame, and so before anything was asked for
+            if any(isinstance(event, TrialStarted) for event in events(path)):
+                killed[run_id(path)] = when
+                assert f"{run_id(path)}.json" in home.ledger(), "a create under way may still bring something"
+        wait_until(lambda: not home.processes(), "the watchdogs have ended", 4 * CREATE_TIMEOUT_S)
+    assert len(killed) > kills / 2, "most were killed in the middle of trials"
+    assert not set(killed) & set(listing())
+    assert home.ledger() == []
+    took = sorted(max(0.0, seen[run] - when) for run, when in killed.items() if run in seen)
+    p50, p95 = took[len(took) // 2], took[len(took) * 95 // 100]
+    print(f"\n{substrate}: {len(took)} of {kills} killed with sandboxes; last seen after p50 {p50:.3f} s, ", end="")
+    print(f"p95 {p95:.3f} s, max {took[-1]:.3f} s")
+    assert took[-1] < CLEAN_WITHIN_S
+
+
+@pytest.mark.docker
+def test_fifty_kills_with_docker(home: Home) -> None:
+    with contextlib.closing(docker.APIClient()) as client:
+
+        def listing() -> list[str]:
+            rows = client.containers(all=True, filters={"label": ["taxtui.run"]})
+            return [row["Labels"]["taxtui.run"] for row in rows]
+
+        kill_at_random(home, "docker", 50, listing)
+
+
+@pytest.mark.parametrize("isolation", ["plain", pytest.param("bwrap", marks=pytest.mark.bwrap)])
+def test_ten_kills_with_local(home: Home, isolation: str) -> None:
+    def listing() -> list[str]:
+        return [name.removeprefix("taxtui-").rpartition("-")[0] for name in home.sandboxes()]
+
+    kill_at_random(home, f"local:isolation={isolation}", 10, listing)
+    assert home.sandboxes() == []
