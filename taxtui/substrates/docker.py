@@ -10,6 +10,7 @@ that is the deadline, held by the daemon's host without us. A daemon that is dow
 from __future__ import annotations
 
 import math
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
@@ -260,11 +261,20 @@ class DockerSubstrate:
 def _connect(where: Endpoint) -> docker.APIClient:
     """Blocking. Raises ``SubstrateUnavailable`` in the form "docker: problem; fix"."""
     try:
+        if where.address.path:
+            _knock(where.address.path)
         return docker.APIClient(
             base_url=where.url, tls=where.tls, version="auto", timeout=_TIMEOUT_S, max_pool_size=_THREADS
         )
-    except (DockerException, requests.RequestException) as error:
+    except (DockerException, requests.RequestException, OSError) as error:
         raise SubstrateUnavailable(f"docker: {_why_unreachable(error)}") from error
+
+
+def _knock(path: str) -> None:
+    """Connect once ourselves: the SDK hides why it could not, and leaves the socket open."""
+    with socket.socket(socket.AF_UNIX) as knocking:
+        knocking.settimeout(_TIMEOUT_S)
+        knocking.connect(path)
 
 
 def _why_unreachable(error: BaseException) -> str:

@@ -16,6 +16,8 @@ EXEC_ENV: Final = "TAXTUI_EXEC"
 
 _SETTLES_WITHIN_S: Final = 10.0
 _FIRST_POLL_S: Final = 0.001
+_KILLED: Final = 137
+_SHOWS_WITHIN_S: Final = 0.1
 _NOT_STARTED: Final = (126, 127)
 _RUNTIME_SAYS: Final = b"OCI runtime exec failed"
 
@@ -98,9 +100,18 @@ class Exec:
         if code in _NOT_STARTED and stdout.startswith(_RUNTIME_SAYS):
             words = " ".join(stdout.decode(errors="replace").split())
             raise (NoSuchProgram if "executable file not found" in words else ExecFailed)(words)
-        if code == 137 and not await self._container_runs():
-            raise SandboxLost("the container was killed while a command ran")
+        if code == _KILLED:
+            await self._blame_the_container()
         return code
+
+    async def _blame_the_container(self) -> None:
+        """Raises ``SandboxLost`` if the command was killed because the container was; that shows a little later."""
+        give_up = time.monotonic() + _SHOWS_WITHIN_S
+        while await self._container_runs():
+            if time.monotonic() > give_up:
+                return
+            await asyncio.sleep(_FIRST_POLL_S)
+        raise SandboxLost("the container was killed while a command ran")
 
     async def has_begun(self) -> bool:
         """Whether there is or was a process: waits for a start that the daemon may still be working on."""

@@ -66,14 +66,14 @@ class CgroupLimiter:
             self._pids: str(limits.pids),
         }
         try:
-            for group in self._groups(name):
+            for group in self.groups(name):
                 group.mkdir(parents=True, exist_ok=True)
                 for file, value in values.items():
                     if (group / file).exists():
                         (group / file).write_text(value)
         except OSError as error:
             raise CreateFailed(f"cannot set up the {self.label} limits: {error.strerror}") from error
-        return "".join(f"echo 0 >{group}/cgroup.procs && " for group in self._groups(name))
+        return "".join(f"echo 0 >{group}/cgroup.procs && " for group in self.groups(name))
 
     async def kill(self, name: str) -> None:
         """As ``Limiter.kill``."""
@@ -82,7 +82,7 @@ class CgroupLimiter:
     async def remove(self, name: str) -> None:
         """As ``Limiter.remove``."""
         give_up = time.monotonic() + _GONE_WITHIN_S
-        for group in self._groups(name):
+        for group in self.groups(name):
             while True:
                 try:
                     group.rmdir()
@@ -95,12 +95,13 @@ class CgroupLimiter:
                 else:
                     break
 
-    def _groups(self, name: str) -> list[Path]:
+    def groups(self, name: str) -> list[Path]:
+        """The directories of one sandbox."""
         return [parent / name for parent in self._parents]
 
     def _inside(self, name: str) -> set[int]:
         pids: set[int] = set()
-        for group in self._groups(name):
+        for group in self.groups(name):
             with contextlib.suppress(OSError):
                 pids.update(map(int, (group / "cgroup.procs").read_text().split()))
         return pids

@@ -1,0 +1,119 @@
+"""Limits of local sandboxes: that they are in force, and which means is chosen where."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from taxtui.errors import CreateFailed
+from taxtui.spec import Command, Limits
+from taxtui.substrates import local_limits
+from taxtui.substrates.local import LocalOptions, LocalSubstrate
+from taxtui.substrates.local_limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter, kill_marked
+from taxtui.substrates.local_process import Process
+from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of
+
+ISOLATION = [pytest.param("bwrap", marks=pytest.mark.bwrap), "plain"]
+TIGHT = Limits(cpus=0.5, memory_mib=256, pids=32)
+
+
+@pytest.fixture
+async def _cgroups() -> None:
+    if not isinstance(await best_limiter(), CgroupLimiter):
+        pytest.skip("no cgroup may be made here")
+
+
+@pytest.mark.usefixtures("_cgroups")
+@pytest.mark.parametrize("isolation", ISOLATION)
+@pytest.mark.parametrize("mode", ["exec", "session"])
+async def test_limits_are_in_force(isolation: str, mode: str) -> None:
+    substrate = LocalSubstrate(LocalOptions(isolation=isolation))  # type: ignore[arg-type]
+    async with sandbox_of(substrate, limits=TIGHT) as sandbox:
+        path = sandbox if mode == "exec" else await sandbox.open_session()
+        hog = await path.exec(Command(script=f"{MEMORY_HOG}; exit $?"))
+        assert hog.exit_code == 137
+        share = float((await path.exec(Command(script=CPU_SHARE))).stdout)
+        assert share < 2 * TIGHT.cpus  # three processes on unlimited CPUs have twice that and more
+        forks = await path.exec(Command(script=FORKS))
+        assert 0 < int(forks.stdout) < TIGHT.pids
+
+
+@pytest.mark.usefixtures("_cgroups")
+@pytest.mark.parametrize("isolation", ISOLATION)
+async def test_no_limit_is_left_behind(isolation: str) -> None:
+    substrate = LocalSubstrate(LocalOptions(isolation=isolation))  # type: ignore[arg-type]
+    async with sandbox_of(substrate) as sandbox:
+        limiter = substrate.limiter
+        assert isinstance(limiter, CgroupLimiter)
+        groups = limiter.groups(sandbox.name)
+        assert all(group.is_dir() for group in groups)
+    assert not any(group.exists() for group in groups)
+
+
+async def test_an_address_space_limit_where_there_is_nothing_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def only_rlimits() -> RlimitLimiter:
+        return RlimitLimiter()
+
+    monkeypatch.setattr("taxtui.substrates.local.best_limiter", only_rlimits)
+    substrate = LocalSubstrate(LocalOptions(isolation="plain"))
+    async with sandbox_of(substrate, limits=TIGHT) as sandbox:
+        hog = await sandbox.exec(Command(script=MEMORY_HOG))
+        assert b"MemoryError" in hog.stderr
+        assert hog.exit_code == 1
+
+
+class TestChoice:
+    """On directories that look like a cgroup file system."""
+
+    def test_version_2_takes_the_nearest_ancestor_that_hands_all_controllers_down(self, tmp_path: Path) -> None:
+        own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
+        (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+        group = tmp_path / own.lstrip("/")
+        group.mkdir(parents=True, exist_ok=True)
+        assert local_limits._version_2(tmp_path) is None
+        (tmp_path / "cgroup.subtree_control").write_text("cpu memory pids io\n")
+        found = local_limits._version_2(tmp_path)
+        assert found is not None
+        assert found.label == "cgroup v2"
+        enter = found.prepare("box", Limits(cpus=1.5, memory_mib=64, pids=7))
+        assert enter == f"echo 0 >{tmp_path}/box/cgroup.procs && "
+
+    def test_limits_are_written_where_their_files_are(self, tmp_path: Path) -> None:
+        box = tmp_path / "box"
+        box.mkdir()
+        for name in ("cpu.max", "memory.max", "pids.max"):
+            (box / name).touch()
+        limiter = CgroupLimiter("cgroup v2", (tmp_path,), ("cpu.max", "memory.max", "pids.max"))
+        limiter.prepare("box", Limits(cpus=1.5, memory_mib=64, pids=7))
+        assert (box / "cpu.max").read_text() == "150000 100000"
+        assert (box / "memory.max").read_text() == str(64 << 20)
+        assert (box / "pids.max").read_text() == "7"
+
+    def test_a_parent_that_cannot_be_written_to(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        limiter = CgroupLimiter("cgroup v2", (tmp_path / "file",), ("cpu.max", "memory.max", "pids.max"))
+        with pytest.raises(CreateFailed, match="cgroup v2 limits"):
+            limiter.prepare("box", Limits())
+
+    async def test_nothing_usable(self, tmp_path: Path) -> None:
+        limiter = await best_limiter(tmp_path)
+        assert isinstance(limiter, RlimitLimiter)
+        assert isinstance(limiter, NoLimiter) == (sys.platform != "linux")
+        assert NoLimiter().prepare("box", Limits()) == ""
+
+
+@pytest.mark.parametrize("by_ps", [False, True])
+async def test_marked_processes_are_killed_wherever_they_went(monkeypatch: pytest.MonkeyPatch, by_ps: bool) -> None:
+    if by_ps:  # as on macOS, where there is no /proc
+        monkeypatch.setattr(local_limits, "_marked", local_limits._marked_by_ps)
+    value = f"{os.getpid()}.{by_ps}"
+    process = Process(["/bin/sh", "-c", "setsid sleep 300 & sleep 300"], {**os.environ, "MARK": value}, stdin=False)
+    while len(local_limits._marked(f"MARK={value}".encode())) < 3:
+        await asyncio.sleep(0.01)
+    await asyncio.gather(kill_marked(f"MARK={value}"), process.output())
+    assert process.returncode == 137
+    assert local_limits._marked(f"MARK={value}".encode()) == set()
