@@ -13,14 +13,14 @@ import json
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from aiohttp import web
 
 from tests.support import kubernetes_exec_server
 from tests.support.kubernetes_cluster import Conflict, Json, Pods, environment
+from tests.support.standin_faults import Faults
 from tests.support.standin_tls import make_tls
 
 VERSION = "v1.33.0-standin"
@@ -38,26 +38,12 @@ _VERBS = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-@dataclass
-class Fault:
-    """What goes wrong with the next ``times`` requests of one kind."""
-
-    on: str  # create get list watch delete exec review version quota
-    status: int = 0
-    retry_after_s: int | None = None
-    message: str = "injected"
-    hang: Literal["", "before", "after"] = ""  # never answer, before or after the side effect
-    reset: Literal["", "before", "after", "mid"] = ""  # break the connection; mid: within exec's output
-    times: int = 1
-    skip: int = 0  # so many requests of this kind are answered first
-
-
 class KubernetesStandin:
     """One API server. ``async with`` starts it on a free port of 127.0.0.1."""
 
     def __init__(self, *, namespace: str = "sandboxes", validate: bool = True) -> None:
         self.pods = Pods()
-        self.faults: list[Fault] = []
+        self.faults = Faults()
         self.denied: set[str] = set()  # "create pods", "get pods/exec", "list pods *" for all namespaces
         self.quota: int | None = None  # pods
         self.watch_ends_after: int | None = None  # events, then a silent end
@@ -103,7 +89,7 @@ class KubernetesStandin:
 
     def fail(self, on: str, **how: Any) -> None:
         """Add a ``Fault``."""
-        self.faults.append(Fault(on, **how))
+        self.faults.add(on, **how)
 
     def left(self) -> tuple[int, int]:
         """Pods that exist, and process groups that are alive."""
@@ -139,25 +125,12 @@ class KubernetesStandin:
         for denied in (f"{_VERBS.get(kind)}", "list pods *" if kind == "list-all" else ""):
             if denied in self.denied:
                 return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {denied}')
-        fault = next((each for each in self.faults if each.on == kind.partition("-")[0] and each.times > 0), None)
-        if fault is not None and fault.skip:
-            fault.skip -= 1
-            fault = None
+        fault = self.faults.next(kind.partition("-")[0])
         if fault is None:
             return await handler(request)
-        fault.times -= 1
         if fault.status:
             return self._no(fault.status, _REASONS[fault.status], fault.message, fault.retry_after_s)
-        request["cut"] = fault.reset == "mid"
-        if "before" not in (fault.hang, fault.reset):
-            answer = await handler(request)
-            if fault.reset == "mid":
-                return answer
-        if fault.hang:
-            await asyncio.Event().wait()
-        if request.transport is not None:
-            request.transport.abort()
-        return web.Response()
+        return await fault.strike(request, handler)
 
     def _yes(self, body: Json, model: str, status: int = 200) -> web.Response:
         if self._validate:

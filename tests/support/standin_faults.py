@@ -1,0 +1,61 @@
+"""What goes wrong in a stand-in, on request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from aiohttp import web
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass
+class Fault:
+    """What goes wrong with the next ``times`` requests of one kind, after ``skip`` that are answered."""
+
+    on: str
+    status: int = 0
+    retry_after_s: int | None = None
+    message: str = "injected"
+    hang: Literal["", "before", "after"] = ""  # never answer, before or after the side effect
+    reset: Literal["", "before", "after", "mid"] = ""  # break the connection; mid: within a command's output
+    times: int = 1
+    skip: int = 0
+
+    async def strike(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Hang or break the connection; the handler sees ``request["cut"]`` where it has to do that itself."""
+        request["cut"] = self.reset == "mid"
+        if "before" not in (self.hang, self.reset):
+            answer = await handler(request)
+            if self.reset == "mid":
+                return answer
+        if self.hang:
+            await asyncio.Event().wait()
+        if request.transport is not None:
+            request.transport.abort()
+        return web.Response()
+
+
+class Faults:
+    """Those that are still to come."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Fault] = []
+
+    def add(self, on: str, **how: Any) -> None:
+        """Arrange a ``Fault``."""
+        self._waiting.append(Fault(on, **how))
+
+    def next(self, kind: str) -> Fault | None:
+        """The one that hits this request, if any."""
+        for fault in self._waiting:
+            if fault.on == kind and fault.times > 0:
+                if fault.skip:
+                    fault.skip -= 1
+                    return None
+                fault.times -= 1
+                return fault
+        return None
