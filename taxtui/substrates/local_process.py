@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from taxtui.errors import ExecFailed, SandboxLost
@@ -32,7 +32,7 @@ class Process:
     still holds the pipes is not waited for.
     """
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], *, stdin: bool) -> None:
+    def __init__(self, argv: list[str], env: Mapping[str, str], *, stdin: bool) -> None:
         """Start ``argv``, standard input being a pipe or /dev/null. Raises ``ExecFailed``."""
         self.returncode: int | None = None
         self._loop = asyncio.get_running_loop()
