@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from taxtui.workloads.image import DEFAULT_IMAGE
+from tests.support.loop_guard import LoopGuard
 
 
 @functools.cache
@@ -63,3 +65,19 @@ def _private_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
     folder = tmp_path_factory.mktemp("xdg")
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
+
+
+@pytest.fixture
+async def unblocked_loop() -> AsyncIterator[None]:
+    """Fails the test that blocks its event loop; in tests/unit every coroutine gets it."""
+    guard = LoopGuard()
+    yield
+    guard.close()
+    if guard.blocked_at:
+        pytest.fail(f"the event loop was blocked here:\n{guard.blocked_at}", pytrace=False)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function) and "unit" in item.path.parts and inspect.iscoroutinefunction(item.obj):
+            item.fixturenames.insert(0, "unblocked_loop")
