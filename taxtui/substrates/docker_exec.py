@@ -144,7 +144,7 @@ class Exec:
 
 
 def _refusal(reply: Reply) -> Exception:
-    if reply.status in (404, 409):
+    if reply.status in (404, 409) or "is not running" in reply.message:  # 500 while it is being removed
         return SandboxLost(f"the container is gone: {reply.message}")
     if reply.status in (429, 503):
         return Throttled(f"the docker daemon is busy: {reply.message}")
