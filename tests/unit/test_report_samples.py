@@ -57,30 +57,32 @@ def test_every_duration_of_a_trial(tmp_path: Path) -> None:
         gaps=[3 * MS, 1 * MS, 2 * MS],
         queued=500 * MS,
         cleanup=80 * MS,
+        extra=11 * MS,
     )
     start = 1000 * S
     create = start + 500 * MS
     events[3:3] = [
-        [5, 1, "preload", create + 257 * MS, 0],
-        [5, 1, "setup", create + 257 * MS, 400 * MS],
+        [5, 1, "preload", create + 257 * MS, 11 * MS],
+        [5, 1, "setup", create + 268 * MS, 400 * MS],
+        mark(1, "started", create - 1 * MS),  # of a request that was throttled
         mark(1, "accepted", create + 20 * MS),
         mark(1, "running", create + 150 * MS),
         mark(1, "started", create + 160 * MS),
     ]
     found = only(cells_of(tmp_path, ([events], [])))
-    trajectory = 200 + 50 + 400 + 3 + 40 + 1 + 50 + 2 + 60
+    trajectory = 200 + 50 + 11 + 400 + 3 + 40 + 1 + 50 + 2 + 60
     expected = {
         "create": 200,
         "ready": 50,
         "orchestration": 150,
-        "preload": 0,
+        "preload": 11,
         "setup": 400,
         "run_total": 95,
         "dispatch_total": 55,
         "unsplit_total": 0,
         "harness": 6,
         "cold_start": 250,
-        "fresh_episode": 650,
+        "fresh_episode": 661,
         "trajectory": trajectory,
         "ready_again": 7,
         "queued": 500,
@@ -206,6 +208,7 @@ def test_a_busy_harness_is_badged(tmp_path: Path) -> None:
     assert "runner_distorted" not in flags(*[health(5 * MS, 800)] * 100)
     assert "runner_distorted" not in flags(*[health()] * 99, health(60 * MS))
     assert "runner_distorted" in flags(*[health()] * 98, *[health(5 * MS + 1)] * 2)
+    assert "runner_distorted" not in flags(*[health(cpu_permille=801)] * 2, *[health(cpu_permille=1)] * 3)
     assert "runner_distorted" in flags(*[health(cpu_permille=801)] * 3, *[health(cpu_permille=1)] * 2)
 
 

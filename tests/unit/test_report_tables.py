@@ -151,12 +151,14 @@ def test_breakdown_adds_up_to_completion(tmp_path: Path) -> None:
 
 def test_tax_in_worker_hours(tmp_path: Path) -> None:
     trials = [trial(n, create=n * S, runs=[S // 4] * 3) for n in range(1, 6)]
-    row = records(write(tmp_path / "a.msgpack", trials), "--table", "tax")[0]
+    path = write(tmp_path / "a.msgpack", trials)
+    row = records(path, "--table", "tax")[0]
     tax_s = fmean(n + 4 - 0.75 for n in range(1, 6))
     assert row["tax_per_success_ns"]["value"] == pytest.approx(tax_s * S)
     assert row["tax_share_of_held"] == pytest.approx(tax_s / (tax_s + 0.75))
     assert row["tax_worker_hours_per_million"] == pytest.approx(tax_s * 1e6 / 3600)
     assert sum(row["tax_by_cause_ns"].values()) == pytest.approx(tax_s * S)
+    assert f" {tax_s * 1e6 / 3600:,.0f}\n" in report(path, "--table", "tax")
 
 
 def test_csv_has_a_row_per_cell_and_units_in_its_names(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from costmodel.statistics import Interval, ratio_interval, wilson
 from taxtui.events import UNKNOWN
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.samples import Cell
-from taxtui.report.measured.summary import Summary, clusters_of, summarize
+from taxtui.report.measured.summary import Summary, clusters_of, not_negative, summarize
 from taxtui.state import clean
 
 NS_PER_HOUR: Final = 3_600 * 10**9
@@ -93,7 +93,7 @@ class Row:
         total = ratio_interval(taxes, [a.ok for a in attempts], clusters_of([(a.run_id, a.block) for a in attempts]))
         dispatch = self._per_success(sum(a.dispatch_ns for a in attempts if a.ok)) or 0.0
         failed = self._per_success(sum(a.held_ns - a.think_ns for a in attempts if not a.ok)) or 0.0
-        return Tax(total, total.value / held, total.value - dispatch - failed, dispatch, failed)
+        return Tax(not_negative(total), total.value / held, total.value - dispatch - failed, dispatch, failed)
 
     def summary(self, name: str) -> Summary | None:
         """Of one of the cell's columns; None where it holds nothing."""

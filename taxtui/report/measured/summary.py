@@ -44,7 +44,14 @@ def summarize(column: Column, origins: Sequence[Origin]) -> Summary | None:
         return percentile(ascending, p, effective_count(column.values, clusters, quantile(ascending, p)))
 
     mean = ratio_interval(totals, sizes, clusters_of(origins))
+    if ascending[0] >= 0:
+        mean = not_negative(mean)
     return Summary(len(ascending), at(0.5), at(0.95), at(0.99), mean, outliers(ascending))
+
+
+def not_negative(mean: Interval) -> Interval:
+    """Of something that cannot be below 0; the interval of a few very different values may be."""
+    return mean if mean.low is None else mean._replace(low=max(0.0, mean.low))
 
 
 def clusters_of(origins: Sequence[Origin]) -> Sequence[Hashable]:

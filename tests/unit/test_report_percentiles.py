@@ -1,0 +1,58 @@
+"""Percentiles of clustered samples, outliers and clusters, with figures worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+from taxtui.report.measured.percentiles import effective_count, outliers, percentile
+from taxtui.report.measured.samples import Column
+from taxtui.report.measured.summary import clusters_of, summarize
+
+STUDENT = {4: 2.776445, 19: 2.093024}
+"""Two-sided 95 % quantiles by degrees of freedom, from printed tables."""
+
+
+def test_ranks_of_a_sample_that_is_worth_less_than_its_size() -> None:
+    ascending = range(1, 1001)
+    # of 100 independent values, ranks 40 and 61 enclose the median: P(Bin < 40) = 0.0176, P(Bin < 41) = 0.0284
+    assert percentile(range(1, 101), 0.5) == (50, 40, 61, 6)
+    assert percentile(ascending, 0.5, 100) == (500, 40 * 1001 // 101, math.ceil(61 * 1001 / 101), 60)
+    unsupported = percentile(ascending, 0.95, 71)
+    assert (unsupported.value, unsupported.high, unsupported.needs) == (None, None, math.ceil(72 * 1000 / 71))
+
+
+def test_the_worth_of_clusters_is_korn_and_graubards() -> None:
+    trials = [[1, 1, 1, 9], [1, 1, 9, 9], [1, 1, 1, 1], [9, 9, 9, 1], [1, 1, 9, 9]]
+    values = [value for trial in trials for value in trial]
+    share = 12 / 20
+    shares = [3 / 4, 2 / 4, 4 / 4, 1 / 4, 2 / 4]
+    variance = sum((one - share) ** 2 for one in shares) / 4 / 5  # of the mean of five equal clusters
+    worth = share * (1 - share) / variance * (STUDENT[19] / STUDENT[4]) ** 2
+    assert effective_count(values, [4] * 5, 1) == math.floor(worth)
+    assert effective_count(values, [4, 16], 1) == 2
+    assert effective_count([1, 2] * 50, [2] * 50, 1) == 100  # every cluster alike: no worse than independent values
+
+
+def test_outliers_begin_at_three_and_a_half_modified_z() -> None:
+    ordinary = [*range(-2000, 0), 0, *range(1, 2001)]  # two more: median 0, MAD 1001, 3.5 · 1001 / 0.6745 = 5194.2
+    assert outliers(sorted([*ordinary, 5194, -5194])) == 0
+    assert outliers(sorted([*ordinary, 5195, -5195])) == 2
+    assert outliers([7] * 9 + [8]) == 1
+    assert outliers([7]) == 0
+
+
+def test_runs_are_clusters_where_there_are_three() -> None:
+    two = [("a", 0), ("a", 1), ("b", 0)]
+    assert clusters_of(two) == two
+    assert clusters_of([*two, ("c", 0)]) == ["a", "a", "b", "c"]
+
+
+def test_the_mean_of_durations_is_not_negative() -> None:
+    column = Column()
+    for value in (1, 1, 1000):
+        column.add(array("q", [value]))
+    summary = summarize(column, [("a", 0)] * 3)
+    assert summary is not None
+    assert summary.mean.value == 334
+    assert summary.mean.low == 0
