@@ -41,7 +41,12 @@ class Terminal:
         try:
             async with asyncio.timeout(OPEN_S):
                 self._socket = await self._clients.session.ws_connect(
-                    url, headers=self._clients.headers, protocols=[_EXIT_PROTOCOL], max_msg_size=0, heartbeat=20.0
+                    url,
+                    headers=self._clients.headers,
+                    protocols=[_EXIT_PROTOCOL],
+                    max_msg_size=0,
+                    heartbeat=20.0,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=1.0),
                 )
                 await self._take_over(env)
         except aiohttp.WSServerHandshakeError as error:

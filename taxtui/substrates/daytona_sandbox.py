@@ -158,20 +158,21 @@ class DaytonaSandbox:
             raise SandboxLost(lost)
         terminal = Terminal(self._clients, self._process, self._base_url)
         token = connecting.set(self._marks)
+        # Shielded: a request that is abandoned half-way could leave a terminal that nobody knows of.
+        opening = asyncio.ensure_future(terminal.open(self._env))
+        connecting.reset(token)
         try:
-            await terminal.open(self._env)
+            await asyncio.shield(opening)
             return DaytonaSession(await FramedShell.open(terminal, merged=True), self)
         except (Refused, SandboxLost) as error:
             with contextlib.suppress(ExecFailed):
-                await terminal.close()
+                await unbroken(terminal.close())
             ours = error.as_error(ExecFailed, "opening a terminal") if isinstance(error, Refused) else error
             raise await self._explained(ours) from error
-        except BaseException:
+        except asyncio.CancelledError:
             with contextlib.suppress(ExecFailed):
-                await unbroken(terminal.close())
+                await unbroken(_abandon(opening, terminal))
             raise
-        finally:
-            connecting.reset(token)
 
     async def reset(self, marks: Marks) -> None:
         """Not offered: Daytona has no way to bring a sandbox back to its snapshot in place."""
@@ -224,6 +225,14 @@ class DaytonaSession:
         except ExecFailed:
             if not await self._sandbox.lost_soon():
                 raise
+
+
+async def _abandon(opening: asyncio.Future[None], terminal: Terminal) -> None:
+    """Let an opening end, and take back what it made."""
+    await asyncio.wait({opening}, timeout=KILL_S)
+    opening.cancel()
+    await asyncio.gather(opening, return_exceptions=True)
+    await terminal.close()
 
 
 async def remove(clients: Clients, name: str, sandbox_id: str, gone: asyncio.Event, *, look_s: float) -> None:
