@@ -35,23 +35,26 @@ class Makespan(NamedTuple):
     method: str
 
 
-def list_makespan(jobs_ns: Iterable[int], workers: int) -> int:
-    """The makespan in ns of this very list in this very order; the reference for all else.
+def list_makespan(jobs_ns: Iterable[float], workers: int) -> int:
+    """The makespan of this very list of whole ns in this very order; the reference for all else.
 
     Raises:
         DemandError: no worker, or a negative duration.
     """
     check_counts(0, workers)
     jobs = iter(jobs_ns)
-    ends = list(islice(jobs, workers))
-    if min(ends, default=0) < 0:
-        raise DemandError("a duration is negative")
+    ends = _checked(list(islice(jobs, workers)))
     heapify(ends)
-    for job in jobs:
-        if job < 0:
-            raise DemandError("a duration is negative")
-        heapreplace(ends, ends[0] + job)
-    return max(ends, default=0)
+    while chunk := _checked(list(islice(jobs, 4096))):
+        for job in chunk:
+            heapreplace(ends, ends[0] + job)
+    return int(max(ends, default=0))
+
+
+def _checked(durations: list[float]) -> list[float]:
+    if min(durations, default=0) < 0:
+        raise DemandError("a duration is negative")
+    return durations
 
 
 def expected_makespan(

@@ -60,7 +60,7 @@ def with_retries(success: Law, failure: Law | None, retries: Retries, backoff_ns
     weights: Counter[int] = Counter()
     for number, stratum in enumerate(strata):
         failures = min(int(math.log((number + 0.5) / CHAINS) / math.log(chance)), longest)
-        busy = sum(draw(int(failures))) + backoff_ns * int(min(failures, longest - 1))
+        busy = int(sum(draw(int(failures)))) + backoff_ns * int(min(failures, longest - 1))
         if failures < longest:
             index = (2 * stratum + 1) * success.size // (2 * CHAINS)
             busy += _at(success, index)
@@ -138,7 +138,7 @@ def over_provisioned(law: Law, batch: int, launched: int, workers: int, partial:
     carried: list[int] = []
     count = max(4, min(30, STEP_DRAWS // launched))
     for number in range(count + partial):
-        jobs = carried + draw(launched - len(carried))
+        jobs = [*carried, *map(int, draw(launched - len(carried)))]
         step = _one_step(jobs, batch, workers)
         if partial:
             carried = step.unfinished

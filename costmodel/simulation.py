@@ -1,9 +1,8 @@
 """Random makespans of N jobs on W workers, exact in distribution and without a heap.
 
 With jobs drawn independently it does not matter which worker takes which job: each worker is a renewal stream of
-its own, and the makespan follows from the W streams' epochs. ``streams`` draws every job; ``leap`` advances a worker
-over many jobs at once, with the first three moments of their sum, as long as those jobs surely start, so that its
-cost does not grow with N.
+its own, and the makespan follows from the W streams' last epochs. ``streams`` draws every job; ``leap`` draws the sum
+of many jobs at once, by its first three moments, so that its cost does not grow with N.
 """
 
 from __future__ import annotations
@@ -11,58 +10,61 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import reduce
 from itertools import accumulate, chain, islice, repeat
 from random import Random
 
 from costmodel.law import Law
 
-Draw = Callable[[int], list[int]]
-"""Draws that many durations, in ns."""
+Draw = Callable[[int], Iterator[float]]
+"""Draws that many durations, whole ns."""
 
 MIN_LEAP = 24
 """Fewer jobs than this are drawn one by one: their sum is not near enough to its three moments."""
-SURELY = 7.0
-"""Standard deviations that a leap stays away from the end of the queue."""
+SURELY = 5.0
+"""Standard deviations that a worker stays away from the end of the queue: one in three million."""
+EXACT = 2**53
+"""Below this a float holds whole ns exactly, and adds in half the time."""
 
 
-def drawer(law: Law, rng: Random) -> Draw:
+def drawer(law: Law, rng: Random, number: type[float] = int) -> Draw:
     """An unbiased sampler of the law, several times faster than ``rng.choices`` for up to 65,536 values."""
+    values = [number(value) for value in law.values]
     if law.size > 65_536:
-        return lambda count: rng.choices(law.values, cum_weights=law.cumulative, k=count)
-    table = [value for value, seen in zip(law.values, law.counts, strict=True) for _ in range(seen)]
+        return lambda count: iter(rng.choices(values, cum_weights=law.cumulative, k=count))
+    table = [value for value, seen in zip(values, law.counts, strict=True) for _ in range(seen)]
     if len(table) == 1:
-        return lambda count: table * count
+        return lambda count: repeat(table[0], count)
     return _byte_drawer(table, rng) if len(table) <= 256 else _word_drawer(table, rng)
 
 
-def _byte_drawer(table: list[int], rng: Random) -> Draw:
+def _byte_drawer(table: list[float], rng: Random) -> Draw:
     """One random byte per draw; bytes beyond the last multiple of the table's size are rejected."""
     usable = 256 // len(table) * len(table)
     index = bytes(byte % len(table) for byte in range(256))
     rejected = bytes(range(usable, 256))
 
-    def draw(count: int) -> list[int]:
+    def draw(count: int) -> Iterator[float]:
         indices = b""
         while (missing := count - len(indices)) > 0:
             indices += rng.randbytes(_padded(missing, 256 / usable)).translate(index, rejected)
-        return [table[i] for i in indices[:count]]
+        return map(table.__getitem__, indices[:count])
 
     return draw
 
 
-def _word_drawer(table: list[int], rng: Random) -> Draw:
+def _word_drawer(table: list[float], rng: Random) -> Draw:
     """The same with 16 random bits per draw."""
     usable = 65_536 // len(table) * len(table)
     spread = table * (usable // len(table))
 
-    def draw(count: int) -> list[int]:
-        drawn: list[int] = []
+    def draw(count: int) -> Iterator[float]:
+        drawn: list[float] = []
         while (missing := count - len(drawn)) > 0:
             words = array("H", rng.randbytes(2 * _padded(missing, 65_536 / usable)))
             drawn += [spread[word] for word in words if word < usable]
-        return drawn[:count]
+        return islice(drawn, count)
 
     return draw
 
@@ -73,92 +75,99 @@ def _padded(count: int, factor: float) -> int:
 
 
 def streams(law: Law, jobs: int, workers: int, rng: Random) -> int:
-    """One random makespan in ns; O(N) time and memory."""
-    draw = drawer(law, rng)
-    if jobs <= workers:
-        return max(draw(jobs), default=0)
-    if not law.mean:
-        return 0
-    return _last_end([0] * workers, jobs, law, draw)
+    """One random makespan in ns; every job is drawn: O(N) time, O(W) memory."""
+    draw = drawer(law, rng, float if law.values[-1] * jobs < EXACT * workers else int)
+    return _simulated(law, jobs, workers, rng, lambda count: int(sum(draw(count))))
 
 
 def leap(law: Law, jobs: int, workers: int, rng: Random) -> int:
-    """One random makespan in ns; O(W log log N) time, O(W) memory."""
-    draw = drawer(law, rng)
-    if jobs <= workers:
-        return max(draw(jobs), default=0)
-    if not law.mean:
-        return 0
-    advance = _leaper(law, rng)
+    """One random makespan in ns; jobs that surely start are drawn as sums: O(W log log N) time, O(W) memory."""
+    return _simulated(law, jobs, workers, rng, _three_moments(law, rng))
+
+
+def _simulated(law: Law, jobs: int, workers: int, rng: Random, advance: Callable[[int], int]) -> int:
+    """Move each worker on by as many jobs as surely start, again and again; draw the rest one by one.
+
+    ``advance`` draws the sum of that many jobs.
+    """
+    if jobs <= workers or not law.mean:
+        return int(max(drawer(law, rng)(jobs), default=0))
+    mean, doubt = law.mean, SURELY * law.sd / law.mean
+    left_over = workers * law.second_moment / (2 * mean)
     free_at = [0] * workers
     while True:
-        left_over = workers * law.second_moment / (2 * law.mean)
-        doubt = SURELY * law.sd * math.sqrt(jobs) / workers
-        busy_until = (sum(free_at) + jobs * law.mean - left_over) / workers - law.values[-1] - doubt
+        margin = law.values[-1] + SURELY * law.sd * math.sqrt(jobs) / workers
+        busy_until = (sum(free_at) + jobs * mean - left_over) / workers - margin
+        if busy_until - min(free_at) < mean * MIN_LEAP:
+            return _last_end(free_at, jobs, law, rng)
         taken = leapt = 0
         for worker, free in enumerate(free_at):
-            span = (busy_until - free) / law.mean
-            if span < MIN_LEAP:
-                continue
-            count = int(span - SURELY * law.sd / law.mean * math.sqrt(span))
-            if count >= MIN_LEAP:
+            span = (busy_until - free) / mean
+            if span >= MIN_LEAP and (count := int(span - doubt * math.sqrt(span))) >= MIN_LEAP:
                 free_at[worker] = free + advance(count)
                 taken += count
                 leapt += 1
         jobs -= taken
         if leapt < max(1, workers // 20):
-            return _last_end(free_at, jobs, law, draw)
+            return _last_end(free_at, jobs, law, rng)
 
 
-def _leaper(law: Law, rng: Random) -> Callable[[int], int]:
+def _three_moments(law: Law, rng: Random) -> Callable[[int], int]:
     """Draws the sum of ``count`` jobs: normal, skewed as Cornish and Fisher do, on the law's own lattice."""
     lowest = law.values[0]
     pitch = reduce(math.gcd, [value - lowest for value in law.values])
-    gauss, sd = rng.gauss, law.sd
+    gauss, sqrt, total, size, sd = rng.gauss, math.sqrt, law.total, law.size, law.sd
     cubes = sum([seen * (value - law.mean) ** 3 for value, seen in zip(law.values, law.counts, strict=True)])
-    skewness = cubes / law.size / sd**3 if sd else 0.0
+    skew = cubes / size / sd**2 / 6 if sd else 0.0
 
     def advance(count: int) -> int:
         if not pitch:
             return count * lowest
         z = gauss(0.0, 1.0)
-        z += skewness * (z * z - 1) / (6 * math.sqrt(count))
-        expected = count * law.total // law.size  # exact: a float has too few digits for 1e15 jobs
-        steps = (expected - count * lowest + round(sd * math.sqrt(count) * z)) // pitch
-        return count * lowest + max(0, steps) * pitch
+        deviation = round(sd * sqrt(count) * z + skew * (z * z - 1))
+        least = count * lowest
+        steps = (count * total // size - least + deviation) // pitch  # exact: a float has too few digits for 1e15
+        return least + steps * pitch if steps > 0 else least
 
     return advance
 
 
-def _last_end(free_at: list[int], jobs: int, law: Law, draw: Draw) -> int:
+def _last_end(free_at: list[int], jobs: int, law: Law, rng: Random) -> int:
     """When the last of ``jobs`` ends, if worker w takes its first one at ``free_at[w]``."""
+    latest = max(free_at) + (jobs // len(free_at) + 1_000) * law.values[-1]
+    number = float if latest < EXACT else int
+    draw = drawer(law, rng, number)
     mean_end = (sum(free_at) + jobs * law.mean) / len(free_at)
+    spread = 4 * law.sd / law.mean
+    at_least = law.values[-1] / law.mean + 3
     lengths = []
     for free in free_at:
         expected = max((mean_end - free) / law.mean, 0.0)
-        lengths.append(int(expected + 4 * law.sd / law.mean * math.sqrt(expected) + law.values[-1] / law.mean) + 3)
-    drawn = iter(draw(sum(lengths)))
+        lengths.append(int(expected + spread * math.sqrt(expected) + at_least))
+    drawn = draw(sum(lengths))
     epochs = [
-        list(accumulate(islice(drawn, length), initial=free)) for length, free in zip(lengths, free_at, strict=True)
+        list(accumulate(islice(drawn, length), initial=number(free)))
+        for length, free in zip(lengths, free_at, strict=True)
     ]
     while (end := _makespan_of(epochs, jobs)) is None:
         middle = sorted(path[-1] for path in epochs)[len(epochs) // 2]
         for path in epochs:
             if path[-1] <= middle:
                 path.extend(islice(accumulate(draw(12), initial=path[-1]), 1, None))
-    return end
+    return int(end)
 
 
-def _makespan_of(epochs: list[list[int]], jobs: int) -> int | None:
+def _makespan_of(epochs: list[list[float]], jobs: int) -> float | None:
     """When the last of ``jobs`` ends, given when each worker gets free; None if the epochs do not reach that far.
 
     The last job starts at the ``jobs``-th smallest epoch; a worker's next epoch after it is when it is done.
     """
 
-    def starts(until: int) -> int:
+    def starts(until: float) -> int:
         return sum(map(bisect_right, epochs, repeat(until)))
 
-    before, until = -1, min(path[-1] for path in epochs) - 1
+    before: float = -1
+    until = min(path[-1] for path in epochs) - 1
     started, enough = 0, starts(until)
     if enough < jobs:
         return None

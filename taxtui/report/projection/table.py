@@ -38,7 +38,7 @@ def _section(section: Section) -> list[str]:
         lines.append("")
     for note in section.notes:
         indent = "   " if note[1:3] == "  " else "  "
-        lines += textwrap.wrap(note, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+        lines += textwrap.wrap(note, WIDTH - (display_width(note) - len(note)), subsequent_indent=indent, break_on_hyphens=False)
     return lines
 
 
