@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
+from taxtui.errors import RecordingError
 from taxtui.events import Event, TrialEnded
 from taxtui.recording import Follower
 from taxtui.state import RunState, clean
@@ -194,8 +195,12 @@ class ReplayFeed:
         self._follower = Follower(path)
         self._waiting: deque[Event] = deque()
         self._ended = False
-        while self.state.started_unix_ns == 0 and (event := self._next()):
-            self.state.apply(event)
+        try:
+            while self.state.started_unix_ns == 0 and (event := self._next()):
+                self.state.apply(event)
+        except RecordingError:
+            self.close()
+            raise
         self._until_unix_ns = float(self.state.now_unix_ns)
         self._ticked_s = time.monotonic()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,17 @@ def shipped_tiers() -> list[str]:
     """The names of the tiers that come with taxtui."""
     root = scenario.CHECKOUT if scenario.CHECKOUT.is_dir() else scenario.BUNDLE
     return sorted(path.stem for path in root.glob("tiers/*.toml"))
+
+
+@cache
+def about_tier(name: str) -> str:
+    """``T2  attrs, a bug fixed · 7 steps before the first action, then a cycle of 10: ls, cat …``."""
+    try:
+        tier = scenario.load_tier(name)
+    except TaxtuiError as error:
+        return f"{name}  {error}"
+    before = f"{counted(len(tier.setup), 'step')} before the first action, then " if tier.setup else ""
+    return f"{tier.name}  {tier.title} · {before}a cycle of {len(tier.cycle)}: {', '.join(s.name for s in tier.cycle)}"
 
 
 def presets(folder: Path) -> list[Preset]:

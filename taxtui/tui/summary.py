@@ -53,8 +53,6 @@ def last_lines(state: RunState, feed: Feed) -> Text:
         (f" {_counts(state)} ", "bold"),
         (f"· p projects to {projection.TRAJECTORIES:,} trajectories · ", "dim"),
         f"$ {projection.command(feed.path)}",
-        no_wrap=True,
-        overflow="ellipsis",
     )
 
 

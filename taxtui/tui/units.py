@@ -30,9 +30,10 @@ def duration(ns: float) -> str:
 
 
 def tick(ns: float) -> str:
-    """A round duration without trailing zeros: ``500ms 1.5s 2m``."""
+    """A round duration without trailing zeros: ``500ms 1.5s 2m 2m30s``."""
     if ns >= 60e9:
-        return f"{ns / 60e9:g}m" if ns < 3_600e9 else f"{ns / 3_600e9:g}h"
+        text = clock(ns, short=True)
+        return text.removesuffix("00s") if "h" not in text else text.removesuffix("00m")
     scale, unit = next(((s, u) for s, u in _SCALES if ns >= s * 0.9999), (1.0, "ns"))
     return f"{ns / scale:g}{unit}"
 
@@ -74,14 +75,16 @@ def ticks(low_ns: float, high_ns: float, columns: int, spacing: int) -> list[flo
     best: list[float] = []
     for values in (*_mantissas(low_ns, high_ns), *_steps(low_ns, high_ns)):
         fitting = [v for v in values if column(v, low_ns, high_ns, columns) + len(tick(v)) < columns]
-        if len(fitting) > len(best) and _apart(fitting, low_ns, high_ns, columns) >= spacing:
+        room = max([spacing, *(len(tick(v)) + 2 for v in fitting)])
+        if len(fitting) > len(best) and _apart(fitting, low_ns, high_ns, columns) >= room:
             best = fitting
     return best
 
 
 def column(ns: float, low_ns: float, high_ns: float, columns: int) -> int:
     """The column of a value on a logarithmic axis; outside 0..columns−1 where it is off the axis."""
-    return math.floor(math.log(max(ns, 1) / low_ns) / math.log(high_ns / low_ns) * columns - 1e-9)
+    place = math.floor(math.log(max(ns, 1) / low_ns) / math.log(high_ns / low_ns) * columns)
+    return min(place, columns - 1) if ns <= high_ns else columns
 
 
 def _mantissas(low_ns: float, high_ns: float) -> list[list[float]]:

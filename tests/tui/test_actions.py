@@ -15,7 +15,7 @@ from taxtui.recording import Recorder
 from taxtui.tui import actions, projection
 from taxtui.tui import app as app_module
 from taxtui.tui.app import THEMES, TaxtuiApp
-from taxtui.tui.feed import ReplayFeed
+from taxtui.tui.feed import Launcher, ReplayFeed
 from taxtui.tui.screens.dialogs import Ask, Choose, Confirm, Tell
 from taxtui.tui.screens.live import LiveScreen
 from taxtui.tui.screens.setup import SetupScreen
@@ -154,7 +154,7 @@ def launched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[obje
 
     monkeypatch.setattr(app_module, "RunFeed", Started)
     monkeypatch.setattr(app_module, "default_folder", lambda: tmp_path)
-    monkeypatch.setattr(app_module.Launcher, "yield_cpu", lambda self: None)
+    monkeypatch.setattr(Launcher, "yield_cpu", lambda self: None)
     return seen
 
 

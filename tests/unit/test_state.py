@@ -163,7 +163,7 @@ def test_elapsed_time_follows_the_instants_of_whichever_worker_writes() -> None:
 
 
 def test_what_is_left_is_trials_left_times_their_mean() -> None:
-    told = [header([planned("local", trials=5), planned("docker", trials=2)]), clock()]
+    told: list[Event] = [header([planned("local", trials=5), planned("docker", trials=2)]), clock()]
     state = fold(told)
     assert state.eta_ns() is None
     for event in trial(1, 0, 0):  # 122 ms with its cleanup

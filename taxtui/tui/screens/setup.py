@@ -20,7 +20,7 @@ from taxtui.notation import parse_substrate
 from taxtui.tui import actions
 from taxtui.tui.availability import Answer
 from taxtui.tui.colours import glyph, substrate_style, themed
-from taxtui.tui.form import Choices, Preset, presets, shipped_tiers
+from taxtui.tui.form import Choices, Preset, about_tier, presets, shipped_tiers
 from taxtui.tui.screens.dialogs import Ask, Choose
 from taxtui.tui.widgets.pick_list import PickList
 from taxtui.tui.widgets.too_small import TooSmall
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from taxtui.tui.app import TaxtuiApp
 
 LENGTHS = ("10", "50", "150")
+MODES = {
+    "exec": "exec  one dispatch through the substrate's command path per action",
+    "session": "session  one persistent shell that all actions of a trial go through",
+}
 FIELDS = (("trials", "Trials", "100"), ("warmup", "Warm-up", "1"), ("concurrency", "Concurrency", "1"))
 
 
@@ -66,6 +70,7 @@ class SetupScreen(Screen[None]):
             yield Static("", id="size", markup=False)
             yield Static("", id="command", markup=False)
             yield Static("", id="advice", markup=False)
+            yield Static("", id="about", markup=False)
         with Horizontal(id="buttons"):
             yield Button("Launch", id="launch", variant="success", compact=True)
             yield Button("Copy as CLI", id="copy", compact=True)
@@ -84,8 +89,10 @@ class SetupScreen(Screen[None]):
         for length in LENGTHS:
             lengths.offer(length, picked=length == "10")
         modes = self.query_one("#modes", PickList)
-        for mode in ("exec", "session"):
+        for mode in MODES:
             modes.offer(mode, picked=mode == "exec")
+        for picks in self.query(PickList):
+            picks.highlighted = 0
         self.refresh_plan()
         self.action_recheck()
 
@@ -163,6 +170,8 @@ class SetupScreen(Screen[None]):
         self.query_one("#size", Static).update(size)
         self.query_one("#command", Static).update(command)
         self.query_one("#advice", Static).update(advice)
+        about = [about_tier(name) for name in choices.tiers] + [MODES[mode] for mode in choices.modes]
+        self.query_one("#about", Static).update(Text("\n".join(about), "dim"))
         self.query_one("#launch", Button).disabled = bool(choices.missing) and not self.preset
 
     @on(Button.Pressed)

@@ -1,0 +1,192 @@
+"""The feeds: a child process that stands in for ``taxtui run``, and a recording that is played back."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from taxtui.errors import RecordingError
+from taxtui.recording import Recorder
+from taxtui.state import RunState
+from taxtui.tui import feed as feed_module
+from taxtui.tui.feed import Launcher, ReplayFeed, RunFeed
+from tests.tui import story
+
+STAND_IN = """
+import sys
+from pathlib import Path
+from taxtui import events
+from taxtui.recording import Recorder
+from tests.tui import story
+plan, path = sys.argv[sys.argv.index("run") + 1], Path(sys.argv[sys.argv.index("-o") + 1])
+if "refuse" in plan:
+    sys.exit("taxtui: no such scenario")
+with Recorder(path) as recorder:
+    for event in story.run(20, until=5, finish=False):
+        recorder.add(event)
+    recorder.flush()
+    for line in sys.stdin:
+        recorder.add(events.Notice(1, "info", line.strip()))
+        recorder.flush()
+        if "cancel" in line:
+            break
+    recorder.add(events.RunFinished("cancelled", {}))
+sys.exit(130)
+"""
+
+
+@pytest.fixture
+def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Launcher:
+    """One whose children are the stand-in."""
+    script = tmp_path / "stand_in.py"
+    script.write_text(STAND_IN)
+    start = Launcher.start
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+
+    def stand_in(self: Launcher, command: list[str], stderr: object) -> object:
+        assert command[:3] == [sys.executable, "-m", "taxtui"]
+        assert command[-4:] == ["--control", "stdin", "--progress", "none"]
+        return start(self, [sys.executable, str(script), *command[3:]], stderr)
+
+    monkeypatch.setattr(Launcher, "start", stand_in)
+    return Launcher()
+
+
+def until(feed: RunFeed, what: str) -> None:
+    deadline = time.monotonic() + 20
+    while what not in repr(feed.state.log) and not (what == "over" and feed.over):
+        assert time.monotonic() < deadline
+        feed.advance()
+        time.sleep(0.02)
+
+
+def test_a_run_is_followed_paused_resumed_and_cancelled(launcher: Launcher, tmp_path: Path) -> None:
+    feed = RunFeed({"cells": []}, tmp_path / "run.msgpack", launcher)
+    until(feed, "present")
+    assert not feed.over
+    feed.pause()
+    assert feed.paused
+    until(feed, '"pause"')
+    feed.pause()
+    until(feed, '"resume"')
+    feed.cancel()
+    until(feed, "over")
+    ending = (feed.state.outcome, feed.exit_code)
+    assert ending == ("cancelled", 130)
+    assert feed.size_bytes > 0
+    feed.cancel()  # too late, and no error
+    feed.close()
+    feed.close()
+
+
+def test_closing_is_an_end_of_file_for_the_child_and_waits_for_it(launcher: Launcher, tmp_path: Path) -> None:
+    feed = RunFeed("quick", tmp_path / "run.msgpack", launcher)
+    until(feed, "present")
+    feed.close()
+    assert feed.exit_code == 130
+
+
+def test_a_child_that_refuses_is_over_and_its_words_are_kept(launcher: Launcher, tmp_path: Path) -> None:
+    feed = RunFeed("refuse", tmp_path / "run.msgpack", launcher)
+    until(feed, "over")
+    assert feed.complaint == ["taxtui: no such scenario"]
+    assert feed.size_bytes == 0
+    feed.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a thread's own niceness is Linux's")
+def test_the_interface_is_niced_and_its_children_are_not() -> None:
+    import os
+    import subprocess
+    import threading
+
+    seen: list[tuple[int, bytes]] = []
+
+    def interface() -> None:
+        launcher = Launcher()
+        launcher.yield_cpu()
+        launcher.yield_cpu()
+        niceness = os.getpriority(os.PRIO_PROCESS, 0)
+        child = launcher.start([sys.executable, "-c", "import os,sys; sys.exit(os.nice(0))"], subprocess.DEVNULL)
+        child.result().communicate()
+        seen.append((niceness, str(child.result().returncode).encode()))
+
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    thread = threading.Thread(target=interface)
+    thread.start()
+    thread.join()
+    assert seen == [(feed_module.NICENESS, str(before).encode())]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "story.msgpack"
+    with Recorder(path) as recorder:
+        for event in story.run(20):
+            recorder.add(event)
+    return path
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock that a replay reads."""
+    at = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: at[0])
+    return at
+
+
+def whole() -> RunState:
+    state = RunState()
+    for event in story.run(20):
+        state.apply(event)
+    return state
+
+
+@pytest.mark.parametrize("speed", [0.5, 1.0, 7.0, 100.0, 0.0])
+def test_a_replay_at_any_speed_ends_in_the_state_of_the_run(path: Path, now: list[float], speed: float) -> None:
+    feed = ReplayFeed(path, speed)
+    for _ in range(2000):
+        feed.advance()
+        if feed.over:
+            break
+        now[0] += 0.1
+    assert feed.over
+    assert feed.state == whole()
+    feed.close()
+
+
+def test_a_replay_shows_nothing_before_its_time(path: Path, now: list[float]) -> None:
+    feed = ReplayFeed(path)
+    start = feed.state.now_unix_ns
+    for _ in range(50):
+        now[0] += 0.1
+        feed.advance()
+        assert feed.state.now_unix_ns <= start + (now[0] - 100.0) * 1e9 + 1
+    feed.pause()
+    stopped = feed.state.now_unix_ns
+    now[0] += 60
+    feed.advance()
+    assert feed.state.now_unix_ns == stopped
+    feed.pause()
+    now[0] += 1
+    feed.advance()
+    assert stopped < feed.state.now_unix_ns <= stopped + 1.2e9
+    feed.close()
+
+
+def test_the_speed_ladder_has_ends(path: Path) -> None:
+    feed = ReplayFeed(path, 3.0)
+    feed.faster(-10)
+    assert feed.speed == ReplayFeed.SPEEDS[0]
+    feed.faster(100)
+    assert feed.speed == 0.0
+    feed.close()
+
+
+def test_a_replay_of_what_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"no")
+    with pytest.raises(RecordingError):
+        ReplayFeed(tmp_path / "x")

@@ -1,0 +1,112 @@
+"""What the interface asks of other processes, and what it says in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from taxtui import events
+from taxtui.errors import SubstrateUnavailable
+from taxtui.events import Event
+from taxtui.state import RunState
+from taxtui.tui import availability, projection
+from taxtui.tui.form import about_tier
+from taxtui.tui.summary import as_markdown, farewell
+from tests.tui import story
+
+Says = Callable[..., None]
+
+
+def fold(told: list[Event]) -> RunState:
+    state = RunState()
+    for event in told:
+        state.apply(event)
+    return state
+
+
+def said(body: Text | Table) -> str:
+    console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    with console.file:
+        console.print(body)
+        return console.export_text()
+
+
+@pytest.fixture
+def taxtui_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Says:
+    """``python -m taxtui`` prints this instead."""
+
+    def says(out: str, err: str = "") -> None:
+        package = tmp_path / "taxtui"
+        package.mkdir(exist_ok=True)
+        body = f"import sys; sys.stdout.write({out!r}); sys.stderr.write({err!r})"
+        (package / "__init__.py").write_text("")
+        (package / "__main__.py").write_text(body)
+        monkeypatch.chdir(tmp_path)
+
+    return says
+
+
+async def test_the_rows_of_the_check_are_read_and_cleaned(taxtui_says: Says) -> None:
+    rows = [
+        {"name": "docker", "ok": True, "detail": "ready,\x1b[2J 27.1", "capabilities": {"paid": True}, "new": 1},
+        {"name": "ec2", "ok": False, "detail": "no", "fix": "do"},
+    ]
+    taxtui_says(json.dumps(rows))
+    found = await availability.check()
+    assert list(found) == ["docker", "ec2"]
+    assert (found["docker"].detail, found["docker"].paid) == ("ready,�[2J 27.1", True)
+    assert (found["ec2"].ok, found["ec2"].fix, found["ec2"].paid) == (False, "do", False)
+
+
+async def test_a_check_that_fails_is_one_line(taxtui_says: Says) -> None:
+    taxtui_says("", "Traceback\nsomething\nboom\n")
+    with pytest.raises(SubstrateUnavailable, match=r"--check: boom$"):
+        await availability.check()
+
+
+async def test_the_projection_is_a_table_with_the_command_that_makes_it(taxtui_says: Says) -> None:
+    row = {
+        "substrate": "docker", "variant": "runc", "tier": "T2", "actions": 50, "mode": "exec",
+        "worker_hours": {"value": 3917.2, "low": 3800.0, "high": None},
+        "wall_clock_hours": {"value": 7.834}, "flags": ["few_trials"],
+    }  # fmt: skip
+    taxtui_says(json.dumps([row, {}]))
+    text = said(await projection.project(Path("my run.msgpack")))
+    for words in ("docker:runc", "T2×50 exec", "3,917", "7.83 h", "few_trials", "'my run.msgpack'", "1,000,000"):
+        assert words in text
+
+
+async def test_a_projection_that_fails_is_its_last_line_and_the_command(taxtui_says: Says) -> None:
+    taxtui_says("", "x\ntaxtui: no trial succeeded\n")
+    assert said(await projection.project(Path("r"))).startswith("taxtui: no trial succeeded\n\n$ taxtui project r ")
+
+
+def test_the_farewell_has_the_counts_the_cells_the_file_and_the_next_command() -> None:
+    state = fold([*story.run(20), *story.trial(900, 0, 0, outcome=events.CANCELLED)])
+    text = farewell(state, Path("recordings/x.msgpack"))
+    assert "run 7f3a0c11 finished after 00:00:16: 38 ok, 2 failed, 1 cut off" in text
+    assert "local:bwrap  T0×10 exec     20 ok, 0 failed  cold start p50 ≈" in text
+    assert text.endswith("next: taxtui project recordings/x.msgpack --trajectories 1000000 --workers 500")
+    assert "disturbed" not in text
+
+
+def test_the_farewell_says_when_the_runner_was_disturbed() -> None:
+    state = fold([*story.run(3), story.health(1, lag_p99_ns=6_000_000)])
+    assert "the runner was disturbed (loop lag)" in farewell(state, Path("x"))
+
+
+def test_markdown_cells_cannot_break_the_table() -> None:
+    state = fold([story.cell(0, "a|b"), *story.trial(1, 0, 0)])
+    assert as_markdown(state, "cold_start").splitlines()[2].startswith("| a\\|b | T0×10 exec c1 | 1 | 0 | ≈60.")
+
+
+def test_a_tier_is_described_by_what_it_does() -> None:
+    assert about_tier("T2").startswith("T2  attrs, a bug fixed · ")
+    assert "a cycle of 10: ls" in about_tier("T1")
+    assert "no tier 'T99'" in about_tier("T99")
