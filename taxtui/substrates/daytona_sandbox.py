@@ -24,6 +24,7 @@ BROKEN: Final = frozenset({"error", "build_failed"})
 ENDED: Final = frozenset({GONE, "destroying", "stopped", "stopping", "archived", "archiving", "paused", "pausing"})
 REMOVE_S: Final = 60.0
 """How long a deletion may take until we say that it failed."""
+SIGNALLED: Final = 128
 KILL_S: Final = 10.0
 SERVER_GRACE_S: Final = 15.0
 """We end a command at its timeout; the toolbox would do so this much later, in whole seconds."""
@@ -100,11 +101,12 @@ class DaytonaSandbox:
         if lost := self._lost():
             raise SandboxLost(lost)
         wrapped = wrap(command, self._shell, self._env)
+        began = time.monotonic_ns()
         # Shielded: the toolbox goes on with a command whose client has gone.
         sending = asyncio.ensure_future(self._execute(wrapped.script, command.timeout_s + SERVER_GRACE_S))
         try:
             async with asyncio.timeout(command.timeout_s):
-                answer = await asyncio.shield(sending)
+                answer, code = await asyncio.shield(sending)
         except TimeoutError:
             await unbroken(self._end(sending, wrapped))
             raise ExecTimeout(f"the command was killed after {command.timeout_s:g} s") from None
@@ -118,26 +120,32 @@ class DaytonaSandbox:
                     await unbroken(self._end(sending, wrapped))
             raise await self._explained(error.as_error(ExecFailed, "exec")) from error
         result = read(answer, wrapped.nonce)
-        if result is None:
-            raise await self._explained(ExecFailed("the command's shell was killed, or is not in the sandbox"))
-        return result
+        if result is not None:
+            return result
+        if code > SIGNALLED:  # the command killed its own shell, or was killed with the whole sandbox
+            ended = time.monotonic_ns()
+            if lost := await self.lost_soon():
+                raise SandboxLost(lost)
+            return ExecResult(code, b"", b"", began, ended)
+        raise await self._explained(ExecFailed(f"{self._shell} did not run the command (exit {code}); is it there?"))
 
-    async def _execute(self, script: str, timeout_s: float) -> str:
+    async def _execute(self, script: str, timeout_s: float) -> tuple[str, int]:
+        """The output and the exit code of one request. Raises ``Refused``."""
         token = connecting.set(self._marks)
         try:
             wanted = ExecuteRequest(command=script, timeout=math.ceil(timeout_s))
             answer = await ask(self._process.execute_command(request=wanted, _request_timeout=timeout_s + REQUEST_S))
         finally:
             connecting.reset(token)
-        return answer.result or ""
+        return answer.result or "", answer.exit_code or 0
 
-    async def _end(self, sending: asyncio.Future[str], wrapped: Wrapped) -> None:
+    async def _end(self, sending: asyncio.Future[tuple[str, int]], wrapped: Wrapped) -> None:
         """Kill a command whose request is under way or was cut off. Raises ``ExecFailed``."""
         try:
             async with asyncio.timeout(KILL_S):
                 cut = sending.done()
                 while cut or not sending.done():
-                    killed = await self._execute(wrapped.kill, KILL_S)
+                    killed, _ = await self._execute(wrapped.kill, KILL_S)
                     if cut:
                         return
                     await asyncio.wait({sending}, timeout=0.5 if "killed" in killed else 0.05)

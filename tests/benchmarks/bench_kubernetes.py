@@ -6,10 +6,7 @@ Against the stand-in, in a process of its own: the ratios are ours, the times no
 from __future__ import annotations
 
 import asyncio
-import statistics
 import tempfile
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from kubernetes.aio import client, config
@@ -19,23 +16,9 @@ from taxtui.spec import LABEL_RUN, Command, Limits, SandboxSpec
 from taxtui.substrate import Marks
 from taxtui.substrates.kubernetes import KubernetesSubstrate
 from taxtui.substrates.kubernetes_manifest import KubernetesOptions
-from tests.support.crowd import crowd
+from tests.support.crowd import print_crowds
+from tests.support.rounds import p50_ms
 from tests.support.standin_process import serving
-
-ROUNDS = 300
-BADGE_MS = 5.0
-
-
-async def p50_ms(work: Callable[[], Awaitable[object]], other: Callable[[], Awaitable[object]]) -> tuple[float, float]:
-    """Both in turns, so that drift hits them alike."""
-    took: tuple[list[float], list[float]] = ([], [])
-    for round_ in range(ROUNDS + 20):
-        for call, durations in zip((work, other), took, strict=True):
-            began = time.perf_counter()
-            await call()
-            if round_ >= 20:
-                durations.append((time.perf_counter() - began) * 1e3)
-    return statistics.median(took[0]), statistics.median(took[1])
 
 
 async def main() -> None:
@@ -67,13 +50,7 @@ async def main() -> None:
         print(f"                      added {ours - base:+.2f} ms per action (limit 1.5)")
         print(f"session               adapter {one:6.2f} ms   x{one / base:.2f} of a raw exec")
         with tempfile.TemporaryDirectory() as folder:
-            for concurrency in (1, 5, 10, 20, 50, 100, 200):
-                got = await crowd(lambda ref: KubernetesSubstrate(options), Path(folder), concurrency)
-                badge = "badged" if got.worst_lag_p99_ms > BADGE_MS or got.worst_cpu_permille > 800 else "clean"
-                print(
-                    f"burst of {concurrency:3}          failures {len(got.failures)}   worst lag p99 "
-                    f"{got.worst_lag_p99_ms:6.1f} ms   client CPU {got.worst_cpu_permille / 10:.0f} %   {badge}"
-                )
+            await print_crowds(lambda ref: KubernetesSubstrate(options), Path(folder))
 
 
 if __name__ == "__main__":

@@ -116,10 +116,20 @@ async def test_an_image_without_bash(standin: DaytonaStandin) -> None:
         assert (await box.exec(Command(script="cat", stdin=b"in"))).stdout == b"in"
 
 
-async def test_a_shell_that_is_not_there(standin: DaytonaStandin, substrate: DaytonaSubstrate) -> None:
+async def test_a_command_that_kills_its_own_shell_is_a_result(substrate: DaytonaSubstrate) -> None:
     box = await ready(substrate)
-    box._shell = "bash-that-is-missing"  # type: ignore[attr-defined]
-    with pytest.raises((ExecFailed, KeyError)):
+    got = await box.exec(Command(script="kill -9 $$; sleep 1"))
+    assert got.exit_code == 137
+    assert got.ended_ns > got.started_ns > 0
+
+
+async def test_a_shell_that_is_not_there(
+    standin: DaytonaStandin, substrate: DaytonaSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = await ready(substrate)
+    for place in standin.places.values():
+        monkeypatch.setattr(place, "path", str(place.folder))
+    with pytest.raises(ExecFailed, match="bash did not run the command"):
         await box.exec(Command(script="true"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from taxtui import recording
 from taxtui.events import Event, Health, TrialEnded
@@ -16,6 +17,7 @@ from tests.support.recorded import NoWatchdog
 class Crowd(NamedTuple):
     """What came of a run."""
 
+    trials: int
     failures: list[tuple[str, str, str, str]]
     worst_lag_p99_ms: float
     worst_cpu_permille: int
@@ -24,9 +26,6 @@ class Crowd(NamedTuple):
 
 async def crowd(build: Any, folder: Path, concurrency: int, *, actions: int = 10) -> Crowd:
     """``concurrency`` trials, all started at once, each ``actions`` times ``true``; ``build`` makes the substrate."""
-    kept = engine.build, engine.Watchdog
-    engine.build = build
-    engine.Watchdog = NoWatchdog  # type: ignore[misc, assignment]
     tier = Tier(name="T", title="", requires=(), cycle=(Step(name="true", run="true"),))
     cell = CellPlan(
         substrate=SubstrateRef(name="stand-in"),
@@ -39,18 +38,31 @@ async def crowd(build: Any, folder: Path, concurrency: int, *, actions: int = 10
     )
     run = engine.Run(Plan(cells=(cell,)), folder / f"crowd{concurrency}.msgpack", "20260101t000000z-00000000")
     began = time.monotonic()
-    try:
+    with patch.object(engine, "build", build), patch.object(engine, "Watchdog", NoWatchdog):
         await run.execute()
-    finally:
-        engine.build, engine.Watchdog = kept
     took_s = time.monotonic() - began
     events: list[Event] = []
     recording.read(run.path, events.append)
     ends = [event for event in events if isinstance(event, TrialEnded)]
     health = [event for event in events if isinstance(event, Health) and event.in_flight > 1]
     return Crowd(
+        len(ends),
         [(end.outcome, end.phase, end.error, end.message) for end in ends if end.outcome != "ok"],
         max((event.lag_p99_ns for event in health), default=0) / 1e6,
         max((event.cpu_permille for event in health), default=0),
         took_s,
     )
+
+
+BADGE_MS = 5.0
+
+
+async def print_crowds(build: Any, folder: Path) -> None:
+    """How the runner keeps up with more and more trials at once."""
+    for concurrency in (1, 5, 10, 20, 50, 100, 200):
+        got = await crowd(build, folder, concurrency)
+        badge = "badged" if got.worst_lag_p99_ms > BADGE_MS or got.worst_cpu_permille > 800 else "clean"
+        print(
+            f"burst of {concurrency:3}          failures {len(got.failures)}   worst lag p99 "
+            f"{got.worst_lag_p99_ms:6.1f} ms   client CPU {got.worst_cpu_permille / 10:.0f} %   {badge}"
+        )

@@ -19,6 +19,7 @@ class Place:
     def __init__(self, prefix: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=prefix))
         self.processes: list[Process] = []
+        self.path = os.environ["PATH"]
 
     async def start(
         self,
@@ -37,7 +38,7 @@ class Place:
             stdout=out,
             stderr=STDOUT if merged else out,
             cwd=self.folder,
-            env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "LANG": "C.UTF-8", **env},
+            env={"PATH": self.path, "HOME": str(self.folder), "LANG": "C.UTF-8", **env},
             start_new_session=True,
         )
         self.processes.append(process)
