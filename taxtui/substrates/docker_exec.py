@@ -92,7 +92,7 @@ class Exec:
         """
         give_up, pause_s = time.monotonic() + _SETTLES_WITHIN_S, _FIRST_POLL_S
         while (state := await self._state())["Running"] or state["ExitCode"] is None:
-            if time.monotonic() > give_up or not await self._container_runs():
+            if time.monotonic() > give_up or not await self.container_runs():
                 raise SandboxLost("the container ended while a command ran")
             await asyncio.sleep(pause_s)
             pause_s *= 2
@@ -107,7 +107,7 @@ class Exec:
     async def _blame_the_container(self) -> None:
         """Raises ``SandboxLost`` if the command was killed because the container was; that shows a little later."""
         give_up = time.monotonic() + _SHOWS_WITHIN_S
-        while await self._container_runs():
+        while await self.container_runs():
             if time.monotonic() > give_up:
                 return
             await asyncio.sleep(_FIRST_POLL_S)
@@ -138,7 +138,8 @@ class Exec:
         state: dict[str, Any] = reply.body
         return state
 
-    async def _container_runs(self) -> bool:
+    async def container_runs(self) -> bool:
+        """Whether the container is still there and running."""
         reply = await self._daemon.request("GET", f"/containers/{self._container}/json")
         return reply.status == 200 and bool(reply.body["State"]["Running"])
 

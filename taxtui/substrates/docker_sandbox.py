@@ -142,6 +142,8 @@ class DockerSandbox:
                 code = await running.exit_code(stdout)
         except TimeoutError:
             await unbroken(self._end(running))
+            if not await running.container_runs():  # runsc does not end the streams of a container that was OOM-killed
+                raise SandboxLost("the container ended while a command ran") from None
             raise ExecTimeout(f"the command was killed after {timeout_s:g} s") from None
         except BaseException:
             with contextlib.suppress(SubstrateError):
