@@ -15,14 +15,15 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Footer, Input, Static
 
-from taxtui.cell_state import FACETS, CellState, OpenTrial
+from taxtui.cell_state import FACETS, CellState
 from taxtui.errors import RecordingError
 from taxtui.histogram import LogHistogram
-from taxtui.state import LogLine, RunState, clean
+from taxtui.state import LogLine, RunState
 from taxtui.tui import actions, projection
 from taxtui.tui.colours import colour
 from taxtui.tui.feed import BUDGET_S, Feed, ReplayFeed, RunFeed
 from taxtui.tui.screens.dialogs import Confirm, Tell
+from taxtui.tui.side_by_side import counterpart, same_workload, waiting
 from taxtui.tui.summary import as_markdown, last_lines, status
 from taxtui.tui.widgets.cell_table import CellTable, workload
 from taxtui.tui.widgets.histogram_plot import HistogramPlot, view
@@ -332,34 +333,3 @@ class LiveScreen(Screen[None]):
         await self.app.push_screen(dialog)
         body = await projection.project(self.feed.path)
         dialog.update(body)
-
-
-def same_workload(a: CellState, b: CellState) -> bool:
-    """They differ in the substrate alone."""
-    return (a.tier, a.actions, a.mode, a.concurrency) == (b.tier, b.actions, b.mode, b.concurrency)
-
-
-def counterpart(chosen: CellState | None, cells: list[CellState], facet: int) -> tuple[CellState | None, int]:
-    """What the second chart shows: the same workload on another substrate, else the cell's next facet."""
-    if chosen is not None:
-        for cell in cells:
-            if cell.label != chosen.label and same_workload(cell, chosen):
-                return cell, facet
-    return chosen, (facet + 1) % len(FACETS)
-
-
-def waiting(state: RunState, cell: CellState | None) -> str:
-    """Why a chart is empty: what is in flight, and the last notice."""
-    name = f" of {cell.label}" if cell else ""
-    lines = [f"waiting for the first trial{name} to finish …"]
-    if cell and cell.ok:
-        lines = ["not known for this cell"]
-    elif cell and state.outcome is not None:
-        lines = [f"no trial{name} has succeeded"]
-    lines += [_progress_of(key, trial) for key, trial in list(state.open.items())[-2:]]
-    notices = [line.text for line in state.log if line.trial is None]
-    return "\n".join(lines + notices[-1:])
-
-
-def _progress_of(key: int, trial: OpenTrial) -> str:
-    return f"#{key} past {clean(trial.doing)}" if trial.doing else f"#{key} being created"
