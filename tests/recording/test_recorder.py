@@ -1,0 +1,117 @@
+"""The writing side: bounds, disks that fill up early and late, and what a reader says of what it cannot open."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from taxtui import recording
+from taxtui.errors import RecordingError, WriteFailed
+from taxtui.events import Event, Header, Notice, RunFinished
+from taxtui.recording import MAX_EVENTS, Recorder
+
+HEADER = Header("taxtui", 1, "r", {}, {})
+
+
+def test_a_batch_never_holds_more_events_than_the_format_allows() -> None:
+    events: list[Event] = [Notice(0, "", "")] * (MAX_EVENTS + 3)
+    frames = recording.encode(events)
+    sizes = [len(msgspec.msgpack.decode(payload)) for _, payload in recording.FrameParser().feed(b"".join(frames))]
+    assert sizes == [MAX_EVENTS, 3]
+
+
+def test_a_reader_refuses_a_batch_with_more(tmp_path: Path) -> None:
+    path = tmp_path / "r.msgpack"
+    many = msgspec.msgpack.encode([[9, 0, "", ""]] * (MAX_EVENTS + 1))
+    path.write_bytes(recording.encode([HEADER])[0] + recording.frame(many))
+    with pytest.raises(RecordingError, match=f"{MAX_EVENTS + 1} events in one frame"):
+        recording.read(path, lambda event: None)
+
+
+def test_one_event_that_is_larger_than_a_frame_is_refused() -> None:
+    with pytest.raises(RecordingError, match="one event of 1048594 bytes does not fit a frame of 1048576 bytes"):
+        recording.encode([Notice(0, "", "x" * ((1 << 20) + 8))])
+
+
+def test_closing_twice_is_fine_and_writes_what_is_queued(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "r.msgpack")
+    recorder.add(HEADER)
+    recorder.add(Notice(1, "info", "queued"))
+    recorder.close()
+    recorder.close()
+    got: list[Event] = []
+    assert not recording.read(recorder.path, got.append).complete
+    assert got[-1] == Notice(1, "info", "queued")
+
+
+def test_it_is_forced_to_the_disk_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "SYNC_INTERVAL_S", 0.01)
+    synced: list[int] = []
+    twice = threading.Event()
+
+    def fsync(fd: int) -> None:
+        synced.append(os.fstat(fd).st_size)
+        if len(synced) >= 2:
+            twice.set()
+
+    monkeypatch.setattr(recording.os, "fsync", fsync)  # type: ignore[attr-defined]
+    with Recorder(tmp_path / "r.msgpack") as recorder:
+        recorder.add(HEADER)
+        while not twice.wait(0.02):
+            recorder.add(Notice(0, "", ""))
+            recorder.flush()
+    assert synced[-1] == recorder.size_bytes
+
+
+@pytest.mark.parametrize("when", ["at the next write", "at the end"])
+def test_a_disk_that_is_full_only_when_it_is_forced_is_said_once(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = threading.Event()
+
+    def fsync(fd: int) -> None:
+        failed.set()
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(recording.os, "fsync", fsync)  # type: ignore[attr-defined]
+    recorder = Recorder(tmp_path / "r.msgpack")
+    recorder.add(HEADER)
+    assert failed.wait(10)
+    recorder._syncer.join()
+    if when == "at the next write":
+        with pytest.raises(WriteFailed, match="quota exceeded; `taxtui recordings verify` says what is left"):
+            recorder.add(RunFinished("finished", {}))
+        recorder.close()
+    else:
+        with pytest.raises(WriteFailed, match="quota exceeded"):
+            recorder.close()
+    recorder.flush()
+
+
+def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match=r"cannot read .*: Is a directory"):
+        recording.read(tmp_path, lambda event: None)
+    with pytest.raises(RecordingError, match=r"cannot read .*nothing: No such file"):
+        recording.salvage(tmp_path / "nothing", tmp_path / "out")
+
+
+def test_a_first_frame_that_is_no_header_cannot_be_salvaged(tmp_path: Path) -> None:
+    path = tmp_path / "r.msgpack"
+    for payload in (b"\xc1", b"\x91\xc1", b"\x91\x92\x00\x01", b"\x91\x93\x01\x02\x03", b"\x90"):
+        path.write_bytes(recording.frame(payload))
+        with pytest.raises(RecordingError, match="its header is lost"):
+            recording.salvage(path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_batch_of_nothing_is_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "r.msgpack"
+    path.write_bytes(recording.encode([HEADER])[0] + recording.frame(b"\x90") + recording.encode([HEADER])[0])
+    got: list[Event] = []
+    assert recording.read(path, got.append).frames == 3
+    assert got == [HEADER, HEADER]

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+
+import pytest
+
+from taxtui.events import UNKNOWN, Health
+from taxtui.runner import health
+
+
+async def reports(monkeypatch: pytest.MonkeyPatch, count: int, block_s: float = 0.0) -> list[Health]:
+    """The first ``count`` reports after the opening one; the loop is blocked for ``block_s`` before the first."""
+    monkeypatch.setattr(health, "REPORT_S", 0.05)
+    got: list[Health] = []
+    began = time.monotonic_ns()
+    watching = asyncio.ensure_future(health.watch(got.append, lambda: time.monotonic_ns() - began, lambda: 7))
+    while not got:
+        await asyncio.sleep(0)
+    time.sleep(block_s)  # noqa: ASYNC251  # the lag that is to be seen
+    while len(got) <= count:
+        await asyncio.sleep(0.01)
+    watching.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await watching
+    return got
+
+
+async def test_reports_come_with_the_floor_and_rising_instants(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *rest = await reports(monkeypatch, 3)
+    assert first.floor_ns > 0
+    assert {report.floor_ns for report in rest} == {first.floor_ns}
+    assert {report.in_flight for report in rest} == {7}
+    instants = [report.at_ns for report in rest]
+    assert instants == sorted(instants)
+    for report in rest:
+        assert 0 <= report.lag_p50_ns <= report.lag_p99_ns <= report.lag_max_ns
+        assert report.cpu_permille >= 0
+
+
+async def test_a_blocked_loop_shows_as_lag(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, first, *_ = await reports(monkeypatch, 1, block_s=0.2)
+    assert first.lag_max_ns > 150_000_000
+
+
+def test_the_floor_is_unknown_where_there_is_no_program_to_spawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert health.floor_ns() == UNKNOWN

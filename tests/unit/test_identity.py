@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from taxtui.runner import identity
+from taxtui.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
+from taxtui.substrate import Availability
+from tests.support.fake_substrate import FakeSubstrate
+
+TIER = Tier(name="T", title="", network=True, cycle=(Step(name="a", run="true"), Step(name="b", run="true")))
+REF = SubstrateRef(name="ecs", options={"region": "eu-west-1", "cluster": "secret-name"})
+CELL = CellPlan(substrate=REF, tier=TIER, actions=10, mode="session", concurrency=2)
+
+
+def test_a_header_can_be_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "name-of-a-machine")
+    described = identity.describe(Plan(cells=(CELL,), limits=Limits(cpus=0.5)))
+    (cell,) = described["cells"]
+    assert cell["substrate"]["options"]["region"] == "eu-west-1"
+    assert cell["substrate"]["options"]["cluster"] == f"sha256:{identity.digest('secret-name')}"
+    assert (cell["mode"], cell["concurrency"], cell["tier"]["digest"]) == ("session", 2, TIER.digest)
+    text = msgspec.json.encode([described, identity.client_facts(), identity.host_digest()]).decode()
+    assert "secret-name" not in text
+    assert "name-of-a-machine" not in text
+
+
+def test_the_environment_changes_with_whatever_makes_trials_incomparable() -> None:
+    facts = identity.client_facts()
+    digests = {identity.environment(facts)}
+    for key in ("taxtui", "python", "kernel", "cpu", "cores", "arch"):
+        digests.add(identity.environment({**facts, key: "other"}))
+    assert len(digests) == 7
+    assert identity.environment(dict(facts)) in digests
+
+
+def test_a_cell_says_what_was_asked_for_and_what_was_found() -> None:
+    found = Availability(
+        ok=True, detail="", version="27.1 runc", region="eu", image="sha256:1", cache="node", limits="v2"
+    )
+    plan = Plan(cells=(CELL,), limits=Limits(cpus=0.25, memory_mib=64))
+    made: Any = identity.cell_event(3, CELL, plan, FakeSubstrate(), found, "env", "bash", preload="trial")
+    assert (made.id, made.substrate, made.provenance) == (3, "fake", "stand_in")
+    assert (made.cpu_milli, made.memory_mib, made.limits, made.network) == (250, 64, "v2", "full")
+    assert (made.substrate_version, made.image, made.cache) == ("27.1 runc eu", "sha256:1", "node")
+    assert (made.cycle, made.actions, made.bracket, made.bracket_cost_ns, made.preload) == (2, 10, "bash", -1, "trial")
+    assert "split_streams" in made.capabilities
+    assert "paid" not in made.capabilities
+
+
+@pytest.mark.parametrize(
+    ("platform", "cpuinfo"), [("darwin", None), ("linux", "processor : 0\nHardware : none named\n")]
+)
+def test_a_cpu_without_a_model_name_has_some_name(
+    platform: str, cpuinfo: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.platform", platform)
+    if cpuinfo is not None:
+        monkeypatch.setattr(Path, "read_text", lambda self: cpuinfo)
+    assert identity._cpu()

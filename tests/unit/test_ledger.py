@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from taxtui.errors import TaxtuiError
+from taxtui.runner import ledger
+from taxtui.runner.ledger import Entry
+from taxtui.spec import SubstrateRef
+
+
+def entry(run_id: str = "r1") -> Entry:
+    ref = SubstrateRef(name="ecs", options={"cluster": "arn:aws:ecs:eu-west-1:123456789012:cluster/x"})
+    return Entry(run_id=run_id, substrates=(ref,), create_timeout_s=300.0)
+
+
+def test_what_is_written_is_read_by_its_owner_only() -> None:
+    path = ledger.write(entry())
+    assert ledger.read(path) == entry()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_entries_come_oldest_first_and_damaged_ones_are_passed_over() -> None:
+    for run_id in ("20260102t0", "20260101t0"):
+        ledger.write(entry(run_id))
+    (ledger.folder() / "half.json").write_bytes(b'{"run_id": "x"')
+    (ledger.folder() / "folder.json").mkdir()
+    assert [found.run_id for found in ledger.entries()] == ["20260101t0", "20260102t0"]
+
+
+def test_forgetting_a_run_twice_is_fine() -> None:
+    path = ledger.write(entry())
+    ledger.remove("r1")
+    ledger.remove("r1")
+    assert not path.exists()
+    assert ledger.entries() == []
+    with pytest.raises(OSError, match="No such file"):
+        ledger.read(path)
+    path.write_text("[]")
+    with pytest.raises(msgspec.DecodeError):
+        ledger.read(path)
+
+
+@pytest.mark.parametrize(
+    ("platform", "where"),
+    [("linux", ".local/state/taxtui/runs"), ("darwin", "Library/Application Support/taxtui/runs")],
+)
+def test_without_xdg_it_is_the_platforms_place(
+    platform: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", platform)
+    assert ledger.folder() == tmp_path / where
+
+
+def test_a_folder_that_cannot_be_written_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    with pytest.raises(TaxtuiError, match=r"cannot write /dev/null/.*: Not a directory; set XDG_STATE_HOME"):
+        ledger.write(entry())

@@ -1,0 +1,242 @@
+"""The watchdog: its sweep, its conversation with the runner, and the real process."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from taxtui.errors import SubstrateUnavailable, TaxtuiError
+from taxtui.runner import ledger, watchdog
+from taxtui.runner.ledger import Entry
+from taxtui.runner.watchdog import DONE, READY, Watchdog, sweep
+from taxtui.spec import LABEL_RUN, Limits, SandboxSpec, SubstrateRef
+from taxtui.substrate import Marks
+from taxtui.substrates.local import LocalOptions, LocalSubstrate
+from tests.support.fake_substrate import FakeSubstrate
+
+RUN = "20260101t000000z-00000000"
+FAKE = Entry(run_id=RUN, substrates=(SubstrateRef(name="fake"),), create_timeout_s=0.3)
+
+
+@pytest.fixture
+def fake() -> FakeSubstrate:
+    return FakeSubstrate()
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "FIRST_PAUSE_S", 0.01)
+
+
+# ------------------------------------------------------------------------------------------------------- the sweep
+
+
+async def test_a_sweep_reaps_what_carries_the_runs_label_and_forgets_the_run(fake: FakeSubstrate) -> None:
+    ledger.write(FAKE)
+    fake.alive = {"ours-1": RUN, "ours-2": RUN, "theirs": "another run"}
+    await sweep(FAKE, [fake])
+    assert fake.alive == {"theirs": "another run"}
+    assert ledger.entries() == []
+
+
+async def test_a_sweep_waits_for_what_a_create_under_way_may_still_bring(fake: FakeSubstrate) -> None:
+    asyncio.get_running_loop().call_later(0.15, fake.alive.update, {"late": RUN})
+    await sweep(FAKE, [fake])
+    assert fake.calls == ["reap late"]
+
+
+@pytest.mark.parametrize("error", [SubstrateUnavailable("the API is down"), FileNotFoundError("a bug of the adapter")])
+async def test_a_provider_that_fails_is_asked_again_and_the_others_are_swept(
+    fake: FakeSubstrate, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = FakeSubstrate()
+    fake.alive, broken.alive = {"here": RUN}, {"there": RUN}
+    real, failures = broken.find, [error] * 3
+
+    async def find(run_id: str | None = None) -> Any:
+        if failures:
+            raise failures.pop()
+        return await real(run_id)
+
+    monkeypatch.setattr(broken, "find", find)
+    ledger.write(FAKE)
+    await sweep(FAKE, [broken, fake])
+    assert (fake.alive, broken.alive, ledger.entries()) == ({}, {}, [])
+
+
+async def test_a_sweep_that_gives_up_leaves_the_entry_for_a_person(
+    fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stuck(found: object) -> None:
+        fake.calls.append("stuck")
+
+    monkeypatch.setattr(fake, "reap", stuck)
+    monkeypatch.setattr(watchdog, "GIVE_UP_AFTER_S", 0.1)
+    fake.alive = {"forever": RUN}
+    ledger.write(FAKE)
+    await sweep(FAKE, [fake])
+    assert [entry.run_id for entry in ledger.entries()] == [RUN]
+    assert len(fake.calls) > 1
+
+
+# ---------------------------------------------------------------------------- its end of the conversation, in here
+
+
+class Conversation:
+    """Standard streams of a watchdog that runs in this process: all that the runner will have said, and its ear."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+        self._ear, mouth = os.pipe()
+        self._open = [self._ear, mouth]
+        monkeypatch.setattr("sys.stdin", Stdin(said))
+        monkeypatch.setattr("sys.stdout", Stdout(mouth))
+
+    def hang_up(self) -> None:
+        os.close(self._open.pop(0))
+
+    def heard(self) -> bytes:
+        os.close(self._open.pop())
+        with os.fdopen(self._open.pop(), "rb") as ear:
+            return ear.read()
+
+
+class Stdin:
+    def __init__(self, said: bytes) -> None:
+        self.buffer = io.BytesIO(said)
+
+
+class Stdout:
+    def __init__(self, fd: int) -> None:
+        self.fileno: Callable[[], int] = lambda: fd
+
+
+ENTRY_LINE = msgspec.json.encode(FAKE) + b"\n"
+
+
+@pytest.fixture
+def opened(fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> FakeSubstrate:
+    monkeypatch.setattr(watchdog, "build", lambda ref: fake)
+    fake.alive = {"ours": RUN}
+    return fake
+
+
+async def test_done_ends_it_without_a_look(opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = Conversation(monkeypatch, ENTRY_LINE + DONE)
+    await watchdog._main()
+    assert conversation.heard() == READY
+    assert opened.alive == {"ours": RUN}
+    assert opened.calls == ["closed"]
+
+
+async def test_silence_makes_it_sweep(opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = Conversation(monkeypatch, ENTRY_LINE)
+    await watchdog._main()
+    assert conversation.heard() == READY
+    assert opened.alive == {}
+    assert ledger.entries() == []
+
+
+async def test_a_runner_that_died_before_the_answer_is_cleaned_up_after(
+    opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = Conversation(monkeypatch, ENTRY_LINE)
+    conversation.hang_up()
+    await watchdog._main()
+    assert (opened.alive, ledger.entries()) == ({}, [])
+    os.close(conversation._open.pop())
+
+
+async def test_a_runner_that_died_before_its_first_word_had_made_nothing(
+    opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = Conversation(monkeypatch, b"")
+    await watchdog._main()
+    assert conversation.heard() == b""
+    assert opened.calls == []
+    assert ledger.entries() == []
+
+
+async def test_a_provider_out_of_reach_is_the_answer_and_no_entry_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(ref: SubstrateRef) -> FakeSubstrate:
+        raise SubstrateUnavailable(f"{ref.name}: no daemon")
+
+    monkeypatch.setattr(watchdog, "build", refuse)
+    conversation = Conversation(monkeypatch, ENTRY_LINE)
+    await watchdog._main()
+    assert conversation.heard() == b"fake: no daemon\n"
+    assert ledger.entries() == []
+
+
+# --------------------------------------------------------------------------------------------- the process itself
+
+
+def local(isolation: str = "plain", **options: str) -> Entry:
+    ref = SubstrateRef(name="local", options={"isolation": isolation, **options})
+    return Entry(run_id=RUN, substrates=(ref,), create_timeout_s=0.2)
+
+
+async def gone(dog: Watchdog) -> None:
+    while dog._process.poll() is None:
+        await asyncio.sleep(0.01)
+
+
+async def test_it_guards_from_ready_to_release() -> None:
+    dog = Watchdog(local())
+    await dog.wait_ready()
+    assert ledger.entries() == [local()]
+    assert os.getsid(dog._process.pid) == dog._process.pid, "what ends our session or terminal spares it"
+    dog.release(clean=True)
+    assert dog._process.returncode == 0
+    assert ledger.entries() == []
+
+
+async def test_what_the_runner_could_not_remove_it_goes_on_to_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dog = Watchdog(local())
+    await dog.wait_ready()
+    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
+        spec = SandboxSpec(name=f"taxtui-{RUN}-0", labels={LABEL_RUN: RUN}, limits=Limits(), ttl_s=60)
+        await substrate.create(spec, Marks())
+        assert await substrate.find(RUN)
+        dog.release(clean=False)
+        await gone(dog)
+        assert not await substrate.find(RUN)
+    assert ledger.entries() == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "state", "words"),
+    [
+        (local(), "/proc/nothing", "cannot write /proc/nothing/taxtui/runs/.*; set XDG_STATE_HOME"),
+        (local(fixtures="/proc/nothing"), "", "fixtures=/proc/nothing is not a folder"),
+    ],
+)
+async def test_without_it_there_is_no_run(
+    entry: Entry, state: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if state:
+        monkeypatch.setenv("XDG_STATE_HOME", state)
+    dog = Watchdog(entry)
+    with pytest.raises(TaxtuiError, match=f"nobody to clean up after a crash: .*{words}"):
+        await dog.wait_ready()
+    dog.release(clean=True)
+    assert ledger.entries() == []
+
+
+async def test_one_that_dies_at_once_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    dog = Watchdog(local())
+    with pytest.raises(TaxtuiError, match="the watchdog died"):
+        await dog.wait_ready()
+    dog.release(clean=True)
