@@ -1,12 +1,13 @@
 """The check that a reset sandbox is as clean as a fresh one: traces are left before the reset and looked for after.
 
-A file and a directory in the working directory, a file in /tmp, and a process that outlives its command.
+A file and a directory in the working directory, a file in the sandbox's temporary one, and a process that outlives its
+command.
 """
 
 from typing import Final
 
 PLANT: Final = """
-mkdir -p .taxtui-canary/deep && echo planted > .taxtui-canary/deep/file && echo planted > /tmp/.taxtui-canary
+mkdir -p .taxtui-canary/deep && echo planted > .taxtui-canary/deep/file && echo planted > "${TMPDIR:-/tmp}/.taxtui-canary"
 if command -v setsid >/dev/null 2>&1; then
   setsid sh -c 'taxtui_canary=1; sleep 600' </dev/null >/dev/null 2>&1 &
 fi
@@ -16,7 +17,7 @@ true
 # The brackets keep the pattern from matching the check's own command line.
 CHECK: Final = """
 test ! -e .taxtui-canary || exit 91
-test ! -e /tmp/.taxtui-canary || exit 92
+test ! -e "${TMPDIR:-/tmp}/.taxtui-canary" || exit 92
 for process in /proc/[0-9]*/cmdline; do
   if tr '\\0' ' ' < "$process" 2>/dev/null | grep -q 'taxtui_[c]anary=1'; then exit 93; fi
 done
