@@ -11,7 +11,7 @@ import platform
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from heapq import heappop, heappush
 from itertools import chain
 from pathlib import Path
@@ -57,7 +57,7 @@ def with_simpy(values: list[int], jobs: int, workers: int, rng: Random) -> int:
     environment = simpy.Environment()
     queue = iter(range(jobs))
 
-    def worker() -> Iterator[simpy.Event]:
+    def worker() -> Generator[simpy.Event, None, None]:
         for _ in queue:
             yield environment.timeout(rng.choice(values))
 
@@ -142,7 +142,7 @@ def main() -> str:
     ]
     for (name, wanted, _), took in zip(engines, times, strict=True):
         target = "" if wanted is None else f">= {wanted:,}"
-        lines.append(f"{name:38} {took * 1e3:12.4f} {baseline / took:12,.2f} {target:>9}")
+        lines.append(f"{name:38} {took * 1e3:12.4f} {baseline / took:12,.2f} {target:>9}".rstrip())
     lines += [
         "",
         f"the answer that `project` gives is {simpy_s / answer:,.0f} x SimPy (wanted >= 20), "

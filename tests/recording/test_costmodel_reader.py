@@ -237,3 +237,35 @@ def test_unreadable_paths_are_one_line(tmp_path: Path) -> None:
         with pytest.raises(RecordingError, match="cannot read") as error:
             read(path)
         assert "\n" not in str(error.value)
+
+
+def test_what_taxtui_writes_is_what_the_cost_model_reads(file: Path, tmp_path: Path) -> None:
+    """The two readers know nothing of each other; the events' field order is all that they share."""
+    from taxtui import events
+    from taxtui.recording import Recorder
+
+    ours = write(
+        tmp_path / "ours", [trial(1, setup=[(S, S // 2)], thinks=[1, 2, 3], queued=5, cleanup=7, ready_again=9)]
+    )
+    kinds = {kind.__struct_config__.tag: kind for kind in events.Event.__args__}
+    written = Recorder(file)
+    for payload in _payloads(ours.read_bytes()):
+        for event in msgspec.msgpack.decode(payload):
+            written.add(msgspec.convert(event, kinds[event[0]]))
+    written.close()
+    theirs, mine = opened(file), opened(ours)
+    assert theirs.complete
+    assert theirs.cells[0].identity == mine.cells[0].identity
+    (one,), (other,) = theirs.cells[0].trials, mine.cells[0].trials
+    assert {name: getattr(one, name) for name in one.__slots__} == {
+        name: getattr(other, name) for name in other.__slots__
+    }
+
+
+def _payloads(data: bytes) -> list[bytes]:
+    found, offset = [], 0
+    while offset < len(data):
+        end = offset + 6 + struct.unpack_from(">I", data, offset + 1)[0]
+        found.append(data[offset + 10 : end])
+        offset = end
+    return found

@@ -1,4 +1,4 @@
-"""Writes recordings for tests of the cost model, from the format's description alone: no code of taxtui or costmodel."""
+"""Writes recordings for tests of the cost model, from the format's description alone: no code of the product."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ def _section(section: Section) -> list[str]:
         lines.append("")
     for note in section.notes:
         indent = "   " if note[1:3] == "  " else "  "
-        lines += textwrap.wrap(note, WIDTH - (display_width(note) - len(note)), subsequent_indent=indent, break_on_hyphens=False)
+        width = WIDTH - (display_width(note) - len(note))  # textwrap counts characters, not columns
+        lines += textwrap.wrap(note, width, subsequent_indent=indent, break_on_hyphens=False)
     return lines
 
 
