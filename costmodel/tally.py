@@ -68,6 +68,8 @@ class Tally:
 
     def line(self, actions: int) -> Line | None:
         """The straight line through the successes' fixed and per-action time; None with fewer than 3."""
+        if not actions:
+            return None
         fixed = self.by_trial(lambda attempt: (attempt.held_ns - attempt.commands_ns) * attempt.ok)
         moving = self.by_trial(lambda attempt: attempt.commands_ns * attempt.ok)
         pairs = [

@@ -315,6 +315,13 @@ def test_a_cell_without_success_is_a_row_of_nothing(folder: Path) -> None:
         project([], ask())
 
 
+def test_cells_without_trials_or_actions(folder: Path) -> None:
+    file = write(folder / "a", [trial(n, actions=()) for n in range(3)], cell(0, actions=0), cell(1, tier="T9"))
+    bare, empty = project([read(file)], ask())
+    assert hours(bare) == pytest.approx(3)
+    assert (empty.trials, empty.worker_hours) == (0, None)
+
+
 def two_substrates(folder: Path, name: str = "a", slow: int = 3, **other: Any) -> Path:
     """docker: 3 s and 1 s an action (half of it work); the other: 4 s and ``slow`` s an action."""
     fast = [trial(n, create=(2 + n % 2) * S, runs=[S // 2] * 3) for n in range(6)]
