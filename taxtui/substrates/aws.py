@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import boto3
 import botocore.config
 import botocore.exceptions
+import botocore.parsers
 import msgspec
 
 from taxtui.errors import (
@@ -28,6 +29,14 @@ from taxtui.substrate import Found
 
 MAX_CALLS: Final = 256
 """Threads and connections of a substrate, so that no call of up to as many sandboxes queues on our side."""
+
+
+SDK_ERRORS: Final = (
+    botocore.exceptions.ClientError,
+    botocore.exceptions.BotoCoreError,
+    botocore.parsers.ResponseParserError,  # a proxy's page where AWS's answer should be
+)
+"""Everything that a client raises for a refusal, a network, or an answer that is none."""
 
 
 class CapacityUnavailable(CreateFailed):
@@ -92,7 +101,7 @@ def redacted(text: str) -> str:
     return " ".join(text.split())
 
 
-def code_of(error: Exception) -> str:
+def code_of(error: BaseException | None) -> str:
     """The code of an error that AWS answered with, else an empty string."""
     if isinstance(error, botocore.exceptions.ClientError):
         return str(error.response.get("Error", {}).get("Code", ""))

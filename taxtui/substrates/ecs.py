@@ -14,7 +14,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 
 import botocore
-import botocore.exceptions
 import msgspec
 
 from taxtui.blocking import BlockingPool
@@ -31,6 +30,7 @@ from taxtui.spec import SandboxSpec
 from taxtui.substrate import Availability, Capabilities, Found, Marks
 from taxtui.substrates.aws import (
     MAX_CALLS,
+    SDK_ERRORS,
     AwsOptions,
     Poller,
     classified,
@@ -114,7 +114,7 @@ class EcsSubstrate:
         """One API call in a thread; an SDK's exception becomes one of ours, ``otherwise`` where nothing fits better."""
         try:
             return (await self._pool.run(call, dispose=dispose)).value
-        except (botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError) as error:
+        except SDK_ERRORS as error:
             raise classified(error, f"ecs: {doing}", otherwise) from error
 
     async def check(self) -> Availability:
@@ -282,7 +282,7 @@ class EcsSubstrate:
     async def _ask_to_stop(self, arn: str) -> None:
         try:
             await self._pool.run(lambda: self._stop(arn))
-        except (botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError) as error:
+        except SDK_ERRORS as error:
             if code_of(error) != "InvalidParameterException" or "not found" not in str(error):
                 raise classified(error, "ecs: stopping a task", CleanupFailed) from error
 

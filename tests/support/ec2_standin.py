@@ -1,0 +1,255 @@
+"""A stand-in for EC2: moto's server, and for each instance a real sshd on the loopback address that moto gives it.
+
+Added to moto: ClientToken, DependencyViolation, what cloud-init and a shutdown do, refusals that a test asks for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import logging
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+from unittest import mock
+
+import boto3
+from moto.core.responses import BaseResponse
+from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.models import EC2Backend, ec2_backends
+from moto.ec2.models.instances import Instance, StateReason
+from moto.server import ThreadedMotoServer
+
+from tests.support.ecs_peer_pty import kill_marked
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+MARKER = "EC2_STANDIN_INSTANCE"
+SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/usr/local/sbin") or "sshd"
+
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+
+
+class Machine:
+    """What boots when an instance is launched: an sshd with the keys from its user data, and a shutdown timer."""
+
+    def __init__(self, instance: Any, standin: Ec2Standin) -> None:
+        self.instance = instance
+        self.marker = f"{MARKER}={instance.id}"
+        self.folder = Path(tempfile.mkdtemp(prefix="ec2-standin-"))
+        self._sshd: subprocess.Popen[bytes] | None = None
+        config = json.loads(instance.user_data.decode().removeprefix("#cloud-config\n"))
+        keys = config["ssh_keys"] if standin.host_key_from_user_data else _other_key(self.folder)
+        self._write("host", keys["ed25519_private"], 0o600)
+        self._write("authorized", "\n".join(config["users"][0]["ssh_authorized_keys"]) + "\n", 0o600)
+        (self.folder / "home").mkdir()
+        settings = {
+            "ListenAddress": f"{instance.private_ip}:{standin.port}",
+            "HostKey": self.folder / "host",
+            "PidFile": self.folder / "pid",
+            "AuthorizedKeysFile": self.folder / "authorized",
+            "StrictModes": "no",
+            "UsePAM": "no",
+            "PasswordAuthentication": "no",
+            "MaxSessions": 64,
+            "MaxStartups": 200,
+            "UseDNS": "no",
+            "SetEnv": f"HOME={self.folder / 'home'} {self.marker}",
+        }
+        self._write("config", "".join(f"{key} {value}\n" for key, value in settings.items()), 0o600)
+        ((_, _, minutes),) = config["runcmd"]
+        self._timers = [
+            threading.Timer(standin.boot_s, self._boot),
+            threading.Timer(
+                int(minutes) * standin.minute_s, standin.end, [instance, "Client.InstanceInitiatedShutdown"]
+            ),
+        ]
+        for timer in self._timers[not standin.sshd_starts :]:
+            timer.daemon = True
+            timer.start()
+
+    def _write(self, name: str, text: str, mode: int) -> None:
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(mode)
+
+    def _boot(self) -> None:
+        log = (self.folder / "log").open("wb")
+        with log:
+            self._sshd = subprocess.Popen([SSHD, "-D", "-e", "-f", self.folder / "config"], stderr=log)
+
+    def restart_sshd(self) -> None:
+        """As cloud-init may, after the first login."""
+        self._kill()
+        self._boot()
+
+    def _kill(self) -> None:
+        if self._sshd is not None:
+            for child in _children(self._sshd.pid):
+                subprocess.run(["kill", "-9", str(child)], check=False, stderr=subprocess.DEVNULL)
+            self._sshd.kill()
+            self._sshd.wait()
+
+    def halt(self) -> None:
+        """Power off."""
+        for timer in self._timers:
+            timer.cancel()
+        self._kill()
+        kill_marked(self.marker)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Ec2Standin:
+    """A context manager; ``url`` is the endpoint, ``subnet`` a subnet whose addresses lead to this machine."""
+
+    def __init__(self) -> None:
+        self.boot_s = 0.02
+        self.minute_s = 60.0
+        self.sshd_starts = True
+        self.host_key_from_user_data = True
+        self.calls: Counter[str] = Counter()
+        self.machines: dict[str, Machine] = {}
+        self._refusals: dict[str, list[tuple[str, str]]] = {}
+        self._tokens: dict[str, Any] = {}
+        self._lock = threading.RLock()
+        self._patches = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        Path("/run/sshd").mkdir(exist_ok=True)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self._patch(BaseResponse, "call_action", self._call_action)
+        self._patch(EC2Backend, "run_instances", self._run_instances)
+        self._patch(EC2Backend, "delete_security_group", self._delete_security_group)
+        self._patch(Instance, "terminate", self._terminate)
+        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        self._server.start()
+        host, port = self._server.get_host_and_port()
+        self.url = f"http://{host}:{port}"
+        ec2 = self.client("ec2")
+        vpc = ec2.create_vpc(CidrBlock="127.0.0.0/16")["Vpc"]["VpcId"]
+        self.subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="127.0.10.0/24")["Subnet"]["SubnetId"]
+        self.calls.clear()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for machine in self.machines.values():
+            machine.halt()
+        self._server.stop()
+        self._patches.close()
+        ec2_backends.reset()
+
+    def _patch(self, kind: type, name: str, replacement: Any) -> None:
+        original = getattr(kind, name)
+        self._patches.enter_context(
+            mock.patch.object(kind, name, lambda this, *args, **more: replacement(original, this, *args, **more))
+        )
+
+    # -- what tests look at and cause
+
+    def client(self, service: str) -> Any:
+        """One that retries nothing."""
+        session: Any = boto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name=REGION)
+        return session.client(service, endpoint_url=self.url)
+
+    def refuse(self, operation: str, code: str, message: str = "no", *, times: int = 1) -> None:
+        """Answer the next calls of an operation with an error."""
+        self._refusals.setdefault(operation, []).extend([(code, message)] * times)
+
+    def end(self, instance: Any, code: str, message: str = "") -> None:
+        """What AWS may do to an instance by itself, or its own shutdown."""
+        instance.terminate()
+        instance.state_reason = StateReason(message or code, code)
+
+    def leftovers(self) -> dict[str, list[str]]:
+        """Everything that a run may leave in an account."""
+        backend = ec2_backends[ACCOUNT][REGION]
+        alive = [each.id for each in backend.all_instances() if each.state != "terminated"]
+        groups = [each.name for vpc in backend.groups.values() for each in vpc.values() if each.name != "default"]
+        return {
+            "instances": alive,
+            "volumes": list(backend.volumes),
+            "key pairs": list(backend.key_pairs),
+            "security groups": groups,
+            "network interfaces": list(backend.enis),
+        }
+
+    def running(self) -> list[Machine]:
+        """Machines that are on, oldest first."""
+        return [each for each in self.machines.values() if each.instance.state == "running"]
+
+    # -- what is added to moto
+
+    def _call_action(self, original: Any, response: Any) -> Any:
+        action = response._get_action()
+        self.calls[action] += 1
+        with self._lock:
+            refusals = self._refusals.get(action)
+            refused = refusals.pop(0) if refusals else None
+        if refused is not None:
+            error = f"<Error><Code>{refused[0]}</Code><Message>{refused[1]}</Message></Error>"
+            body = f"<Response><Errors>{error}</Errors><RequestID>{uuid.uuid4()}</RequestID></Response>"
+            if response.service_name == "sts":
+                body = f"<ErrorResponse>{error}</ErrorResponse>"
+            return 400, {}, body
+        return original(response)
+
+    def _run_instances(self, original: Any, backend: Any, *args: Any, **more: Any) -> Any:
+        with self._lock:
+            token = more["client_token"]
+            if token not in self._tokens:
+                self._tokens[token] = original(backend, *args, **more)
+                for instance in self._tokens[token].instances:
+                    self.machines[instance.id] = Machine(instance, self)
+            return self._tokens[token]
+
+    def _terminate(self, original: Any, instance: Any) -> Any:
+        with self._lock:
+            if instance.state == "terminated":
+                return copy.copy(instance._state)  # moto would look for its network interface
+            self.machines[instance.id].halt()
+            return original(instance)
+
+    def _delete_security_group(
+        self, original: Any, backend: Any, name: str | None = None, group_id: str | None = None
+    ) -> Any:
+        users = [
+            each
+            for each in backend.all_instances()
+            if each.state != "terminated"
+            and group_id in [group.id for nic in each.nics.values() for group in nic.group_set]
+        ]
+        if users:
+            raise EC2ClientError("DependencyViolation", f"resource {group_id} has a dependent object")
+        return original(backend, name, group_id)
+
+
+def _children(pid: int) -> Iterator[int]:
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(OSError, IndexError):
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[1]) == pid:
+                    yield from _children(int(folder.name))
+                    yield int(folder.name)
+
+
+def _other_key(folder: Path) -> dict[str, str]:
+    path = folder / "other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    return {"ed25519_private": path.read_text()}
+
+
+if __name__ == "__main__":
+    with Ec2Standin() as served:
+        print(json.dumps({"url": served.url, "subnet": served.subnet, "port": served.port}), flush=True)
+        sys.stdin.read()
