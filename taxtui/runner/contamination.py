@@ -7,19 +7,21 @@ command.
 from typing import Final
 
 PLANT: Final = """
-mkdir -p .taxtui-canary/deep && echo planted > .taxtui-canary/deep/file && echo planted > "${TMPDIR:-/tmp}/.taxtui-canary"
+mkdir -p .taxtui-canary/deep && echo planted > .taxtui-canary/deep/file &&
+  echo planted > "${TMPDIR:-/tmp}/.taxtui-canary"
 if command -v setsid >/dev/null 2>&1; then
-  setsid sh -c 'taxtui_canary=1; sleep 600' </dev/null >/dev/null 2>&1 &
+  setsid sh -c "taxtui_canary=$PWD; sleep 600" </dev/null >/dev/null 2>&1 &
 fi
 true
 """
 
-# The brackets keep the pattern from matching the check's own command line.
+# The canary carries the working directory: without isolation, other sandboxes' processes are in sight too. The quotes
+# in the middle keep the check's own command line from matching.
 CHECK: Final = """
 test ! -e .taxtui-canary || exit 91
 test ! -e "${TMPDIR:-/tmp}/.taxtui-canary" || exit 92
 for process in /proc/[0-9]*/cmdline; do
-  if tr '\\0' ' ' < "$process" 2>/dev/null | grep -q 'taxtui_[c]anary=1'; then exit 93; fi
-done
+  case "$(tr '\\0' ' ' 2>/dev/null < "$process")" in *"taxtui_""canary=$PWD;"*) exit 93 ;; esac
+done 2>/dev/null
 true
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -125,6 +126,7 @@ class Run:
                     run_id=self.run_id,
                     substrates=tuple(opened.ref for opened in substrates.values()),
                     create_timeout_s=self.plan.create_timeout_s,
+                    pid=os.getpid(),
                 )
             )
             try:

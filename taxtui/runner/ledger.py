@@ -18,6 +18,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     substrates: tuple[SubstrateRef, ...]
     create_timeout_s: float  # how long a create that was under way may still appear
+    pid: int = 0  # of the runner, on this machine
 
 
 def folder() -> Path:
@@ -54,6 +55,21 @@ def entries() -> list[Entry]:
         except (OSError, msgspec.DecodeError):
             continue  # being written, or of another version: its run's own watchdog still knows it
     return found
+
+
+def going_on() -> dict[str, int]:
+    """The runs of this machine whose runner is alive, with its process id."""
+    return {entry.run_id: entry.pid for entry in entries() if entry.pid and _alive(entry.pid)}
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def read(path: Path) -> Entry:
