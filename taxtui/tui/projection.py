@@ -44,11 +44,14 @@ def _arguments(path: Path) -> list[str]:
 
 
 def _table(path: Path, rows: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, expand=True, caption=f"$ {command(path)}", caption_justify="left")
+    table = Table(box=None, pad_edge=False, caption_justify="left", title_justify="left")
     table.title = f"{TRAJECTORIES:,} trajectories on {WORKERS:,} workers"
-    for name in ("substrate", "cell", "worker-hours", "95 % interval", "wall-clock", "note"):
-        table.add_column(name, justify="right" if name in ("worker-hours", "wall-clock") else "left")
-    for row in rows:
+    for name in ("substrate", "cell", "worker-hours", "95 % interval", "wall-clock", ""):
+        right = name in ("worker-hours", "wall-clock")
+        table.add_column(name, justify="right" if right else "left", no_wrap=name != "")
+    flags = [[clean(str(flag)) for flag in row.get("flags") or ()] for row in rows]
+    shared = [flag for flag in flags[0] if all(flag in others for others in flags)] if flags else []
+    for row, own in zip(rows, flags, strict=True):
         hours, wall = row.get("worker_hours") or {}, row.get("wall_clock_hours") or {}
         low, high = hours.get("low"), hours.get("high")
         table.add_row(
@@ -57,8 +60,10 @@ def _table(path: Path, rows: list[dict[str, Any]]) -> Table:
             _hours(hours.get("value")),
             "–" if low is None or high is None else f"{_hours(low)} … {_hours(high)}",
             f"{_hours(wall.get('value'))} h",
-            clean(", ".join(map(str, row.get("flags") or ()))),
+            ", ".join(flag for flag in own if flag not in shared),
         )
+    note = f"all rows: {', '.join(shared)}\n" if shared else ""
+    table.caption = Text(f"\n{note}$ {command(path)}")
     return table
 
 
