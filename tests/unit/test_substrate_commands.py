@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,9 @@ from click.testing import CliRunner
 
 from taxtui.commands import substrates, sweep
 from taxtui.errors import CleanupFailed, SubstrateUnavailable, UsageError
+from taxtui.notation import parse_substrate
+from taxtui.runner import ledger
+from taxtui.runner.ledger import Entry
 from taxtui.spec import LABEL_RUN, Limits, SandboxSpec
 from taxtui.substrate import Found, Marks
 from taxtui.substrates.local import LocalOptions, LocalSubstrate
@@ -78,8 +83,6 @@ class TestSubstrates:
 
 class TestSweep:
     def test_dry_run_then_for_real(self) -> None:
-        import asyncio
-
         name = asyncio.run(leave_one(1))
         told = CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN, "--dry-run"])
         assert (told.exit_code, told.stdout.startswith(f"would remove local {name} ")) == (0, True)
@@ -91,8 +94,6 @@ class TestSweep:
         assert asyncio.run(found()) == []
 
     def test_what_is_left_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        import asyncio
-
         name = asyncio.run(leave_one(2))
         sound = LocalSubstrate.reap
 
@@ -106,6 +107,29 @@ class TestSweep:
         assert "it would not go" in done.stderr
         monkeypatch.setattr(LocalSubstrate, "reap", sound)
         assert CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN]).exit_code == 0
+
+    def test_a_run_that_is_going_on_is_spared_unless_named(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # this sweep takes all it finds: only our own
+        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
+        name = asyncio.run(leave_one(3))
+        spared = CliRunner().invoke(sweep.command, ["-s", PLAIN])
+        assert (spared.exit_code, spared.stdout) == (0, "")
+        assert f"run {RUN} is going on (process {os.getpid()}), spared" in spared.stderr
+        assert asyncio.run(found()) == [name]
+        assert CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN]).exit_code == 0
+        assert asyncio.run(found()) == []
+
+    def test_where_a_dead_run_had_been_is_looked_at_and_then_forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        monkeypatch.setattr("taxtui.registry.names", list)
+        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=ended.pid))
+        name = asyncio.run(leave_one(4))
+        swept = CliRunner().invoke(sweep.command, ["--run", RUN])
+        assert f"removed local {name}" in swept.stdout
+        assert ledger.entries() == []
 
     def test_an_unavailable_substrate_is_fatal_only_if_named(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
