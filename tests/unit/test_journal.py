@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from taxtui import recording
+from taxtui.errors import WriteFailed
+from taxtui.events import Event, Header, Notice, TrialStarted
+from taxtui.recording import Recorder
+from taxtui.runner import journal as journal_module
+from taxtui.runner.journal import Journal
+
+HEADER = Header("taxtui", 1, "r", {}, {})
+
+
+class Columns:
+    """Holds one notice back until it is asked."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.asked = 0
+
+    def flush_columns(self) -> None:
+        self.asked += 1
+        self.journal.emit(Notice(self.asked, "info", "held back"))
+
+
+@pytest.fixture
+def failures() -> list[WriteFailed]:
+    return []
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Recorder:
+    return Recorder(tmp_path / "r.msgpack")
+
+
+async def regularly(journal: Journal, columns: Columns, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "FLUSH_S", 0.001)
+    flushing = asyncio.ensure_future(journal.flush_regularly([columns]))
+    while columns.asked < times:
+        await asyncio.sleep(0.001)
+    flushing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await flushing
+
+
+async def test_what_is_held_back_reaches_the_file_while_the_run_goes_on(
+    recorder: Recorder, failures: list[WriteFailed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(recorder, failures.append)
+    journal.emit(HEADER)
+    await regularly(journal, Columns(journal), 3, monkeypatch)
+    got: list[Event] = []
+    recording.read(recorder.path, got.append)  # before it is closed
+    assert got[:3] == [HEADER, Notice(1, "info", "held back"), Notice(2, "info", "held back")]
+    recorder.close()
+    assert failures == []
+
+
+async def test_a_full_disk_is_reported_once_and_only_a_trials_start_is_refused(
+    recorder: Recorder, failures: list[WriteFailed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(recorder, failures.append)
+    journal.emit(HEADER)
+    with monkeypatch.context() as full:
+        full.setattr("taxtui.recording.os.write", lambda fd, data: 0)
+        await regularly(journal, Columns(journal), 3, monkeypatch)
+        journal.emit(Notice(0, "info", "lost"))
+        with pytest.raises(WriteFailed, match="No space left"):
+            journal.emit(TrialStarted(0, 0, "s", 0, 0))
+    assert len(failures) == 1
+    recorder.close()
+    got: list[Event] = []
+    recording.read(recorder.path, got.append)
+    assert got == [HEADER]
+
+
+def test_instants_are_relative_to_its_anchor(recorder: Recorder, failures: list[WriteFailed]) -> None:
+    journal = Journal(recorder, failures.append)
+    assert 0 <= journal.now() <= journal.now()
+    assert journal.anchor_ns > journal.now()
+    recorder.close()
