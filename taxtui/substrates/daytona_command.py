@@ -1,8 +1,8 @@
 """The shell program around each command that goes through Daytona's toolbox, and how its answer is read.
 
 The toolbox gives the script to a shell (zsh, bash or sh), merges the streams and sends them as JSON text, waits for
-whoever holds them, and tells no process id. So the command writes to two files; small plain text comes back as it is,
-anything else in base64; and its process id is in a third file for as long as it runs.
+whoever holds them, and tells no process id. So the command writes to two files, of which small plain text comes back as
+it is and anything else in base64; and its nonce is among its arguments, by which it can be found and killed.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from typing import Final, NamedTuple
 from taxtui.shell import quoted
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult
+from taxtui.substrates.killing import kill_script
 
 _ARGUMENT: Final = 60_000  # characters; Linux takes no argument beyond 128 KiB
 _TEXT: Final = 65_536
 
+# Emptied files stay until the sandbox goes: a process that removes them would cost each command a millisecond.
 # $1 the command, $2 and $3 the halves of the nonce. LC_ALL counts bytes and is only for what follows the command.
-_RUN: Final = r"""_d=/tmp/.taxtui-$2; echo $$ >"$_d.p"
+_RUN: Final = r"""_d=/tmp/.taxtui-$2
 ( eval "$1" ) >"$_d.o" 2>"$_d.e" <&4 4<&-
 _r=$?; exec 4<&-; LC_ALL=C
 printf '%s%s %d\n' "$2" "$3" "$_r"
 _say() { @SAY@; printf '\n%s%s\n' "$2" "$3"; }
 _say "$_d.o" "$2" "$3"; _say "$_d.e" "$2" "$3"
-rm -f "$_d.p" "$_d.o" "$_d.e" >/dev/null 2>&1 &
+: >"$_d.o"; : >"$_d.e"
 """
 # read -n fails at the end of the file: all of it was read, without a NUL, and the shell's own built-ins can print it.
 _SAY: Final = {
@@ -35,11 +37,6 @@ elif IFS= read -rd '' -n {_TEXT} _v <"$1" || [[ $_v == *[^$'\t\n'\ -~]* ]]; then
 else printf 't%s' "$_v"; fi""",
     "sh": 'printf b; base64 <"$1"',
 }
-_KILL: Final = r"""for _i in 1 2 3 4 5 6 7 8 9 10; do
-if [ -s @P@.p ]; then _g=$(sed 's/.*) [A-Za-z] [0-9]* \([0-9]*\) .*/\1/' /proc/$(cat @P@.p)/stat 2>/dev/null)
-rm -f @P@.p @P@.o @P@.e; if [ -n "$_g" ]; then kill -KILL -$_g; echo killed; fi; break; fi
-sleep 0.05; done
-"""
 
 
 class Wrapped(NamedTuple):
@@ -65,7 +62,7 @@ def wrap(command: Command, shell: str, env: Mapping[str, str]) -> Wrapped:
         bodies += f"{command.script}\n{right}\n"
     exports = "".join(f"export {name}={quoted(value)}\n" for name, value in env.items())
     run = f"{feed}{shell} -c {quoted(program)} {shell} {script} {left} {right} 4<{stdin} 2>/dev/null{here}\n{bodies}"
-    return Wrapped(exports + run, _KILL.replace("@P@", f"/tmp/.taxtui-{left}"), left + right)
+    return Wrapped(exports + run, kill_script(left), left + right)
 
 
 def read(answer: str, nonce: str) -> ExecResult | None:

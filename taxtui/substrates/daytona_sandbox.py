@@ -26,6 +26,8 @@ REMOVE_S: Final = 60.0
 """How long a deletion may take until we say that it failed."""
 SIGNALLED: Final = 128
 KILL_S: Final = 10.0
+KILLED_S: Final = 0.3
+"""How long we wait for the end of what was killed, before we kill again: it may only just be starting."""
 SERVER_GRACE_S: Final = 15.0
 """We end a command at its timeout; the toolbox would do so this much later, in whole seconds."""
 LOST_S: Final = 1.0
@@ -145,10 +147,10 @@ class DaytonaSandbox:
             async with asyncio.timeout(KILL_S):
                 cut = sending.done()
                 while cut or not sending.done():
-                    killed, _ = await self._execute(wrapped.kill, KILL_S)
+                    await self._execute(wrapped.kill, KILL_S)
                     if cut:
                         return
-                    await asyncio.wait({sending}, timeout=0.5 if "killed" in killed else 0.05)
+                    await asyncio.wait({sending}, timeout=KILLED_S)
         except (Refused, TimeoutError) as error:
             if isinstance(error, Refused) and error.status in (400, 404):
                 return  # the sandbox is gone, and all in it

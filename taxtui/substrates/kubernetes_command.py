@@ -1,22 +1,19 @@
 """The shell program around each command, and how its output is read.
 
-It says its process id first, so that it can be killed, and its exit code last, on both streams: the exit status of an
-exec is held back for as long as anything, a background process say, holds the streams.
+It says its exit code last, on both streams, because the exit status of an exec is held back for as long as anything,
+a background process say, holds the streams. Its nonce is among its arguments, by which it can be found and killed.
 """
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from taxtui.spec import Command
 
-PID: Final = re.compile(rb"\x01(\d+)\n")
-
 # Quiet, or bash would comment on commands that die of a signal; what runs has the real stderr back as its own.
-_PROGRAM: Final = r"""printf '\1%s\n' "$$" >&2; exec 3>&2 2>/dev/null; _a=$1; _b=$2; shift 2
+_PROGRAM: Final = r"""exec 3>&2 2>/dev/null; _a=$1; _b=$2; shift 2
 @BODY@ 2>&3 3>&-
 _r=$?; printf '\1%s%s %d\n' "$_a" "$_b" "$_r"; printf '\1%s%s %d\n' "$_a" "$_b" "$_r" >&3; exit "$_r"
 """
@@ -29,6 +26,7 @@ class Wrapped(NamedTuple):
     argv: list[str]
     stdin: bytes
     marker: bytes
+    nonce: str
 
 
 def wrap_command(command: Command, shell: str) -> Wrapped:
@@ -53,7 +51,7 @@ def _wrapped(shell: str, body: str, argv: Sequence[str], stdin: bytes) -> Wrappe
     # The nonce is sent in two halves, so that a command which lists all that its shell knows prints no marker.
     left, right = secrets.token_hex(8), secrets.token_hex(8)
     program = _PROGRAM.replace("@BODY@", body)
-    return Wrapped([shell, "-c", program, shell, left, right, *argv], stdin, f"\1{left}{right} ".encode())
+    return Wrapped([shell, "-c", program, shell, left, right, *argv], stdin, f"\1{left}{right} ".encode(), left)
 
 
 class Captured:

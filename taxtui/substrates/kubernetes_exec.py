@@ -1,8 +1,8 @@
 """Programs in a pod, each over a websocket of its own (``v5.channel.k8s.io``, or v4 from older servers).
 
 The first byte of a message is its channel: 0 stdin, 1 stdout, 2 stderr, 3 the status with the exit code. Closing the
-socket does not end the remote process: that takes a second exec, which kills the process group that it leads
-(container runtimes start each exec in a session of its own).
+socket does not end the remote process: that takes a second exec, which kills its process group (container runtimes
+start each exec in a session of its own).
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.shell import ENDED, STDERR, STDOUT, launch_argv, unbroken
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult
+from taxtui.substrates.killing import kill_script
 from taxtui.substrates.kubernetes_api import Refused, refused, unanswered
-from taxtui.substrates.kubernetes_command import PID, Captured, wrap_command, wrap_program
+from taxtui.substrates.kubernetes_command import Captured, Wrapped, wrap_command, wrap_program
 from taxtui.substrates.kubernetes_pod import Camel, Metadata
 
 CONTAINER: Final = "sandbox"
@@ -31,7 +32,9 @@ CLOSING_S: Final = 1.0
 STATUS_S: Final = 0.25
 """How much later than a command's own end marker its exit status may come, before we go without it."""
 KILL_S: Final = 10.0
-"""How long ending a process may take: one exec, and the pid of a process that was only just started."""
+"""How long ending a process may take: execs, repeated because it may only just be starting."""
+KILLED_S: Final = 0.3
+"""How long we wait for the end of what was killed, before we kill again."""
 
 _CHUNK: Final = 32768
 _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -66,24 +69,17 @@ class _ExitStatus(Camel, frozen=True):
 class RemoteProcess:
     """A program in the pod; a ``shell.ByteStream``."""
 
-    def __init__(self, starter: PodExec, socket: aiohttp.ClientWebSocketResponse) -> None:
+    def __init__(self, starter: PodExec, socket: aiohttp.ClientWebSocketResponse, program: Wrapped) -> None:
         """Take over a socket whose handshake has succeeded."""
-        self.pid: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         self.status: _ExitStatus | None = None
-        self.marker = b""  # of a program whose end is to be seen by it
         self._starter = starter
         self._socket = socket
-        self._head = b""  # of standard error, until the pid has come
-        self._tail = b""
+        self._program = program
 
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``; ``status`` is set at the end if the program's fate was reported."""
         while True:
             channel, chunk = await self._receive()
-            if self.marker:
-                self._tail = self._tail[-len(self.marker) :] + chunk
-                if self.marker in self._tail:  # only its children hold the streams
-                    return ENDED, b""
             if chunk or channel == ENDED:
                 return channel, chunk
 
@@ -95,37 +91,21 @@ class RemoteProcess:
             await self.drop()
             return ENDED, b""
         if message.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
-            self._know_pid(None)
             return ENDED, b""
         data = message.data if message.type is aiohttp.WSMsgType.BINARY else message.data.encode()
         channel, chunk = (data[0], data[1:]) if data else (STDOUT, b"")
         if channel == STATUS:
             with contextlib.suppress(msgspec.DecodeError):  # no status then: as if the connection had broken
                 self.status = msgspec.json.decode(chunk, type=_ExitStatus)
-        if channel == STDERR and not self.pid.done():
-            chunk = self._without_pid(chunk)
         return (channel, chunk) if channel in (STDOUT, STDERR) else (STDOUT, b"")
 
-    def _without_pid(self, chunk: bytes) -> bytes:
-        self._head += chunk
-        if said := PID.match(self._head):
-            self._know_pid(int(said[1]))
-            return self._head[said.end() :]
-        if self._head.startswith(b"\1") and b"\n" not in self._head:
-            return b""  # cut within the line
-        self._know_pid(None)
-        return self._head
-
-    def _know_pid(self, pid: int | None) -> None:
-        if not self.pid.done():
-            self.pid.set_result(pid)
-
-    async def output(self, stdin: bytes = b"", marker: bytes = b"") -> ExecResult:
+    async def output(self) -> ExecResult:
         """Feed it, and read until its exit status and, where the program prints one, its end marker on both streams.
 
         A background process that holds the streams also holds back the status: then the marker's code is taken.
         Raises ``ExecFailed`` where no exit code came.
         """
+        marker, stdin = self._program.marker, self._program.stdin
         streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
         feeding = asyncio.ensure_future(self.write(stdin)) if stdin else None
         try:
@@ -176,13 +156,31 @@ class RemoteProcess:
         await self._socket.close()
 
     async def _kill(self) -> None:
-        while not self.pid.done():
-            await self._receive()
-        pid = self.pid.result()
-        if pid is not None:
-            await self._starter.kill(pid)
-            while (await self.read())[0] != ENDED:
-                pass
+        ended = False
+        while not ended:
+            await self._starter.kill(self._program.nonce)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(KILLED_S):
+                    while not ended:
+                        ended = (await self.read())[0] == ENDED
+
+
+class ShellStream:
+    """A persistent shell's bytes; a ``shell.ByteStream`` that ends with the shell, whoever holds its streams."""
+
+    def __init__(self, process: RemoteProcess, marker: bytes) -> None:
+        """``marker`` is what the program around the shell prints when the shell has ended."""
+        self._process = process
+        self._marker = marker
+        self._tail = b""
+        self.write = process.write
+        self.close = process.close
+
+    async def read(self) -> tuple[int, bytes]:
+        """As ``ByteStream.read``."""
+        channel, chunk = await self._process.read()
+        self._tail = self._tail[-len(self._marker) :] + chunk
+        return (ENDED, b"") if self._marker in self._tail else (channel, chunk)
 
 
 class PodExec:
@@ -194,10 +192,17 @@ class PodExec:
         self._pod = pod
         self._shell = shell
 
-    async def start(self, argv: list[str], *, stdin: bool) -> RemoteProcess:
-        """Start a program, which is expected to say its pid. Raises ``Refused``."""
+    async def start(self, program: Wrapped, *, stdin: bool) -> RemoteProcess:
+        """Start a program. Raises ``Refused``."""
         path = f"/api/v1/namespaces/{quote(self._pod.namespace)}/pods/{quote(self._pod.name)}/exec"
-        query = {"container": CONTAINER, "stdin": stdin, "stdout": True, "stderr": True, "tty": False, "command": argv}
+        query = {
+            "container": CONTAINER,
+            "stdin": stdin,
+            "stdout": True,
+            "stderr": True,
+            "tty": False,
+            "command": program.argv,
+        }
         _, url, headers, _, _ = await self._client.param_serialize(
             "GET",
             path,
@@ -223,7 +228,7 @@ class PodExec:
             raise refused(error.status, error.headers or {}, b"") from error
         except (aiohttp.ClientError, OSError) as error:
             raise unanswered(error) from error
-        return RemoteProcess(self, socket)
+        return RemoteProcess(self, socket, program)
 
     async def run(self, command: Command) -> ExecResult:
         """Run one command to its end.
@@ -233,13 +238,13 @@ class PodExec:
             ExecTimeout: it was killed.
             ExecFailed: the connection broke, or the container runtime failed; what was started is killed.
         """
-        argv, stdin, marker = wrap_command(command, self._shell)
-        starting = asyncio.ensure_future(self.start(argv, stdin=bool(stdin)))
+        program = wrap_command(command, self._shell)
+        starting = asyncio.ensure_future(self.start(program, stdin=bool(program.stdin)))
         try:
             async with asyncio.timeout(command.timeout_s):
                 # Shielded: a handshake that is abandoned half-way could leave a process that nobody knows of.
                 process = await asyncio.shield(starting)
-                result = await process.output(stdin, marker)
+                result = await process.output()
                 await process.drop()
                 return result
         except TimeoutError:
@@ -253,23 +258,22 @@ class PodExec:
             await unbroken(_end(starting))
             raise
 
-    async def shell(self) -> RemoteProcess:
+    async def shell(self) -> ShellStream:
         """Start what ``FramedShell`` talks to. Raises ``Refused``."""
-        argv, _, marker = wrap_program(launch_argv())
-        starting = asyncio.ensure_future(self.start(argv, stdin=True))
+        program = wrap_program(launch_argv())
+        starting = asyncio.ensure_future(self.start(program, stdin=True))
         try:
             process = await asyncio.shield(starting)
         except asyncio.CancelledError:
             with contextlib.suppress(ExecFailed):
                 await unbroken(_end(starting))
             raise
-        process.marker = marker
-        return process
+        return ShellStream(process, program.marker)
 
-    async def kill(self, pid: int) -> None:
-        """Kill the process group that this pid leads. Raises ``Refused``, ``ExecFailed``."""
-        script = f"kill -KILL -{pid} 2>/dev/null || kill -KILL {pid} 2>/dev/null || true"
-        process = await self.start(["sh", "-c", script], stdin=False)
+    async def kill(self, nonce: str) -> None:
+        """Kill the process group of what has this nonce among its arguments. Raises ``Refused``, ``ExecFailed``."""
+        program = Wrapped(["sh", "-c", kill_script(nonce)], b"", b"", "")
+        process = await self.start(program, stdin=False)
         try:
             await process.output()
         finally:

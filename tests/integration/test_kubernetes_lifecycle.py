@@ -12,6 +12,7 @@ from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
 from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Command, Limits, SandboxSpec
 from taxtui.substrate import Marks, Sandbox
 from taxtui.substrates.kubernetes import KubernetesSubstrate
+from taxtui.substrates.kubernetes_command import Wrapped
 from taxtui.substrates.kubernetes_manifest import KubernetesOptions
 from tests.support.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
 
@@ -135,7 +136,7 @@ async def test_closing_a_connection_leaves_the_process_so_the_kill_is_ours(
     standin: KubernetesStandin, substrate: KubernetesSubstrate
 ) -> None:
     box = await ready(substrate)
-    process = await box._runner.start(["sleep", "60"], stdin=False)  # type: ignore[attr-defined]
+    process = await box._runner.start(Wrapped(["sleep", "60"], b"", b"", ""), stdin=False)  # type: ignore[attr-defined]
     while standin.left() != (1, 2):
         await asyncio.sleep(0.01)
     await process.drop()

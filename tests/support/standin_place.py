@@ -52,7 +52,7 @@ class Place:
 
     def alive(self) -> int:
         """How many process groups that were started here still have a member that is not a zombie."""
-        return sum(_group_lives(process.pid) for process in self.processes)
+        return sum(group_lives(process.pid) for process in self.processes)
 
     async def remove(self) -> None:
         """Kill everything and delete the folder."""
@@ -63,7 +63,8 @@ class Place:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _group_lives(group: int) -> bool:
+def group_lives(group: int) -> bool:
+    """Whether a process group has a member that is not a zombie."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):

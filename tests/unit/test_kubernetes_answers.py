@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import signal
+import subprocess
 from typing import Any
 
 import msgspec
@@ -15,9 +19,12 @@ from taxtui.errors import (
     SubstrateUnavailable,
     Throttled,
 )
+from taxtui.substrates.killing import kill_script
 from taxtui.substrates.kubernetes_api import refused
-from taxtui.substrates.kubernetes_exec import RemoteProcess, _ExitStatus
+from taxtui.substrates.kubernetes_command import Captured
+from taxtui.substrates.kubernetes_exec import _ExitStatus
 from taxtui.substrates.kubernetes_pod import Pod
+from tests.support.standin_place import group_lives
 
 
 def answer(message: str) -> bytes:
@@ -126,15 +133,30 @@ def test_the_exit_code_is_read_from_the_status() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chunks", "pid", "rest"),
+    ("chunks", "code", "data"),
     [
-        ([b"\x0112\n"], 12, b""),
-        ([b"\x01", b"12", b"\nerr", b"or"], 12, b"error"),
-        ([b"plain\n"], None, b"plain\n"),
-        ([b"\x01strange\n"], None, b"\x01strange\n"),
+        ([b"out\n", b"\x01NONCE 7\n"], 7, b"out\n"),
+        ([b"out\x01NO", b"NCE 1", b"37\nlate chatter"], 137, b"out"),
+        ([b"\x01NONCE 0\n", b"chatter"], 0, b""),
+        ([b"NONCE 0\n\x01NONC"], None, b"NONCE 0\n\x01NONC"),
     ],
 )
-async def test_the_pid_is_taken_off_standard_error(chunks: list[bytes], pid: int | None, rest: bytes) -> None:
-    process = RemoteProcess(None, None)  # type: ignore[arg-type]
-    got = b"".join(chunk if process.pid.done() else process._without_pid(chunk) for chunk in chunks)
-    assert (process.pid.result(), got) == (pid, rest)
+def test_a_stream_ends_at_its_marker(chunks: list[bytes], code: int | None, data: bytes) -> None:
+    stream = Captured(b"\x01NONCE ")
+    for chunk in chunks:
+        stream.feed(chunk)
+    assert (stream.exit_code, bytes(stream.data)) == (code, data)
+
+
+def test_what_has_the_nonce_is_killed_with_its_group_and_nobody_else() -> None:
+    nonce = secrets.token_hex(8)
+    mine = subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60", "sh", nonce], start_new_session=True)
+    other = subprocess.Popen(["sh", "-c", "sleep 60; :", "sh", nonce[:-1]], start_new_session=True)
+    try:
+        assert subprocess.run(["sh", "-c", kill_script(nonce)], check=False, timeout=20).returncode == 0
+        assert mine.wait(10) == -signal.SIGKILL
+        assert not group_lives(mine.pid)
+        assert other.poll() is None
+    finally:
+        os.killpg(other.pid, signal.SIGKILL)
+        other.wait()
