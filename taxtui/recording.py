@@ -1,18 +1,11 @@
-"""The recording: frames of events, appended by the run, followed live by the TUI, read back by everything else.
-
-A frame is one msgpack ``ext32`` object of type 0x54: ``C9 | u32be length | 54 | crc32 u32be | payload``, where
-``length`` counts crc and payload, and the payload is a msgpack array of events. So the file is a plain msgpack
-stream; the format's full description is in the README.
-"""
+"""The recording: frames of events, appended by the run, followed live by the TUI, read back by everything else."""
 
 from __future__ import annotations
 
 import errno
 import os
-import struct
 import threading
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
@@ -20,37 +13,13 @@ import msgspec
 
 from taxtui.errors import RecordingError, UsageError, WriteFailed
 from taxtui.events import FORMAT_VERSION, MAGIC, Event, Header, RunFinished, TrialStarted
+from taxtui.frames import MAX_EVENTS, PREFIX, FrameParser, encode, next_valid, payload_at
 
-EXT32: Final = 0xC9
-FRAME_TYPE: Final = 0x54
-PREFIX: Final = struct.Struct(">BIBI")  # ext32, length, type, crc
-CRC_BYTES: Final = 4
-MAX_LENGTH: Final = 1 << 20
-MAX_EVENTS: Final = 65_536
 SYNC_INTERVAL_S: Final = 1.0
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode_typed = msgspec.msgpack.Decoder(list[Event]).decode
 _decode_untyped = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _decode_one = msgspec.msgpack.Decoder(Event).decode
-
-
-def frame(payload: bytes) -> bytes:
-    """One frame around a payload of at most ``MAX_LENGTH`` − 4 bytes."""
-    return PREFIX.pack(EXT32, len(payload) + CRC_BYTES, FRAME_TYPE, zlib.crc32(payload)) + payload
-
-
-def encode(events: list[Event]) -> list[bytes]:
-    """Events as frames: one, or as many as the bounds on size and count require."""
-    if len(events) > MAX_EVENTS:
-        return encode(events[:MAX_EVENTS]) + encode(events[MAX_EVENTS:])
-    payload = _encode(events)
-    if len(payload) + CRC_BYTES <= MAX_LENGTH:
-        return [frame(payload)]
-    if len(events) == 1:
-        raise RecordingError(f"one event of {len(payload)} bytes does not fit a frame of {MAX_LENGTH} bytes")
-    half = len(events) // 2
-    return encode(events[:half]) + encode(events[half:])
 
 
 class Recorder:
@@ -161,78 +130,6 @@ class Recorder:
     def __exit__(self, *exc: object) -> None:
         """Close it."""
         self.close()
-
-
-class FrameParser:
-    """Cuts a growing stream of bytes into the payloads of its frames."""
-
-    def __init__(self) -> None:
-        """Begin at offset 0."""
-        self.offset = 0  # of the first byte that is not yet part of a complete frame
-        self._buffer = bytearray()
-
-    def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield (offset, payload) of every frame that ``chunk`` completes.
-
-        Raises:
-            RecordingError: what stands at ``offset`` cannot be a frame, or its checksum is wrong.
-        """
-        self._buffer += chunk
-        start = 0
-        try:
-            while (payload := _payload_at(self._buffer, start, self.offset)) is not None:
-                offset = self.offset
-                size = PREFIX.size + len(payload)
-                start += size
-                self.offset += size
-                yield offset, payload
-        finally:
-            del self._buffer[:start]
-
-    def finish(self) -> int:
-        """Say that the file ends here; the size in bytes of the torn tail, 0 where there is none.
-
-        Raises:
-            RecordingError: intact frames stand behind the torn one, so it is damage and not a crash.
-        """
-        behind = _next_valid(self._buffer, 1)
-        if behind is not None:
-            raise RecordingError(
-                f"damaged at byte {self.offset}: the frame's length is wrong, intact frames follow at byte "
-                f"{self.offset + behind}; `taxtui recordings verify --salvage OUT` keeps them",
-                self.offset,
-            )
-        return len(self._buffer)
-
-
-def _payload_at(data: bytes | bytearray, start: int, offset: int) -> bytes | None:
-    """The payload of the frame at ``start``, None where it is not complete; ``offset`` is for the message."""
-    if len(data) - start < PREFIX.size:
-        if len(data) > start and data[start] != EXT32:
-            raise RecordingError(f"damaged at byte {offset}: not the start of a frame", offset)
-        return None
-    marker, length, kind, crc = PREFIX.unpack_from(data, start)
-    if marker != EXT32 or kind != FRAME_TYPE or not CRC_BYTES < length <= MAX_LENGTH:
-        raise RecordingError(f"damaged at byte {offset}: not the start of a frame", offset)
-    end = start + PREFIX.size + length - CRC_BYTES
-    if end > len(data):
-        return None
-    payload = bytes(memoryview(data)[start + PREFIX.size : end])
-    if zlib.crc32(payload) != crc:
-        raise RecordingError(f"damaged at byte {offset}: checksum mismatch", offset)
-    return payload
-
-
-def _next_valid(data: bytes | bytearray, start: int) -> int | None:
-    """Where the next frame with a valid checksum starts, at or after ``start``."""
-    while (start := data.find(EXT32, start)) >= 0:
-        try:
-            if _payload_at(data, start, start) is not None:
-                return start
-        except RecordingError:
-            pass  # not a frame: look on
-        start += 1
-    return None
 
 
 class Follower:
@@ -389,8 +286,8 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
         raise RecordingError(f"cannot read {path}: {error.strerror}") from error
     kept: list[bytes] = []
     end = 0
-    while (start := _next_valid(data, end)) is not None:
-        payload = _payload_at(data, start, start)
+    while (start := next_valid(data, end)) is not None:
+        payload = payload_at(data, start, start)
         assert payload is not None
         end = start + PREFIX.size + len(payload)
         kept.append(data[start:end])

@@ -18,7 +18,7 @@ RESET_TTL_S: Final = 24 * 3600.0
 
 
 class CellRun:
-    """The :class:`~taxtui.runner.trial.Context` of a cell's trials."""
+    """The :class:`~taxtui.runner.context.Context` of a cell's trials."""
 
     def __init__(
         self,

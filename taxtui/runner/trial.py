@@ -10,7 +10,7 @@ import random
 import secrets
 import time
 from collections.abc import Awaitable, Coroutine, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
 from taxtui.events import (
@@ -26,7 +26,6 @@ from taxtui.events import (
     RESET,
     SETUP,
     TIMEOUT,
-    Event,
     Mark,
     Notice,
     PhaseEnded,
@@ -36,10 +35,11 @@ from taxtui.events import (
 from taxtui.runner import bracket
 from taxtui.runner.columns import Columns
 from taxtui.runner.contamination import CHECK, PLANT
+from taxtui.runner.context import Context
 from taxtui.runner.redaction import redact
 from taxtui.runner.throttling import Patience
-from taxtui.spec import CellPlan, Command, SandboxSpec, Step, Think
-from taxtui.substrate import ExecResult, Marks, Sandbox, Session, Substrate
+from taxtui.spec import Command, SandboxSpec, Step, Think
+from taxtui.substrate import ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
 READY_POLL_S: Final = 0.05
@@ -49,32 +49,6 @@ ABANDONED_CREATE_S: Final = 60.0
 """How long an abandoned create may still take to answer; after that it is found by its labels."""
 TIMEOUT_GRACE_S: Final = 15.0
 """An adapter enforces a command's timeout itself; this much later the runner stops waiting for it."""
-
-
-class Context(Protocol):
-    """What a trial needs of the run around it."""
-
-    substrate: Substrate
-    plan: CellPlan
-    cell: int
-    method: bracket.Method
-    preload: bool  # run the tier's preload in this trial
-    timeout_s: float
-    create_timeout_s: float
-    seed: int
-    anchor_ns: int  # what every instant in the recording is relative to
-
-    def now(self) -> int:
-        """``time.monotonic_ns()`` − ``anchor_ns``."""
-        ...
-
-    def emit(self, event: Event) -> None:
-        """Append to the recording."""
-        ...
-
-    def bracket_costs(self, cost_ns: int) -> None:
-        """Note what the bracket costs in this cell."""
-        ...
 
 
 class WrongResult(Exception):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from taxtui import recording
+from taxtui import frames, recording
 from taxtui.events import Notice, RunFinished, TrialEnded
 from tests.support.command_line import (
     Home,
@@ -485,7 +485,7 @@ def test_a_run_ends_while_control_is_still_open(home: Home) -> None:
         (b"", 4, "r.msgpack: the file is empty"),
         (b"a text file", 4, "r.msgpack: not a taxtui recording"),
         (
-            recording.frame(b"\x91\x96\x00\xa6taxtui\x02\xa1r\x80\x80"),
+            frames.frame(b"\x91\x96\x00\xa6taxtui\x02\xa1r\x80\x80"),
             4,
             "format version 2, this taxtui reads up to 1; install a newer taxtui",
         ),

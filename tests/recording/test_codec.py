@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxtui import events, recording
+from taxtui import events, frames, recording
 from taxtui.errors import RecordingError, UsageError, WriteFailed
 from taxtui.events import Actions, Clock, Event, Header, Mark, Notice, PhaseEnded, RunFinished, TrialEnded, TrialStarted
 
@@ -67,7 +67,7 @@ def test_any_msgpack_library_can_walk_the_file(tmp_path: Path) -> None:
 def test_header_and_end_stand_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     write(path, sample())
-    payloads = [msgspec.msgpack.decode(payload) for _, payload in recording.FrameParser().feed(path.read_bytes())]
+    payloads = [msgspec.msgpack.decode(payload) for _, payload in frames.FrameParser().feed(path.read_bytes())]
     assert [event[0] for event in payloads[0]] == [0]
     assert [event[0] for event in payloads[-1]] == [10]
     assert payloads[1][-1][0] == 3, "TrialStarted is on the disk before anything else happens"
@@ -77,7 +77,7 @@ def test_every_cut_is_a_torn_tail_or_a_clear_error(tmp_path: Path) -> None:
     whole = sample()
     data = write(tmp_path / "a.msgpack", whole)
     path = tmp_path / "cut.msgpack"
-    header_end = next(recording.FrameParser().feed(data))[1].__len__() + recording.PREFIX.size
+    header_end = next(frames.FrameParser().feed(data))[1].__len__() + frames.PREFIX.size
     for cut in range(len(data)):
         path.write_bytes(data[:cut])
         if cut < header_end:
@@ -111,7 +111,7 @@ def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:
 
 def test_salvage_keeps_every_intact_frame(tmp_path: Path) -> None:
     data = bytearray(write(tmp_path / "a.msgpack", sample()))
-    second = next(recording.FrameParser().feed(bytes(data)))[1].__len__() + recording.PREFIX.size
+    second = next(frames.FrameParser().feed(bytes(data)))[1].__len__() + frames.PREFIX.size
     data[second + 12] ^= 0xFF
     path, out = tmp_path / "bad.msgpack", tmp_path / "good.msgpack"
     path.write_bytes(data)
@@ -138,9 +138,9 @@ def test_salvage_without_a_header_is_refused(tmp_path: Path) -> None:
     [
         (b"", "file is empty"),
         (b"hello, this is a text file", "not a taxtui recording"),
-        (recording.frame(msgspec.msgpack.encode([[9, 1, "info", "x"]])), "has no header"),
-        (recording.encode([Header("taxtui", 2, "r", {}, {})])[0], "format version 2, this taxtui reads up to 1"),
-        (recording.frame(b"\xc1\xc1"), "damaged at byte 0"),
+        (frames.frame(msgspec.msgpack.encode([[9, 1, "info", "x"]])), "has no header"),
+        (frames.encode([Header("taxtui", 2, "r", {}, {})])[0], "format version 2, this taxtui reads up to 1"),
+        (frames.frame(b"\xc1\xc1"), "damaged at byte 0"),
     ],
 )
 def test_what_is_not_a_recording_says_so(tmp_path: Path, content: bytes, words: str) -> None:
@@ -153,7 +153,7 @@ def test_what_is_not_a_recording_says_so(tmp_path: Path, content: bytes, words: 
 def test_unknown_events_and_later_fields_are_skipped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "newer.msgpack"
     later: list[object] = [[99, "new"], [9, 5, "info", "text", "a field of tomorrow"], [3, "not a number"]]
-    path.write_bytes(recording.encode([HEADER])[0] + recording.frame(msgspec.msgpack.encode(later)))
+    path.write_bytes(frames.encode([HEADER])[0] + frames.frame(msgspec.msgpack.encode(later)))
     got, summary = read_back(path)
     assert got == [HEADER, Notice(5, "info", "text")]
     assert summary.skipped == 2
@@ -192,8 +192,8 @@ def test_big_batches_are_cut_into_frames_within_bounds(tmp_path: Path) -> None:
     got, summary = read_back(path)
     assert got == many
     assert summary.frames > 2
-    for _, payload in recording.FrameParser().feed(path.read_bytes()):
-        assert len(payload) + 4 <= recording.MAX_LENGTH
+    for _, payload in frames.FrameParser().feed(path.read_bytes()):
+        assert len(payload) + 4 <= frames.MAX_LENGTH
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
@@ -239,7 +239,7 @@ def test_any_stream_survives_the_round_trip(tmp_path_factory: pytest.TempPathFac
 @given(st.binary(max_size=400))
 def test_no_bytes_raise_anything_but_a_recording_error(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
     path = tmp_path_factory.mktemp("r") / "a.msgpack"
-    path.write_bytes(recording.encode([HEADER])[0] + junk)
+    path.write_bytes(frames.encode([HEADER])[0] + junk)
     try:
         read_back(path)
     except RecordingError as error:

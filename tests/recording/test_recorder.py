@@ -10,32 +10,33 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from taxtui import recording
+from taxtui import frames, recording
 from taxtui.errors import RecordingError, WriteFailed
 from taxtui.events import Event, Header, Notice, RunFinished
-from taxtui.recording import MAX_EVENTS, Recorder
+from taxtui.frames import MAX_EVENTS
+from taxtui.recording import Recorder
 
 HEADER = Header("taxtui", 1, "r", {}, {})
 
 
 def test_a_batch_never_holds_more_events_than_the_format_allows() -> None:
     events: list[Event] = [Notice(0, "", "")] * (MAX_EVENTS + 3)
-    frames = recording.encode(events)
-    sizes = [len(msgspec.msgpack.decode(payload)) for _, payload in recording.FrameParser().feed(b"".join(frames))]
+    written = frames.encode(events)
+    sizes = [len(msgspec.msgpack.decode(payload)) for _, payload in frames.FrameParser().feed(b"".join(written))]
     assert sizes == [MAX_EVENTS, 3]
 
 
 def test_a_reader_refuses_a_batch_with_more(tmp_path: Path) -> None:
     path = tmp_path / "r.msgpack"
     many = msgspec.msgpack.encode([[9, 0, "", ""]] * (MAX_EVENTS + 1))
-    path.write_bytes(recording.encode([HEADER])[0] + recording.frame(many))
+    path.write_bytes(frames.encode([HEADER])[0] + frames.frame(many))
     with pytest.raises(RecordingError, match=f"{MAX_EVENTS + 1} events in one frame"):
         recording.read(path, lambda event: None)
 
 
 def test_one_event_that_is_larger_than_a_frame_is_refused() -> None:
     with pytest.raises(RecordingError, match="one event of 1048594 bytes does not fit a frame of 1048576 bytes"):
-        recording.encode([Notice(0, "", "x" * ((1 << 20) + 8))])
+        frames.encode([Notice(0, "", "x" * ((1 << 20) + 8))])
 
 
 def test_closing_twice_is_fine_and_writes_what_is_queued(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
 def test_a_first_frame_that_is_no_header_cannot_be_salvaged(tmp_path: Path) -> None:
     path = tmp_path / "r.msgpack"
     for payload in (b"\xc1", b"\x91\xc1", b"\x91\x92\x00\x01", b"\x91\x93\x01\x02\x03", b"\x90"):
-        path.write_bytes(recording.frame(payload))
+        path.write_bytes(frames.frame(payload))
         with pytest.raises(RecordingError, match="its header is lost"):
             recording.salvage(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -111,7 +112,7 @@ def test_a_first_frame_that_is_no_header_cannot_be_salvaged(tmp_path: Path) -> N
 
 def test_a_batch_of_nothing_is_nothing(tmp_path: Path) -> None:
     path = tmp_path / "r.msgpack"
-    path.write_bytes(recording.encode([HEADER])[0] + recording.frame(b"\x90") + recording.encode([HEADER])[0])
+    path.write_bytes(frames.encode([HEADER])[0] + frames.frame(b"\x90") + frames.encode([HEADER])[0])
     got: list[Event] = []
     assert recording.read(path, got.append).frames == 3
     assert got == [HEADER, HEADER]
