@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from taxtui.events import Event
+from taxtui.runner.bracket import Method
 from taxtui.spec import CellPlan
 from taxtui.substrate import Substrate
 
