@@ -17,7 +17,7 @@ from taxtui.spec import Command
 from taxtui.substrate import ExecResult, Marks, Session
 from taxtui.substrates.aws import AgentNeverConnected
 from taxtui.substrates.ec2_ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, Program, connect, remote_command
-from taxtui.substrates.kubernetes_command import PID, Captured, wrap_command
+from taxtui.substrates.kubernetes_command import Captured, wrap_command
 from taxtui.substrates.marked import MARK, kill_script
 
 if TYPE_CHECKING:
@@ -142,8 +142,7 @@ class Ec2Sandbox:
         try:
             async with asyncio.timeout(command.timeout_s):
                 await unbroken(program.start(self._open, remote_command(wrapped.argv, {**self._env, MARK: mark})))
-                if wrapped.stdin:
-                    program.feed(wrapped.stdin)
+                program.feed(wrapped.stdin)
                 return await _collect(program, wrapped.marker)
         except TimeoutError:
             await unbroken(self.kill(mark))
@@ -213,9 +212,7 @@ async def _collect(program: Program, marker: bytes) -> ExecResult:
         code = program.exit_code  # the command has killed the shell around it
     if code is None:
         raise SandboxLost("the SSH channel was closed while a command ran")
-    stderr = bytes(streams[STDERR].data)
-    says = PID.match(stderr)
-    return ExecResult(code, bytes(streams[STDOUT].data), stderr[says.end() :] if says else stderr)
+    return ExecResult(code, bytes(streams[STDOUT].data), bytes(streams[STDERR].data))
 
 
 class _Shell:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shlex
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -148,15 +149,17 @@ class Program(asyncssh.SSHClientSession[bytes]):
         return stream, data
 
     def feed(self, data: bytes) -> None:
-        """Send all of standard input, whether or not the program reads it."""
+        """Send all of standard input and its end, whether or not the program reads it."""
+        with contextlib.suppress(BrokenPipeError):  # it has ended already
+            self._channel.write(data)
+            self._channel.write_eof()
+
+    async def write(self, data: bytes) -> None:
+        """As ``ByteStream.write``."""
         try:
             self._channel.write(data)
         except BrokenPipeError as error:
             raise SandboxLost("the program or its connection is gone") from error
-
-    async def write(self, data: bytes) -> None:
-        """As ``ByteStream.write``."""
-        self.feed(data)
         await self._writable.wait()
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import random
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from taxtui.substrate import Marks
 from taxtui.substrates.ecs import EcsSubstrate
 from tests.support import ecs_standin_victim
 from tests.support.ecs_standin import MARKER, EcsStandin
+from tests.support.ecs_standin_cancel import cancelled_at
 from tests.support.ecs_standin_setup import CREDENTIALS, options, spec, standin
 
 KILLS = 50
@@ -33,49 +34,6 @@ def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 def ecs() -> Iterator[EcsStandin]:
     with standin() as running:
         yield running
-
-
-class CancelAt:
-    """Awaits a coroutine and cancels the task that does so at the coroutine's ``number``-th suspension."""
-
-    def __init__(self, work: Coroutine[Any, Any, object], number: int) -> None:
-        self.work, self.number, self.suspensions = work, number, 0
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        steps = self.work.__await__()
-        sent: Callable[[], Any] = lambda: next(steps)  # noqa: E731
-        while True:
-            try:
-                waits_for = sent()
-            except StopIteration:
-                return
-            self.suspensions += 1
-            if self.suspensions == self.number:
-                task = asyncio.current_task()
-                assert task is not None
-                task.cancel()
-            try:
-                value = yield waits_for
-            except BaseException as error:
-                sent = lambda error=error: steps.throw(error)  # noqa: E731
-            else:
-                sent = lambda value=value: steps.send(value)  # noqa: E731
-
-
-async def cancelled_at(number: int, work: Coroutine[Any, Any, object]) -> bool:
-    """Whether the coroutine was suspended that often, and so was cancelled there."""
-    step = CancelAt(work, number)
-
-    async def run() -> None:
-        await step
-
-    task = asyncio.create_task(run())
-    await asyncio.wait({task})
-    if step.suspensions < number:
-        task.result()
-        return False
-    assert task.cancelled()
-    return True
 
 
 def processes(task_marker: str) -> list[Path]:

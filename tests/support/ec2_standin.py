@@ -9,7 +9,9 @@ import contextlib
 import copy
 import json
 import logging
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -17,7 +19,6 @@ import tempfile
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 from unittest import mock
@@ -93,9 +94,9 @@ class Machine:
 
     def _kill(self) -> None:
         if self._sshd is not None:
-            for child in _children(self._sshd.pid):
-                subprocess.run(["kill", "-9", str(child)], check=False, stderr=subprocess.DEVNULL)
-            self._sshd.kill()
+            for pid in [self._sshd.pid, *_descendants(self._sshd.pid)]:  # connections before what runs in them
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             self._sshd.wait()
 
     def halt(self) -> None:
@@ -233,14 +234,18 @@ class Ec2Standin:
         return original(backend, name, group_id)
 
 
-def _children(pid: int) -> Iterator[int]:
+def _descendants(pid: int) -> list[int]:
+    """Parents before their children."""
+    parents: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             with contextlib.suppress(OSError, IndexError):
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[1]) == pid:
-                    yield from _children(int(folder.name))
-                    yield int(folder.name)
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                parents.setdefault(parent, []).append(int(folder.name))
+    found = parents.get(pid, [])
+    for child in found:
+        found.extend(parents.get(child, []))
+    return found
 
 
 def _other_key(folder: Path) -> dict[str, str]:

@@ -1,0 +1,50 @@
+"""Cancelling a coroutine at each of its suspensions in turn, whatever it waits for there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
+
+
+class CancelAt:
+    """Awaits a coroutine and cancels the task that does so at the coroutine's ``number``-th suspension."""
+
+    def __init__(self, work: Coroutine[Any, Any, object], number: int) -> None:
+        self.work, self.number, self.suspensions = work, number, 0
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps = self.work.__await__()
+        sent: Callable[[], Any] = lambda: next(steps)  # noqa: E731
+        while True:
+            try:
+                waits_for = sent()
+            except StopIteration:
+                return
+            self.suspensions += 1
+            if self.suspensions == self.number:
+                task = asyncio.current_task()
+                assert task is not None
+                task.cancel()
+            try:
+                value = yield waits_for
+            except BaseException as error:
+                sent = lambda error=error: steps.throw(error)  # noqa: E731
+            else:
+                sent = lambda value=value: steps.send(value)  # noqa: E731
+
+
+async def cancelled_at(number: int, work: Coroutine[Any, Any, object]) -> bool:
+    """Whether the coroutine was suspended that often, and so was cancelled there."""
+    step = CancelAt(work, number)
+
+    async def run() -> None:
+        await step
+
+    task = asyncio.create_task(run())
+    await asyncio.wait({task})
+    if step.suspensions < number:
+        task.result()
+        return False
+    assert task.cancelled()
+    return True
