@@ -88,6 +88,12 @@ def main() -> None:
     except (TaxtuiError, _costmodel_error()) as error:
         click.echo(f"taxtui: {error}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        click.echo("taxtui: cannot write standard output: the disk is full", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what Python still holds back has nowhere to go
+        sys.exit(1)
     except click.Abort:  # Ctrl-C before there was anything to clean up, or after
         sys.exit(130)
 
