@@ -6,6 +6,7 @@ stdout is data, stderr is talk. Exit codes: errors.py.
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import os
 import sys
