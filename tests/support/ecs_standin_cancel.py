@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 
@@ -15,10 +15,11 @@ class CancelAt:
 
     def __await__(self) -> Generator[Any, Any, None]:
         steps = self.work.__await__()
-        sent: Callable[[], Any] = lambda: next(steps)  # noqa: E731
+        value: Any = None
+        error: BaseException | None = None
         while True:
             try:
-                waits_for = sent()
+                waits_for = steps.send(value) if error is None else steps.throw(error)
             except StopIteration:
                 return
             self.suspensions += 1
@@ -26,12 +27,11 @@ class CancelAt:
                 task = asyncio.current_task()
                 assert task is not None
                 task.cancel()
+            value, error = None, None
             try:
                 value = yield waits_for
-            except BaseException as error:
-                sent = lambda error=error: steps.throw(error)  # noqa: E731
-            else:
-                sent = lambda value=value: steps.send(value)  # noqa: E731
+            except BaseException as thrown:  # passed on to the coroutine, where it belongs
+                error = thrown
 
 
 async def cancelled_at(number: int, work: Coroutine[Any, Any, object]) -> bool:
