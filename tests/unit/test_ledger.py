@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -62,3 +64,17 @@ def test_a_folder_that_cannot_be_written_says_what_to_set(monkeypatch: pytest.Mo
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
     with pytest.raises(TaxtuiError, match=r"cannot write /dev/null/.*: Not a directory; set XDG_STATE_HOME"):
         ledger.write(entry())
+
+
+def test_a_run_is_going_on_as_long_as_its_runner_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for run_id, pid in (("alive", os.getpid()), ("ended", ended.pid), ("of an old version", 0)):
+        ledger.write(msgspec.structs.replace(entry(run_id), pid=pid))
+    assert ledger.going_on() == {"alive": os.getpid()}
+
+    def another_users(pid: int, number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("os.kill", another_users)
+    assert ledger.going_on() == {"alive": os.getpid(), "ended": ended.pid}
