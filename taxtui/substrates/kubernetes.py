@@ -67,6 +67,8 @@ class KubernetesSubstrate:
             if isinstance(error, Refused):
                 raise SubstrateUnavailable(f"kubernetes: {error}; try: kubectl version") from error
             raise
+        # Or aiohttp would send an exec, being a GET, again where its connection breaks, and run its command twice.
+        self._client.rest_client.pool_manager._retry_connection = False
         if STAND_IN in server:
             self.provenance = "stand_in"
         self._renewal = asyncio.get_running_loop().create_task(self._cluster.stay_authenticated())

@@ -15,7 +15,7 @@ from taxtui.spec import Command
 # Quiet, or bash would comment on commands that die of a signal; what runs has the real stderr back as its own.
 _PROGRAM: Final = r"""exec 3>&2 2>/dev/null; _a=$1; _b=$2; shift 2
 @BODY@ 2>&3 3>&-
-_r=$?; printf '\1%s%s %d\n' "$_a" "$_b" "$_r"; printf '\1%s%s %d\n' "$_a" "$_b" "$_r" >&3; exit "$_r"
+_r=$?; printf '\1%s%s %d\n' "$_a" "$_b" "$_r"; printf '\1%s%s %d\n' "$_a" "$_b" "$_r" >&3; @END@
 """
 _URL_SCRIPT: Final = 4096  # a longer script goes through stdin: proxies limit the request line, often to 8 KiB
 
@@ -39,18 +39,18 @@ def wrap_command(command: Command, shell: str) -> Wrapped:
         body = f'( eval "$(head -c {len(stdin)})" </dev/null )'
     else:
         body = '( eval "$1" )'
-    return _wrapped(shell, body, [script], stdin)
+    return _wrapped(shell, body, 'exit "$_r"', [script], stdin)
 
 
 def wrap_program(argv: Sequence[str]) -> Wrapped:
-    """The program around a persistent shell: says that it has ended even if its children hold the streams."""
-    return _wrapped("sh", '"$@"', argv, b"")
+    """The program around a persistent shell: when that ends, by whatever, so does all that it has started."""
+    return _wrapped("sh", '"$@"', "kill -KILL 0", argv, b"")
 
 
-def _wrapped(shell: str, body: str, argv: Sequence[str], stdin: bytes) -> Wrapped:
+def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes) -> Wrapped:
     # The nonce is sent in two halves, so that a command which lists all that its shell knows prints no marker.
     left, right = secrets.token_hex(8), secrets.token_hex(8)
-    program = _PROGRAM.replace("@BODY@", body)
+    program = _PROGRAM.replace("@BODY@", body).replace("@END@", end)
     return Wrapped([shell, "-c", program, shell, left, right, *argv], stdin, f"\1{left}{right} ".encode(), left)
 
 
