@@ -225,8 +225,11 @@ class DaytonaSession:
         """As ``Session.exec``."""
         try:
             return await self._shell.exec(command)
-        except SandboxLost as error:
-            raise SandboxLost(await self._sandbox.lost_soon() or str(error)) from error
+        except ExecTimeout:
+            raise
+        except (SandboxLost, ExecFailed) as error:
+            lost = await self._sandbox.lost_soon()
+            raise (SandboxLost(lost) if lost else error) from error
 
     async def close(self) -> None:
         """As ``Session.close``; where the sandbox is lost there is nothing to end."""

@@ -132,7 +132,8 @@ class KubernetesSubstrate:
         run = spec.labels.get(LABEL_RUN, "")
         if run not in self._watches:
             self._watches[run] = PodWatch(self._api, self._namespace, f"{LABEL_RUN}={run}")
-        sandbox = KubernetesSandbox(spec.name, self._api, self._watches[run], marks, self._options)
+        runner = PodExec(self._client, self._namespace, spec.name, self._options.shell)
+        sandbox = KubernetesSandbox(spec.name, self._api, runner, self._watches[run], marks, self._options)
         try:
             pod = await self._api.create(self._namespace, manifest(self._options, spec), marks)
         except Refused as error:
@@ -141,7 +142,7 @@ class KubernetesSubstrate:
         except BaseException:
             sandbox.forget()
             raise
-        sandbox.made(pod.metadata, PodExec(self._client, pod.metadata, self._options.shell))
+        sandbox.made(pod.metadata)
         return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import weakref
 from typing import Final
 from urllib.parse import quote
 
@@ -23,7 +24,7 @@ from taxtui.substrate import ExecResult
 from taxtui.substrates.killing import kill_script
 from taxtui.substrates.kubernetes_api import Refused, refused, unanswered
 from taxtui.substrates.kubernetes_command import Captured, Wrapped, wrap_command, wrap_program
-from taxtui.substrates.kubernetes_pod import Camel, Metadata
+from taxtui.substrates.kubernetes_pod import Camel
 
 CONTAINER: Final = "sandbox"
 STATUS: Final = 3
@@ -186,15 +187,21 @@ class ShellStream:
 class PodExec:
     """Starts programs in one pod."""
 
-    def __init__(self, client: ApiClient, pod: Metadata, shell: str) -> None:
+    def __init__(self, client: ApiClient, namespace: str, pod: str, shell: str) -> None:
         """Use a client that has already sent a request: its connection pool is shared."""
         self._client = client
-        self._pod = pod
+        self._path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/exec"
         self._shell = shell
+        self._open: weakref.WeakSet[RemoteProcess] = weakref.WeakSet()
+        self._closing: list[asyncio.Task[None]] = []
+
+    def hang_up(self) -> None:
+        """End every connection: the pod is lost, and a dead node's would stay open until the command's timeout."""
+        loop = asyncio.get_running_loop()
+        self._closing = [loop.create_task(process.drop()) for process in self._open]
 
     async def start(self, program: Wrapped, *, stdin: bool) -> RemoteProcess:
         """Start a program. Raises ``Refused``."""
-        path = f"/api/v1/namespaces/{quote(self._pod.namespace)}/pods/{quote(self._pod.name)}/exec"
         query = {
             "container": CONTAINER,
             "stdin": stdin,
@@ -205,7 +212,7 @@ class PodExec:
         }
         _, url, headers, _, _ = await self._client.param_serialize(
             "GET",
-            path,
+            self._path,
             query_params=list(query.items()),
             auth_settings=["BearerToken"],
             collection_formats={"command": "multi"},
@@ -228,7 +235,9 @@ class PodExec:
             raise refused(error.status, error.headers or {}, b"") from error
         except (aiohttp.ClientError, OSError) as error:
             raise unanswered(error) from error
-        return RemoteProcess(self, socket, program)
+        process = RemoteProcess(self, socket, program)
+        self._open.add(process)
+        return process
 
     async def run(self, command: Command) -> ExecResult:
         """Run one command to its end.

@@ -27,7 +27,9 @@ KILLED: Final = 128 + 9
 class KubernetesSandbox:
     """A pod, and what its watch has told."""
 
-    def __init__(self, name: str, api: PodApi, watch: PodWatch, marks: Marks, options: KubernetesOptions) -> None:
+    def __init__(
+        self, name: str, api: PodApi, runner: PodExec, watch: PodWatch, marks: Marks, options: KubernetesOptions
+    ) -> None:
         """Begin to follow the pod of this name, which is about to be made."""
         self.name = name
         self._api = api
@@ -39,13 +41,13 @@ class KubernetesSandbox:
         self._gone = asyncio.Event()
         self._news = asyncio.Event()
         self._blind: Refused | None = None
+        self._runner = runner
         watch.follow(name, self)
 
-    def made(self, pod: Metadata, runner: PodExec) -> None:
-        """The control plane has accepted it; ``runner`` starts programs in it."""
+    def made(self, pod: Metadata) -> None:
+        """The control plane has accepted it."""
         self._marks("accepted")
         self._identity = pod
-        self._runner = runner
 
     def forget(self) -> None:
         """Stop following it."""
@@ -60,17 +62,22 @@ class KubernetesSandbox:
             if mark not in self._reached:
                 self._reached.add(mark)
                 self._marks(mark, at_ns=at_ns, resolution_ns=resolution_ns)
-        self._news.set()
+        self._tell()
 
     def deleted(self, at_ns: int) -> None:
         """As ``Follower.deleted``."""
         self._gone.set()
-        self._news.set()
+        self._tell()
 
     def unwatched(self, error: Refused) -> None:
         """As ``Follower.unwatched``."""
         self._blind = error
         self._news.set()
+
+    def _tell(self) -> None:
+        self._news.set()
+        if self._lost():
+            self._runner.hang_up()
 
     def _lost(self) -> str | None:
         return "was deleted" if self._gone.is_set() else self._pod.lost() if self._pod else None
@@ -168,9 +175,11 @@ class PodSession:
         """As ``Session.exec``."""
         try:
             return await self._shell.exec(command)
-        except SandboxLost as error:
+        except ExecTimeout:
+            raise
+        except (SandboxLost, ExecFailed) as error:
             lost = await self._sandbox.lost_soon()
-            raise SandboxLost(f"the pod {lost}" if lost else str(error)) from error
+            raise (SandboxLost(f"the pod {lost}") if lost else error) from error
 
     async def close(self) -> None:
         """As ``Session.close``; where the pod is lost there is nothing to end."""

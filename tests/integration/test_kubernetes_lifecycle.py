@@ -243,3 +243,19 @@ async def test_a_token_from_a_credential_plug_in(standin: KubernetesStandin, tmp
     standin.kubeconfig.write_text(text.replace(f'{{"token": "{TOKEN}"}}', call))
     async with KubernetesSubstrate(options(standin)) as substrate:
         assert (await substrate.check()).ok
+
+
+@pytest.mark.parametrize("session", [False, True])
+async def test_a_node_that_dies_silently_does_not_hold_a_command_until_its_timeout(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate, session: bool
+) -> None:
+    box = await ready(substrate)
+    shell = await box.open_session() if session else box
+    running = asyncio.ensure_future(shell.exec(Command(script="touch begun; sleep 60", timeout_s=60)))
+    (place,) = standin.pods.places.values()
+    while not list(place.folder.glob("begun")):
+        await asyncio.sleep(0.01)
+    standin.pods.vanish(box.name)
+    with pytest.raises(SandboxLost, match="NodeLost"):
+        await asyncio.wait_for(running, 10)
+    await box.destroy()

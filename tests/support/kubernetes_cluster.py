@@ -84,6 +84,10 @@ class Pods:
         """What the kernel does to a container over its limit, all its processes included."""
         self._fail(name, {}, "OOMKilled", 137)
 
+    def vanish(self, name: str) -> None:
+        """The node is gone without a word: the API says so, and connections to the pod stay open and silent."""
+        self._fail(name, {"reason": "NodeLost"}, "Error", 137, kill=False)
+
     def release(self) -> None:
         """Let stuck deletions end."""
         self.stuck = False
@@ -148,9 +152,10 @@ class Pods:
             late = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than its deadline"}
             self._fail(pod["metadata"]["name"], late, "Error", 137)
 
-    def _fail(self, name: str, status: Json, reason: str, code: int) -> None:
+    def _fail(self, name: str, status: Json, reason: str, code: int, *, kill: bool = True) -> None:
         pod = next(pod for (_, key), pod in self.objects.items() if key == name)
-        self.places[pod["metadata"]["uid"]].kill()
+        if kill:
+            self.places[pod["metadata"]["uid"]].kill()
         terminated = {"exitCode": code, "reason": reason, "startedAt": _now(), "finishedAt": _now()}
         conditions = [_condition("PodScheduled"), _condition("Ready", "False", "PodFailed")]
         pod["status"] |= {
