@@ -4,47 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from taxtui import frames, recording
-from taxtui.events import Notice, RunFinished, TrialEnded
+from taxtui import frames
+from taxtui.events import RunFinished, TrialEnded
 from tests.support.command_line import (
+    PLAIN,
+    SHORT,
     Home,
     containers,
     ended,
     events,
+    last,
     run_id,
-    tier,
-    wait_until,
     without_modules,
 )
 
 pytestmark = pytest.mark.timeout(120)
-SHORT = ("-t", "T0", "-n", "2", "--trials", "2", "--warmup", "0", "--mode", "exec")
 CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\n'
-PLAIN = ("-s", "local:isolation=plain")
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    """Whatever a test does, its commands must have left nothing when it ends."""
-    made = Home(tmp_path / "home")
-    yield made
-    made.close()
-    made.assert_nothing_left()
-
-
-def last(path: Path) -> RunFinished:
-    """The last event of a recording, which must be its orderly end."""
-    event = events(path)[-1]
-    assert isinstance(event, RunFinished)
-    return event
 
 
 # ------------------------------------------------------------------------------------------------- what goes well
@@ -238,241 +219,6 @@ def test_a_missing_image_names_the_command_that_brings_it(home: Home) -> None:
     assert "there is no image nowhere/none:1 here; docker pull nowhere/none:1" in words
     words = refused(home, 3, "-s", "docker:runtime=runk", *SHORT)
     assert "docker has no runtime 'runk'" in words
-
-
-# ------------------------------------------------------------------------------------------------ a run that is cut
-
-
-@pytest.fixture
-def tmpfs(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("a file system of our own size needs root")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(home: Home, tmpfs: Path) -> None:
-    (tmpfs / "ballast").write_bytes(b"x" * (40 << 10))
-    path = tmpfs / "r.msgpack"
-    done = home.run("run", *PLAIN, "-t", "T0", "-n", "50", "--trials", "2000", "--progress", "none", "-o", str(path))
-    assert (done.code, done.out) == (1, f"{path}\n")
-    assert f"cannot write {path}: No space left on device" in done.complaint
-    assert "free some space and run again" in done.complaint
-    summary = recording.read(path, lambda event: None)
-    assert not summary.complete
-    assert summary.torn_bytes == 0
-    assert summary.events > 100
-
-
-def test_a_budget_ends_the_run_in_good_order(home: Home) -> None:
-    done = home.run("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "100000", "--budget", "1s", "-o", "r.msgpack")
-    assert done.code == 0
-    assert last(home.cwd / "r.msgpack").outcome == "budget"
-
-
-def test_a_budget_too_small_for_one_trial_says_so(home: Home) -> None:
-    slow = str(tier(home.cwd / "slow.toml", "sleep 1"))
-    done = home.run(
-        "run", *PLAIN, "-t", slow, "-n", "1", "--trials", "9", "--mode", "exec", "--budget", "200ms", "-o", "r.msgpack"
-    )
-    assert done.code == 1
-    assert "no trial succeeded before --budget or --max-sandboxes was used up" in done.err
-
-
-def test_never_more_sandboxes_than_allowed(home: Home) -> None:
-    done = home.run(
-        "run",
-        *PLAIN,
-        "-t",
-        "T0",
-        "-n",
-        "2",
-        "--trials",
-        "9",
-        "--mode",
-        "exec",
-        "--max-sandboxes",
-        "3",
-        "-o",
-        "r.msgpack",
-    )
-    assert done.code == 0
-    got = events(home.cwd / "r.msgpack")
-    assert sum(isinstance(event, TrialEnded) for event in got) == 3
-    assert any(isinstance(event, Notice) and "--max-sandboxes 3 is used up" in event.text for event in got)
-
-
-def test_trials_that_all_fail_are_exit_1_and_named(home: Home) -> None:
-    broken = str(tier(home.cwd / "broken.toml", "exit 3"))
-    done = home.run("run", *PLAIN, "-t", broken, "-n", "1", *SHORT[4:], "--progress", "none", "-o", "r.msgpack")
-    assert done.code == 1
-    assert done.complaint == (
-        "taxtui: local:isolation=plain X x 1 exec: no trial succeeded; taxtui recordings info says why"
-    )
-
-
-def test_nobody_reads_stdout(home: Home) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", stdout=writer)
-    os.close(writer)
-    assert ended(process).code == 0
-    assert last(home.cwd / "r.msgpack").outcome == "finished"
-
-
-def test_nobody_reads_stderr(home: Home) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--progress", "json", stderr=writer)
-    os.close(writer)
-    done = ended(process)
-    assert (done.code, done.out) == (0, "r.msgpack\n")
-    assert last(home.cwd / "r.msgpack").outcome == "finished"
-
-
-def test_nobody_reads_what_another_command_prints(home: Home) -> None:
-    home.run("run", *PLAIN, *SHORT, "-o", "r.msgpack")
-    reader, writer = os.pipe()
-    os.close(reader)
-    process = home.start("recordings", "info", "r.msgpack", stdout=writer)
-    os.close(writer)
-    assert ended(process) == (0, "", "")
-
-
-# ------------------------------------------------------------------------------------------------ signals, control
-
-ISOLATIONS = pytest.mark.parametrize("isolation", ["plain", pytest.param("bwrap", marks=pytest.mark.bwrap)])
-ENDLESS = "touch started; while :; do sleep 0.05; done"
-A_SECOND = "touch started; sleep 1"
-
-
-def begun(
-    home: Home, script: str, *args: str, isolation: str = "plain", **popen: object
-) -> tuple[subprocess.Popen[bytes], Path]:
-    """A run of many trials whose first command runs, and its recording."""
-    path = home.cwd / "r.msgpack"
-    workload = str(tier(home.cwd / "workload.toml", script))
-    measured = ("-s", f"local:isolation={isolation}", "-t", workload, "-n", "1", "--trials", "500", "--warmup", "0")
-    process = home.start("run", *measured, "--progress", "none", "-o", str(path), *args, **popen)  # type: ignore[arg-type]
-    wait_until(home.running, "a command runs")
-    return process, path
-
-
-@ISOLATIONS
-def test_ctrl_c_once_finishes_what_runs(home: Home, isolation: str) -> None:
-    process, path = begun(home, A_SECOND, isolation=isolation)
-    process.send_signal(signal.SIGINT)
-    done = ended(process)
-    assert (done.code, done.out) == (130, f"{path}\n")
-    assert "finishing what runs; Ctrl-C again abandons it" in done.complaint
-    finished = last(path)
-    assert finished.outcome == "interrupted"
-    assert set(finished.counts) == {"ok"}
-    assert finished.counts["ok"] < 500
-
-
-@ISOLATIONS
-@pytest.mark.parametrize("mode", ["exec", "session"])
-def test_ctrl_c_twice_abandons_what_runs(home: Home, isolation: str, mode: str) -> None:
-    process, path = begun(home, ENDLESS, "--mode", mode, "--concurrency", "3", isolation=isolation)
-    process.send_signal(signal.SIGINT)
-    wait_until(lambda: not process.poll() and process.stderr and process.stderr.readline() == b"\n", "the first")
-    process.send_signal(signal.SIGINT)
-    assert ended(process).code == 130
-    finished = last(path)
-    assert finished.outcome == "interrupted"
-    assert set(finished.counts) == {"interrupted"}
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_being_told_to_end_cleans_up_first(home: Home, number: signal.Signals) -> None:
-    process, path = begun(home, ENDLESS, "--concurrency", "2")
-    process.send_signal(number)
-    done = ended(process)
-    assert (done.code, done.out) == (130, f"{path}\n")
-    assert last(path) == RunFinished("interrupted", {"interrupted": 2})
-
-
-def test_ctrl_c_between_staggered_starts_does_not_wait_for_them(home: Home) -> None:
-    process, path = begun(home, A_SECOND, "--arrival", "staggered:1h")
-    process.send_signal(signal.SIGINT)
-    assert ended(process).code == 130
-    assert last(path) == RunFinished("interrupted", {"ok": 1})
-
-
-def test_ctrl_c_before_anything_runs(home: Home) -> None:
-    process = home.start("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "100000", "-o", "r.msgpack")
-    wait_until((home.cwd / "r.msgpack").exists, "the recording")
-    process.send_signal(signal.SIGINT)
-    assert ended(process).code == 130
-    assert last(home.cwd / "r.msgpack").outcome == "interrupted"
-
-
-@pytest.mark.docker
-def test_ctrl_c_twice_with_docker_leaves_no_container(home: Home) -> None:
-    path = home.cwd / "r.msgpack"
-    workload = str(tier(home.cwd / "workload.toml", ENDLESS))
-    measured = ("-s", "docker", "-t", workload, "-n", "1", "--trials", "9", "--warmup", "0", "--concurrency", "2")
-    process = home.start("run", *measured, "--mode", "session", "--progress", "none", "-o", str(path))
-    wait_until(lambda: path.exists() and path.stat().st_size and len(containers(run_id(path))) == 2, "two containers")
-    process.send_signal(signal.SIGINT)
-    wait_until(lambda: process.stderr and process.stderr.readline() == b"\n", "the first")
-    process.send_signal(signal.SIGINT)
-    assert ended(process).code == 130
-    assert containers(run_id(path)) == []
-    assert last(path).outcome == "interrupted"
-
-
-def control(process: subprocess.Popen[bytes], line: bytes) -> None:
-    assert process.stdin is not None
-    process.stdin.write(line)
-    process.stdin.flush()
-
-
-def trials_ended(path: Path) -> int:
-    return sum(isinstance(event, TrialEnded) for event in events(path))
-
-
-def test_control_pauses_resumes_and_cancels(home: Home) -> None:
-    process, path = begun(home, "touch started; sleep 0.1", "--control", "stdin", stdin=subprocess.PIPE)
-    control(process, b'{"op": "pause"}\n')
-    wait_until(lambda: not home.sandboxes(), "the pause")
-    wait_until(lambda: trials_ended(path), "the end of the first trial is written")
-    paused = trials_ended(path)
-    control(process, b'not json\n{"op": "dance"}\n[]\n{"op": []}\n')
-    assert process.stderr is not None
-    for _ in range(4):
-        assert b"--control: not understood" in process.stderr.readline()
-    assert trials_ended(path) == paused
-    control(process, b'{"op": "resume"}\n')
-    wait_until(lambda: trials_ended(path) > paused, "the next trial")
-    control(process, b'{"op": "cancel"}\n')
-    done = ended(process)
-    assert (done.code, done.err) == (130, "")
-    finished = last(path)
-    assert finished.outcome == "cancelled"
-    assert finished.counts["ok"] > paused
-
-
-def test_the_end_of_control_cancels(home: Home) -> None:
-    process, path = begun(home, ENDLESS, "--control", "stdin", stdin=subprocess.PIPE)
-    done = ended(process)  # closes stdin
-    assert (done.code, done.out) == (130, f"{path}\n")
-    assert last(path) == RunFinished("cancelled", {"cancelled": 1})
-
-
-def test_a_run_ends_while_control_is_still_open(home: Home) -> None:
-    reader, writer = os.pipe()
-    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--control", "stdin", stdin=reader)
-    os.close(reader)
-    done = ended(process)
-    os.close(writer)
-    assert done.code == 0
-    assert last(home.cwd / "r.msgpack").outcome == "finished"
 
 
 # --------------------------------------------------------------------------------------------------- recordings

@@ -8,7 +8,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Final
 
 import docker
@@ -37,13 +36,6 @@ trials = 100000
 """
 Listing = Callable[[], list[str]]
 """The run of everything that is out there now."""
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    made = Home(tmp_path / "home")
-    yield made
-    made.close()
 
 
 @contextlib.contextmanager

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from taxtui import recording
-from taxtui.events import Event, Header
+from taxtui.events import Event, Header, RunFinished
 
 TAXTUI: Final = (sys.executable, "-m", "taxtui")
 PATIENCE_S: Final = 20.0
+PLAIN: Final = ("-s", "local:isolation=plain")
+SHORT: Final = ("-t", "T0", "-n", "2", "--trials", "2", "--warmup", "0", "--mode", "exec")
 
 
 class Finished(NamedTuple):
@@ -128,6 +130,13 @@ def events(path: Path) -> list[Event]:
     got: list[Event] = []
     recording.read(path, got.append)
     return got
+
+
+def last(path: Path) -> RunFinished:
+    """The last event of a recording, which must be its orderly end."""
+    event = events(path)[-1]
+    assert isinstance(event, RunFinished)
+    return event
 
 
 def run_id(path: Path) -> str:
