@@ -24,8 +24,9 @@ from taxtui.errors import (
     SubstrateUnavailable,
     Throttled,
 )
-from taxtui.spec import LABEL_DEADLINE, LABEL_RUN
-from taxtui.substrate import Found
+from taxtui.shell import FramedShell
+from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, Command
+from taxtui.substrate import ExecResult, Found
 
 MAX_CALLS: Final = 256
 """Threads and connections of a substrate, so that no call of up to as many sandboxes queues on our side."""
@@ -191,6 +192,26 @@ def found(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float)
         age_s=max(0.0, time.time() - created_unix_s),
         deadline_unix_s=int(deadline) if deadline.isdecimal() else None,
     )
+
+
+class ExplainedSession:
+    """A framed shell that says what became of its sandbox when its connection breaks; a ``substrate.Session``."""
+
+    def __init__(self, shell: FramedShell, explain: Callable[[SubstrateError], Awaitable[SubstrateError]]) -> None:
+        """``explain`` turns what the connection saw into what happened."""
+        self._shell = shell
+        self._explain = explain
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Session.exec``."""
+        try:
+            return await self._shell.exec(command)
+        except SandboxLost as error:
+            raise await self._explain(error) from error
+
+    async def close(self) -> None:
+        """As ``Session.close``."""
+        await self._shell.close()
 
 
 S = TypeVar("S")

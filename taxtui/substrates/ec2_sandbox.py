@@ -15,7 +15,7 @@ from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.shell import ENDED, STDERR, STDOUT, FramedShell, launch_argv, unbroken
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult, Marks, Session
-from taxtui.substrates.aws import AgentNeverConnected
+from taxtui.substrates.aws import AgentNeverConnected, ExplainedSession
 from taxtui.substrates.ec2_ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, Program, connect, remote_command
 from taxtui.substrates.kubernetes_command import Captured, wrap_command
 from taxtui.substrates.marked import MARK, kill_script
@@ -160,7 +160,7 @@ class Ec2Sandbox:
         stream = _Shell(self)
         try:
             await unbroken(stream.start(self._open, self._env))
-            return _Ec2Session(self, await FramedShell.open(stream))
+            return ExplainedSession(await FramedShell.open(stream), self.explained)
         except SandboxLost as error:
             await unbroken(stream.close())
             raise await self.explained(error) from error
@@ -238,20 +238,3 @@ class _Shell:
             self._closed = True
             await self._sandbox.kill(self._mark)
             self._program.close()
-
-
-class _Ec2Session:
-    """A framed shell that says what became of the instance when its connection breaks."""
-
-    def __init__(self, sandbox: Ec2Sandbox, shell: FramedShell) -> None:
-        self._sandbox = sandbox
-        self._shell = shell
-
-    async def exec(self, command: Command) -> ExecResult:
-        try:
-            return await self._shell.exec(command)
-        except SandboxLost as error:
-            raise await self._sandbox.explained(error) from error
-
-    async def close(self) -> None:
-        await self._shell.close()

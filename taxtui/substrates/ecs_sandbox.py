@@ -13,7 +13,7 @@ from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.shell import OPEN_TIMEOUT_S, FramedShell, unbroken
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult, Marks, Session
-from taxtui.substrates.aws import AgentNeverConnected
+from taxtui.substrates.aws import AgentNeverConnected, ExplainedSession
 from taxtui.substrates.ecs_channel import DataChannel, entry_command, framed
 from taxtui.substrates.ecs_exec import SessionCut
 from taxtui.substrates.marked import MARK, kill_script
@@ -66,16 +66,17 @@ class EcsSandbox:
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``: a session for this command alone, from its request to its end."""
-        session = await self._open()
+        session, terminal = await self._open()
         result = await session.exec(command)
-        await unbroken(session.leave())
+        await unbroken(terminal.leave())
         return result
 
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``."""
-        return await self._open()
+        session, _ = await self._open()
+        return session
 
-    async def _open(self) -> _EcsSession:
+    async def _open(self) -> tuple[ExplainedSession, _Terminal]:
         await self._sessions.acquire()
         terminal = _Terminal(self, self._sessions)
         try:
@@ -89,7 +90,7 @@ class EcsSandbox:
         if self._marks is not None:
             self._marks("session open")
             self._marks = None
-        return _EcsSession(self, shell, terminal)
+        return ExplainedSession(shell, self.explained), terminal
 
     async def channel(self, command: str) -> DataChannel:
         """A new session of the task's. Raises ``ExecFailed`` while its agent is not connected."""
@@ -176,24 +177,3 @@ class _Terminal:
                 await self._channel.close()
             self._slot.release()
         return left
-
-
-class _EcsSession:
-    """A framed shell that says what became of the task when its connection breaks."""
-
-    def __init__(self, sandbox: EcsSandbox, shell: FramedShell, terminal: _Terminal) -> None:
-        self._sandbox = sandbox
-        self._shell = shell
-        self._terminal = terminal
-
-    async def exec(self, command: Command) -> ExecResult:
-        try:
-            return await self._shell.exec(command)
-        except SandboxLost as error:
-            raise await self._sandbox.explained(error) from error
-
-    async def leave(self) -> None:
-        await self._terminal.leave()
-
-    async def close(self) -> None:
-        await self._shell.close()

@@ -17,6 +17,7 @@ from taxtui.spec import Command
 from taxtui.substrate import Marks
 from taxtui.substrates.ecs import EcsSubstrate
 from tests.support import ecs_standin_victim
+from tests.support.ecs_peer_pty import marked
 from tests.support.ecs_standin import MARKER, EcsStandin
 from tests.support.ecs_standin_cancel import cancelled_at
 from tests.support.ecs_standin_setup import CREDENTIALS, options, spec, standin
@@ -36,22 +37,11 @@ def ecs() -> Iterator[EcsStandin]:
         yield running
 
 
-def processes(task_marker: str) -> list[Path]:
-    found = []
-    for folder in Path("/proc").iterdir():
-        try:
-            if folder.name.isdecimal() and task_marker.encode() in (folder / "environ").read_bytes():
-                found.append(folder)
-        except OSError:
-            continue
-    return found
-
-
 async def nothing_is_left(ecs: EcsStandin) -> None:
     """No task, none of their processes, no session; every one of them is looked at."""
     assert ecs.running() == []
     for task in ecs.tasks.values():
-        assert processes(f"{MARKER}={task.env[MARKER]}") == []
+        assert marked(f"{MARKER}={task.env[MARKER]}") == []
         assert not Path(task.folder).exists()
     async with asyncio.timeout(5):
         while not all(session.over for session in ecs.sessions()):

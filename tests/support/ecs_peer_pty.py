@@ -126,6 +126,8 @@ class AgentSession:
 
     async def _run(self) -> None:
         await asyncio.sleep(self._behaviour.terminal_after_s)
+        if self.over:  # its container has ended
+            return
         self._start()
         typing = asyncio.create_task(self._type())
         try:
@@ -227,9 +229,20 @@ class AgentSession:
 
 
 def kill_marked(marker: str) -> None:
-    """Kill every process whose environment holds ``marker``: what a container's end does."""
+    """Kill every process whose environment holds ``marker``, and wait until none is left: a container's end."""
+    while pids := marked(marker):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.002)
+
+
+def marked(marker: str) -> list[int]:
+    """Processes whose environment holds ``marker``; one that is dead and not yet waited for has none."""
+    found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             with contextlib.suppress(OSError):
                 if marker.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    os.kill(int(folder.name), signal.SIGKILL)
+                    found.append(int(folder.name))
+    return found

@@ -292,10 +292,10 @@ class EcsStandin:
         if task.stopped_at is not None:
             return
         task.stopped_at, task.stop_code, task.reason = time.time(), code, reason
-        kill_marked(f"{MARKER}={task.env[MARKER]}")
-        task.process.wait()
         for session in task.sessions:
             session.over = True  # the agent dies with its container
+        kill_marked(f"{MARKER}={task.env[MARKER]}")
+        task.process.wait()
         with contextlib.suppress(OSError):
             shutil.rmtree(task.folder)
 
