@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Final
 
@@ -19,6 +18,9 @@ _UNITS_NS: Final = {
     "h": 3_600_000_000_000,
     "d": 86_400_000_000_000,
 }
+MAX_SIGMA: Final = 5.0
+"""A lognormal of this sigma has a mean 270,000 times its median; whatever is above is a slip of the pen."""
+
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([a-zµ]*)")
 
 
@@ -80,6 +82,8 @@ def parse_think(text: str) -> Think:
         value = float(sigma)
     except ValueError:
         value = -1.0
-    if not comma or not 0 <= value < math.inf:
-        raise UsageError(f"{text!r} is not a think time; write lognormal:MEDIAN,SIGMA as in lognormal:8s,0.6")
+    if not comma or not 0 <= value <= MAX_SIGMA:
+        raise UsageError(
+            f"{text!r} is not a think time; write lognormal:MEDIAN,SIGMA as in lognormal:8s,0.6, SIGMA up to {MAX_SIGMA:g}"
+        )
     return Think(median_ns=parse_duration_ns(median), sigma=value)

@@ -136,7 +136,8 @@ class LocalSubstrate:
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``."""
-        found = [_found(folder) for folder in sorted(self.root.iterdir()) if folder.is_dir()]
+        folders = sorted(self.root.iterdir()) if self.root.is_dir() else []
+        found = [each for folder in folders if folder.is_dir() and (each := _found(folder)) is not None]
         return [each for each in found if run_id is None or each.run_id == run_id]
 
     async def reap(self, found: Found) -> None:
@@ -262,12 +263,16 @@ def _private_root() -> Path:
     return root
 
 
-def _found(folder: Path) -> Found:
+def _found(folder: Path) -> Found | None:
+    """What stands in a folder; None where it is removed while we look."""
     try:
         meta = msgspec.json.decode((folder / _META).read_bytes(), type=Meta)
     except (OSError, msgspec.DecodeError):  # its creator died before it could write this: the name has the run
         run_id = folder.name.removeprefix("taxtui-").rpartition("-")[0]
-        meta = Meta(labels={LABEL_RUN: run_id}, created_unix_s=folder.stat().st_mtime)
+        try:
+            meta = Meta(labels={LABEL_RUN: run_id}, created_unix_s=folder.stat().st_mtime)
+        except FileNotFoundError:
+            return None
     deadline = meta.labels.get(LABEL_DEADLINE, "")
     return Found(
         name=folder.name,

@@ -69,6 +69,6 @@ def test_think_times_are_written_as_they_are_read(text: str) -> None:
 
 def test_think_times_that_are_none() -> None:
     assert parse_think("lognormal:2s,0") == Think(median_ns=2 * 10**9)
-    for text in ("lognormal:8s", "lognormal:8s,-1", "lognormal:8s,nan", "lognormal:8s,x"):
+    for text in ("lognormal:8s", "lognormal:8s,-1", "lognormal:8s,nan", "lognormal:8s,500", "lognormal:8s,x"):
         with pytest.raises(UsageError, match="not a think time"):
             parse_think(text)

@@ -1,0 +1,37 @@
+"""Looking for sandboxes while they come and go."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from taxtui.substrates import local
+from taxtui.substrates.local import LocalOptions, LocalSubstrate
+
+
+async def test_nothing_is_found_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
+        substrate.root.rmdir()
+        assert await substrate.find() == []
+
+
+async def test_a_folder_that_vanishes_while_it_is_looked_at_is_not_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
+        vanishing, staying = substrate.root / "taxtui-r-1", substrate.root / "taxtui-r-2"
+        vanishing.mkdir()
+        staying.mkdir()
+        look = local._found
+
+        def after_a_moment(folder: Path) -> local.Found | None:
+            if folder == vanishing:
+                folder.rmdir()
+            return look(folder)
+
+        monkeypatch.setattr(local, "_found", after_a_moment)
+        assert [found.run_id for found in await substrate.find()] == ["r"]
