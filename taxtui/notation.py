@@ -84,6 +84,7 @@ def parse_think(text: str) -> Think:
         value = -1.0
     if not comma or not 0 <= value <= MAX_SIGMA:
         raise UsageError(
-            f"{text!r} is not a think time; write lognormal:MEDIAN,SIGMA as in lognormal:8s,0.6, SIGMA up to {MAX_SIGMA:g}"
+            f"{text!r} is not a think time; write lognormal:MEDIAN,SIGMA as in lognormal:8s,0.6, "
+            f"with SIGMA up to {MAX_SIGMA:g}"
         )
     return Think(median_ns=parse_duration_ns(median), sigma=value)
