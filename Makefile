@@ -6,6 +6,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Most tests wait for a daemon or a timeout.
+WORKERS ?= 3
+
+COVERED := 'costmodel/*,taxtui/recording.py,taxtui/frames.py,taxtui/events.py,taxtui/state.py,taxtui/shell.py,taxtui/runner/*'
 
 .PHONY: run test lint lock snapshots bench clean
 
@@ -17,10 +21,8 @@ run: $(VENV)/.run
 test: $(VENV)/.test lint
 	@if docker image inspect taxtui-base:bookworm >/dev/null 2>&1; then \
 		$(BIN)/taxtui image build --base taxtui-base:bookworm >/dev/null; fi
-	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(ARGS)
-	@$(BIN)/coverage report --fail-under=95 \
-		--include='costmodel/*,taxtui/recording.py,taxtui/events.py,taxtui/state.py,taxtui/shell.py,taxtui/runner/*'
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --cov --cov-report= $(ARGS)
+	@$(BIN)/coverage report --fail-under=95 --skip-covered --include=$(COVERED)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
