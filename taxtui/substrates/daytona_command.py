@@ -22,7 +22,7 @@ _TEXT: Final = 65_536
 
 # Emptied files stay until the sandbox goes: a process that removes them would cost each command a millisecond.
 # $1 the command, $2 and $3 the halves of the nonce. LC_ALL counts bytes and is only for what follows the command.
-_RUN: Final = r"""_d=/tmp/.taxtui-$2
+_RUN: Final = r"""_d=${TMPDIR:-/tmp}/.taxtui-$2
 ( eval "$1" ) >"$_d.o" 2>"$_d.e" <&4 4<&-
 _r=$?; exec 4<&-; LC_ALL=C
 printf '%s%s %d\n' "$2" "$3" "$_r"

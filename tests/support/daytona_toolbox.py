@@ -45,7 +45,13 @@ class Terminal:
 
     def __init__(self, place: Place) -> None:
         self._ours, theirs = pty.openpty()
-        env = {"PATH": os.environ["PATH"], "HOME": str(place.folder), "TERM": "xterm", "LANG": "C.UTF-8"}
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(place.folder),
+            "TMPDIR": str(place.temporary),
+            "TERM": "xterm",
+            "LANG": "C.UTF-8",
+        }
         self._shell = subprocess.Popen(
             ["bash", "-i", "-l"],
             stdin=theirs,

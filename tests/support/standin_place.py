@@ -18,6 +18,8 @@ class Place:
 
     def __init__(self, prefix: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=prefix))
+        self.temporary = self.folder / ".tmp"
+        self.temporary.mkdir()
         self.processes: list[Process] = []
         self.path = os.environ["PATH"]
 
@@ -38,7 +40,7 @@ class Place:
             stdout=out,
             stderr=STDOUT if merged else out,
             cwd=self.folder,
-            env={"PATH": self.path, "HOME": str(self.folder), "LANG": "C.UTF-8", **env},
+            env={"PATH": self.path, "HOME": str(self.folder), "TMPDIR": str(self.temporary), "LANG": "C.UTF-8", **env},
             start_new_session=True,
         )
         self.processes.append(process)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,11 @@ def test_a_page_of_a_proxy_is_not_taken_for_an_answer(body: str) -> None:
 
 def test_lifetimes_are_rounded_up_to_minutes() -> None:
     assert [minutes(seconds) for seconds in (1, 60, 61, 3600)] == [1, 1, 2, 60]
+
+
+@pytest.fixture(autouse=True)
+def _private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
 
 
 @pytest.mark.parametrize("toolbox", ["sh", "bash"])
