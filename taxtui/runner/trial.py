@@ -218,6 +218,7 @@ class Trial:
         """Until the first no-op has returned 0, on the command path that the actions will take."""
         sandbox = self.sandbox
         assert sandbox is not None
+        refusal = ""
         try:
             async with asyncio.timeout(self.context.create_timeout_s):
                 await self._patience(lambda: sandbox.wait_ready(self._marks))
@@ -229,13 +230,14 @@ class Trial:
                             return
                     except (ReadyTimeout, SandboxLost):
                         raise
-                    except ExecFailed:
-                        pass  # "running" in an API is not ready: ask again until the time is up
+                    except ExecFailed as error:  # "running" in an API is not ready: ask again until the time is up
+                        refusal = f"; at last: {error}"
                     await asyncio.sleep(READY_POLL_S)
         except TimeoutError as error:
             if isinstance(error, SubstrateError):
                 raise
-            raise ReadyTimeout(f"no command answered within {self.context.create_timeout_s:g} s of create") from error
+            limit = f"{self.context.create_timeout_s:g} s"
+            raise ReadyTimeout(f"no command answered within {limit} of create{refusal}") from error
 
     async def _reset(self) -> None:
         sandbox = self.sandbox

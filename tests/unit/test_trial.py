@@ -200,6 +200,7 @@ async def test_never_ready_is_a_timeout_in_ready() -> None:
     context.substrate.exec_hook = failing(ExecFailed("not yet"))
     await run(context)
     assert (context.ended.outcome, context.ended.phase, context.ended.error) == ("timeout", "ready", "ReadyTimeout")
+    assert context.ended.message == "no command answered within 0.2 s of create; at last: not yet"
 
 
 async def test_a_create_that_hangs_is_cancelled_and_what_it_made_is_found_by_its_labels() -> None:
