@@ -155,8 +155,10 @@ class Run:
 
     def _begin(self, journal: Journal, substrates: dict[str, Opened]) -> None:
         client = identity.client_facts()
-        facts = {
-            f"{key}.{fact}": value for key, opened in substrates.items() for fact, value in opened.found.facts.items()
+        facts = {  # under the name and variant only: options may name accounts, endpoints and folders
+            f"{':'.join(filter(None, [substrate.name, substrate.variant]))}.{fact}": value
+            for _, substrate, found in substrates.values()
+            for fact, value in found.facts.items()
         }
         software = client | facts | self._software
         journal.emit(Header(MAGIC, FORMAT_VERSION, self.run_id, identity.describe(self.plan), software))

@@ -269,3 +269,14 @@ async def test_substrates_side_by_side_measure_every_cell(tmp_path: Path, fake: 
     assert sorted(start.cell for start in of(got, TrialStarted)) == [0, 0, 1, 1]
     assert got[0].scenario["side_by_side"] is True  # type: ignore[union-attr]
     assert got[0].scenario["cells"][1]["substrate"]["options"]["k"].startswith("sha256:")  # type: ignore[union-attr]
+
+
+async def test_a_substrates_facts_stand_under_its_name_and_never_its_options(
+    tmp_path: Path, fake: FakeSubstrate
+) -> None:
+    fake.availability = msgspec.structs.replace(fake.availability, facts={"server": "1.2"})
+    ref = SubstrateRef(name="fake", options={"endpoint": "http://secret.example"})
+    cell = CellPlan(substrate=ref, tier=TIER, actions=1, trials=1, warmup=0)
+    run, got = await execute(tmp_path, Plan(cells=(cell,)))
+    assert got[0].software["fake.server"] == "1.2"  # type: ignore[union-attr]
+    assert b"secret.example" not in run.path.read_bytes()
