@@ -47,6 +47,8 @@ class Machine:
         self.marker = f"{MARKER}={instance.id}"
         self.folder = Path(tempfile.mkdtemp(prefix="ec2-standin-"))
         self._sshd: subprocess.Popen[bytes] | None = None
+        self._switch = threading.Lock()
+        self._halted = False
         config = json.loads(instance.user_data.decode().removeprefix("#cloud-config\n"))
         keys = config["ssh_keys"] if standin.host_key_from_user_data else _other_key(self.folder)
         self._write("host", keys["ed25519_private"], 0o600)
@@ -83,9 +85,11 @@ class Machine:
         path.chmod(mode)
 
     def _boot(self) -> None:
-        log = (self.folder / "log").open("wb")
-        with log:
-            self._sshd = subprocess.Popen([SSHD, "-D", "-e", "-f", self.folder / "config"], stderr=log)
+        with self._switch:
+            if self._halted:
+                return
+            with (self.folder / "log").open("wb") as log:
+                self._sshd = subprocess.Popen([SSHD, "-D", "-e", "-f", self.folder / "config"], stderr=log)
 
     def restart_sshd(self) -> None:
         """As cloud-init may, after the first login."""
@@ -103,6 +107,8 @@ class Machine:
         """Power off."""
         for timer in self._timers:
             timer.cancel()
+        with self._switch:
+            self._halted = True
         self._kill()
         kill_marked(self.marker)
         shutil.rmtree(self.folder, ignore_errors=True)
