@@ -42,13 +42,12 @@ def test_a_run_is_launched_watched_frozen_and_left_by_keys(tmp_path: Path) -> No
         assert terminal.until(r"\d+/100")[0] == frozen
         terminal.keys("Space")
         terminal.until(rf"(?<!\d)(?!{frozen})\d+/100")  # it went on behind the frozen view
-        terminal.resize(120, 40)
-        terminal.until(r"(?m)^.{110,}$")
+        terminal.keys("P")  # so that the run is still on when it is left
+        terminal.until("(?i)paused")
+        terminal.resize_until(120, 40, r"(?m)^.{110,}$")
         terminal.until("runner lag p99")
-        terminal.resize(60, 18)
-        terminal.until("needs 80x24, have 60x18")
-        terminal.resize(80, 24)
-        terminal.until(r"phases of T0×10")
+        terminal.resize_until(60, 18, "needs 80x24, have 60x18")
+        terminal.resize_until(80, 24, r"phases of T0×10")
         terminal.keys("]")
         terminal.until("fresh episode · local")
         terminal.keys("e")
