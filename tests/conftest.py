@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -14,6 +15,11 @@ import pytest
 
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support.loop_guard import LoopGuard
+
+# CI starts in the background, where a shell has SIGINT and SIGQUIT ignored; children inherit that, and the stand-ins'
+# commands are children of these tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @functools.cache

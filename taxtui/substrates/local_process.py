@@ -22,7 +22,8 @@ _CHUNK: Final = 1 << 18
 _PIPE_MAX: Final = 1 << 20  # the most that Linux lets a pipe hold without privilege
 _READ_AHEAD: Final = 4 << 20  # bytes kept while nobody reads; beyond that the child has to wait
 _OWN_GROUP: Final[dict[str, Any]] = {"setsid": True} if sys.platform == "linux" else {"setpgroup": 0}
-_PYTHON_IGNORES: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+_DEFAULTS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+"""A command begins with the signals of a fresh login, whatever Python, nohup or a background job ignores."""
 
 
 class Process:
@@ -54,7 +55,7 @@ class Process:
                 argv,
                 env,
                 file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(theirs)],
-                setsigdef=_PYTHON_IGNORES,
+                setsigdef=_DEFAULTS,
                 setsigmask=(),
                 **_OWN_GROUP,
             )

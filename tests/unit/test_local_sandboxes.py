@@ -1,7 +1,8 @@
-"""Looking for sandboxes while they come and go."""
+"""Looking for local sandboxes while they come and go, and what their commands inherit."""
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from taxtui.substrates import local
 from taxtui.substrates.local import LocalOptions, LocalSubstrate
+from taxtui.substrates.local_process import Process
 
 
 async def test_nothing_is_found_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -35,3 +37,12 @@ async def test_a_folder_that_vanishes_while_it_is_looked_at_is_not_found(
 
         monkeypatch.setattr(local, "_found", after_a_moment)
         assert [found.run_id for found in await substrate.find()] == ["r"]
+
+
+async def test_a_command_begins_with_the_signals_of_a_fresh_login() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = Process(["/bin/sh", "-c", "trap"], {}, stdin=False)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert await process.output() == (b"", b"")
