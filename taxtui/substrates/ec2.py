@@ -143,7 +143,8 @@ class Ec2Substrate:
             return Availability(ok=False, detail=str(error), fix=fix, region=region, facts=facts)
         return Availability(
             ok=True,
-            detail=f"ready as {identity.name} in {region}, {self.variant}; each sandbox is billed by the second",
+            detail=f"ready as {identity.name} in {region}, {self.variant}; billed by the second, a minute at least, "
+            "no price of it is shipped: --prices FILE",
             version=options.instance_type,
             image=image_id,
             cache="cold",

@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 import botocore
 import msgspec
 
+from costmodel.pricing import load_prices
 from taxtui.blocking import BlockingPool
 from taxtui.errors import (
     CleanupFailed,
@@ -26,7 +27,7 @@ from taxtui.errors import (
     Throttled,
 )
 from taxtui.shell import unbroken
-from taxtui.spec import SandboxSpec
+from taxtui.spec import Limits, SandboxSpec
 from taxtui.substrate import Availability, Capabilities, Found, Marks
 from taxtui.substrates.aws import (
     MAX_CALLS,
@@ -146,7 +147,7 @@ class EcsSubstrate:
         place = "Fargate Spot" if options.spot else "Fargate" if options.launch_type == "FARGATE" else "EC2"
         return Availability(
             ok=True,
-            detail=f"ready as {who}, cluster {options.cluster} on {place}; each sandbox is billed by the second",
+            detail=f"ready as {who}, cluster {options.cluster} on {place}; {self._cost(region)}",
             version=f"{self.variant} {options.arch.lower()}",
             image=options.image,
             cache="cold" if options.launch_type == "FARGATE" else "unknown",  # Fargate keeps no images
@@ -155,6 +156,15 @@ class EcsSubstrate:
             latency_ns=identity.latency_ns,
             facts=facts,
         )
+
+    def _cost(self, region: str) -> str:
+        """What a sandbox of the default limits costs, where a shipped price sheet knows."""
+        if (self.options.launch_type, self.options.spot, region) != ("FARGATE", False, "us-east-1"):
+            return "billed by the second, no price of it is shipped: --prices FILE"
+        [price] = load_prices("aws-fargate").sandboxes
+        size = fargate_size(Limits())
+        usd = size.cpu_units / 1024 * price.usd_per_vcpu_hour + size.memory_mib / 1024 * price.usd_per_gib_hour
+        return f"{usd:.3f} USD per sandbox-hour, {price.minimum_ns / 1e9:.0f} s at least: --prices aws-fargate"
 
     def _problem(self, clusters: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
         """What will not work, and how to change it; empty where nothing is known to be wrong."""
