@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 import time
@@ -128,6 +129,8 @@ def launch(path: Path | None = None, speed: float = 1.0) -> int:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         click.echo("taxtui: there is no terminal to draw on; `taxtui run` measures without one", err=True)
         return 2
+    for exported in ("COLUMNS", "LINES"):  # Textual takes them for the terminal's size for ever: no resize would show
+        os.environ.pop(exported, None)
     app = TaxtuiApp(ReplayFeed(path, speed) if path else None)
     try:
         app.run()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
@@ -48,15 +47,6 @@ class Terminal:
 
     def resize(self, width: int, height: int) -> None:
         self._tmux("resize-window", "-t", "s", "-x", str(width), "-y", str(height))
-
-    def resize_until(self, width: int, height: int, pattern: str) -> re.Match[str]:
-        """Resize and wait for this; a busy machine may lose a SIGWINCH, as no user's dragging hand would notice."""
-        for _ in range(4):
-            self.resize(width + 1, height)
-            self.resize(width, height)
-            with contextlib.suppress(AssertionError):
-                return self.until(pattern, within_s=8)
-        return self.until(pattern)
 
     def screen(self) -> str:
         return self._tmux("capture-pane", "-p", "-t", "s")

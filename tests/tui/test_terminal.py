@@ -29,7 +29,7 @@ def folded(path: Path) -> RunState:
 @pytest.mark.bwrap
 def test_a_run_is_launched_watched_frozen_and_left_by_keys(tmp_path: Path) -> None:
     (tmp_path / "recordings").mkdir()
-    with Terminal(tmp_path) as terminal:
+    with Terminal(tmp_path, COLUMNS="80", LINES="24") as terminal:  # exported sizes must not outlive a resize
         terminal.until(r"\[x\] ○ local +\S")
         terminal.until("= 100 trials")
         terminal.keys("C-r")
@@ -44,10 +44,13 @@ def test_a_run_is_launched_watched_frozen_and_left_by_keys(tmp_path: Path) -> No
         terminal.until(rf"(?<!\d)(?!{frozen})\d+/100")  # it went on behind the frozen view
         terminal.keys("P")  # so that the run is still on when it is left
         terminal.until("(?i)paused")
-        terminal.resize_until(120, 40, r"(?m)^.{110,}$")
+        terminal.resize(120, 40)
+        terminal.until(r"(?m)^.{110,}$")
         terminal.until("runner lag p99")
-        terminal.resize_until(60, 18, "needs 80x24, have 60x18")
-        terminal.resize_until(80, 24, r"phases of T0×10")
+        terminal.resize(60, 18)
+        terminal.until("needs 80x24, have 60x18")
+        terminal.resize(80, 24)
+        terminal.until(r"phases of T0×10")
         terminal.keys("]")
         terminal.until("fresh episode · local")
         terminal.keys("e")
