@@ -18,7 +18,7 @@ import socketio  # type: ignore[import-untyped]
 from aiohttp import web
 
 from tests.support import daytona_toolbox
-from tests.support.standin_faults import Faults, Handler
+from tests.support.standin_faults import CUT, Faults, Handler
 from tests.support.standin_place import Place
 
 KEY = "stand-in-key"
@@ -279,7 +279,7 @@ class DaytonaStandin:
         place, asked = self._place(request), await request.json()
         if place is None:
             return self._no(400, "sandbox is not running")
-        answer = await daytona_toolbox.execute(place, asked, request if request.get("cut") else None)
+        answer = await daytona_toolbox.execute(place, asked, request if request.get(CUT) else None)
         if answer is None:
             return self._no(408, "command execution timeout")
         return self._yes(answer, "ExecuteResponse")

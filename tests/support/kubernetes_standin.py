@@ -20,7 +20,7 @@ from aiohttp import web
 
 from tests.support import kubernetes_exec_server
 from tests.support.kubernetes_cluster import Conflict, Json, Pods, environment
-from tests.support.standin_faults import Faults
+from tests.support.standin_faults import CUT, Faults
 from tests.support.standin_tls import make_tls
 
 VERSION = "v1.33.0-standin"
@@ -239,7 +239,7 @@ class KubernetesStandin:
         if pod["status"]["phase"] != "Running":
             return self._no(400, "BadRequest", f"cannot exec into a container in a {pod['status']['phase']} pod")
         place = self.pods.places[pod["metadata"]["uid"]]
-        cut = request.get("cut", False)
+        cut = request.get(CUT, False)
         env = environment(pod, place)
         return await kubernetes_exec_server.serve(request, place, env, cut=cut, protocols=self.exec_protocols)
 

@@ -10,6 +10,8 @@ from typing import Any, Literal
 from aiohttp import web
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+CUT = web.RequestKey("cut", bool)
+"""In a request: the handler has to break the connection in the middle of its answer."""
 
 
 @dataclass
@@ -26,8 +28,8 @@ class Fault:
     skip: int = 0
 
     async def strike(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Hang or break the connection; the handler sees ``request["cut"]`` where it has to do that itself."""
-        request["cut"] = self.reset == "mid"
+        """Hang or break the connection; the handler sees ``request[CUT]`` where it has to do that itself."""
+        request[CUT] = self.reset == "mid"
         if "before" not in (self.hang, self.reset):
             answer = await handler(request)
             if self.reset == "mid":
