@@ -19,6 +19,7 @@ from taxtui.substrates.daytona_client import REQUEST_S, Clients, Refused, ask, c
 from taxtui.substrates.daytona_command import Wrapped, read, wrap
 from taxtui.substrates.daytona_pty import Terminal
 from taxtui.substrates.daytona_states import GONE, STARTED, States
+from taxtui.substrates.watched_session import WatchedSession
 
 BROKEN: Final = frozenset({"error", "build_failed"})
 ENDED: Final = frozenset({GONE, "destroying", "stopped", "stopping", "archived", "archiving", "paused", "pausing"})
@@ -173,7 +174,7 @@ class DaytonaSandbox:
         connecting.reset(token)
         try:
             await asyncio.shield(opening)
-            return DaytonaSession(await FramedShell.open(terminal, merged=True), self)
+            return WatchedSession(await FramedShell.open(terminal, merged=True), self.lost_soon)
         except (Refused, SandboxLost) as error:
             with contextlib.suppress(ExecFailed):
                 await unbroken(terminal.close())
@@ -211,33 +212,6 @@ class DaytonaSandbox:
                 return self._lost()
         await self._states.look(self.id)
         return self._lost()
-
-
-class DaytonaSession:
-    """A persistent shell that, when it breaks, says what became of its sandbox."""
-
-    def __init__(self, shell: FramedShell, sandbox: DaytonaSandbox) -> None:
-        """Wrap an open shell."""
-        self._shell = shell
-        self._sandbox = sandbox
-
-    async def exec(self, command: Command) -> ExecResult:
-        """As ``Session.exec``."""
-        try:
-            return await self._shell.exec(command)
-        except ExecTimeout:
-            raise
-        except (SandboxLost, ExecFailed) as error:
-            lost = await self._sandbox.lost_soon()
-            raise (SandboxLost(lost) if lost else error) from error
-
-    async def close(self) -> None:
-        """As ``Session.close``; where the sandbox is lost there is nothing to end."""
-        try:
-            await self._shell.close()
-        except ExecFailed:
-            if not await self._sandbox.lost_soon():
-                raise
 
 
 async def _abandon(opening: asyncio.Future[None], terminal: Terminal) -> None:

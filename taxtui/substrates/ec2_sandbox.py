@@ -16,8 +16,8 @@ from taxtui.shell import ENDED, STDERR, STDOUT, FramedShell, launch_argv, unbrok
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult, Marks, Session
 from taxtui.substrates.aws import AgentNeverConnected, ExplainedSession
+from taxtui.substrates.captured_command import Captured, wrap_command
 from taxtui.substrates.ec2_ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, Program, connect, remote_command
-from taxtui.substrates.kubernetes_command import Captured, wrap_command
 from taxtui.substrates.marked import MARK, kill_script
 
 if TYPE_CHECKING:

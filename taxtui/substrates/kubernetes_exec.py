@@ -21,9 +21,9 @@ from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.shell import ENDED, STDERR, STDOUT, launch_argv, unbroken
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult
+from taxtui.substrates.captured_command import Captured, Wrapped, wrap_command, wrap_program
 from taxtui.substrates.killing import kill_script
 from taxtui.substrates.kubernetes_api import Refused, refused, unanswered
-from taxtui.substrates.kubernetes_command import Captured, Wrapped, wrap_command, wrap_program
 from taxtui.substrates.kubernetes_pod import Camel
 
 CONTAINER: Final = "sandbox"

@@ -16,6 +16,7 @@ from taxtui.substrates.kubernetes_exec import PodExec
 from taxtui.substrates.kubernetes_manifest import KubernetesOptions
 from taxtui.substrates.kubernetes_pod import Metadata, Pod
 from taxtui.substrates.kubernetes_watch import PodWatch
+from taxtui.substrates.watched_session import WatchedSession
 
 REMOVE_S: Final = 60.0
 """How long a deletion may take beyond the grace period, until we say that it failed."""
@@ -127,7 +128,8 @@ class KubernetesSandbox:
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``: one websocket for all commands."""
         try:
-            return PodSession(await FramedShell.open(await self._runner.shell()), self)
+            shell = await FramedShell.open(await self._runner.shell())
+            return WatchedSession(shell, self.lost_soon, "the pod ")
         except Refused as error:
             raise await self._reason(error.as_error(ExecFailed, "opening a shell")) from error
         except SandboxLost as error:
@@ -161,33 +163,6 @@ class KubernetesSandbox:
             return (await self._api.get(self._identity.namespace, self.name)).lost()
         except Refused as error:
             return "is gone" if error.status == 404 else None
-
-
-class PodSession:
-    """A persistent shell that, when it breaks, says what became of its pod."""
-
-    def __init__(self, shell: FramedShell, sandbox: KubernetesSandbox) -> None:
-        """Wrap an open shell."""
-        self._shell = shell
-        self._sandbox = sandbox
-
-    async def exec(self, command: Command) -> ExecResult:
-        """As ``Session.exec``."""
-        try:
-            return await self._shell.exec(command)
-        except ExecTimeout:
-            raise
-        except (SandboxLost, ExecFailed) as error:
-            lost = await self._sandbox.lost_soon()
-            raise (SandboxLost(f"the pod {lost}") if lost else error) from error
-
-    async def close(self) -> None:
-        """As ``Session.close``; where the pod is lost there is nothing to end."""
-        try:
-            await self._shell.close()
-        except ExecFailed:
-            if not await self._sandbox.lost_soon():
-                raise
 
 
 async def remove(api: PodApi, pod: Metadata, grace_s: int, gone: asyncio.Event, *, look_s: float) -> None:

@@ -11,8 +11,8 @@ import pytest
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
 from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Command, Limits, SandboxSpec
 from taxtui.substrate import Marks, Sandbox
+from taxtui.substrates.captured_command import Wrapped
 from taxtui.substrates.kubernetes import KubernetesSubstrate
-from taxtui.substrates.kubernetes_command import Wrapped
 from taxtui.substrates.kubernetes_manifest import KubernetesOptions
 from tests.support.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
 

@@ -19,9 +19,9 @@ from taxtui.errors import (
     SubstrateUnavailable,
     Throttled,
 )
+from taxtui.substrates.captured_command import Captured
 from taxtui.substrates.killing import kill_script
 from taxtui.substrates.kubernetes_api import refused
-from taxtui.substrates.kubernetes_command import Captured
 from taxtui.substrates.kubernetes_exec import _ExitStatus
 from taxtui.substrates.kubernetes_pod import Pod
 from tests.support.standin_place import group_lives
