@@ -71,7 +71,7 @@ def app(ctx: click.Context) -> None:
     Without a command: the terminal user interface.
     """
     if ctx.invoked_subcommand is None:
-        from taxtui.tui.app import launch
+        from taxtui.tui.launch import launch
 
         ctx.exit(launch())
 

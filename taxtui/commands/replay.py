@@ -14,6 +14,6 @@ import click
 def command(ctx: click.Context, recording: str, speed: float) -> None:
     """Watch a recording again, as it was: P stops the clock, , and . change the speed, s goes to the next trial."""
     from taxtui.commands.opening import located
-    from taxtui.tui.app import launch
+    from taxtui.tui.launch import launch
 
     ctx.exit(launch(located(recording), speed))

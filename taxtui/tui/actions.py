@@ -7,7 +7,16 @@ from typing import Final, Literal, NamedTuple
 
 from textual.binding import Binding
 
-Scope = Literal["app", "setup", "live"]
+Scope = Literal["app", "setup", "live", "results", "projection", "recordings"]
+
+SCREENS: Final[tuple[tuple[str, Scope, str], ...]] = (
+    ("1", "setup", "Setup"),
+    ("2", "live", "Live"),
+    ("3", "results", "Results"),
+    ("4", "projection", "Projection"),
+    ("5", "recordings", "Recordings"),
+)
+"""The digit that leads to a screen, its scope, its title."""
 
 
 class Action(NamedTuple):
@@ -24,7 +33,10 @@ class Action(NamedTuple):
 
 ACTIONS: Final = (
     Action("app", "go('setup')", "1", "1", "Setup", "What to measure, and whether it can be measured here", False),
-    Action("app", "go('live')", "2", "2", "Live", "The run as it happens", False),
+    Action("app", "go('live')", "2", "2", "Live", "The run as it happens, or a recording again", False),
+    Action("app", "go('results')", "3", "3", "Results", "Tables of what was measured", False),
+    Action("app", "go('projection')", "4", "4", "Projection", "What any number of trajectories would cost", False),
+    Action("app", "go('recordings')", "5", "5", "Recordings", "What has been recorded on this machine", False),
     Action("app", "help", "question_mark", "?", "Help", "All keys of this screen"),
     Action("app", "command_palette", "ctrl+p", "^p", "Palette", "Find any action by name"),
     Action("app", "next_theme", "t", "t", "Theme", "Next colour theme", False),
@@ -46,7 +58,7 @@ ACTIONS: Final = (
     Action("live", "zoom(0)", "a", "a", "Whole range", "Show everything from the least to the greatest", False),
     Action("live", "filter", "slash", "/", "Filter", "Show only log lines that contain a text", False),
     Action("live", "errors_only", "exclamation_mark", "!", "Errors", "Show only errors and warnings in the log", False),
-    Action("live", "project", "p", "p", "Project", "Project the finished recording to a million trajectories"),
+    Action("live", "project", "p", "p", "Project", "Project the recording to any number of trajectories"),
     Action("live", "faster(-1)", "comma", ",", "Slower", "Replay at half the speed", False),
     Action("live", "faster(1)", "full_stop", ".", "Faster", "Replay at twice the speed", False),
     Action("live", "step", "s", "s", "Step", "Replay: stop the clock and go on to the next finished trial", False),

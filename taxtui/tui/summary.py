@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.text import Text
 
 from taxtui.state import RunState
-from taxtui.tui import projection, units
+from taxtui.tui import question, units
 from taxtui.tui.feed import Feed, ReplayFeed, RunFeed
 
 
@@ -51,8 +51,8 @@ def last_lines(state: RunState, feed: Feed) -> Text:
     """What came of it and what to do next, once nothing more will happen."""
     return Text.assemble(
         (f" {_counts(state)} ", "bold"),
-        (f"· p projects to {projection.TRAJECTORIES:,} trajectories · ", "dim"),
-        f"$ {projection.command(feed.path)}",
+        (f"· p projects to {question.TRAJECTORIES:,} trajectories · ", "dim"),
+        f"$ {question.command([feed.path])}",
     )
 
 
@@ -70,7 +70,7 @@ def farewell(state: RunState, path: Path) -> str:
         )
     if problems := state.runner.problems:
         lines.append(f"  the runner was disturbed ({', '.join(problems)}): durations may be too long")
-    return "\n".join([*lines, f"recording: {path}", f"next: {projection.command(path)}"])
+    return "\n".join([*lines, f"recording: {path}", f"next: {question.command([path])}"])
 
 
 def as_markdown(state: RunState, facet: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import ClassVar, Final
 
 from rich.text import Text
 from textual import on, work
@@ -11,18 +11,18 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.markup import escape
-from textual.screen import Screen
 from textual.timer import Timer
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from taxtui.cell_state import FACETS, CellState
 from taxtui.errors import RecordingError
 from taxtui.histogram import LogHistogram
 from taxtui.state import LogLine, RunState
-from taxtui.tui import actions, projection
+from taxtui.tui import actions
 from taxtui.tui.colours import colour
 from taxtui.tui.feed import BUDGET_S, Feed, ReplayFeed, RunFeed
-from taxtui.tui.screens.dialogs import Confirm, Tell
+from taxtui.tui.screens.dialogs import Confirm
+from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.side_by_side import counterpart, same_workload, waiting
 from taxtui.tui.summary import as_markdown, last_lines, status
 from taxtui.tui.widgets.cell_table import CellTable, workload
@@ -30,11 +30,7 @@ from taxtui.tui.widgets.histogram_plot import HistogramPlot, view
 from taxtui.tui.widgets.log_view import LogView
 from taxtui.tui.widgets.phase_bars import PhaseBars, legend
 from taxtui.tui.widgets.progress import ProgressBars
-from taxtui.tui.widgets.too_small import TooSmall
 from taxtui.tui.widgets.top_bar import TopBar
-
-if TYPE_CHECKING:
-    from taxtui.tui.app import TaxtuiApp
 
 LIVE_S: Final = 1 / 4  # between frames while something is being measured: at most a tenth of a core
 REPLAY_S: Final = 1 / 10
@@ -46,9 +42,10 @@ Nothing to watch yet.
   taxtui replay FILE   watch a recording again"""
 
 
-class LiveScreen(Screen[None]):
+class LiveScreen(NumberedScreen):
     """Everything shown comes from one ``RunState``: the feed's, or a frozen copy of it."""
 
+    scope = "live"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("live")]
     AUTO_FOCUS = "#cells"
 
@@ -64,10 +61,8 @@ class LiveScreen(Screen[None]):
         self._timer: Timer | None = None
         self._frame_s = 0.0
 
-    def compose(self) -> ComposeResult:
+    def contents(self) -> ComposeResult:
         """Progress, charts, cells, phases, log; the stylesheet lays them out for the size there is."""
-        yield TooSmall()
-        yield TopBar("live")
         yield Static(NOTHING, id="nothing", markup=False)
         yield ProgressBars(id="progress")
         with Container(id="body"):
@@ -79,7 +74,6 @@ class LiveScreen(Screen[None]):
                 yield LogView(id="log")
                 yield Input(id="filter", placeholder="show only lines that contain …", compact=True)
         yield Static("", id="next", markup=False)
-        yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         """Name the panels."""
@@ -89,14 +83,14 @@ class LiveScreen(Screen[None]):
             self.follow(self.feed)
 
     @property
-    def taxtui(self) -> TaxtuiApp:
-        """The app, by its own type."""
-        return cast("TaxtuiApp", self.app)
-
-    @property
     def running(self) -> bool:
         """A run is going on that would have to be cancelled."""
         return self.feed is not None and self.feed.live and not self.feed.over
+
+    def arrive(self) -> None:
+        """As ``NumberedScreen.arrive``."""
+        if self.taxtui.feed and self.taxtui.feed is not self.feed:
+            self.follow(self.taxtui.feed)
 
     def follow(self, feed: Feed) -> None:
         """Watch this from now on."""
@@ -321,15 +315,9 @@ class LiveScreen(Screen[None]):
     def action_export(self) -> None:
         """This screen as an SVG beside the recording."""
         if self.feed:
-            self.taxtui.export(self.feed.path)
+            self.export(self.feed.path)
 
-    @work
     async def action_project(self) -> None:
-        """What a million trajectories would cost, by ``taxtui project`` in a process of its own."""
-        if self.feed is None:
-            return
-        command = projection.command(self.feed.path)
-        dialog = Tell("Projection", Text("computing…", "dim"), copyable=command)
-        await self.app.push_screen(dialog)
-        body = await projection.project(self.feed.path)
-        dialog.update(body)
+        """What any number of trajectories would cost."""
+        if self.feed:
+            await self.taxtui.look_at([self.feed.path], "projection")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import Screen
-from textual.widgets import Button, Footer, Input, Label, OptionList, Static
+from textual.widgets import Button, Input, Label, OptionList, Static
 
 from taxtui import registry
 from taxtui.errors import TaxtuiError, UsageError
@@ -22,12 +21,8 @@ from taxtui.tui.availability import Answer
 from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.form import Choices, Preset, about_tier, presets, shipped_tiers
 from taxtui.tui.screens.dialogs import Ask, Choose
+from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.widgets.pick_list import PickList
-from taxtui.tui.widgets.too_small import TooSmall
-from taxtui.tui.widgets.top_bar import TopBar
-
-if TYPE_CHECKING:
-    from taxtui.tui.app import TaxtuiApp
 
 LENGTHS = ("10", "50", "150")
 MODES = {
@@ -37,9 +32,10 @@ MODES = {
 FIELDS = (("trials", "Trials", "100"), ("warmup", "Warm-up", "1"), ("concurrency", "Concurrency", "1"))
 
 
-class SetupScreen(Screen[None]):
+class SetupScreen(NumberedScreen):
     """The form; everything it says is in ``choices``."""
 
+    scope = "setup"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("setup")]
     AUTO_FOCUS = "#substrates"
 
@@ -50,10 +46,8 @@ class SetupScreen(Screen[None]):
         self.checking = False
         self.preset: Preset | None = None  # one that the form cannot say, to be run as it stands
 
-    def compose(self) -> ComposeResult:
+    def contents(self) -> ComposeResult:
         """Four lists, a row of fields, the plan and the buttons."""
-        yield TooSmall()
-        yield TopBar("setup")
         with Horizontal(id="picks"):
             yield PickList(id="substrates", title="Substrates")
             yield PickList(id="tiers", title="Tiers")
@@ -76,7 +70,6 @@ class SetupScreen(Screen[None]):
             yield Button("Copy as CLI", id="copy", compact=True)
             yield Button("Preset", id="preset", compact=True)
             yield Button("Add substrate", id="add", compact=True)
-        yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         """Offer what is installed, at once; whether it works is asked in the background."""
@@ -95,11 +88,6 @@ class SetupScreen(Screen[None]):
             picks.highlighted = 0
         self.refresh_plan()
         self.action_recheck()
-
-    @property
-    def taxtui(self) -> TaxtuiApp:
-        """The app, by its own type."""
-        return cast("TaxtuiApp", self.app)
 
     @property
     def choices(self) -> Choices:
@@ -144,6 +132,11 @@ class SetupScreen(Screen[None]):
     @on(OptionList.OptionHighlighted, "#substrates")
     def explain(self) -> None:
         """The fix of the substrate under the cursor."""
+        self.refresh_plan()
+
+    def restyle(self) -> None:
+        """As ``NumberedScreen.restyle``."""
+        self.query_one("#substrates", PickList).redraw()
         self.refresh_plan()
 
     def refresh_plan(self) -> None:

@@ -1,0 +1,38 @@
+"""Takes the terminal, shows the app on it, gives it back, and leaves nothing running."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from taxtui.tui.app import TaxtuiApp
+from taxtui.tui.feed import ReplayFeed, RunFeed
+from taxtui.tui.summary import farewell
+
+
+def launch(path: Path | None = None, speed: float = 1.0) -> int:
+    """Run the interface, on a recording where ``path`` is given; the process's exit code.
+
+    Raises:
+        RecordingError: the recording cannot be read.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        click.echo("taxtui: there is no terminal to draw on; `taxtui run` measures without one", err=True)
+        return 2
+    for exported in ("COLUMNS", "LINES"):  # Textual takes them for the terminal's size for ever: no resize would show
+        os.environ.pop(exported, None)
+    app = TaxtuiApp(ReplayFeed(path, speed) if path else None)
+    try:
+        app.run()
+    finally:
+        feed = app.feed
+        if feed:
+            if isinstance(feed, RunFeed) and not feed.over:
+                click.echo("taxtui: cancelling the run and removing its sandboxes …", err=True)
+            feed.close()
+    if feed and feed.state.run_id:
+        click.echo(farewell(feed.state, feed.path))
+    return app.return_code or 0
