@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, cast
 
 from textual import work
 from textual.app import App, SystemCommand
@@ -17,13 +17,11 @@ from textual.screen import Screen
 
 from taxtui.commands.run import default_folder
 from taxtui.tui import actions, availability, library
+from taxtui.tui.colours import THEMES
 from taxtui.tui.feed import Feed, Launcher, ReplayFeed, RunFeed
 from taxtui.tui.screens.dialogs import Confirm, help_dialog
 from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.widgets.too_small import MINIMUM
-
-THEMES: Final = ("textual-dark", "textual-light", "nord", "gruvbox", "solarized-light", "ansi-dark", "ansi-light")
-
 
 def _screen(scope: actions.Scope) -> NumberedScreen:
     """Made when it is first gone to: Setup need not wait for what the others import."""
@@ -48,6 +46,7 @@ class TaxtuiApp(App[None]):
         self.checker = checker
         self.launcher = Launcher()
         self.chosen: tuple[Path, ...] = ()
+        self.against: Path | None = None  # what Results compares with
         self._leaving = False
 
     async def on_mount(self) -> None:
@@ -72,8 +71,13 @@ class TaxtuiApp(App[None]):
 
     async def look_at(self, paths: Sequence[Path], scope: actions.Scope) -> None:
         """Choose recordings and go to a screen that shows them."""
-        self.chosen = tuple(paths)
+        self.chosen, self.against = tuple(paths), None
         await self.action_go(scope)
+
+    async def compare(self, path: Path, against: Path) -> None:
+        """Show on Results how a recording differs from another."""
+        self.chosen, self.against = (path,), against
+        await self.action_go("results")
 
     async def replay(self, path: Path) -> None:
         """Play a recording back on Live. Raises ``RecordingError`` for what is none."""
@@ -89,7 +93,7 @@ class TaxtuiApp(App[None]):
             return False
         if self.feed:
             self.feed.close()
-        self.feed, self.chosen = feed, ()
+        self.feed, self.chosen, self.against = feed, (), None
         return True
 
     @property

@@ -9,6 +9,8 @@ from typing import Final
 from rich.style import Style
 from textual.color import Color
 
+THEMES: Final = ("textual-dark", "textual-light", "nord", "gruvbox", "solarized-light", "ansi-dark", "ansi-light")
+
 SUBSTRATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "local": ("○", "#F0E442"),

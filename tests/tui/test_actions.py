@@ -6,7 +6,7 @@ import importlib
 
 from taxtui import events
 from taxtui.tui import actions
-from taxtui.tui.app import THEMES
+from taxtui.tui.colours import THEMES
 from taxtui.tui.screens.dialogs import Confirm, Tell
 from taxtui.tui.screens.live import LiveScreen
 from taxtui.tui.screens.setup import SetupScreen
