@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,13 +10,12 @@ from textual.widgets import Input
 
 from taxtui.cell_state import FACETS
 from taxtui.recording import Recorder
-from taxtui.tui import projection
 from taxtui.tui.feed import ReplayFeed
-from taxtui.tui.screens.dialogs import Tell
+from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.widgets.log_view import LogView
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, finished, live, running
-from tests.tui.feeds import app
+from tests.tui.feeds import StoryRun, app
 
 
 @pytest.fixture
@@ -125,29 +124,22 @@ async def test_exclamation_mark_shows_errors_only() -> None:
 
 
 @covers("live", "project")
-async def test_p_projects_the_finished_recording(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    async def project(path: Path) -> object:
-        asked.append(path)
-        return projection._table(path, [{"substrate": "local", "worker_hours": {"value": 56.1, "low": 50, "high": 60}}])
-
-    monkeypatch.setattr(projection, "project", project)
-    feed = finished()
-    async with app(feed).run_test(size=(120, 40)) as pilot:
+@pytest.mark.parametrize("feed", [running, finished], ids=["running", "finished"])
+async def test_p_leads_to_the_projection_of_the_recording(feed: Callable[[], StoryRun]) -> None:
+    followed = feed()
+    async with app(followed).run_test(size=(120, 40)) as pilot:
         await pilot.press("p")
         await pilot.pause()
-        assert isinstance(pilot.app.screen, Tell)
-        assert "56.1" in pilot.app.export_screenshot()
-        await pilot.press("y")
-        assert pilot.app.clipboard == projection.command(feed.path)
-        await pilot.press("escape")
-    assert asked == [feed.path]
+        assert isinstance(pilot.app.screen, NumberedScreen)
+        assert pilot.app.screen.scope == "projection"
+        assert pilot.app.screen.taxtui.subject == (followed.path,)
 
 
-async def test_p_does_nothing_while_the_run_goes_on() -> None:
-    async with app(running()).run_test(size=SIZE) as pilot:
+async def test_p_is_not_offered_where_nothing_was_recorded() -> None:
+    refused = StoryRun([], exit_code=3, complaint=("taxtui: no such scenario",))
+    async with app(refused).run_test(size=SIZE) as pilot:
         await pilot.press("p")
+        await pilot.pause()
         live(pilot)
 
 

@@ -210,9 +210,7 @@ class LiveScreen(NumberedScreen):
                 return self.running
             case "step" | "faster":
                 return replay and not self._concluded
-            case "project":
-                return self._concluded and not self.failure
-            case "freeze" | "copy" | "export" | "facet" | "zoom":
+            case "freeze" | "copy" | "export" | "facet" | "zoom" | "project":
                 return self.feed is not None and not self.failure
         return True
 
