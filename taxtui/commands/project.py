@@ -76,7 +76,7 @@ def command(
 
     if (explain or plot) and form not in ("table", "markdown"):
         raise UsageError(f"--explain and --plot are for people; they do not go with --format {form}")
-    demand = _demand(question)
+    demand = demand_of(question)
     sources = [opened(name) for name in recordings]
     rows = project(sources, demand, None if prices is None else load_prices(prices))
     if cells:
@@ -94,8 +94,13 @@ def command(
         _plot(sources, demand, over, {row.identity._replace(actions=0) for row in rows})
 
 
-def _demand(question: dict[str, Any]) -> Demand:
-    """The demand that the options describe."""
+def demand_of(question: dict[str, Any]) -> Demand:
+    """The demand that the options describe, as click has parsed them; takes them out of ``question``.
+
+    Raises:
+        UsageError: a think time or a change cannot be read.
+        costmodel.errors.DemandError: the options contradict each other, or cannot be answered.
+    """
     from costmodel.demand import Delta, Demand, Think
     from taxtui.notation import parse_duration_ns, parse_think
 

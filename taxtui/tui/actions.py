@@ -64,6 +64,15 @@ ACTIONS: Final = (
     Action("live", "step", "s", "s", "Step", "Replay: stop the clock and go on to the next finished trial", False),
     Action("live", "copy", "y", "y", "Copy", "Copy the table of percentiles as Markdown"),
     Action("live", "export", "e", "e", "Export", "Write this screen to an SVG file"),
+    Action("projection", "adjust(-1)", "left", "←", "Less", "The option's value before, or take it back", False),
+    Action("projection", "adjust(1)", "right", "→", "More", "The option's next value", False),
+    Action("projection", "exact", "enter", "enter", "Type", "Type a value; the answer follows"),
+    Action("projection", "reset", "delete,backspace", "del", "Reset", "The option as it usually is", False),
+    Action("projection", "why", "w", "w", "Why", "Every input, formula and intermediate value of the row"),
+    Action("projection", "details", "d", "d", "Details", "All tables, as the command line prints them"),
+    Action("projection", "axis", "x", "x", "Axis", "Curves over trajectories, workers or actions"),
+    Action("projection", "copy", "y", "y", "Copy as CLI", "Copy the command line that prints the same"),
+    Action("projection", "export", "e", "e", "Export", "Write this screen to an SVG file", False),
 )
 
 

@@ -1,23 +1,245 @@
-"""Projection."""
+"""Projection: what any number of trajectories would cost; numbers and curves follow while a person types."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, Final
 
+from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.widgets import Static
+from textual.containers import Horizontal, Vertical
+from textual.timer import Timer
+from textual.widgets import Input, Static
 
-from taxtui.tui import actions
+from costmodel.flags import WORDS
+from costmodel.whatif import Curve
+from taxtui.state import clean
+from taxtui.tui import actions, question
+from taxtui.tui.background import Newest
+from taxtui.tui.colours import themed
+from taxtui.tui.projecting import Answered, Asked, CurveAsked, Projector, curves, stops
+from taxtui.tui.screens.dialogs import Tell
 from taxtui.tui.screens.numbered import NumberedScreen
+from taxtui.tui.widgets.cursor_list import CursorList
+from taxtui.tui.widgets.curve_plot import AXES, VALUES, CurvePlot
+from taxtui.tui.widgets.projection_rows import ProjectionRows
+from taxtui.tui.widgets.question_panel import QuestionPanel
+
+PAUSE_S: Final = 0.08  # in typing, before it is answered
+MAX_CURVES: Final = 6
 
 
 class ProjectionScreen(NumberedScreen):
-    """Projection."""
+    """The question on the left, its answer on the right."""
 
     scope = "projection"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("projection")]
+    AUTO_FOCUS = "#question"
+
+    def __init__(self) -> None:
+        """Nothing is answered yet."""
+        super().__init__()
+        self.paths: tuple[Path, ...] = ()
+        self.answered: Answered | None = None
+        self.refusal = ""
+        self.axis = AXES[0]
+        self._curves: list[Curve] = []
+        self._pause: Timer | None = None
 
     def contents(self) -> ComposeResult:
-        """Projection."""
-        yield Static("")
+        """Inputs, rows, what the flags mean, curves."""
+        with Horizontal(id="projection"):
+            with Vertical(id="asked"):
+                yield QuestionPanel(id="question")
+                yield Static("", id="hint", markup=False)
+                yield Input(id="exact", compact=True, select_on_focus=True)
+            with Vertical(id="answer"):
+                yield ProjectionRows(id="rows")
+                yield Static("", id="words", markup=False)
+                yield CurvePlot(id="curves")
+
+    def on_mount(self) -> None:
+        """Start what computes."""
+        self._numbers: Newest[Asked, Answered] = Newest(Projector().answer, self._show, self._refuse, on=self)
+        self._curved: Newest[CurveAsked, list[Curve]] = Newest(curves, self._show_curves, self._without_curves, on=self)
+        self.query_one("#question", QuestionPanel).border_title = "question · ←→ adjust · enter types"
+        self.query_one("#rows").border_title = "answer"
+        self.explain()
+
+    def on_unmount(self) -> None:
+        """Let go of what computes."""
+        self._numbers.close()
+        self._curved.close()
+
+    def arrive(self) -> None:
+        """As ``NumberedScreen.arrive``."""
+        self.paths = self.taxtui.subject
+        self.ask()
+
+    def restyle(self) -> None:
+        """As ``NumberedScreen.restyle``."""
+        self.query_one(CurvePlot).refresh()
+
+    @property
+    def asked(self) -> Asked:
+        """What is to be answered."""
+        return Asked(self.paths, dict(self.query_one("#question", QuestionPanel).values))
+
+    @on(QuestionPanel.Changed)
+    def hesitate(self) -> None:
+        """Answer after the last key of a few."""
+        if self._pause:
+            self._pause.stop()
+        self._pause = self.set_timer(PAUSE_S, self.ask)
+        self.explain()
+
+    def ask(self) -> None:
+        """Have the question answered in the background."""
+        self._numbers.ask(self.asked)
+        self._say()
+
+    def _show(self, asked: Asked, answered: Answered) -> None:
+        self.answered, self.refusal = answered, ""
+        self.query_one("#question", QuestionPanel).offer(stops(answered.rows))
+        self.query_one("#rows", ProjectionRows).present(answered.rows)
+        self._curved.ask(CurveAsked(answered, self.axis))
+        self._say()
+        self.explain()
+
+    def _refuse(self, asked: Asked, why: str) -> None:
+        self.refusal = why
+        self._say()
+        self.explain()
+
+    def _show_curves(self, asked: CurveAsked, found: list[Curve]) -> None:
+        self._curves = found
+        self._draw_curves()
+
+    def _without_curves(self, asked: CurveAsked, why: str) -> None:
+        self._curves = []
+        self._draw_curves(why)
+
+    def _draw_curves(self, why: str = "") -> None:
+        """Those of the same work as the row under the cursor, so that substrates can be compared by eye."""
+        row = self.query_one("#rows", ProjectionRows).row
+        if row is None or self.answered is None:
+            return
+        wanted = row.identity
+        like = [
+            one
+            for one in self._curves
+            if (one.identity.tier, one.identity.mode, one.identity.concurrency)
+            == (wanted.tier, wanted.mode, wanted.concurrency)
+            and (self.axis == "actions" or one.identity.actions == wanted.actions)
+        ]
+        at = {"trajectories": self.answered.demand.trajectories, "workers": self.answered.demand.workers}
+        plot = self.query_one(CurvePlot)
+        plot.border_title = clean(f"{VALUES[self.axis]} over {self.axis} · {wanted.tier} {wanted.mode} · x axis")
+        plot.present(like[:MAX_CURVES], self.axis, at.get(self.axis, row.actions), why or "no curve for this row")
+
+    @on(CursorList.Moved)
+    def moved(self) -> None:
+        """Another option, or another row."""
+        self.explain()
+        self._draw_curves()
+
+    def explain(self) -> None:
+        """The help of the option under the cursor; the flags of the row under the cursor, or why there is no answer."""
+        panel, rows = self.query_one("#question", QuestionPanel), self.query_one("#rows", ProjectionRows)
+        self.query_one("#hint", Static).update(Text(panel.field.help, "dim"))
+        told = Text()
+        if self.refusal:
+            told.append(f"✗ {clean(self.refusal)}", themed(self.app.theme_variables, "text-error"))
+        elif rows.row is not None:
+            brief = self.has_class("-medium")
+            flags = [
+                f"{letter} {flag.replace('_', ' ') if brief else WORDS.get(flag, flag)}"
+                for flag, letter in rows.letters.items()
+                if flag in rows.row.flags
+            ]
+            told.append(" · ".join(flags) or "no reason to doubt this row", "dim")
+        self.query_one("#words", Static).update(told)
+
+    def _say(self) -> None:
+        """``from run.msgpack · computing…`` in the first line."""
+        names = ", ".join(clean(path.name) for path in self.paths) or "no recording"
+        busy = "computing … · " if self._numbers.busy else ""
+        doubt = "not answered · " if self.refusal else ""
+        self.query_one("TopBar").say(Text(f"{doubt}{busy}{names}"))  # type: ignore[attr-defined]  # TopBar
+
+    def action_adjust(self, step: int) -> None:
+        """The option's next value."""
+        self.query_one("#question", QuestionPanel).adjust(step)
+
+    def action_reset(self) -> None:
+        """The option as it usually is."""
+        self.query_one("#question", QuestionPanel).reset()
+
+    def action_exact(self) -> None:
+        """Type a value of the option under the cursor; a switch is turned."""
+        panel, field = self.query_one("#question", QuestionPanel), self.query_one("#exact", Input)
+        option = panel.field
+        if option.flag:
+            panel.set("" if panel.values.get(option.name) else question.ON)
+            return
+        field.display = True
+        with self.prevent(Input.Changed):
+            field.value = panel.values.get(option.name, "")
+        field.placeholder = f"{option.label}: not asked for"
+        self._before = field.value
+        field.focus()
+
+    @on(Input.Changed, "#exact")
+    def typed(self, event: Input.Changed) -> None:
+        """The answer follows while a person types."""
+        self.query_one("#question", QuestionPanel).set(event.value)
+
+    @on(Input.Submitted, "#exact")
+    def typed_all(self) -> None:
+        """Back to the list."""
+        self.query_one("#exact", Input).display = False
+        self.query_one("#question").focus()
+
+    def key_escape(self) -> None:
+        """Take back what was typed."""
+        if self.query_one("#exact", Input).display:
+            self.query_one("#question", QuestionPanel).set(self._before)
+            self.typed_all()
+
+    def action_axis(self) -> None:
+        """Curves over something else."""
+        self.axis = AXES[(AXES.index(self.axis) + 1) % len(AXES)]
+        if self.answered:
+            self._curved.ask(CurveAsked(self.answered, self.axis))
+
+    def action_why(self) -> None:
+        """How the row under the cursor was computed."""
+        row = self.query_one("#rows", ProjectionRows).row
+        if row is not None and self.answered:
+            from taxtui.report.projection.explain import to_text
+
+            self.app.push_screen(Tell("How this row was computed", Text(to_text(row, self.answered.demand))))
+
+    def action_details(self) -> None:
+        """All tables, as the command line prints them."""
+        if self.answered:
+            from taxtui.report.projection import table
+            from taxtui.report.projection.sections import sections
+
+            found = sections(self.answered.rows, self.answered.demand, self.answered.sources)
+            self.app.push_screen(Tell("All tables", Text(table.to_text(found)), copyable=self._command()))
+
+    def action_copy(self) -> None:
+        """The command line that prints the same."""
+        self.app.copy_to_clipboard(self._command())
+        self.notify(self._command(), title="Copied", markup=False)
+
+    def _command(self) -> str:
+        return question.command(self.paths, self.query_one("#question", QuestionPanel).values)
+
+    def action_export(self) -> None:
+        """This screen as an SVG beside the recording."""
+        if self.paths:
+            self.export(self.paths[0].with_suffix(".projection.svg"))

@@ -42,7 +42,7 @@ class LineList(ScrollView, Generic[Item]):
         before = self.lines
         self.items, self.heading = items, heading
         self.virtual_size = Size(self.scrollable_content_region.width, self.lines)
-        self.on_resize()
+        self._stay_at_end()
         overflows = self.lines > self.container_size.height
         if overflows != self.show_vertical_scrollbar or (self.styles.auto_dimensions and before != self.lines):
             self.refresh(layout=True)
@@ -58,6 +58,9 @@ class LineList(ScrollView, Generic[Item]):
 
     def on_resize(self) -> None:
         """Stay at the end, if that is where the list was."""
+        self._stay_at_end()
+
+    def _stay_at_end(self) -> None:
         if self.follows and self._at_end:
             self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True, force=True)
 

@@ -1,0 +1,85 @@
+"""Work that takes a while, in a thread of its own: the newest request counts, those it overtakes are never begun."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from textual.message_pump import MessagePump
+
+from costmodel.errors import CostModelError
+from taxtui.errors import TaxtuiError
+
+Request = TypeVar("Request")
+Result = TypeVar("Result")
+
+SWITCH_INTERVAL_S: Final = 0.001
+"""How long the thread may hold the interpreter while the interface wants it; Python's own 5 ms can be felt."""
+
+
+class Newest(Generic[Request, Result]):
+    """Answers requests one at a time; ``done`` and ``failed`` are called on the interface's thread.
+
+    Nothing waits for the thread: leaving the program while it works leaves it behind.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Request], Result],
+        done: Callable[[Request, Result], None],
+        failed: Callable[[Request, str], None],
+        *,
+        on: MessagePump,
+    ) -> None:
+        """Start the thread; the listeners are called as messages of ``on`` are."""
+        self._work, self._done, self._failed, self._pump = work, done, failed, on
+        self._waiting: list[Request] = []
+        self._changed = threading.Condition()
+        self._closed = False
+        self.busy = False
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        threading.Thread(target=self._run, name="taxtui-background", daemon=True).start()
+
+    def ask(self, request: Request) -> None:
+        """Answer this next, and nothing that still waits."""
+        with self._changed:
+            self._waiting[:] = [request]
+            self.busy = True
+            self._changed.notify()
+
+    def overtaken(self) -> bool:
+        """A newer request waits; work that can be cut short asks this."""
+        return bool(self._waiting) or self._closed
+
+    def close(self) -> None:
+        """End the thread after what it is doing. Idempotent."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while (request := self._next()) is not None:
+            try:
+                result = self._work(request)
+            except (TaxtuiError, CostModelError) as error:
+                self._tell(self._failed, request, str(error))
+            except Exception as error:  # shown where the answer would be, instead of a dead thread
+                self._tell(self._failed, request, f"{type(error).__name__}: {error}")
+            else:
+                self._tell(self._done, request, result)
+
+    def _next(self) -> Request | None:
+        with self._changed:
+            self._changed.wait_for(self.overtaken)
+            return None if self._closed else self._waiting.pop()
+
+    def _tell(self, listener: Callable[..., None], *arguments: object) -> None:
+        self._pump.call_later(self._heard, listener, arguments)  # posts a message, which any thread may
+
+    def _heard(self, listener: Callable[..., None], arguments: tuple[object, ...]) -> None:
+        if self._closed:
+            return
+        self.busy = bool(self._waiting)
+        listener(*arguments)
