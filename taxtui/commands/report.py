@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
-from taxtui.errors import RecordingError
+from taxtui.errors import RecordingError, UsageError
+
+if TYPE_CHECKING:
+    from taxtui.report.measured.rows import Row
 
 
 @click.command("report")
@@ -20,7 +27,8 @@ from taxtui.errors import RecordingError
 @click.option(
     "--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table", show_default=True
 )
-def command(recordings: tuple[str, ...], name: str, form: str) -> None:
+@click.option("--against", metavar="RECORDING", help="Show what changed from this one, cell by cell.")
+def command(recordings: tuple[str, ...], name: str, form: str, against: str | None) -> None:
     """Tables of what was measured: cold start, fresh episode, completion, per action, breakdown, tax.
 
     Percentiles and means with what supports them, from the exact samples; recordings of the same cells are pooled.
@@ -36,6 +44,9 @@ def command(recordings: tuple[str, ...], name: str, form: str) -> None:
     if not rows:
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
     tables = TABLES if name == "all" else (name,)
+    if against is not None:
+        click.echo(_differences(rows, recordings, against, tables, form))
+        return
     if form in ("csv", "json"):
         from taxtui.report.measured.record import record
         from taxtui.report.projection import csv, json
@@ -47,3 +58,20 @@ def command(recordings: tuple[str, ...], name: str, form: str) -> None:
 
         found = sections(rows, sources, tables, len(cells) - len(rows))
         click.echo(markdown.to_text(found) if form == "markdown" else table.to_text(found))
+
+
+def _differences(rows: Sequence[Row], recordings: Sequence[str], against: str, tables: Sequence[str], form: str) -> str:
+    from taxtui.commands.opening import located
+    from taxtui.report.measured.differences import pairs, sections
+    from taxtui.report.measured.reading import read_samples
+    from taxtui.report.measured.rows import rows_of
+    from taxtui.report.projection import markdown, table
+
+    if form not in ("table", "markdown"):
+        raise UsageError(f"--against is for people; it does not go with --format {form}")
+    found = pairs(rows_of(read_samples([located(against)])[0]), rows)
+    names = ", ".join(Path(name).name for name in recordings)
+    if not found:
+        raise UsageError(f"{against} and {names} share no cell: no tier was run in the same way at the same length")
+    shown = sections(found, tables, Path(against).name, names)
+    return markdown.to_text(shown) if form == "markdown" else table.to_text(shown)

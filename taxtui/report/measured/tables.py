@@ -42,7 +42,18 @@ UNUSUAL: Final = {
     "acquire": "how sandboxes were acquired, instead of made fresh for each trial",
 }
 
-_HEAD: Final = "sandbox\ntier actions mode"
+PARTS: Final[dict[str, Callable[[Row], float]]] = {
+    "create": lambda row: row.mean_ns("create") or 0.0,
+    "ready": lambda row: row.mean_ns("ready") or 0.0,
+    "setup": lambda row: (row.mean_ns("preload") or 0.0) + (row.mean_ns("setup") or 0.0),
+    "run": lambda row: row.mean_ns("run_total") or 0.0,
+    "dispatch": lambda row: row.mean_ns("dispatch_total") or 0.0,
+    "unsplit": lambda row: row.mean_ns("unsplit_total") or 0.0,
+    "harness": lambda row: row.mean_ns("harness") or 0.0,
+}
+"""Part of a completion → its mean in ns."""
+
+HEAD: Final = "sandbox\ntier actions mode"
 _SCALES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -52,8 +63,8 @@ def sections(rows: Sequence[Row], sources: Sequence[Source], tables: Sequence[st
     ``unfinished`` is the number of cells that are no row because no trial of theirs has ended.
     """
     differing = namesakes(rows)
-    letters = _letters(rows)
-    names = {row: _name(row, letters) for row in rows}
+    letters = letters_of(rows)
+    names = {row: name_of(row, letters) for row in rows}
     found = []
     for table in tables:
         if table in LATENCIES:
@@ -64,21 +75,27 @@ def sections(rows: Sequence[Row], sources: Sequence[Source], tables: Sequence[st
             found += [_tax(names)]
     brief = [" · ".join(f"{letter} {flag}" for flag, letter in letters.items())] if letters else []
     notes = [] if set(tables).isdisjoint(LATENCIES) else [*_HOW_TO_READ]
-    notes += [
-        f"{letter}  {flag}: {WORDS.get(flag) or UNUSUAL[flag.partition(' ')[0]]}" for flag, letter in letters.items()
-    ]
+    notes += in_words(letters)
     notes += [f"{name}: {what}" for name, what in differing.items()]
     notes += [f"Not shown: cells without a finished trial ({unfinished:,})."] if unfinished else []
     return [*(section._replace(notes=section.notes + brief) for section in found), _sources(sources, notes)]
 
 
-def _letters(rows: Sequence[Row]) -> dict[str, str]:
+def letters_of(rows: Sequence[Row]) -> dict[str, str]:
     """Flag → the letter that stands for it, in order of appearance."""
     seen = dict.fromkeys(flag for row in rows for flag in row.flags)
     return dict(zip(seen, chain(ascii_lowercase, map("({})".format, count(1))), strict=False))
 
 
-def _name(row: Row, letters: dict[str, str]) -> str:
+def in_words(letters: dict[str, str]) -> list[str]:
+    """What each letter stands for."""
+    return [
+        f"{letter}  {flag}: {WORDS.get(flag) or UNUSUAL[flag.partition(' ')[0]]}" for flag, letter in letters.items()
+    ]
+
+
+def name_of(row: Row, letters: dict[str, str]) -> str:
+    """What a row is, on two lines, with the letters of its flags."""
     marks = "".join(letters[flag] for flag in row.flags)
     return f"{row.label}{f' [{marks}]' if marks else ''}\n{row.details}"
 
@@ -93,7 +110,7 @@ _HOW_TO_READ: Final = [
 
 def _latencies(title: str, name: str, names: dict[Row, str]) -> Section:
     """One kind of duration, a line per row; among comparable rows the smallest median first."""
-    head = [_HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n", "rank\n", "outl.\n"]
+    head = [HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n", "rank\n", "outl.\n"]
     lines = []
     for row in sorted(names, key=lambda row: (row.comparable, _median(row, name))):
         summary, rank = row.summary(name), row.rank(name)
@@ -101,7 +118,7 @@ def _latencies(title: str, name: str, names: dict[Row, str]) -> Section:
             lines.append([names[row], f"0\n{_failed(row)}", *[NOTHING] * 4, "", ""])
             continue
         line = [names[row], f"{summary.n:,}\n{_failed(row)}"]
-        line += [_percentile(one) for one in (summary.p50, summary.p95, summary.p99)]
+        line += [percentile(one) for one in (summary.p50, summary.p95, summary.p99)]
         places = "" if rank is None else "-".join(map(str, dict.fromkeys(rank)))
         lines.append([*line, duration(*summary.mean), places, f"{summary.outliers:,}"])
     return Section(title, head, lines, [])
@@ -113,16 +130,7 @@ def _median(row: Row, name: str) -> int:
 
 
 def _breakdown(names: dict[Row, str]) -> Section:
-    parts: dict[str, Callable[[Row], float]] = {
-        "create": lambda row: row.mean_ns("create") or 0.0,
-        "ready": lambda row: row.mean_ns("ready") or 0.0,
-        "setup": lambda row: (row.mean_ns("preload") or 0.0) + (row.mean_ns("setup") or 0.0),
-        "run": lambda row: row.mean_ns("run_total") or 0.0,
-        "dispatch": lambda row: row.mean_ns("dispatch_total") or 0.0,
-        "unsplit": lambda row: row.mean_ns("unsplit_total") or 0.0,
-        "harness": lambda row: row.mean_ns("harness") or 0.0,
-    }
-    found = {part: mean for part, mean in parts.items() if part not in ("setup", "unsplit") or any(map(mean, names))}
+    found = {part: mean for part, mean in PARTS.items() if part not in ("setup", "unsplit") or any(map(mean, names))}
     lines = []
     for row, named in names.items():
         total = row.mean_ns("trajectory")
@@ -136,7 +144,7 @@ def _breakdown(names: dict[Row, str]) -> Section:
             lines.append([named, *shares, duration(total)])
     title = "Breakdown of completion: mean of each phase and its share"
     notes = ["setup: with preload. run and dispatch: sums over the actions. harness: our own time between phases."]
-    return Section(title, [_HEAD, *(f"{part}\n" for part in found), "all\n"], lines, notes)
+    return Section(title, [HEAD, *(f"{part}\n" for part in found), "all\n"], lines, notes)
 
 
 def _beside(names: dict[Row, str]) -> Section:
@@ -146,7 +154,7 @@ def _beside(names: dict[Row, str]) -> Section:
         "orchestration: the part of create and ready before the sandbox's own process ran, where marks show it. "
         "ready_again: a second no-op. queued: throttles. held: what a worker is occupied for."
     ]
-    head = [_HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
+    head = [HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
     return Section("Beside completion: means", head, lines, notes)
 
 
@@ -161,7 +169,7 @@ def _tax(names: dict[Row, str]) -> Section:
         line = [named, f"{duration(held)}\n{work}", duration(*tax.total), f"{tax.share:.1%}"]
         line += [duration(part) for part in (tax.startup, tax.dispatch, tax.failed)]
         lines.append([*line, hours(tax.total.value * 1e6 / NS_PER_HOUR)])
-    head = [_HEAD, "held\nwork", "tax\n", "share\n", "startup\n", "dispatch\n", "failed\n", "h per 1M\n"]
+    head = [HEAD, "held\nwork", "tax\n", "share\n", "startup\n", "dispatch\n", "failed\n", "h per 1M\n"]
     notes = [
         "Per successful trial. tax = held − think − work = startup + dispatch + failed trials; work: the commands' own "
         "time in the sandbox, slowed down or not (`taxtui project --reference` tells slowdown apart). share: of held. "
@@ -195,7 +203,8 @@ def _mean(row: Row, name: str) -> str:
     return NOTHING if mean is None else duration(mean)
 
 
-def _percentile(one: Percentile) -> str:
+def percentile(one: Percentile) -> str:
+    """A percentile with its interval on a second line, or how many values it needs."""
     return f"needs\nn≥{one.needs:,}" if one.value is None else duration(one.value, one.low, one.high)
 
 

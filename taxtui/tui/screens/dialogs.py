@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +16,8 @@ from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from taxtui.tui import actions
-from taxtui.tui.form import Preset
+
+Value = TypeVar("Value")
 
 CLOSE = Binding("escape", "dismiss(None)", "Close", show=False)
 
@@ -83,27 +84,38 @@ class Ask(ModalScreen[str | None]):
             self.dismiss(text)
 
 
-class Choose(ModalScreen[Preset | None]):
-    """One of the presets."""
+class Choice(NamedTuple, Generic[Value]):
+    """One line of a ``Choose``."""
+
+    label: str
+    note: str
+    value: Value
+    ok: bool = True  # False: it cannot be taken, and the note says why
+
+
+class Choose(ModalScreen[Value | None]):
+    """One of a few values."""
 
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
 
-    def __init__(self, presets: Sequence[Preset]) -> None:
+    def __init__(self, title: str, choices: Sequence[Choice[Value]]) -> None:
         """Offer these."""
         super().__init__()
-        self._presets = presets
+        self._title, self._choices = title, choices
 
     def compose(self) -> ComposeResult:
-        """A list; what cannot be loaded is listed with the reason."""
+        """A list; what cannot be taken is listed with the reason."""
+        width = max((len(choice.label) for choice in self._choices), default=0)
         with Vertical(classes="dialog wide") as box:
-            box.border_title = "Presets"
+            box.border_title = self._title
             box.border_subtitle = "enter to use · esc to go back"
             yield OptionList(
                 *(
                     Option(
-                        Text.assemble((f"{p.name:<16}", "bold"), (p.title, "" if p.ok else "red")), disabled=not p.ok
+                        Text.assemble((f"{one.label:<{width}}  ", "bold"), (one.note, "" if one.ok else "red")),
+                        disabled=not one.ok,
                     )
-                    for p in self._presets
+                    for one in self._choices
                 ),
                 compact=True,
             )
@@ -111,7 +123,7 @@ class Choose(ModalScreen[Preset | None]):
     @on(OptionList.OptionSelected)
     def choose(self, event: OptionList.OptionSelected) -> None:
         """Take the one under the cursor."""
-        self.dismiss(self._presets[event.option_index])
+        self.dismiss(self._choices[event.option_index].value)
 
 
 class Tell(ModalScreen[None]):

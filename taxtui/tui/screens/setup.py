@@ -20,7 +20,7 @@ from taxtui.tui import actions
 from taxtui.tui.availability import Answer
 from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.form import Choices, Preset, about_tier, presets, shipped_tiers
-from taxtui.tui.screens.dialogs import Ask, Choose
+from taxtui.tui.screens.dialogs import Ask, Choice, Choose
 from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.widgets.pick_list import PickList
 
@@ -224,7 +224,8 @@ class SetupScreen(NumberedScreen):
     async def action_preset(self) -> None:
         """Fill the form from a scenario; one that the form cannot say is run as it stands."""
         found = await asyncio.to_thread(presets, Path.cwd())  # reads every scenario and tier
-        preset = await self.app.push_screen_wait(Choose(found))
+        choices = [Choice(one.name, one.title, one, one.ok) for one in found]
+        preset = await self.app.push_screen_wait(Choose("Presets", choices))
         if preset is not None:
             self.use(preset)
 

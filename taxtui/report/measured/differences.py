@@ -1,0 +1,121 @@
+"""What changed from one recording to another: the durations of cells that did the same work, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from costmodel.comparison import is_tie
+from costmodel.statistics import Interval, difference
+from taxtui.report.measured.rows import Row
+from taxtui.report.measured.summary import Summary
+from taxtui.report.measured.tables import HEAD, LATENCIES, PARTS, duration, in_words, letters_of, name_of, percentile
+from taxtui.report.projection.numbers import NOTHING
+from taxtui.report.projection.sections import Section
+
+_HOW_TO_READ: Final = (
+    "Below each value its 95 % interval; that of a change is recovered from the two (Zou and Donner 2008). tie: it "
+    "spans 0. What one recording alone holds is not shown."
+)
+
+
+class Pair(NamedTuple):
+    """The same work in two recordings."""
+
+    before: Row
+    after: Row
+
+
+def pairs(before: Sequence[Row], after: Sequence[Row]) -> list[Pair]:
+    """Rows of one substrate and variant that did the same work; what then is left over, across substrates."""
+    then = {(row.comparable, row.identity.label): row for row in before}
+    now = {(row.comparable, row.identity.label) for row in after}
+    left_over = {row.comparable: row for key, row in then.items() if key not in now}
+    found = []
+    for row in after:
+        other = then.get((row.comparable, row.identity.label)) or left_over.get(row.comparable)
+        found += [Pair(other, row)] if other else []
+    return found
+
+
+def sections(found: Sequence[Pair], tables: Sequence[str], before: str, after: str) -> list[Section]:
+    """The tables asked for, as differences; ``before`` and ``after`` name the recordings."""
+    letters = letters_of([row for pair in found for row in pair])
+    names = {pair: _name(pair, letters) for pair in found}
+    shown = []
+    for table in tables:
+        if table == "breakdown":
+            shown.append(_breakdown(names))
+        elif table == "tax":
+            shown.append(_tax(names))
+        else:
+            shown += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
+    notes = [f"before: {before}. after: {after}.", _HOW_TO_READ, *in_words(letters)]
+    return [*shown[:-1], *(section._replace(notes=section.notes + notes) for section in shown[-1:])]
+
+
+def _name(pair: Pair, letters: dict[str, str]) -> str:
+    name = name_of(pair.after, letters)
+    if pair.before.identity.label == pair.after.identity.label:
+        return name
+    return f"{name}, was {pair.before.label}"
+
+
+def _latencies(title: str, name: str, names: dict[Pair, str]) -> Section:
+    head = [HEAD, "n before\nn after", "p50\nbefore", "p50\nafter", "change\n", "of the mean\n"]
+    lines = []
+    for pair, named in names.items():
+        before, after = pair.before.summary(name), pair.after.summary(name)
+        counts = f"{before.n if before else 0:,}\n{after.n if after else 0:,}"
+        if before is None or after is None:
+            lines.append([named, counts, *[NOTHING] * 4])
+            continue
+        line = [named, counts, percentile(before.p50), percentile(after.p50)]
+        median = difference(_median(after), _median(before))
+        lines.append([*line, change(median), change(difference(after.mean, before.mean))])
+    return Section(title, head, lines, [])
+
+
+def _median(summary: Summary) -> Interval:
+    return Interval(summary.p50.value or 0, summary.p50.low, summary.p50.high)
+
+
+def _breakdown(names: dict[Pair, str]) -> Section:
+    parts = {part: mean for part, mean in PARTS.items() if any(mean(row) for pair in names for row in pair)}
+    lines = []
+    for pair, named in names.items():
+        if pair.before.mean_ns("trajectory") is None or pair.after.mean_ns("trajectory") is None:
+            lines.append([named, *[NOTHING] * len(parts)])
+            continue
+        means = [(mean(pair.before), mean(pair.after)) for mean in parts.values()]
+        lines.append([named, *(f"{duration(after)}\n{signed(after - before)}" for before, after in means)])
+    title = "Breakdown of completion: mean of each phase after, and what it changed by"
+    return Section(title, [HEAD, *(f"{part}\n" for part in parts)], lines, [])
+
+
+def _tax(names: dict[Pair, str]) -> Section:
+    lines = []
+    for pair, named in names.items():
+        before, after = pair.before.tax, pair.after.tax
+        if before is None or after is None:
+            lines.append([named, *[NOTHING] * 4])
+            continue
+        line = [named, duration(*before.total), duration(*after.total), change(difference(after.total, before.total))]
+        lines.append([*line, f"{before.share:.1%}\n{after.share:.1%}"])
+    head = [HEAD, "tax\nbefore", "tax\nafter", "change\n", "share before\nshare after"]
+    return Section("Tax: per successful trial", head, lines, [])
+
+
+def change(delta: Interval) -> str:
+    """``+12.3 ms tie`` and, on a second line, its interval in the same unit: ``-2.1…+26.0``."""
+    value, _, limits = duration(*delta).partition("\n")
+    value = f"+{value}" if delta.value > 0 else value
+    if delta.low is not None and delta.high is not None:
+        low, _, high = limits.partition("…")
+        limits = f"{'+' if delta.low > 0 else ''}{low}…{'+' if delta.high > 0 else ''}{high}"
+    return f"{value}{' tie' if is_tie(delta) else ''}\n{limits}"
+
+
+def signed(ns: float) -> str:
+    """``+12.3 ms``."""
+    return f"+{duration(ns)}" if ns > 0 else duration(ns)
