@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import secrets
-import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from textual import work
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from taxtui.commands.run import default_folder
-from taxtui.tui import actions, availability, library
+from taxtui.tui import actions, availability
 from taxtui.tui.colours import THEMES
-from taxtui.tui.feed import Feed, Launcher, ReplayFeed, RunFeed
-from taxtui.tui.screens.dialogs import Confirm, help_dialog
+from taxtui.tui.one_run import OneRun
 from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.widgets.too_small import MINIMUM
+
+if TYPE_CHECKING:
+    from taxtui.tui.feed import Feed
+
 
 def _screen(scope: actions.Scope) -> NumberedScreen:
     """Made when it is first gone to: Setup need not wait for what the others import."""
@@ -29,7 +28,7 @@ def _screen(scope: actions.Scope) -> NumberedScreen:
     return cast("NumberedScreen", getattr(module, f"{scope.title()}Screen")())
 
 
-class TaxtuiApp(App[None]):
+class TaxtuiApp(OneRun):
     """The five screens, and what they have in common: one run or replay, and the recordings that are looked at."""
 
     CSS_PATH = "app.tcss"
@@ -41,13 +40,8 @@ class TaxtuiApp(App[None]):
 
     def __init__(self, feed: Feed | None = None, checker: availability.Checker = availability.check) -> None:
         """Open on Live where there is a feed, else on Setup."""
-        super().__init__()
-        self.feed = feed
+        super().__init__(feed)
         self.checker = checker
-        self.launcher = Launcher()
-        self.chosen: tuple[Path, ...] = ()
-        self.against: Path | None = None  # what Results compares with
-        self._leaving = False
 
     async def on_mount(self) -> None:
         """Go to the first screen."""
@@ -66,6 +60,8 @@ class TaxtuiApp(App[None]):
             return self.chosen
         if self.feed and self.feed.path.exists():
             return (self.feed.path,)
+        from taxtui.tui import library
+
         newest = library.newest()
         return (newest,) if newest else ()
 
@@ -79,46 +75,11 @@ class TaxtuiApp(App[None]):
         self.chosen, self.against = (path,), against
         await self.action_go("results")
 
-    async def replay(self, path: Path) -> None:
-        """Play a recording back on Live. Raises ``RecordingError`` for what is none."""
-        feed = ReplayFeed(path)
-        if self.take(feed):
-            await self.action_go("live")
-
-    def take(self, feed: Feed) -> bool:
-        """Let Live show this instead; not while a run goes on, which only Live can cancel."""
-        if self.running:
-            feed.close()
-            self.notify("one at a time: a run goes on; cancel it first (2, then c)", severity="warning")
-            return False
-        if self.feed:
-            self.feed.close()
-        self.feed, self.chosen, self.against = feed, (), None
-        return True
-
-    @property
-    def running(self) -> bool:
-        """A run goes on."""
-        return isinstance(self.feed, RunFeed) and not self.feed.over
-
-    async def launch_run(self, scenario: dict[str, Any] | str, options: Sequence[str] = ()) -> None:
-        """Start a run in a child process and watch it."""
-        if self.running:
-            self.notify("one run at a time: cancel the other first (2, then c)", severity="warning")
-            return
-        name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(4)}.msgpack"
-        self.take(RunFeed(scenario, default_folder() / name, self.launcher, options))
-        self.launcher.yield_cpu()
-        await self.action_go("live")
-
-    def run_ended(self) -> None:
-        """Leave, if that was only waiting for the run."""
-        if self._leaving:
-            self.exit()
-
     def action_help(self) -> None:
         """All keys of this screen."""
         if isinstance(self.screen, NumberedScreen):
+            from taxtui.tui.screens.dialogs import help_dialog
+
             self.push_screen(help_dialog(self.screen.scope))
 
     def action_next_theme(self) -> None:
@@ -128,19 +89,6 @@ class TaxtuiApp(App[None]):
         self.notify(self.theme, timeout=1.5)
         if isinstance(self.screen, NumberedScreen):
             self.screen.restyle()
-
-    @work
-    async def action_quit(self) -> None:  # type: ignore[override]  # a worker, because it asks
-        """Leave; a run that goes on is cancelled and cleaned up first."""
-        if not self.running:
-            self.exit()
-            return
-        body = "The run goes on. Leaving cancels it and removes every sandbox first."
-        if await self.push_screen_wait(Confirm("Quit?", body, "Cancel the run and quit", "Stay")):
-            self._leaving = True
-            if isinstance(self.feed, RunFeed):
-                self.feed.cancel()
-            await self.action_go("live")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: the actions of this screen and of the app."""

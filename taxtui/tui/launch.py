@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.feed import ReplayFeed, RunFeed
-from taxtui.tui.summary import farewell
+
+if TYPE_CHECKING:
+    from taxtui.tui.feed import ReplayFeed
 
 
 def launch(path: Path | None = None, speed: float = 1.0) -> int:
@@ -24,15 +26,23 @@ def launch(path: Path | None = None, speed: float = 1.0) -> int:
         return 2
     for exported in ("COLUMNS", "LINES"):  # Textual takes them for the terminal's size for ever: no resize would show
         os.environ.pop(exported, None)
-    app = TaxtuiApp(ReplayFeed(path, speed) if path else None)
+    app = TaxtuiApp(_replay(path, speed) if path else None)
     try:
         app.run()
     finally:
         feed = app.feed
         if feed:
-            if isinstance(feed, RunFeed) and not feed.over:
+            if feed.live and not feed.over:
                 click.echo("taxtui: cancelling the run and removing its sandboxes …", err=True)
             feed.close()
     if feed and feed.state.run_id:
+        from taxtui.tui.summary import farewell
+
         click.echo(farewell(feed.state, feed.path))
     return app.return_code or 0
+
+
+def _replay(path: Path, speed: float) -> ReplayFeed:
+    from taxtui.tui.feed import ReplayFeed
+
+    return ReplayFeed(path, speed)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from textual.widgets import OptionList
 
-from taxtui.tui import app as app_module
+from taxtui.commands import run as run_command
+from taxtui.tui import feed as feed_module
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.feed import Launcher
 from taxtui.tui.screens.dialogs import Ask, Choose
@@ -28,8 +29,8 @@ def launched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[obje
             super().__init__(story.run(20, until=3, finish=False))
             seen.append((scenario, list(options)))
 
-    monkeypatch.setattr(app_module, "RunFeed", Started)
-    monkeypatch.setattr(app_module, "default_folder", lambda: tmp_path)
+    monkeypatch.setattr(feed_module, "RunFeed", Started)
+    monkeypatch.setattr(run_command, "default_folder", lambda: tmp_path)
     monkeypatch.setattr(Launcher, "yield_cpu", lambda self: None)
     return seen
 
