@@ -51,7 +51,8 @@ class Row:
         self.cell = cell
         self.identity = cell.identity
         self.stand_in = cell.event.provenance == STAND_IN
-        self.label = clean(f"STAND-IN {cell.identity.label}" if self.stand_in else cell.identity.label)
+        self.own_label = clean(f"STAND-IN {cell.identity.label}" if self.stand_in else cell.identity.label)
+        self.label = self.own_label  # numbered where others would look the same
         self.flags = _flags(cell)
         self.peers: list[Row] = [self]
         self._summaries: dict[str, Summary | None] = {}
@@ -137,12 +138,12 @@ def rows_of(cells: Sequence[Cell]) -> list[Row]:
 def namesakes(rows: Sequence[Row]) -> dict[str, str]:
     """Number the rows that would look the same; numbered label → what of its identity the others differ in."""
     found = {}
-    names = [(row.label, row.details) for row in rows]
+    names = [(row.own_label, row.details) for row in rows]
     for name in dict.fromkeys(names):
         same = [row for row, own in zip(rows, names, strict=True) if own == name]
         fields = [field for field in Identity._fields if len({getattr(row.identity, field) for row in same}) > 1]
         for number, row in enumerate(same if fields else (), 1):
-            row.label = f"{row.label} #{number}"
+            row.label = f"{row.own_label} #{number}"
             differing = (f"{field} {clean(str(getattr(row.identity, field)))}" for field in fields)
             found[f"{row.label} {row.details}"] = ", ".join(differing)
     return found

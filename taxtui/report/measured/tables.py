@@ -112,7 +112,7 @@ def _latencies(title: str, name: str, names: dict[Row, str]) -> Section:
     """One kind of duration, a line per row; among comparable rows the smallest median first."""
     head = [HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n", "rank\n", "outl.\n"]
     lines = []
-    for row in sorted(names, key=lambda row: (row.comparable, _median(row, name))):
+    for row in ranked(list(names), name):
         summary, rank = row.summary(name), row.rank(name)
         if summary is None:
             lines.append([names[row], f"0\n{_failed(row)}", *[NOTHING] * 4, "", ""])
@@ -122,6 +122,11 @@ def _latencies(title: str, name: str, names: dict[Row, str]) -> Section:
         places = "" if rank is None else "-".join(map(str, dict.fromkeys(rank)))
         lines.append([*line, duration(*summary.mean), places, f"{summary.outliers:,}"])
     return Section(title, head, lines, [])
+
+
+def ranked(rows: Sequence[Row], name: str) -> list[Row]:
+    """In the order of a table of latencies: comparable rows together, the smallest median first."""
+    return sorted(rows, key=lambda row: (row.comparable, _median(row, name)))
 
 
 def _median(row: Row, name: str) -> int:
