@@ -1,23 +1,297 @@
-"""The recordings that a person has on this machine."""
+"""The recordings that a person has on this machine, told from the first and the last bytes of each file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import os
+import shlex
+import stat
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, BinaryIO, Final, Literal, NamedTuple
+
+import msgspec
 
 from taxtui.commands.run import default_folder
+from taxtui.errors import RecordingError, UsageError
+from taxtui.events import FORMAT_VERSION, MAGIC, Clock, Event, Header, RunFinished, TrialStarted
+from taxtui.events import Cell as CellEvent
+from taxtui.frames import MAX_LENGTH, PREFIX, next_valid, payload_at
 from taxtui.scenario import bundled
+from taxtui.state import RunState, clean
+
+State = Literal[
+    "complete", "incomplete", "running", "damaged", "newer version", "not a recording", "empty", "unreadable"
+]
+HOPELESS: Final = frozenset({"newer version", "not a recording", "empty", "unreadable"})
+"""States in which nothing of a recording can be shown."""
 
 SUFFIX: Final = ".msgpack"
-SHIPPED: Final = "../recordings/run.msgpack"
+SHIPPED: Final = ("../recordings/run.msgpack", "../recordings/small.msgpack")
+END_BYTES: Final = 64 << 10  # read at each end of a file
+LATEST_FRAMES: Final = 4  # of the end, which name the latest instant
+FRESH_S: Final = 5.0
+"""A run writes at least once a second: what was written to more recently than this and has no end is still running."""
+
+_decode_frame = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+_decode_header = msgspec.msgpack.Decoder(Header).decode
+_decode_event = msgspec.msgpack.Decoder(Event).decode
+_UNDECODABLE: Final = (RecordingError, msgspec.DecodeError, RecursionError)
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One file, as far as its ends tell. Texts are safe for a screen."""
+
+    path: Path
+    state: State
+    detail: str = ""  # what is wrong with it; "" where nothing is
+    size_bytes: int = 0
+    modified_ns: int = 0  # Unix
+    shipped: bool = False  # came with taxtui
+    run_id: str = ""
+    scenario: str = ""
+    started_unix_ns: int = 0  # 0: not known
+    elapsed_ns: int = 0  # up to the latest instant that the end of the file names
+    substrates: tuple[str, ...] = ()  # labels, in the order of the plan
+    workloads: tuple[str, ...] = ()  # T0×10 …
+    modes: tuple[str, ...] = ()
+    cells: int = 0
+    trials: int | None = None  # planned
+    stand_in: bool = False  # measured on an imitation of the provider
+    outcome: str = ""  # of the run; "" where its end is missing
+    counts: Mapping[str, int] = {}  # trials by outcome; {} where the end is missing
+    software: Mapping[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        """The file's name without the suffix that all have."""
+        return printable(self.path.name.removesuffix(SUFFIX))
+
+    @property
+    def words(self) -> str:
+        """What a filter looks for."""
+        facts = [*self.substrates, *self.workloads, *self.modes, "shipped" if self.shipped else ""]
+        return " ".join([self.name, self.state, self.scenario, self.run_id, *facts])
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Differs once the file has been written to."""
+        return self.size_bytes, self.modified_ns
+
+    @property
+    def when_ns(self) -> int:
+        """Unix time of the start where it is known, else of the last write."""
+        return self.started_unix_ns or self.modified_ns
+
+
+class Listing(NamedTuple):
+    """All entries, and what kept others from being listed."""
+
+    entries: tuple[Entry, ...] = ()
+    folder: Path | None = None
+    problem: str = ""
+
+
+def printable(text: str) -> str:
+    """A path or a message that holds one, safe for a screen: a file's name need not be valid text."""
+    return clean(text.encode(errors="replace").decode())
+
+
+def shown(path: Path) -> str:
+    """A path as short as it can be given here: relative to the current folder where it lies below it."""
+    full = Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve() would follow links
+    with contextlib.suppress(ValueError, OSError):  # OSError: the current folder was deleted
+        return printable(str(full.relative_to(Path.cwd())))
+    return printable(str(full))
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether both lead to one file, through whatever links."""
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def command(path: Path) -> str:
+    """The command line that replays a recording."""
+    return shlex.join(["taxtui", "replay", shown(path)])
 
 
 def newest() -> Path | None:
-    """The recording that was written to last, else the one that ships with taxtui."""
-    return max(recordings(), key=lambda path: path.stat().st_mtime_ns, default=bundled(SHIPPED))
+    """The recording that was written to last, judged by its first frame alone; else one that ships with taxtui."""
+    dated = []
+    with contextlib.suppress(OSError, UsageError):
+        for path in recordings(default_folder()):
+            with contextlib.suppress(OSError):  # it has just vanished
+                dated.append((path.stat().st_mtime_ns, path))
+    return next((path for _, path in sorted(dated, reverse=True) if _has_header(path)), next(_shipped(), None))
 
 
-def recordings() -> Iterator[Path]:
-    """Every file that ``taxtui run`` may have written where it writes without ``-o``."""
-    yield from default_folder().glob(f"*{SUFFIX}")
+def recordings(folder: Path) -> list[Path]:
+    """Every file there that ``taxtui run`` may have written. Raises ``OSError``."""
+    return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
+
+
+def scan(feed: Path | None = None, *, running: bool = False) -> Listing:
+    """The recordings where runs are written, newest first, then others: what Live shows (``feed``), what is shipped."""
+    folder, problem = None, ""
+    found: list[Path] = []
+    try:
+        folder = default_folder()
+        found = recordings(folder)
+    except UsageError as error:
+        problem = printable(str(error))
+    except OSError as error:
+        problem = f"cannot list {printable(str(folder))}: {error.strerror}"
+    shipped = {os.path.realpath(path): path for path in _shipped()}
+    live = os.path.realpath(feed) if feed else None
+    entries: dict[str, Entry] = {}
+    for path in [*found, *([feed] if feed else []), *shipped.values()]:
+        real = os.path.realpath(path)
+        if real not in entries:
+            entry = inspect(path, shipped=real in shipped, running=running and real == live)
+            if entry is not None:
+                entries[real] = entry
+    order = sorted(entries.values(), key=lambda entry: (entry.path.parent != folder, -entry.when_ns, entry.name))
+    return Listing(tuple(order), folder, problem)
+
+
+def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> Entry | None:
+    """What the ends of a file say, whatever its length; None where there is no file, or no ordinary one.
+
+    ``running`` says that its run is known to go on.
+    """
+    facts: dict[str, Any] = {"path": path, "shipped": shipped}
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return None  # to open a pipe would wait for its writer
+        facts |= {"size_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+        with path.open("rb") as file:
+            head = _head(file)
+            tail_start = max(0, file.seek(0, os.SEEK_END) - END_BYTES)
+            file.seek(tail_start)
+            tail = file.read(END_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return Entry(state="unreadable", detail=error.strerror or str(error), **facts)
+    fresh = running or abs(time.time() - status.st_mtime_ns / 1e9) < FRESH_S
+    return _told(facts, head, tail, tail_start, fresh=fresh)
+
+
+def _head(file: BinaryIO) -> bytes:
+    """Enough of the file to hold its first frame, which may be as large as a frame can be."""
+    head = file.read(END_BYTES)
+    with contextlib.suppress(RecordingError):
+        if len(head) == END_BYTES and payload_at(head, 0, 0) is None:
+            head += file.read(PREFIX.size + MAX_LENGTH)
+    return head
+
+
+def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, fresh: bool) -> Entry:
+    header = _header(head)
+    if header is None:
+        state: State = "empty" if not head else "not a recording"
+        return Entry(state="running" if fresh and not head else state, **facts)
+    if header.version > FORMAT_VERSION:
+        detail = f"format version {header.version}, this taxtui reads up to {FORMAT_VERSION}; install a newer taxtui"
+        return Entry(state="newer version", detail=detail, run_id=clean(header.run_id), **facts)
+    run, state, detail = RunState(), "incomplete", ""
+    last: Event | None = None
+    try:
+        for event in _opening(head):
+            run.apply(event)
+        for event in _latest(tail, tail_start):
+            if not isinstance(event, Header):
+                run.apply(event)
+            last = event
+    except _UNDECODABLE as error:
+        state, detail = "damaged", clean(str(error))
+    else:
+        state = "complete" if isinstance(last, RunFinished) else "running" if fresh else "incomplete"
+    cells = list(run.cells.values())
+    known = [cell.planned for cell in cells if cell.planned is not None]
+    return Entry(
+        state=state,
+        detail=detail,
+        run_id=run.run_id,
+        scenario=run.name,
+        started_unix_ns=run.started_unix_ns,
+        elapsed_ns=run.elapsed_ns,
+        substrates=tuple(run.by_substrate()),
+        workloads=tuple(dict.fromkeys(f"{cell.tier}×{cell.actions}" for cell in cells)),
+        modes=tuple(dict.fromkeys(cell.mode for cell in cells)),
+        cells=len(cells),
+        trials=sum(known) if len(known) == len(cells) else None,
+        stand_in=any(cell.provenance == "stand_in" for cell in cells),
+        outcome=run.outcome or "",
+        counts={clean(key): n for key, n in last.counts.items()} if isinstance(last, RunFinished) else {},
+        software=run.software,
+        **facts,
+    )
+
+
+def _header(head: bytes) -> Header | None:
+    """The header, which is alone in the first frame; None where that is something else, or not all there."""
+    with contextlib.suppress(*_UNDECODABLE):
+        events = _decode_frame(payload_at(head, 0, 0) or b"\x90")
+        header = _decode_header(events[0]) if events else None
+        if header and header.magic == MAGIC:
+            return header
+    return None
+
+
+def _has_header(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            header = _header(_head(file))
+    except OSError:
+        return False
+    return header is not None and header.version <= FORMAT_VERSION
+
+
+def _opening(head: bytes) -> Iterator[Event]:
+    """What describes the run, up to its first trial. Raises as ``_events`` and ``payload_at``."""
+    start = 0
+    while (payload := payload_at(head, start, start)) is not None:
+        for event in _events(payload):
+            if isinstance(event, Header | Clock | CellEvent):
+                yield event
+            elif isinstance(event, TrialStarted):
+                return
+        start += PREFIX.size + len(payload)
+
+
+def _latest(tail: bytes, tail_start: int) -> Iterator[Event]:
+    """The events of the last frames; a torn one at the very end is left out, as reading the file would.
+
+    Raises:
+        RecordingError: something stands between or behind frames that is none.
+    """
+    payloads: list[bytes] = []
+    end: int | None = 0 if tail_start == 0 else None  # of the frame before; not known where the tail begins
+    while (start := next_valid(tail, end or 0)) is not None:
+        if end is not None and start != end:
+            payload_at(tail, end, tail_start + end)  # says what is wrong, where it is no torn frame
+            raise RecordingError(f"damaged at byte {tail_start + end}: intact frames follow", tail_start + end)
+        payload = payload_at(tail, start, tail_start + start)
+        assert payload is not None  # next_valid() has seen it
+        payloads.append(payload)
+        end = start + PREFIX.size + len(payload)
+    if end is not None:
+        payload_at(tail, end, tail_start + end)
+    for payload in payloads[-LATEST_FRAMES:]:
+        yield from _events(payload)
+
+
+def _events(payload: bytes) -> Iterator[Event]:
+    """Those that this version understands. Raises ``msgspec.DecodeError`` where it is no list."""
+    for raw in _decode_frame(payload):
+        with contextlib.suppress(msgspec.ValidationError):
+            yield _decode_event(raw)
+
+
+def _shipped() -> Iterator[Path]:
+    for name in SHIPPED:
+        if (path := bundled(name)) is not None:
+            yield path
