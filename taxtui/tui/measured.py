@@ -11,9 +11,10 @@ from taxtui.errors import RecordingError
 from taxtui.report.measured import differences
 from taxtui.report.measured.reading import read_samples
 from taxtui.report.measured.rows import Row, rows_of
+from taxtui.report.measured.samples import Source
 from taxtui.report.measured.tables import LATENCIES, ranked, sections
 from taxtui.report.projection.sections import Section
-from taxtui.state import clean
+from taxtui.tui.library import printable
 
 TABLES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -56,7 +57,7 @@ class Reader:
 
     def __init__(self) -> None:
         """Nothing is read yet."""
-        self._read: dict[tuple[Path, ...], tuple[object, tuple[list[Row], object, int]]] = {}
+        self._read: dict[tuple[Path, ...], tuple[object, tuple[list[Row], list[Source], int]]] = {}
 
     def show(self, wanted: Wanted) -> Shown:
         """The sections of a table, the last with the words that explain its marks.
@@ -78,13 +79,15 @@ class Reader:
 
     def _differences(self, wanted: Wanted, rows: Sequence[Row], against: Path) -> list[Part]:
         found = differences.pairs(self._rows((against,))[0], rows)
-        names = clean(", ".join(path.name for path in wanted.paths))
+        names = ", ".join(printable(path.name) for path in wanted.paths)
         if not found:
-            raise RecordingError(f"{clean(against.name)} and {names} share no cell: no tier was run in the same way")
-        shown = differences.sections(found, [wanted.table], clean(against.name), names)
+            raise RecordingError(
+                f"{printable(against.name)} and {names} share no cell: no tier was run in the same way"
+            )
+        shown = differences.sections(found, [wanted.table], printable(against.name), names)
         return [Part(section) for section in shown]
 
-    def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], object, int]:
+    def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Source], int]:
         try:
             state = [(found.st_size, found.st_mtime_ns) for found in map(Path.stat, paths)]
         except OSError as error:

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from costmodel.flags import WORDS
 from costmodel.whatif import Curve
 from taxtui.state import clean
-from taxtui.tui import actions, question
+from taxtui.tui import actions, library, question
 from taxtui.tui.background import Newest
 from taxtui.tui.colours import themed
 from taxtui.tui.projecting import Answered, Asked, CurveAsked, Projector, curves, stops
@@ -26,6 +26,7 @@ from taxtui.tui.widgets.cursor_list import CursorList
 from taxtui.tui.widgets.curve_plot import AXES, VALUES, CurvePlot
 from taxtui.tui.widgets.projection_rows import ProjectionRows
 from taxtui.tui.widgets.question_panel import QuestionPanel
+from taxtui.tui.widgets.top_bar import TopBar
 
 PAUSE_S: Final = 0.08  # in typing, before it is answered
 MAX_CURVES: Final = 6
@@ -97,6 +98,7 @@ class ProjectionScreen(NumberedScreen):
 
     def ask(self) -> None:
         """Have the question answered in the background."""
+        self._pause = None
         self._numbers.ask(self.asked)
         self._say()
 
@@ -164,10 +166,10 @@ class ProjectionScreen(NumberedScreen):
 
     def _say(self) -> None:
         """``from run.msgpack · computing…`` in the first line."""
-        names = ", ".join(clean(path.name) for path in self.paths) or "no recording"
+        names = ", ".join(library.printable(path.name) for path in self.paths) or "no recording"
         busy = "computing … · " if self._numbers.busy else ""
         doubt = "not answered · " if self.refusal else ""
-        self.query_one("TopBar").say(Text(f"{doubt}{busy}{names}"))  # type: ignore[attr-defined]  # TopBar
+        self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}"))
 
     def action_adjust(self, step: int) -> None:
         """The option's next value."""

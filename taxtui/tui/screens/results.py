@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from pathlib import Path
 from typing import ClassVar, Final
@@ -22,6 +23,7 @@ from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.widgets.result_table import HEAD_LINES, ResultTable
 from taxtui.tui.widgets.top_bar import TopBar
 
+COMPARABLE: Final = ("complete", "incomplete", "running")
 NOTHING: Final = Shown((), ())
 
 
@@ -105,8 +107,8 @@ class ResultsScreen(NumberedScreen):
         self.query_one("#head", Static).update(Text("\n").join(Text.assemble("  ", line) for line in lines))
 
     def _say(self) -> None:
-        names = clean(", ".join(path.name for path in self.paths)) or "no recording"
-        against = f" against {clean(self.taxtui.against.name)}" if self.taxtui.against else ""
+        names = ", ".join(library.printable(path.name) for path in self.paths) or "no recording"
+        against = f" against {library.printable(self.taxtui.against.name)}" if self.taxtui.against else ""
         busy = "reading … · " if self._reading.busy else ""
         self.query_one(TopBar).say(Text(f"{busy}{names}{against}"))
         why = self.query_one("#why", Static)
@@ -130,10 +132,14 @@ class ResultsScreen(NumberedScreen):
     @work
     async def action_diff(self) -> None:
         """Compare with another recording, or no more."""
-        others = [path for path in library.recordings() if path not in self.paths]
-        choices = [Choice(clean(path.name), clean(str(path.parent)), (path,)) for path in others]
+        listing = await asyncio.to_thread(library.scan)
+        choices: list[Choice[tuple[Path, ...]]] = []
         if self.taxtui.against:
-            choices.insert(0, Choice("compare no more", "", ()))
+            choices.append(Choice("compare no more", "", ()))
+        for entry in listing.entries:
+            if entry.path not in self.paths:
+                note = entry.detail or f"{entry.state}, {', '.join(entry.substrates)}"
+                choices.append(Choice(entry.name, note, (entry.path,), entry.state in COMPARABLE))
         if not choices:
             self.notify("there is no other recording to compare with", severity="warning")
             return

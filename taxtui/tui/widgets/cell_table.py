@@ -92,7 +92,7 @@ class CellTable(LineList[CellState]):
 
     def on_click(self, event: events.Click) -> None:
         """Choose the row under the mouse."""
-        number = self.number_at(event.y)
+        number = self.under(event)
         if number is not None:
             self._choose(number)
 

@@ -30,16 +30,6 @@ class CursorList(LineList[Item]):
     class Moved(Message):
         """The cursor stands on another item."""
 
-        def __init__(self, sender: CursorList[Item]) -> None:
-            """Say whose cursor."""
-            super().__init__()
-            self.sender = sender
-
-        @property
-        def control(self) -> CursorList[Item]:
-            """For ``@on`` with a selector."""
-            return self.sender
-
     def __init__(self, *, id: str | None = None) -> None:
         """Begin on the first item that can be chosen."""
         super().__init__(id=id)
@@ -84,7 +74,7 @@ class CursorList(LineList[Item]):
 
     def on_click(self, event: events.Click) -> None:
         """Choose the item under the mouse."""
-        number = self.number_at(event.y)
+        number = self.under(event)
         if number is not None and self.can_choose(number):
             self.put(number)
 
@@ -104,4 +94,4 @@ class CursorList(LineList[Item]):
         top = min(self.scroll_offset.y, 0 if number <= 1 else number)
         self.scroll_to(y=max(top, number - visible + 1), animate=False, immediate=True)
         self.refresh()
-        self.post_message(self.Moved(self))
+        self.post_message(self.Moved())

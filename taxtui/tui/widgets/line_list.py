@@ -8,6 +8,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from textual import events
 from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
@@ -84,6 +85,11 @@ class LineList(ScrollView, Generic[Item]):
             return None
         number = y + self.scroll_offset.y - (self.heading is not None)
         return number if 0 <= number < len(self.items) else None
+
+    def under(self, event: events.Click) -> int | None:
+        """The item under the mouse; a border is none."""
+        at = event.get_content_offset(self)
+        return None if at is None else self.number_at(at.y)
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""

@@ -37,7 +37,10 @@ class QuestionPanel(CursorList[Field | str]):
     def on_mount(self) -> None:
         """List the groups."""
         fields = question.fields()
-        self.show([line for group, names in question.GROUPS.items() for line in (group, *(fields[n] for n in names))])
+        lines: list[Field | str] = []
+        for group, names in question.GROUPS.items():
+            lines += [group, *(fields[name] for name in names)]
+        self.show(lines)
 
     def can_choose(self, number: int) -> bool:
         """Not the names of groups."""
@@ -93,14 +96,14 @@ class QuestionPanel(CursorList[Field | str]):
     def on_click(self, event: events.Click) -> None:
         """Choose the option under the mouse; on its track, take the value there."""
         super().on_click(event)
-        number = self.number_at(event.y)
-        if number is None or not isinstance(field := self.items[number], Field):
+        number, at = self.under(event), event.get_content_offset(self)
+        if at is None or number is None or not isinstance(field := self.items[number], Field):
             return
         left = 2 + LABEL_WIDTH
         room = self.scrollable_content_region.width - left - VALUE_WIDTH - 1
         ladder = self._ladder(field)
-        if left <= event.x < left + room and room > 2 and len(ladder) > 1:
-            share = min(max((event.x - left - 1) / max(1, room - 3), 0.0), 1.0)
+        if left <= at.x < left + room and room > 2 and len(ladder) > 1:
+            share = min(max((at.x - left - 1) / max(1, room - 3), 0.0), 1.0)
             self.set(ladder[round(share * (len(ladder) - 1))])
 
     def _stops(self, field: Field) -> tuple[str, ...]:

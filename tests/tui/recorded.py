@@ -1,0 +1,40 @@
+"""Recordings of made-up runs in a test's own folder, as the screens that read files want them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from textual.pilot import Pilot
+
+from taxtui.events import Event, Header
+from taxtui.recording import Recorder
+from taxtui.tui.app import TaxtuiApp
+from tests.tui import story
+from tests.tui.feeds import answers
+
+
+def record(path: Path, told: list[Event] | None = None, run_id: str = "7f3a0c11") -> Path:
+    """Write a story; the usual one has two substrates with 40 trials each."""
+    with Recorder(path) as recorder:
+        for event in story.run(40) if told is None else told:
+            recorder.add(msgspec.structs.replace(event, run_id=run_id) if isinstance(event, Header) else event)
+    return path
+
+
+def looking_at(*paths: Path, against: Path | None = None) -> TaxtuiApp:
+    """An app whose Results and Projection are about these."""
+    app = TaxtuiApp(None, answers)
+    app.chosen, app.against = paths, against
+    return app
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], object], within_s: float = 20) -> None:
+    """Let the app work until something holds: what is computed in a thread comes when it comes."""
+    deadline = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline, "it never held"
+        await pilot.pause(0.02)
+    await pilot.pause()

@@ -1,0 +1,220 @@
+"""Every action of Projection, by its key, on an app with a recording; and what follows while a person types."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from taxtui.commands.project import command
+from taxtui.tui.screens.dialogs import Tell
+from taxtui.tui.screens.projection import ProjectionScreen
+from taxtui.tui.widgets.curve_plot import AXES, CurvePlot
+from taxtui.tui.widgets.projection_rows import ProjectionRows
+from taxtui.tui.widgets.question_panel import LABEL_WIDTH, QuestionPanel
+from tests.tui.driving import SIZE, covers
+from tests.tui.recorded import looking_at, record, until
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return record(tmp_path / "story.msgpack")
+
+
+def projection(pilot: Pilot[None]) -> ProjectionScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, ProjectionScreen)
+    return screen
+
+
+def panel(pilot: Pilot[None]) -> QuestionPanel:
+    return pilot.app.screen.query_one(QuestionPanel)
+
+
+def rows(pilot: Pilot[None]) -> ProjectionRows:
+    return pilot.app.screen.query_one(ProjectionRows)
+
+
+async def answered(pilot: Pilot[None], *, trajectories: int = 1_000_000, workers: int = 500) -> None:
+    def holds() -> bool:
+        answer = projection(pilot).answered
+        return answer is not None and (answer.demand.trajectories, answer.demand.workers) == (trajectories, workers)
+
+    await until(pilot, holds)
+
+
+@covers("app", "go('projection')")
+async def test_4_projects_what_is_looked_at_to_a_million_trajectories(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        printed = CliRunner().invoke(
+            command, [str(path), "--trajectories", "1000000", "--workers", "500", "--format", "json"]
+        )
+        assert len(rows(pilot).rows) == 2
+        for row in rows(pilot).rows:
+            assert row.worker_hours is not None
+            assert repr(row.worker_hours.value) in printed.output
+
+
+@covers("projection", "adjust(-1)", "adjust(1)")
+async def test_arrows_move_the_slider_and_the_numbers_follow(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        before = [row.worker_hours for row in rows(pilot).rows]
+        await pilot.press("right")
+        await answered(pilot, trajectories=2_000_000)
+        assert all(
+            now.worker_hours and then and now.worker_hours.value == pytest.approx(2 * then.value)
+            for now, then in zip(rows(pilot).rows, before, strict=True)
+        )
+        await pilot.press("left", "left")
+        await answered(pilot, trajectories=500_000)
+        await pilot.press("down", "left")
+        await answered(pilot, trajectories=500_000, workers=200)
+
+
+@covers("projection", "exact")
+async def test_enter_types_an_exact_value_that_is_answered_while_it_is_typed(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press("enter", *"77")
+        await answered(pilot, trajectories=77)
+        await pilot.press(*"7")
+        await answered(pilot, trajectories=777)
+        await pilot.press("enter")
+        assert pilot.app.focused is panel(pilot)
+        await pilot.press("enter", *"5", "escape")  # thought better of it
+        await answered(pilot, trajectories=777)
+        assert not projection(pilot).query_one("#exact", Input).display
+
+
+async def test_enter_turns_a_switch(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        place = next(n for n, item in enumerate(panel(pilot).items) if getattr(item, "name", "") == "include_cleanup")
+        panel(pilot).put(place)
+        await pilot.press("enter")
+        assert panel(pilot).values["include_cleanup"]
+        await until(pilot, lambda: (a := projection(pilot).answered) and a.demand.include_cleanup)
+        await pilot.press("enter")
+        assert "include_cleanup" not in panel(pilot).values
+
+
+@covers("projection", "reset")
+async def test_delete_asks_the_usual_again(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4", "right", "right")
+        await answered(pilot, trajectories=5_000_000)
+        await pilot.press("delete")
+        await answered(pilot)
+        await pilot.press("down", "down", "right", "backspace")
+        assert "actions" not in panel(pilot).values
+
+
+async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_line(path: Path) -> None:
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        before = rows(pilot).rows
+        panel(pilot).values["train_seconds"] = "60"
+        projection(pilot).ask()
+        await until(pilot, lambda: projection(pilot).refusal)
+        printed = CliRunner().invoke(
+            command, [str(path), "--trajectories=1000000", "--workers=500", "--train-seconds=60"]
+        )
+        assert str(printed.exception) == projection(pilot).refusal
+        assert "add --batch B" in str(projection(pilot).query_one("#words", Static).render())
+        assert rows(pilot).rows is before  # what was answered last stays
+        await pilot.press("enter", *"x")
+        await until(pilot, lambda: "not a valid integer" in projection(pilot).refusal)
+
+
+@covers("projection", "why")
+async def test_w_takes_the_row_under_the_cursor_apart(path: Path) -> None:
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press("tab", "down", "w")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Tell)
+        svg = pilot.app.export_screenshot().replace("&#160;", " ")
+        assert "docker:runc" in svg
+        assert "N, trajectories" in svg
+
+
+@covers("projection", "details")
+async def test_d_shows_all_tables_of_the_command_line(path: Path) -> None:
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press("d")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Tell)
+        assert "Where the worker-hours go" in pilot.app.export_screenshot().replace("&#160;", " ")
+
+
+@covers("projection", "axis")
+async def test_x_draws_the_curves_over_workers_then_actions(path: Path) -> None:
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        plot = pilot.app.screen.query_one(CurvePlot)
+        for axis in (*AXES, AXES[0]):
+            await until(pilot, lambda axis=axis: plot.axis == axis and plot.curves)
+            labels = [curve.label for curve in plot.curves]
+            assert labels == ["local:bwrap", "docker:runc"]
+            await pilot.press("x")
+
+
+@covers("projection", "copy")
+async def test_y_copies_a_command_line_that_asks_the_same(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        panel(pilot).values.update({"deltas": "-100ms/action +1s/rollout", "include_cleanup": "yes", "quota": "50"})
+        await pilot.press("right", "y")
+        await answered(pilot, trajectories=2_000_000)
+        words = shlex.split(pilot.app.clipboard)
+        assert words[:3] == ["taxtui", "project", str(path)]
+        result = CliRunner().invoke(command, [*words[2:], "--format", "json"], catch_exceptions=False)
+        shown = [row.worker_hours.value for row in rows(pilot).rows if row.worker_hours]
+        assert all(repr(value) in result.output for value in shown)
+
+
+@covers("projection", "export")
+async def test_e_writes_the_screen_beside_the_recording(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press("e")
+        assert (path.parent / "story.projection.svg").read_text().startswith("<svg")
+
+
+async def test_a_click_on_a_track_takes_the_value_there(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.click(QuestionPanel, offset=(2 + LABEL_WIDTH, 3))  # its left end, below border and heading
+        await answered(pilot, workers=1)
+
+
+async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taxtui.tui.library.newest", lambda: None)
+    async with looking_at().run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await until(pilot, lambda: "no recording yet" in projection(pilot).refusal)
+        await pilot.press("x", "w", "d", "e")  # nothing to show, and no error
+
+
+async def test_a_damaged_recording_is_said_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "broken.msgpack"
+    path.write_bytes(b"not a recording")
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await until(pilot, lambda: "not a taxtui recording" in projection(pilot).refusal)

@@ -1,0 +1,200 @@
+"""Every action of Results, by its key, on an app with a recording."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from textual.pilot import Pilot
+from textual.widgets import OptionList, Static
+
+from taxtui.commands.report import command
+from taxtui.tui.measured import TABLES
+from taxtui.tui.screens.projection import ProjectionScreen
+from taxtui.tui.screens.results import ResultsScreen, TableTab
+from taxtui.tui.widgets.result_table import ResultTable
+from tests.tui import story
+from tests.tui.driving import SIZE, covers
+from tests.tui.recorded import looking_at, record, until
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return record(tmp_path / "story.msgpack")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    return record(tmp_path / "earlier.msgpack", story.run(30), "an-earlier-run")
+
+
+def results(pilot: Pilot[None]) -> ResultsScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, ResultsScreen)
+    return screen
+
+
+def lines(pilot: Pilot[None]) -> list[str]:
+    return [line.text for line in pilot.app.screen.query_one(ResultTable).items]
+
+
+async def shown(pilot: Pilot[None], words: str) -> None:
+    head = results(pilot).query_one("#head", Static)
+    await until(pilot, lambda: words in str(head.render()) and not results(pilot)._reading.busy)
+
+
+@covers("app", "go('results')")
+async def test_3_shows_what_taxtui_report_prints(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await shown(pilot, "Cold start: create request")
+        printed = CliRunner().invoke(command, [str(path), "--table", "cold-start"]).output
+        values = [line.split("  ")[-3:] for line in printed.splitlines() if line.startswith(("local", "docker"))]
+        assert len(values) == 2
+        for value in values:
+            assert any("  ".join(value) in line for line in lines(pilot))
+
+
+@covers("results", "table(1)", "table(-1)")
+async def test_brackets_go_through_the_tables(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        seen = []
+        for _ in TABLES:
+            await until(pilot, lambda: not results(pilot)._reading.busy)
+            seen.append(results(pilot).query_one("TableTab.current", TableTab).table)
+            await pilot.press("right_square_bracket")
+        assert seen == list(TABLES)
+        await pilot.press("left_square_bracket")
+        await shown(pilot, "Tax")
+
+
+async def test_a_click_on_a_tab_shows_its_table(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        tab = next(tab for tab in results(pilot).query(TableTab) if tab.table == "breakdown")
+        await pilot.click(tab)
+        await shown(pilot, "Breakdown of completion")
+
+
+@covers("results", "diff")
+async def test_d_compares_with_another_recording_and_no_more(
+    path: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path.parent / "recordings").mkdir()
+    monkeypatch.chdir(path.parent)
+    other.rename("recordings/earlier.msgpack")
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await shown(pilot, "p95")
+        await pilot.press("d")
+        await until(pilot, lambda: pilot.app.screen.query(OptionList))
+        await pilot.press("enter")
+        await shown(pilot, "change")
+        assert any("30 " in line for line in lines(pilot))  # trials before
+        assert "against earlier.msgpack" in str(results(pilot).query_one("#status", Static).render())
+        await pilot.press("d")
+        await until(pilot, lambda: pilot.app.screen.query(OptionList))
+        await pilot.press("enter")  # compare no more
+        await shown(pilot, "p95")
+
+
+@covers("results", "project")
+async def test_p_projects_what_is_shown(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3", "p")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ProjectionScreen))
+        assert pilot.app.screen.paths == (path,)  # type: ignore[attr-defined]  # ProjectionScreen
+
+
+@covers("results", "reload")
+async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
+    told = story.run(40)
+    path = record(tmp_path / "grows.msgpack", told[: len(told) // 2])
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await shown(pilot, "Cold start")
+        before = lines(pilot)
+        path.unlink()
+        record(path, told)
+        await pilot.press("r")
+        await until(pilot, lambda: lines(pilot) != before)
+
+
+@covers("results", "copy")
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [("row", "### Cold start"), ("Markdown", "### Cold start"), ("text", "Cold start"), ("CSV", '"')],
+)
+async def test_y_copies_the_table(path: Path, form: str, begins: str) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await shown(pilot, "Cold start")
+        await pilot.press("down", "y")
+        await until(pilot, lambda: pilot.app.screen.query(OptionList))
+        names = ["row", "Markdown", "text", "command", "CSV"]
+        await pilot.press(*["down"] * names.index(form), "enter")
+        await until(pilot, lambda: pilot.app.clipboard)
+        assert pilot.app.clipboard.startswith(begins)
+        if form == "row":
+            assert "docker:runc" in pilot.app.clipboard
+            assert "local" not in pilot.app.clipboard
+        if form == "CSV":
+            assert len(list(csv.reader(io.StringIO(pilot.app.clipboard)))) == 3
+
+
+async def test_the_copied_command_prints_what_is_shown(path: Path, other: Path) -> None:
+    async with looking_at(path, against=other).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await shown(pilot, "change")
+        words = shlex.split(results(pilot)._command())
+        printed = CliRunner().invoke(command, words[2:], catch_exceptions=False).output
+        assert "change" in printed
+        rows = [line.text.split() for line in pilot.app.screen.query_one(ResultTable).items if line.first]
+        assert rows
+        assert all(any(row == line.split() for line in printed.splitlines()) for row in rows)
+
+
+@covers("results", "export")
+async def test_e_writes_the_screen_beside_the_recording(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await shown(pilot, "Cold start")
+        await pilot.press("e")
+        assert (path.parent / "story.results.svg").read_text().startswith("<svg")
+
+
+async def test_two_recordings_that_share_no_cell_are_not_compared(path: Path, tmp_path: Path) -> None:
+    lonely = [
+        story.header([story.planned("ec2", "T2", 150)]),
+        story.clock(),
+        story.cell(0, "ec2", "", "T2", 150),
+        *story.trial(0, 0, 10**9, durations_ns=[10**6] * 150),
+    ]
+    other = record(tmp_path / "lonely.msgpack", lonely, "lonely")
+    async with looking_at(path, against=other).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await until(pilot, lambda: "share no cell" in results(pilot).refusal)
+
+
+@pytest.mark.parametrize(("content", "words"), [(b"", "empty"), (b"text", "not a taxtui recording"), (None, "cannot")])
+async def test_what_cannot_be_read_is_said_in_one_line(content: bytes | None, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.msgpack"
+    if content is not None:
+        path.write_bytes(content)
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await until(pilot, lambda: words in results(pilot).refusal)
+        await pilot.press("y", "escape", "p")
+
+
+async def test_the_head_follows_the_section_in_sight(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3", "left_square_bracket", "left_square_bracket", "left_square_bracket")
+        await shown(pilot, "Per action, amortised")
+        pilot.app.screen.query_one(ResultTable).scroll_to(y=8, animate=False, immediate=True)
+        await shown(pilot, "Action: submitted")
