@@ -12,13 +12,14 @@ from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from taxtui.tui import actions, availability
+from taxtui.tui import actions
 from taxtui.tui.colours import THEMES
 from taxtui.tui.one_run import OneRun
 from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.widgets.too_small import MINIMUM
 
 if TYPE_CHECKING:
+    from taxtui.tui.availability import Checker
     from taxtui.tui.feed import Feed
 
 
@@ -38,14 +39,16 @@ class TaxtuiApp(OneRun):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (MINIMUM[0], "-normal"), (120, "-wide")]  # noqa: RUF012  # Textual declares them per instance
     VERTICAL_BREAKPOINTS = [(0, "-low"), (MINIMUM[1], "-medium"), (30, "-high")]  # noqa: RUF012  # Textual declares them per instance
 
-    def __init__(self, feed: Feed | None = None, checker: availability.Checker = availability.check) -> None:
-        """Open on Live where there is a feed, else on Setup."""
+    def __init__(self, feed: Feed | None = None, checker: Checker | None = None) -> None:
+        """Open on Live where there is a feed, else on Setup; ``checker`` asks the substrates whether they can be used."""
+        self.DEFAULT_MODE = "live" if feed else "setup"  # type: ignore[misc]  # Textual reads it per instance
         super().__init__(feed)
         self.checker = checker
 
-    async def on_mount(self) -> None:
-        """Go to the first screen."""
-        await self.action_go("live" if self.feed else "setup")
+    def on_mount(self) -> None:
+        """The first screen is there."""
+        if isinstance(self.screen, NumberedScreen):
+            self.screen.arrive()
 
     async def action_go(self, scope: actions.Scope) -> None:
         """Go to a screen."""
