@@ -6,6 +6,7 @@ A question is a mapping from an option's name to its text as typed; what is not 
 from __future__ import annotations
 
 import bisect
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -145,7 +146,7 @@ def next_stop(text: str, stops: Sequence[str], step: int, *, required: bool) -> 
     place = position(text, ladder)
     if place is None:
         return ladder[0] if step < 0 else ladder[-1]
-    low = int(place)
+    low = math.floor(place)
     if step > 0 and place > len(ladder) - 1:  # beyond the last stop already
         return text
     # between two stops, the nearest one in that direction is the first step
@@ -167,4 +168,4 @@ def position(text: str, ladder: Sequence[str]) -> float | None:
     place = bisect.bisect_left(stops, value)
     if place < len(stops) and stops[place] == value:
         return float(offset + place)
-    return max(0.0, offset + place - 0.5)
+    return offset + place - 0.5

@@ -99,6 +99,7 @@ class ProjectionScreen(NumberedScreen):
     def ask(self) -> None:
         """Have the question answered in the background."""
         self._pause = None
+        self.query_one("#rows", ProjectionRows).empty = "computing …"
         self._numbers.ask(self.asked)
         self._say()
 
@@ -112,6 +113,9 @@ class ProjectionScreen(NumberedScreen):
 
     def _refuse(self, asked: Asked, why: str) -> None:
         self.refusal = why
+        rows = self.query_one("#rows", ProjectionRows)
+        rows.empty = ""
+        rows.refresh()
         self._say()
         self.explain()
 
@@ -191,7 +195,7 @@ class ProjectionScreen(NumberedScreen):
             field.value = panel.values.get(option.name, "")
         field.placeholder = f"{option.label}: not asked for"
         self._before = field.value
-        field.focus()
+        self.set_focus(field)  # at once: what is typed next goes there
 
     @on(Input.Changed, "#exact")
     def typed(self, event: Input.Changed) -> None:
@@ -202,7 +206,7 @@ class ProjectionScreen(NumberedScreen):
     def typed_all(self) -> None:
         """Back to the list."""
         self.query_one("#exact", Input).display = False
-        self.query_one("#question").focus()
+        self.set_focus(self.query_one("#question"))
 
     def key_escape(self) -> None:
         """Take back what was typed."""

@@ -86,6 +86,7 @@ class ResultsScreen(NumberedScreen):
         """Have the table read and computed."""
         for tab in self.query(TableTab):
             tab.set_class(tab.table == self.table, "current")
+        self.query_one(ResultTable).empty = "reading …"
         self._reading.ask(Wanted(self.paths, self.taxtui.against, self.table))
         self._say()
 
@@ -96,6 +97,7 @@ class ResultsScreen(NumberedScreen):
 
     def _refuse(self, wanted: Wanted, why: str) -> None:
         self.shown, self.refusal = NOTHING, why
+        self.query_one(ResultTable).empty = ""
         self.query_one(ResultTable).present([])
         self._say()
 

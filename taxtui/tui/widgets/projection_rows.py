@@ -102,7 +102,7 @@ class ProjectionRows(CursorList[Line]):
         """``● docker:runc T1 50 exec  2,402  2,390 … 2,415  4.80``."""
         row = item.row
         if item.continued:
-            return Text.assemble("      ", *self._brief(row))
+            return Text.assemble("    ", *self._brief(row))
         line = Text()
         style = substrate_style(row.label, dark=self.app.current_theme.dark)
         label = clean(f"{'STAND-IN ' if row.provenance == 'stand_in' else ''}{row.label}")
@@ -114,9 +114,9 @@ class ProjectionRows(CursorList[Line]):
         return self.marked(line, number, width)
 
     def _brief(self, row: Projection) -> list[tuple[str, str] | str]:
-        limits = span(row.worker_hours)
+        limits = span(row.worker_hours).replace(" ", "")
         parts: list[tuple[str, str] | str] = [f"{_value(WORKER_HOURS, row)} wh"]
-        parts += [(f" ({limits})", "dim")] if limits else []
+        parts += [(f" {limits}", "dim")] if limits else []
         parts.append(f" · {_value(WALL, row)} h")
         parts += [f" · ${_value(MONEY, row)}"] if row.cost else []
         parts += [f" · {_value(VERSUS, row)}"] if row.versus else []

@@ -120,7 +120,7 @@ class QuestionPanel(CursorList[Field | str]):
         place = question.position(value, ladder)
         track = ["─"] * inner
         if place is not None:
-            track[min(inner - 1, round(place / (len(ladder) - 1) * (inner - 1)))] = "●"
+            track[min(max(0, round(place / (len(ladder) - 1) * (inner - 1))), inner - 1)] = "●"
         return f"├{''.join(track)}┤"
 
 

@@ -1,0 +1,146 @@
+"""What Results and Projection look like: with nothing, at work, refusing, with results, compared; in two sizes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from taxtui.tui import measured, projecting
+from taxtui.tui.screens.projection import ProjectionScreen
+from taxtui.tui.screens.results import ResultsScreen
+from taxtui.tui.widgets.curve_plot import CurvePlot
+from taxtui.tui.widgets.question_panel import QuestionPanel
+from tests.tui import story
+from tests.tui.recorded import looking_at, record, until
+
+SIZES = [(80, 24), (160, 50)]
+Compare = Callable[..., bool]
+Look = Callable[[Pilot[None]], object]
+in_both_sizes = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return record(tmp_path / "story.msgpack", story.run(120))
+
+
+def failing(tmp_path: Path) -> Path:
+    told = [story.header([story.planned("docker", trials=12)]), story.clock(), story.cell(0, "docker", "runc")]
+    for key in range(12):
+        told += story.trial(
+            key, 0, key * 10**9, durations_ns=[], outcome="failed", phase="create", error="Throttled", message="429"
+        )
+    return record(tmp_path / "failing.msgpack", told)
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    screen = pilot.app.screen
+    if isinstance(screen, ResultsScreen):
+        await until(pilot, lambda: not screen._reading.busy)
+    elif isinstance(screen, ProjectionScreen):
+        await until(pilot, lambda: not (screen._numbers.busy or screen._curved.busy or screen._pause))
+    await pilot.pause()
+
+
+def press(*keys: str) -> Look:
+    async def look(pilot: Pilot[None]) -> None:
+        for key in keys:
+            await pilot.press(key)
+            await settled(pilot)
+
+    return look
+
+
+@in_both_sizes
+@pytest.mark.parametrize("table", range(6), ids=list(measured.TABLES))
+def test_results(snap_compare: Compare, path: Path, table: int, size: tuple[int, int]) -> None:
+    look = press("3", *["right_square_bracket"] * table, "down")
+    assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
+
+
+@in_both_sizes
+def test_results_compared(snap_compare: Compare, path: Path, tmp_path: Path, size: tuple[int, int]) -> None:
+    earlier = record(tmp_path / "earlier.msgpack", story.run(80), "an-earlier-run")
+    assert snap_compare(looking_at(path, against=earlier), terminal_size=size, run_before=press("3"))
+
+
+@in_both_sizes
+@pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
+def test_of_failures_only(snap_compare: Compare, tmp_path: Path, key: str, size: tuple[int, int]) -> None:
+    assert snap_compare(looking_at(failing(tmp_path)), terminal_size=size, run_before=press(key))
+
+
+@in_both_sizes
+@pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
+def test_of_nothing(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, key: str, size: tuple[int, int]) -> None:
+    monkeypatch.setattr("taxtui.tui.library.newest", lambda: None)
+    assert snap_compare(looking_at(), terminal_size=size, run_before=press(key))
+
+
+@in_both_sizes
+@pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
+def test_at_work(
+    snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, path: Path, key: str, size: tuple[int, int]
+) -> None:
+    def never(*_: object) -> None:
+        threading.Event().wait()
+
+    monkeypatch.setattr(measured.Reader, "show", never)
+    monkeypatch.setattr(projecting.Projector, "answer", never)
+
+    async def look(pilot: Pilot[None]) -> None:
+        await pilot.press(key)
+        await pilot.pause()
+
+    assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
+
+
+@in_both_sizes
+def test_projection(snap_compare: Compare, path: Path, size: tuple[int, int]) -> None:
+    assert snap_compare(looking_at(path), terminal_size=size, run_before=press("4", "right", "tab", "down"))
+
+
+@in_both_sizes
+def test_projection_with_everything_asked(snap_compare: Compare, path: Path, size: tuple[int, int]) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        await pilot.press("4")
+        await settled(pilot)
+        panel = pilot.app.screen.query_one(QuestionPanel)
+        panel.values |= {"baseline": "local:bwrap", "quota": "100", "batch": "512"}
+        panel.values |= {"reference": "local:bwrap", "max_attempts": "3", "think": "8s", "include_cleanup": "yes"}
+        pilot.app.screen.ask()  # type: ignore[attr-defined]  # ProjectionScreen
+        await press("x", "down")(pilot)
+        assert pilot.app.screen.query_one(CurvePlot).curves
+
+    assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
+
+
+@in_both_sizes
+def test_projection_refused(snap_compare: Compare, path: Path, size: tuple[int, int]) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        await press("4")(pilot)
+        pilot.app.screen.query_one(QuestionPanel).values["train_seconds"] = "60"
+        pilot.app.screen.ask()  # type: ignore[attr-defined]  # ProjectionScreen
+        await settled(pilot)
+
+    assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
+
+
+@pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
+def test_in_a_light_theme(snap_compare: Compare, path: Path, key: str) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        pilot.app.theme = "textual-light"
+        await press(key)(pilot)
+        await pilot.pause(0.3)
+
+    assert snap_compare(looking_at(path), terminal_size=(120, 40), run_before=look)
+
+
+@pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
+def test_without_colours(snap_compare: Compare, path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert snap_compare(looking_at(path), terminal_size=(120, 40), run_before=press(key))

@@ -1,0 +1,124 @@
+"""Whole visits in a real terminal, by the keys that a person presses; how many it takes to get to a projection."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from taxtui.recording import read
+from taxtui.state import RunState
+from tests.tui.terminal import Terminal
+
+pytestmark = [pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(180)]
+BARS = "[▁▂▃▄▅▆▇█]{2}"
+HOURS = r"[\d,.]+ wh [\d,.]+…[\d,.]+ · [\d.,]+ h"
+
+WITH_THE_SHIPPED_RECORDING = ["4"]
+WITH_A_RUN_OF_ONES_OWN = ["C-r", "p"]
+
+
+def folded(path: Path) -> RunState:
+    state = RunState()
+    read(path, state.apply)
+    return state
+
+
+def test_from_the_start_to_a_projection_of_the_shipped_recording_in_under_ten_keys(tmp_path: Path) -> None:
+    assert len(WITH_THE_SHIPPED_RECORDING) < 10
+    with Terminal(tmp_path) as terminal:
+        terminal.until(r"1 Setup")
+        terminal.keys(*WITH_THE_SHIPPED_RECORDING)
+        terminal.until(HOURS)
+        terminal.until("run.msgpack")
+        terminal.keys("q")
+        terminal.until("EXIT=0")
+
+
+@pytest.mark.bwrap
+def test_from_the_start_to_a_projection_of_a_fresh_run_in_under_twenty_keys(tmp_path: Path) -> None:
+    assert len(WITH_A_RUN_OF_ONES_OWN) < 20
+    launch, project = WITH_A_RUN_OF_ONES_OWN
+    with Terminal(tmp_path) as terminal:
+        terminal.until("= 100 trials")
+        terminal.keys(launch)
+        terminal.until("100 ok")
+        terminal.keys(project)
+        terminal.until(HOURS)
+        terminal.until("local:bwrap")
+        terminal.keys("q")
+        terminal.until("EXIT=0")
+
+
+@pytest.mark.bwrap
+def test_a_whole_visit(tmp_path: Path) -> None:
+    """Start, pick, launch, watch, freeze, results, project, recordings, replay, quit."""
+    with Terminal(tmp_path, width=80, height=24) as terminal:
+        terminal.until(r"\[x\] ○ local +\S")
+        terminal.keys("Tab")
+        time.sleep(0.3)  # a key right behind Tab may still go to the list before
+        terminal.keys("Tab")
+        time.sleep(0.3)
+        terminal.keys("Down", "Space")
+        terminal.until("= 200 trials")
+        terminal.keys("C-r")
+        terminal.until(rf"(?s)n=\d+.*{BARS}")
+        terminal.keys("Space")
+        terminal.until("FROZEN")
+        terminal.keys("Space")
+        terminal.until("200 ok", within_s=120)
+        terminal.keys("3")
+        terminal.until(r"(?s)Cold start: create.*local:bwrap")
+        terminal.keys("]")
+        terminal.until("Fresh episode:")
+        terminal.keys("p")
+        terminal.until(HOURS)
+        before = terminal.until(HOURS)[0]
+        terminal.keys("Right")
+        terminal.until(rf"(?s)2,000,000(?!.*{before})")
+        terminal.keys("Down", "Enter")
+        terminal.until("(?m)^500 ")  # the field is open
+        terminal.keys("7", "7", "Enter")
+        terminal.until(r"workers +├.*┤ +77\b")
+        terminal.keys("5")
+        terminal.until("complete")
+        terminal.keys("Enter")
+        terminal.until("REPLAY")
+        terminal.keys("1")
+        terminal.until("= 200 trials")  # the form is as it was left
+        terminal.keys("q")
+        terminal.until(r"(?s)200 ok, 0 failed.*EXIT=0|EXIT=0")
+    (path,) = (tmp_path / "taxtui" / "recordings").glob("*.msgpack")
+    assert folded(path).outcome == "finished"
+
+
+BROKEN = """
+from taxtui.tui.widgets import log_view
+
+def present(self, state):
+    if any(cell.finished > 3 for cell in state.cells.values()):
+        raise RuntimeError("a bug in the interface")
+    self.show([])
+
+log_view.LogView.present = present
+"""
+
+
+@pytest.mark.bwrap
+def test_a_crash_of_the_interface_gives_the_terminal_back_and_cleans_the_run_up(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BROKEN)
+    with Terminal(tmp_path, PYTHONPATH=str(tmp_path)) as terminal:
+        terminal.until("= 100 trials")
+        terminal.keys("C-r")
+        deadline = time.monotonic() + 60
+        while "EXIT=1" not in (shown := terminal.screen()):
+            assert time.monotonic() < deadline, shown
+            time.sleep(0.2)
+        assert "a bug in the interface" in shown
+        terminal.keys("a", "n", "d", "Enter")  # echoed by the terminal's own line editing again
+        terminal.until("and\n")
+    (path,) = (tmp_path / "taxtui" / "recordings").glob("*.msgpack")
+    state = folded(path)
+    assert state.outcome == "cancelled"
+    assert not state.open
