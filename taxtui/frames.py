@@ -48,9 +48,9 @@ def encode(events: list[Event]) -> list[bytes]:
 class FrameParser:
     """Cuts a growing stream of bytes into the payloads of its frames."""
 
-    def __init__(self) -> None:
-        """Begin at offset 0."""
-        self.offset = 0  # of the first byte that is not yet part of a complete frame
+    def __init__(self, offset: int = 0) -> None:
+        """Begin at ``offset`` of the file, where a frame does."""
+        self.offset = offset  # of the first byte that is not yet part of a complete frame
         self._buffer = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:

@@ -153,28 +153,43 @@ class Follower:
         self.skipped = 0  # events that this version does not understand
         self.frames = 0
         self._parser = FrameParser()
+        self._damage: RecordingError | None = None  # to be raised once the events before it are handed out
 
     @property
     def offset(self) -> int:
-        """Bytes of complete frames read so far."""
+        """Where the next frame begins: bytes of complete frames up to what was read last."""
         return self._parser.offset
 
     def poll(self, max_bytes: int = 8 << 20) -> list[Event]:
-        """Everything that was appended since the last call, at most about ``max_bytes`` of it.
+        """What was appended since the last call, about ``max_bytes`` of it; empty only at the end of the file.
 
         Raises:
-            RecordingError: damage, not a recording, or a version that this program does not know.
+            RecordingError: damage, not a recording, or a version that this program does not know. The events
+                before it have been returned.
         """
+        if self._damage:
+            raise self._damage
         events: list[Event] = []
-        while max_bytes > 0 and (chunk := self._file.read(min(self.CHUNK_BYTES, max_bytes))):
+        at_once = min(self.CHUNK_BYTES, max_bytes)
+        while (max_bytes > 0 or not events) and (chunk := self._file.read(at_once)):
             max_bytes -= len(chunk)
             try:
                 for offset, payload in self._parser.feed(chunk):
                     events += self._events(offset, payload)
             except RecordingError as error:
                 what = error if self.frames else "not a taxtui recording"
-                raise RecordingError(f"{self.path}: {what}", error.offset) from error
+                self._damage = RecordingError(f"{self.path}: {what}", error.offset)
+                if not events:
+                    raise self._damage from error
+                break
         return events
+
+    def resume(self, offset: int) -> None:
+        """Go on at ``offset``, where a frame begins; the header must have been read before."""
+        self._file.seek(offset)
+        self._parser = FrameParser(offset)
+        self._damage = None
+        self.complete = False
 
     def _events(self, offset: int, payload: bytes) -> list[Event]:
         self.frames += 1

@@ -1,4 +1,4 @@
-"""Where the Live screen's events come from: a run in a child process, or a recording that is played back.
+"""Where the Live screen's events come from: a run in a child process, here, or a recording that is played back.
 
 Both follow a file and fold it into ``state``; there is never a message per event.
 """
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -18,8 +17,6 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from taxtui.errors import RecordingError
-from taxtui.events import Event, TrialEnded
 from taxtui.recording import Follower
 from taxtui.state import RunState, clean
 
@@ -43,12 +40,17 @@ class Feed(Protocol):
 
     @property
     def over(self) -> bool:
-        """Nothing more will come."""
+        """Nothing more will come, unless a replay is taken back."""
         ...
 
     @property
     def size_bytes(self) -> int:
-        """How much of the recording has been read."""
+        """How large the recording is, as far as it is known."""
+        ...
+
+    @property
+    def ending(self) -> RunState | None:
+        """What there is to say when the app is left; None where nothing has been seen, or not all of it."""
         ...
 
     def close(self) -> None:
@@ -144,6 +146,11 @@ class RunFeed:
         return self._follower.offset if self._follower else 0
 
     @property
+    def ending(self) -> RunState | None:
+        """Where the run stands, if it began."""
+        return self.state if self.state.run_id else None
+
+    @property
     def complaint(self) -> list[str]:
         """The last lines that the child wrote to stderr."""
         self._stderr.seek(0)
@@ -177,88 +184,3 @@ class RunFeed:
         if not self._stderr.closed:
             self._stderr.close()
             self._folder.cleanup()
-
-
-class ReplayFeed:
-    """A recording, played back by the instants in its events."""
-
-    live = False
-    SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 0.0)  # 0 = as fast as it can be read
-
-    def __init__(self, path: Path, speed: float = 1.0) -> None:
-        """Open a recording. Raises ``RecordingError`` for what is none."""
-        self.path = path
-        self.state = RunState()
-        self.speed = speed
-        self.paused = False
-        self.torn_bytes = 0
-        self._follower = Follower(path)
-        self._waiting: deque[Event] = deque()
-        self._ended = False
-        try:
-            while self.state.started_unix_ns == 0 and (event := self._next()):
-                self.state.apply(event)
-        except RecordingError:
-            self.close()
-            raise
-        self._until_unix_ns = float(self.state.now_unix_ns)
-        self._ticked_s = time.monotonic()
-
-    def advance(self) -> bool:
-        """As ``Feed.advance``: everything up to where the replay's clock now stands."""
-        now_s = time.monotonic()
-        elapsed_s, self._ticked_s = now_s - self._ticked_s, now_s
-        if self.paused:
-            return False
-        self._until_unix_ns += elapsed_s * 1e9 * self.speed
-        deadline = now_s + BUDGET_S
-        while event := self._next():
-            if self.speed and self.state.instant_unix_ns(event) > self._until_unix_ns:
-                self._waiting.appendleft(event)
-                return False
-            self.state.apply(event)
-            if time.monotonic() > deadline:
-                return True
-        return False
-
-    def step(self) -> None:
-        """Stop the clock and go on to the end of the next trial."""
-        self.paused = True
-        while event := self._next():
-            self.state.apply(event)
-            if isinstance(event, TrialEnded):
-                break
-        self._until_unix_ns = float(self.state.now_unix_ns)
-
-    def faster(self, steps: int) -> None:
-        """The speed ``steps`` further up or down the ladder; its top is as fast as it can be read."""
-        nearest = min(self.SPEEDS, key=lambda speed: abs(speed - self.speed))
-        place = self.SPEEDS.index(nearest) + steps
-        self.speed = self.SPEEDS[min(max(place, 0), len(self.SPEEDS) - 1)]
-        self._until_unix_ns = float(self.state.now_unix_ns)
-
-    def pause(self) -> None:
-        """Stop the clock, or let it go on."""
-        self.paused = not self.paused
-
-    def _next(self) -> Event | None:
-        if not self._waiting and not self._ended:
-            self._waiting.extend(self._follower.poll(SLICE_BYTES))
-            if not self._waiting:
-                self._ended = True
-                self.torn_bytes = self._follower.finish()
-        return self._waiting.popleft() if self._waiting else None
-
-    @property
-    def over(self) -> bool:
-        """Everything has been shown."""
-        return self._ended and not self._waiting
-
-    @property
-    def size_bytes(self) -> int:
-        """What has been read of the file."""
-        return self._follower.offset
-
-    def close(self) -> None:
-        """Close the file."""
-        self._follower.close()

@@ -12,7 +12,7 @@ import click
 from taxtui.tui.app import TaxtuiApp
 
 if TYPE_CHECKING:
-    from taxtui.tui.feed import ReplayFeed
+    from taxtui.tui.replay import ReplayFeed
 
 
 def launch(path: Path | None = None, speed: float = 1.0) -> int:
@@ -35,14 +35,14 @@ def launch(path: Path | None = None, speed: float = 1.0) -> int:
             if feed.live and not feed.over:
                 click.echo("taxtui: cancelling the run and removing its sandboxes …", err=True)
             feed.close()
-    if feed and feed.state.run_id:
+    if feed and (ending := feed.ending):
         from taxtui.tui.summary import farewell
 
-        click.echo(farewell(feed.state, feed.path))
+        click.echo(farewell(ending, feed.path))
     return app.return_code or 0
 
 
 def _replay(path: Path, speed: float) -> ReplayFeed:
-    from taxtui.tui.feed import ReplayFeed
+    from taxtui.tui.replay import ReplayFeed
 
     return ReplayFeed(path, speed)

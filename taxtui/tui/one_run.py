@@ -35,7 +35,7 @@ class OneRun(App[None]):
 
     async def replay(self, path: Path) -> None:
         """Play a recording back on Live. Raises ``RecordingError`` for what is none."""
-        from taxtui.tui.feed import ReplayFeed
+        from taxtui.tui.replay import ReplayFeed
 
         feed = ReplayFeed(path)
         if self.take(feed):

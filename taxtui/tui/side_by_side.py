@@ -1,9 +1,61 @@
-"""Which cells belong side by side, and what to say where a cell has nothing to show yet."""
+"""Which cells belong side by side: the charts, the phase bars, and what to say where there is nothing to show yet."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual.markup import escape
+
 from taxtui.cell_state import FACETS, CellState, OpenTrial
+from taxtui.histogram import LogHistogram
 from taxtui.state import RunState, clean
+from taxtui.tui.colours import colour
+from taxtui.tui.widgets.cell_table import workload
+from taxtui.tui.widgets.histogram_plot import HistogramPlot, view
+from taxtui.tui.widgets.phase_bars import PhaseBars, legend
+
+
+def paint_charts(
+    charts: tuple[HistogramPlot, HistogramPlot],
+    state: RunState,
+    chosen: CellState | None,
+    facet: int,
+    zoom: int,
+    *,
+    dark: bool,
+) -> None:
+    """Show a facet of the chosen cell, and beside it what it is compared with, on one axis where that is alike."""
+    cells = list(state.cells.values())
+    shown = [(chosen, facet), counterpart(chosen, cells, facet)]
+    bounds = [view(cell.facets[FACETS[which]], zoom) if cell else (1.0, 10.0) for cell, which in shown]
+    alike = shown[0][1] == shown[1][1] and all(cell and cell.facets[FACETS[facet]].n for cell, _ in shown)
+    if charts[1].display and alike:
+        both = (min(low for low, _ in bounds), max(high for _, high in bounds))
+        bounds = [both, both]  # so that two substrates can be compared by eye
+    for chart, (cell, which), limits in zip(charts, shown, bounds, strict=True):
+        title = FACETS[which].replace("_", " ")
+        if cell is None:
+            chart.show(title, LogHistogram(), "#999999", limits, waiting(state, None))
+            continue
+        zoomed = f" · zoom {2**zoom}×" if zoom else ""
+        chart.show(
+            f"{title} · {escape(cell.label)} {workload(cell, cells)}{zoomed}",
+            cell.facets[FACETS[which]],
+            colour(cell.label, dark=dark),
+            limits,
+            waiting(state, cell),
+        )
+
+
+def paint_phases(bars: PhaseBars, cells: Sequence[CellState], chosen: CellState | None, *, dark: bool) -> None:
+    """Show the phases of the cells with the chosen one's workload."""
+    like = [cell for cell in cells if chosen and same_workload(cell, chosen)]
+    bars.present(like)
+    bars.empty = "the mean time of a trial by phase, once the first has finished"
+    name = f"phases of {workload(chosen, cells)}" if chosen else "phases"
+    legends = legend(like, dark=dark)
+    bars.entitle(Text.assemble(name, " ·" if legends else "", legends).markup)
 
 
 def same_workload(a: CellState, b: CellState) -> bool:

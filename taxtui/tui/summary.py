@@ -8,7 +8,8 @@ from rich.text import Text
 
 from taxtui.state import RunState
 from taxtui.tui import question, units
-from taxtui.tui.feed import Feed, ReplayFeed, RunFeed
+from taxtui.tui.feed import Feed, RunFeed
+from taxtui.tui.replay import ReplayFeed
 
 
 def status(state: RunState, feed: Feed, *, frozen: bool, over: bool, brief: bool) -> Text:
@@ -37,7 +38,7 @@ def condition(state: RunState, feed: Feed, *, over: bool) -> str:
     """One word or two on what is going on beyond the ordinary."""
     if isinstance(feed, ReplayFeed):
         if over:
-            return "REPLAY END" if state.outcome else "INCOMPLETE"
+            return "DAMAGED" if feed.damage else "REPLAY END" if state.outcome else "INCOMPLETE"
         speed = f"{feed.speed:g}×" if feed.speed else "max"
         return f"REPLAY ‖ {speed}" if feed.paused else f"REPLAY ▶ {speed}"
     if over:
@@ -48,7 +49,9 @@ def condition(state: RunState, feed: Feed, *, over: bool) -> str:
 
 
 def last_lines(state: RunState, feed: Feed) -> Text:
-    """What came of it and what to do next, once nothing more will happen."""
+    """What came of it and what to do next, once nothing more will happen; where a file is damaged, that comes first."""
+    if isinstance(feed, ReplayFeed) and feed.damage:
+        return Text.assemble((f" {feed.damage} ", "bold"), ("· this is all before it", "dim"))
     return Text.assemble(
         (f" {_counts(state)} ", "bold"),
         (f"· p projects to {question.TRAJECTORIES:,} trajectories · ", "dim"),

@@ -244,3 +244,52 @@ def test_no_bytes_raise_anything_but_a_recording_error(tmp_path_factory: pytest.
         read_back(path)
     except RecordingError as error:
         assert str(path) in str(error)
+
+
+def test_a_follower_goes_on_at_any_boundary_between_frames(tmp_path: Path) -> None:
+    path = tmp_path / "a.msgpack"
+    data = write(path, sample())
+    offsets = [offset for offset, _ in frames.FrameParser().feed(data)]
+    with recording.Follower(path) as follower:
+        whole = follower.poll()
+        for offset in [*offsets, len(data)]:
+            follower.resume(offset)
+            assert follower.offset == offset
+            assert not follower.complete
+            rest = follower.poll()
+            assert rest == whole[len(whole) - len(rest) :]
+            assert follower.complete == bool(rest)
+            assert follower.offset == len(data)
+        follower.resume(offsets[1])
+        assert follower.poll() == whole[1:]
+
+
+def test_a_frame_longer_than_what_is_asked_for_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.msgpack"
+    many: list[Event] = [Notice(k, "info", "x" * 500) for k in range(100)]
+    path.write_bytes(b"".join(frames.encode([HEADER]) + frames.encode(many)))
+    with recording.Follower(path) as follower:
+        got = follower.poll(10)
+        while told := follower.poll(10):
+            got += told
+        assert got == [HEADER, *many]
+        assert follower.finish() == 0
+
+
+def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refusing(tmp_path: Path) -> None:
+    path = tmp_path / "a.msgpack"
+    data = bytearray(write(path, sample()))
+    offset = [offset for offset, _ in frames.FrameParser().feed(bytes(data))][-1]
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with recording.Follower(path) as follower:
+        assert follower.poll() == sample()[:-1]
+        for _ in range(2):
+            with pytest.raises(RecordingError, match=f"damaged at byte {offset}: checksum mismatch"):
+                follower.poll()
+        follower.resume(0)
+        assert follower.poll() == sample()[:-1]
+    got: list[Event] = []
+    with pytest.raises(RecordingError):
+        recording.read(path, got.append)
+    assert got == sample()[:-1]

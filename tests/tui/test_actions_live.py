@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 from textual.widgets import Input
 
 from taxtui.cell_state import FACETS
 from taxtui.recording import Recorder
-from taxtui.tui.feed import ReplayFeed
+from taxtui.tui.replay import ReplayFeed
 from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.widgets.log_view import LogView
+from taxtui.tui.widgets.replay_bar import ReplayBar
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, finished, live, running
 from tests.tui.feeds import StoryRun, app
@@ -27,6 +29,10 @@ def replay(tmp_path: Path) -> Iterator[ReplayFeed]:
     feed = ReplayFeed(path)
     yield feed
     feed.close()
+
+
+def shown(pilot: Pilot[None]) -> str:
+    return pilot.app.export_screenshot().replace("&#160;", " ")
 
 
 @covers("live", "freeze")
@@ -65,7 +71,7 @@ async def test_c_cancels_after_asking() -> None:
         await pilot.press("c", "y")
         await pilot.pause()
         assert feed.sent == ["cancel"]
-        assert "CLEANING UP" in pilot.app.export_screenshot().replace("&#160;", " ")
+        assert "CLEANING UP" in shown(pilot)
 
 
 @covers("live", "facet(1)", "facet(-1)")
@@ -143,25 +149,153 @@ async def test_p_is_not_offered_where_nothing_was_recorded() -> None:
         live(pilot)
 
 
-@covers("live", "faster(1)", "faster(-1)")
-async def test_comma_and_full_stop_change_the_replay_speed(replay: ReplayFeed) -> None:
+@covers("live", "faster(1)", "faster(-1)", "full_speed")
+async def test_comma_full_stop_and_0_change_the_replay_speed(replay: ReplayFeed) -> None:
     async with app(replay).run_test(size=SIZE) as pilot:
         await pilot.press("full_stop")
         assert replay.speed == 2.0
         await pilot.press("comma", "comma")
         assert replay.speed == 0.5
+        await pilot.press("0")
+        await pilot.pause()
+        assert replay.over
+        assert "REPLAY END" in shown(pilot)
+        await pilot.press("0")
+        assert replay.speed == 1.0
 
 
-@covers("live", "step")
-async def test_s_goes_on_to_the_next_trial_of_a_replay_and_stops_there(replay: ReplayFeed) -> None:
+@covers("live", "step", "step_back")
+async def test_s_and_capital_s_go_to_the_next_trial_of_a_replay_and_back_and_stop_there(replay: ReplayFeed) -> None:
+    replay.pause()
     async with app(replay).run_test(size=SIZE) as pilot:
-        await pilot.press("s")
-        assert replay.paused
-        ended = sum(cell.finished + cell.warm_ups for cell in replay.state.cells.values())
-        await pilot.press("s")
-        assert sum(cell.finished + cell.warm_ups for cell in replay.state.cells.values()) == ended + 1
+        for key, trials in [("s", 1), ("s", 2), ("S", 1), ("s", 2), ("s", 3), ("backspace", 2)]:
+            await pilot.press(key)
+            await pilot.pause()
+            assert replay.paused
+            assert sum(cell.finished + cell.warm_ups for cell in replay.state.cells.values()) == trials
         await pilot.press("P")
         assert not replay.paused
+
+
+@covers("live", "seek_by(5)", "seek_by(-5)", "seek_by(1)", "seek_by(-1)", "seek(0)", "seek(1)")
+@pytest.mark.parametrize("focus", ["#cells", "#log"])
+async def test_arrows_home_and_end_seek_whatever_has_the_focus(replay: ReplayFeed, focus: str) -> None:
+    replay.pause()
+    async with app(replay).run_test(size=SIZE) as pilot:
+        await pilot.press("end")  # so that the log scrolls
+        pilot.app.screen.query_one(focus).focus()
+        await pilot.pause()
+        assert replay.over
+        for key, share in [
+            ("home", 0.0), ("right", 0.05), ("right", 0.10), ("shift+right", 0.11), ("left", 0.06),
+            ("shift+left", 0.05), ("left", 0.0), ("left", 0.0), ("end", 1.0), ("right", 1.0), ("left", 0.95),
+        ]:  # fmt: skip
+            await pilot.press(key)
+            await pilot.pause()
+            assert replay.standing.share == pytest.approx(share, abs=1e-6)
+            assert replay.standing.over == (share == 1.0)
+
+
+@covers("live", "go_to")
+async def test_g_goes_to_a_place_that_is_typed(replay: ReplayFeed) -> None:
+    replay.pause()
+    async with app(replay).run_test(size=SIZE) as pilot:
+        for text, at_s in [("0:02", 2.0), ("50%", replay.standing.length_ns / 2e9)]:
+            await pilot.press("g", *text, "enter")
+            await pilot.pause()
+            live(pilot)
+            assert replay.standing.at_ns / 1e9 == pytest.approx(at_s, abs=1e-6)
+        await pilot.press("g", *"#6", "enter")
+        await pilot.pause()
+        assert replay.state.log[-1].trial == 6
+        await pilot.press("g", *"tomorrow", "enter")
+        await pilot.press("g", *"#999", "enter")
+        await pilot.press("g", "escape")
+        await pilot.pause()
+        assert [note.message for note in pilot.app._notifications] == [
+            '"tomorrow" is no place in a recording; write 2:10, 1:02:10, 50% or #158',
+            "no such trial has ended in this recording",
+        ]
+        assert replay.state.log[-1].trial == 6
+
+
+async def test_the_bar_can_be_clicked_and_dragged(replay: ReplayFeed) -> None:
+    async with app(replay).run_test(size=SIZE) as pilot:
+        bar = pilot.app.screen.query_one(ReplayBar)
+        await pilot.click(bar, offset=(1, 0))
+        assert replay.paused
+        await pilot.mouse_down(bar, offset=(60, 0))
+        await pilot.pause()
+        reached = replay.standing.share
+        assert 0.8 < reached < 1
+        await pilot.hover(bar, offset=(40, 0))
+        await pilot.pause()
+        assert 0.4 < replay.standing.share < reached
+        await pilot.hover("#log")  # the mouse need not stay on the line
+        await pilot.mouse_up("#log")
+        await pilot.pause()
+        let_go = replay.standing.share
+        await pilot.hover(bar, offset=(20, 0))
+        await pilot.click(bar, offset=(79, 0))
+        await pilot.pause()
+        assert replay.standing.share == let_go
+
+
+async def test_replay_keys_are_text_in_the_filter(replay: ReplayFeed) -> None:
+    replay.pause()
+    async with app(replay).run_test(size=SIZE) as pilot:
+        await pilot.press("end", "slash", *"Sg0", "left", "s", "home", "x", "end", "backspace", "y")
+        await pilot.pause()
+        assert pilot.app.screen.query_one("#filter", Input).value == "xSgsy"
+        assert replay.over
+
+
+async def test_a_run_has_no_bar_and_its_lists_keep_their_keys() -> None:
+    async with app(running()).run_test(size=SIZE) as pilot:
+        log = pilot.app.screen.query_one(LogView)
+        assert not pilot.app.screen.query_one(ReplayBar).display
+        log.focus()
+        await pilot.press("home")
+        await pilot.pause()
+        assert log.scroll_offset.y == 0
+        await pilot.press("end", "g", "s", "S", "0", "left", "right")
+        await pilot.pause()
+        assert log.scroll_offset.y == log.max_scroll_y > 0
+        live(pilot)
+
+
+async def test_a_replay_that_stands_still_is_not_painted_again(
+    replay: ReplayFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replay.pause()
+    async with app(replay).run_test(size=SIZE) as pilot:
+        screen = live(pilot)
+        for _ in range(3):
+            screen.tick()
+            await pilot.pause()
+        painted = []
+        monkeypatch.setattr(screen, "paint", lambda: painted.append(replay.standing.share))
+        screen.tick()
+        assert painted == []
+        await pilot.press("end")
+        await pilot.pause()
+        assert painted[-1] == 1.0
+        await pilot.press("t")
+        await pilot.pause()
+        assert len(painted) > 1
+
+
+async def test_another_replay_takes_the_place_of_one_that_goes_on(replay: ReplayFeed, tmp_path: Path) -> None:
+    other = tmp_path / "other.msgpack"
+    other.write_bytes(replay.path.read_bytes())
+    async with app(replay).run_test(size=SIZE) as pilot:
+        await live(pilot).taxtui.replay(other)
+        live(pilot).tick()
+        await pilot.pause()
+        followed = live(pilot).feed
+        assert followed is not None
+        assert followed.path == other
+        followed.close()
 
 
 @covers("live", "copy")

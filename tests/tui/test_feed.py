@@ -12,7 +12,8 @@ from taxtui.errors import RecordingError
 from taxtui.recording import Recorder
 from taxtui.state import RunState
 from taxtui.tui import feed as feed_module
-from taxtui.tui.feed import Launcher, ReplayFeed, RunFeed
+from taxtui.tui.feed import Launcher, RunFeed
+from taxtui.tui.replay import ReplayFeed
 from tests.tui import story
 
 STAND_IN = """

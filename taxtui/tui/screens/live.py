@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import ClassVar, Final
 
-from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
-from textual.markup import escape
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from taxtui.cell_state import FACETS, CellState
+from taxtui.cell_state import FACETS
 from taxtui.errors import RecordingError
-from taxtui.histogram import LogHistogram
 from taxtui.state import LogLine, RunState
 from taxtui.tui import actions
-from taxtui.tui.colours import colour
-from taxtui.tui.feed import BUDGET_S, Feed, ReplayFeed, RunFeed
+from taxtui.tui.feed import BUDGET_S, Feed, RunFeed
 from taxtui.tui.screens.dialogs import Confirm
-from taxtui.tui.screens.numbered import NumberedScreen
-from taxtui.tui.side_by_side import counterpart, same_workload, waiting
+from taxtui.tui.screens.playback import PlaybackScreen
+from taxtui.tui.side_by_side import paint_charts, paint_phases
 from taxtui.tui.summary import as_markdown, last_lines, status
-from taxtui.tui.widgets.cell_table import CellTable, workload
-from taxtui.tui.widgets.histogram_plot import HistogramPlot, view
+from taxtui.tui.widgets.cell_table import CellTable
+from taxtui.tui.widgets.histogram_plot import HistogramPlot
 from taxtui.tui.widgets.log_view import LogView
-from taxtui.tui.widgets.phase_bars import PhaseBars, legend
+from taxtui.tui.widgets.phase_bars import PhaseBars
 from taxtui.tui.widgets.progress import ProgressBars
+from taxtui.tui.widgets.replay_bar import ReplayBar
 from taxtui.tui.widgets.top_bar import TopBar
 
 LIVE_S: Final = 1 / 4  # between frames while something is being measured: at most a tenth of a core
@@ -42,24 +40,29 @@ Nothing to watch yet.
   taxtui replay FILE   watch a recording again"""
 
 
-class LiveScreen(NumberedScreen):
+class LiveScreen(PlaybackScreen):
     """Everything shown comes from one ``RunState``: the feed's, or a frozen copy of it."""
 
     scope = "live"
-    BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("live")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # a list that scrolls would take home and end for itself
+        dataclasses.replace(binding, priority=binding.action.startswith("seek"))
+        for binding in actions.bindings("live")
+    ]
     AUTO_FOCUS = "#cells"
 
     def __init__(self) -> None:
         """Follow nothing yet."""
         super().__init__()
-        self.feed: Feed | None = None
         self.frozen: RunState | None = None
         self.failure = ""
         self.facet = 0
         self.zoom = 0
         self._concluded = False
         self._timer: Timer | None = None
+        self._next: Timer | None = None  # where there is more to fold than one advance may
         self._frame_s = 0.0
+        self._painted: object = None  # what a replay looked like in the last frame
 
     def contents(self) -> ComposeResult:
         """Progress, charts, cells, phases, log; the stylesheet lays them out for the size there is."""
@@ -73,6 +76,7 @@ class LiveScreen(NumberedScreen):
             with Vertical(id="logpane"):
                 yield LogView(id="log")
                 yield Input(id="filter", placeholder="show only lines that contain …", compact=True)
+        yield ReplayBar(id="replay")
         yield Static("", id="next", markup=False)
 
     def on_mount(self) -> None:
@@ -87,6 +91,11 @@ class LiveScreen(NumberedScreen):
         """A run is going on that would have to be cancelled."""
         return self.feed is not None and self.feed.live and not self.feed.over
 
+    @property
+    def over(self) -> bool:
+        """Nothing more will come; a replay can still be taken back."""
+        return self._concluded or (self.replay is not None and self.replay.over)
+
     def arrive(self) -> None:
         """As ``NumberedScreen.arrive``."""
         if self.taxtui.feed and self.taxtui.feed is not self.feed:
@@ -95,26 +104,43 @@ class LiveScreen(NumberedScreen):
     def follow(self, feed: Feed) -> None:
         """Watch this from now on."""
         self.feed = feed
-        self.frozen, self.failure, self._concluded = None, "", False
+        self.frozen, self.failure, self._concluded, self._painted = None, "", False, None
         if not self.is_mounted:
             return
-        if self._timer:
-            self._timer.stop()
+        for timer in (self._timer, self._next):
+            if timer:
+                timer.stop()
+        self._next = None
+        self.set_class(self.replay is not None, "-replay")
         self._timer = self.set_interval(LIVE_S if feed.live else REPLAY_S, self.tick)
         self.tick()
         self.refresh_bindings()
 
     def tick(self) -> None:
         """Fold, then paint; a frame is left out when the one before took more than half its time."""
+        self.hurried = False
         self.advance()
         period_s = LIVE_S if self.feed and self.feed.live else REPLAY_S
         if self._frame_s > period_s / 2:
             self._frame_s = 0.0
-        elif self.is_current:
+        elif self.is_current and self._looks_new():
             self.paint()
+
+    def restyle(self) -> None:
+        """As ``NumberedScreen.restyle``."""
+        self.paint()
+
+    def _looks_new(self) -> bool:
+        """A replay that stands still costs nothing."""
+        before = self._painted
+        self._painted = (self.replay.standing, self.size, self.query_one("#cells").size) if self.replay else None
+        return self._painted is None or self._painted != before
 
     def advance(self) -> None:
         """Fold what is new. What is left goes on shortly, so that keys are answered in between."""
+        if self._next:
+            self._next.stop()
+            self._next = None
         if self.feed is None or self._concluded:
             return
         try:
@@ -123,9 +149,12 @@ class LiveScreen(NumberedScreen):
             self.failure = str(error)
             behind = False
         if behind:
-            self.set_timer(BUDGET_S / 3, self.advance)
-        elif self.feed.over or self.failure:
+            self._next = self.set_timer(BUDGET_S / 3, self.advance)
+        elif self.failure or (self.feed.over and not self.replay):
             self._conclude(self.feed)
+        if self.replay and self.replay.refusal:
+            self.notify(self.replay.refusal, severity="error", markup=False)
+            self.replay.refusal = ""
 
     def _conclude(self, feed: Feed) -> None:
         self._concluded = True
@@ -149,67 +178,35 @@ class LiveScreen(NumberedScreen):
         if feed is None:
             return
         state = self.frozen or feed.state
-        cells = list(state.cells.values())
+        cells, dark = list(state.cells.values()), self.app.current_theme.dark
         table = self.query_one("#cells", CellTable)
         table.present(cells, FACETS[self.facet])
-        self.query_one("#progress", ProgressBars).present(state, over=self._concluded)
-        self._paint_charts(state, cells, table.chosen)
-        self._paint_phases(cells, table.chosen)
+        self.query_one("#progress", ProgressBars).present(state, over=self.over)
+        charts = self.query_one("#chart", HistogramPlot), self.query_one("#other", HistogramPlot)
+        paint_charts(charts, state, table.chosen, self.facet, self.zoom, dark=dark)
+        paint_phases(self.query_one("#phases", PhaseBars), cells, table.chosen, dark=dark)
         self.query_one("#log", LogView).present(state)
+        if self.replay:
+            self.query_one(ReplayBar).show(self.replay.standing)
         frozen, brief = self.frozen is not None, self.size.width < 110
-        self.query_one(TopBar).say(status(state, feed, frozen=frozen, over=self._concluded, brief=brief))
+        self.query_one(TopBar).say(status(state, feed, frozen=frozen, over=self.over, brief=brief))
         offer = self.query_one("#next", Static)
-        offer.display = self._concluded and not self.failure
+        offer.display = self.over and not self.failure
         offer.update(last_lines(state, feed), layout=False)
-        self.call_after_refresh(self._painted, began_s)
+        self.call_after_refresh(self._measure, began_s)
 
-    def _painted(self, began_s: float) -> None:
+    def _measure(self, began_s: float) -> None:
         self._frame_s = time.monotonic() - began_s
-
-    def _paint_charts(self, state: RunState, cells: list[CellState], chosen: CellState | None) -> None:
-        shown = [(chosen, self.facet), counterpart(chosen, cells, self.facet)]
-        bounds = [view(cell.facets[FACETS[facet]], self.zoom) if cell else (1.0, 10.0) for cell, facet in shown]
-        side_by_side = self.query_one("#other").display
-        if (
-            side_by_side
-            and shown[0][1] == shown[1][1]
-            and all(cell and cell.facets[FACETS[self.facet]].n for cell, _ in shown)
-        ):
-            both = (min(low for low, _ in bounds), max(high for _, high in bounds))
-            bounds = [both, both]  # one axis, so that two substrates can be compared by eye
-        for chart, (cell, facet), limits in zip(self.query(HistogramPlot), shown, bounds, strict=True):
-            title = FACETS[facet].replace("_", " ")
-            if cell is None:
-                chart.show(title, LogHistogram(), "#999999", limits, waiting(state, None))
-                continue
-            zoom = f" · zoom {2**self.zoom}×" if self.zoom else ""
-            chart.show(
-                f"{title} · {escape(cell.label)} {workload(cell, cells)}{zoom}",
-                cell.facets[FACETS[facet]],
-                colour(cell.label, dark=self.app.current_theme.dark),
-                limits,
-                waiting(state, cell),
-            )
-
-    def _paint_phases(self, cells: list[CellState], chosen: CellState | None) -> None:
-        bars = self.query_one("#phases", PhaseBars)
-        like = [cell for cell in cells if chosen and same_workload(cell, chosen)]
-        bars.present(like)
-        bars.empty = "the mean time of a trial by phase, once the first has finished"
-        name = f"phases of {workload(chosen, cells)}" if chosen else "phases"
-        legends = legend(like, dark=self.app.current_theme.dark)
-        bars.entitle(Text.assemble(name, " ·" if legends else "", legends).markup)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what can be done now is offered."""
-        replay = isinstance(self.feed, ReplayFeed)
         match action:
             case "pause":
-                return (self.running or replay) and not self._concluded
+                return self.running or self.offers_replay("pause")
             case "cancel":
                 return self.running
-            case "step" | "faster":
-                return replay and not self._concluded
+            case "seek" | "seek_by" | "go_to" | "step" | "step_back" | "faster" | "full_speed":
+                return self.offers_replay(action)
             case "freeze" | "copy" | "export" | "facet" | "zoom" | "project":
                 return self.feed is not None and not self.failure
         return True
@@ -227,7 +224,8 @@ class LiveScreen(NumberedScreen):
 
     def action_pause(self) -> None:
         """Launch no more trials, or launch again; a replay's clock stops."""
-        if isinstance(self.feed, RunFeed | ReplayFeed):
+        super().action_pause()
+        if isinstance(self.feed, RunFeed):
             self.feed.pause()
             self.paint()
 
@@ -253,18 +251,6 @@ class LiveScreen(NumberedScreen):
         """Narrower, wider, or (0) everything."""
         self.zoom = min(max(self.zoom + step, 0), ZOOMS) if step else 0
         self.paint()
-
-    def action_faster(self, steps: int) -> None:
-        """Another replay speed."""
-        if isinstance(self.feed, ReplayFeed):
-            self.feed.faster(steps)
-            self.paint()
-
-    def action_step(self) -> None:
-        """One more trial of the replay."""
-        if isinstance(self.feed, ReplayFeed):
-            self.feed.step()
-            self.paint()
 
     def action_filter(self) -> None:
         """Type what log lines must contain."""
