@@ -7,7 +7,7 @@ import os
 import shlex
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
@@ -131,8 +131,11 @@ def recordings(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
 
 
-def scan(feed: Path | None = None, *, running: bool = False) -> Listing:
-    """The recordings where runs are written, newest first, then others: what Live shows (``feed``), what is shipped."""
+def scan(feed: Path | None = None, *, running: bool = False, known: Iterable[Entry] = ()) -> Listing:
+    """The recordings where runs are written, newest first, then others: what Live shows (``feed``), what is shipped.
+
+    ``running`` says that what Live shows is still being written. A file that is as it was in ``known`` is not read.
+    """
     folder, problem = None, ""
     found: list[Path] = []
     try:
@@ -144,11 +147,14 @@ def scan(feed: Path | None = None, *, running: bool = False) -> Listing:
         problem = f"cannot list {printable(str(folder))}: {error.strerror}"
     shipped = {os.path.realpath(path): path for path in _shipped()}
     live = os.path.realpath(feed) if feed else None
+    unchanged = {(entry.path, *entry.stamp): entry for entry in known if entry.state != "running"}
     entries: dict[str, Entry] = {}
     for path in [*found, *([feed] if feed else []), *shipped.values()]:
         real = os.path.realpath(path)
         if real not in entries:
-            entry = inspect(path, shipped=real in shipped, running=running and real == live)
+            growing = running and real == live
+            entry = None if growing else unchanged.get((path, *_stamp(path)))
+            entry = entry or inspect(path, shipped=real in shipped, running=growing)
             if entry is not None:
                 entries[real] = entry
     order = sorted(entries.values(), key=lambda entry: (entry.path.parent != folder, -entry.when_ns, entry.name))
@@ -177,6 +183,15 @@ def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> Entr
         return Entry(state="unreadable", detail=error.strerror or str(error), **facts)
     fresh = running or abs(time.time() - status.st_mtime_ns / 1e9) < FRESH_S
     return _told(facts, head, tail, tail_start, fresh=fresh)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """As ``Entry.stamp``; one that no entry has where there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return -1, -1
+    return status.st_size, status.st_mtime_ns
 
 
 def _head(file: BinaryIO) -> bytes:

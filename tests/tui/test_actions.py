@@ -93,6 +93,6 @@ async def test_q_asks_while_a_run_goes_on_cancels_it_and_leaves_when_it_is_clean
 
 
 def test_every_action_has_a_test() -> None:
-    for module in ("test_actions_live", "test_actions_setup"):
+    for module in ("test_actions_live", "test_actions_recordings", "test_actions_setup"):
         importlib.import_module(f"tests.tui.{module}")  # adds what it covers
     assert {(action.scope, action.name) for action in actions.ACTIONS} == TESTED

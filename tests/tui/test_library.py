@@ -247,6 +247,26 @@ def test_what_live_shows_is_listed_wherever_it_lies(folder: Path, tmp_path: Path
     assert len(scan(Path("no-such-folder/a.msgpack"), running=True).entries) == 1
 
 
+def test_only_what_has_changed_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("same", "changed", "gone", "growing"):
+        aged(record(folder / f"{name}.msgpack", story.run(2, finish=name != "growing")))
+    listing = scan(folder / "growing.msgpack", running=True)
+    read = []
+    inspected = library.inspect
+
+    def inspect(path: Path, **options: Any) -> Entry | None:
+        read.append(path.stem)
+        return inspected(path, **options)
+
+    monkeypatch.setattr(library, "inspect", inspect)
+    (folder / "gone.msgpack").unlink()
+    aged(folder / "changed.msgpack", LONG_AGO_S + 1)
+    again = scan(folder / "growing.msgpack", running=True, known=listing.entries)
+    assert read == ["changed", "growing"]
+    assert [entry.name for entry in again.entries] == ["changed", "growing", "same"]
+    assert [entry.state for entry in scan(known=again.entries).entries] == ["complete", "incomplete", "complete"]
+
+
 def test_a_folder_that_cannot_be_listed_is_one_line_and_the_rest_is_there(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

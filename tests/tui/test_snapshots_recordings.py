@@ -1,0 +1,185 @@
+"""What Recordings looks like. Regenerate with ``pytest … --snapshot-update``, and look."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from textual.pilot import Pilot
+
+from taxtui import events
+from taxtui.frames import encode
+from taxtui.tui import library
+from taxtui.tui.app import TaxtuiApp
+from taxtui.tui.screens.dialogs import Choose, Confirm
+from taxtui.tui.screens.recordings import RecordingsScreen
+from taxtui.tui.verification import Verification
+from tests.tui import story
+from tests.tui.feeds import StoryRun, app
+from tests.tui.recorded import record, until
+
+SIZES = [(80, 24), (160, 50)]
+LONG_AGO_S = story.UNIX_NS // 10**9
+Compare = Callable[..., bool]
+Look = Callable[[Pilot[None]], Awaitable[None]]
+sizes = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``./recordings`` of the current folder; nothing is shipped."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(library, "bundled", lambda name: None)
+    Path("recordings").mkdir()
+    return Path("recordings")
+
+
+def put(path: Path, told: list[events.Event], hours: int, **software: str) -> Path:
+    """A recording that was begun so many hours after the others."""
+    told[1] = story.clock(unix_ns=story.UNIX_NS + hours * 3600 * 10**9)
+    if software:
+        told[0] = msgspec.structs.replace(story.header(CELLS), software=software)
+    return aged(record(path, told, path.stem), hours)
+
+
+def aged(path: Path, hours: int = 0) -> Path:
+    os.utime(path, (LONG_AGO_S + hours * 3600, LONG_AGO_S + hours * 3600))
+    return path
+
+
+CELLS = [story.planned("local", trials=30), story.planned("docker", trials=30, runtime="runc")]
+MACHINE = {
+    "taxtui": "0.1.0", "python": "3.11.7", "msgspec": "0.22.0", "kernel": "Linux 6.18.44", "cpu": "AMD EPYC",
+    "cores": "2", "arch": "x86_64", "local:bwrap.kernel": "6.18.44", "docker:runc.server": "20.10.24",
+    "docker:runc.api": "1.41", "docker:runc.sdk": "7.2.0", "docker:runc.storage": "overlay2",
+}  # fmt: skip
+
+
+@pytest.fixture
+def shelf(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A recording in every state, and one that is shipped."""
+    put(folder / "20231115t081320z-0c11a7f3.msgpack", story.run(30), 9, **MACHINE)
+    put(folder / "20231115t061320z-1b22c3d4.msgpack", story.run(400, until=120, finish=False), 7)
+    put(folder / "20231115t051320z-2c33d4e5.msgpack", story.run(40, until=20, finish=False), 6)
+    damaged = put(folder / "before-the-upgrade.msgpack", story.run(40), 5)
+    data = bytearray(damaged.read_bytes())
+    data[-3000] ^= 4
+    damaged.write_bytes(data)
+    aged(damaged)
+    cancelled = [*story.run(20, finish=False), events.RunFinished("cancelled", {"ok": 31, "cancelled": 3})]
+    put(folder / "20231114t221320z-3d44e5f6.msgpack", cancelled, 0)
+    newer = events.Header(events.MAGIC, 9, "later", {}, {})
+    others = {"empty": b"", "notes": b"not what it seems", "tomorrow": encode([newer])[0]}
+    for hours, (name, content) in enumerate(others.items()):
+        (folder / f"{name}.msgpack").write_bytes(content)
+        aged(folder / f"{name}.msgpack", -1 - hours)
+    (tmp_path / "bundle").mkdir()
+    shipped = put(tmp_path / "bundle" / "small.msgpack", story.run(20), -9)
+    monkeypatch.setattr(library, "bundled", lambda name: shipped if "small" in name else None)
+    return folder
+
+
+def running(folder: Path) -> TaxtuiApp:
+    """The app whose run writes the second recording."""
+    feed = StoryRun(story.run(400, until=120, finish=False))
+    feed.path = folder / "20231115t061320z-1b22c3d4.msgpack"
+    return app(feed)
+
+
+def look(name: str, *keys: str, then: Callable[[RecordingsScreen], object] | None = None) -> Look:
+    """Open the screen, put the cursor on a recording, press keys, do something."""
+
+    async def steps(pilot: Pilot[None]) -> None:
+        await pilot.press("5")
+        screen = pilot.app.screen
+        assert isinstance(screen, RecordingsScreen)
+        await until(pilot, lambda: screen.listing is not None)
+        for _ in screen.entries:
+            if screen.chosen is not None and screen.chosen.name != name:
+                await pilot.press("down")
+        await pilot.press(*keys)
+        if then:
+            await until(pilot, lambda: then(screen))
+        await pilot.pause()
+
+    return steps
+
+
+def verdict_is_there(screen: RecordingsScreen) -> bool:
+    return screen.chosen is not None and screen.verifier.verdict(screen.chosen) is not None
+
+
+def half_way(screen: RecordingsScreen) -> bool:
+    """As it is while a file is read whose reading takes long."""
+    assert screen.chosen is not None
+    job = screen.verifier.job = Verification(screen.chosen)
+    job.done_bytes = round(0.43 * job.size_bytes)
+    screen.paint()
+    return True
+
+
+@sizes
+@pytest.mark.usefixtures("folder")
+def test_empty(snap_compare: Compare, size: tuple[int, int]) -> None:
+    assert snap_compare(app(), terminal_size=size, run_before=look(""))
+
+
+@sizes
+def test_every_state(snap_compare: Compare, size: tuple[int, int], shelf: Path) -> None:
+    steps = look("20231115t081320z-0c11a7f3")
+    assert snap_compare(running(shelf), terminal_size=size, run_before=steps)
+
+
+@pytest.mark.parametrize("name", ["20231115t061320z-1b22c3d4", "before-the-upgrade", "tomorrow"])
+def test_what_is_not_complete(snap_compare: Compare, name: str, shelf: Path) -> None:
+    assert snap_compare(running(shelf), terminal_size=(80, 24), run_before=look(name))
+
+
+@sizes
+def test_verifying(snap_compare: Compare, size: tuple[int, int], shelf: Path) -> None:
+    steps = look("20231115t081320z-0c11a7f3", then=half_way)
+    assert snap_compare(running(shelf), terminal_size=size, run_before=steps)
+
+
+@sizes
+def test_verified_and_found_damaged(snap_compare: Compare, size: tuple[int, int], shelf: Path) -> None:
+    path = put(shelf / "20231115t091320z-7e8f9a0b.msgpack", story.run(400), 10)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+    aged(path)
+    steps = look(path.stem, "v", then=verdict_is_there)
+    assert snap_compare(running(shelf), terminal_size=size, run_before=steps)
+
+
+@sizes
+def test_delete_asks(snap_compare: Compare, size: tuple[int, int], shelf: Path) -> None:
+    steps = look("20231115t051320z-2c33d4e5", "x", then=lambda screen: isinstance(screen.app.screen, Confirm))
+    assert snap_compare(running(shelf), terminal_size=size, run_before=steps)
+
+
+def test_diff_asks_for_the_other(snap_compare: Compare, shelf: Path) -> None:
+    keys = ("space", "up", "up", "d")
+    steps = look("20231115t051320z-2c33d4e5", *keys, then=lambda screen: isinstance(screen.app.screen, Choose))
+    assert snap_compare(running(shelf), terminal_size=(80, 24), run_before=steps)
+
+
+def test_marked_and_filtered(snap_compare: Compare, shelf: Path) -> None:
+    steps = look("20231115t051320z-2c33d4e5", "space", "up", "slash", *"docker", "enter")
+    assert snap_compare(running(shelf), terminal_size=(120, 40), run_before=steps)
+
+
+def test_no_color(snap_compare: Compare, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert snap_compare(running(shelf), terminal_size=(80, 24), run_before=look("before-the-upgrade"))
+
+
+def test_light(snap_compare: Compare, shelf: Path) -> None:
+    def light(screen: RecordingsScreen) -> bool:
+        screen.app.theme = "textual-light"
+        return True
+
+    assert snap_compare(running(shelf), terminal_size=(120, 40), run_before=look("before-the-upgrade", then=light))
