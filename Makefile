@@ -1,6 +1,7 @@
 # make run    set up and open the TUI; without a terminal: a quick measurement and its projection
 # make test   set up and run the whole suite; what this machine lacks is skipped and said
 # make lint   ruff, mypy --strict, import contracts
+# make bench  the ratios that the README quotes
 # make lock   pin the constraints anew
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ WORKERS ?= 3
 
 COVERED := 'costmodel/*,taxtui/recording.py,taxtui/frames.py,taxtui/events.py,taxtui/state.py,taxtui/shell.py,taxtui/runner/*'
 
-.PHONY: run test lint lock snapshots bench clean
+.PHONY: run test lint lock snapshots screenshots bench clean
 
 run: $(VENV)/.run
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/taxtui; else \
@@ -36,6 +37,10 @@ bench: $(VENV)/.test
 
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/tui --snapshot-update
+
+# The README's, from recordings/run.msgpack.
+screenshots: $(VENV)/.test
+	$(BIN)/python -m tests.support.screenshots
 
 lock:
 	$(BIN)/pip install --quiet uv

@@ -44,7 +44,7 @@ def lines(pilot: Pilot[None]) -> list[str]:
 
 async def shown(pilot: Pilot[None], words: str) -> None:
     head = results(pilot).query_one("#head", Static)
-    await until(pilot, lambda: words in str(head.render()) and not results(pilot)._reading.busy)
+    await until(pilot, lambda: words in str(head.render()) and results(pilot).settled)
 
 
 @covers("app", "go('results')")
@@ -65,7 +65,7 @@ async def test_brackets_go_through_the_tables(path: Path) -> None:
         await pilot.press("3")
         seen = []
         for _ in TABLES:
-            await until(pilot, lambda: not results(pilot)._reading.busy)
+            await until(pilot, lambda: results(pilot).settled)
             seen.append(results(pilot).query_one("TableTab.current", TableTab).table)
             await pilot.press("right_square_bracket")
         assert seen == list(TABLES)

@@ -39,10 +39,8 @@ def failing(tmp_path: Path) -> Path:
 
 async def settled(pilot: Pilot[None]) -> None:
     screen = pilot.app.screen
-    if isinstance(screen, ResultsScreen):
-        await until(pilot, lambda: not screen._reading.busy)
-    elif isinstance(screen, ProjectionScreen):
-        await until(pilot, lambda: not (screen._numbers.busy or screen._curved.busy or screen._pause))
+    assert isinstance(screen, ResultsScreen | ProjectionScreen)
+    await until(pilot, lambda: screen.settled)
     await pilot.pause()
 
 

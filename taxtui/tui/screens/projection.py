@@ -88,6 +88,11 @@ class ProjectionScreen(NumberedScreen):
         """What is to be answered."""
         return Asked(self.paths, dict(self.query_one("#question", QuestionPanel).values))
 
+    @property
+    def settled(self) -> bool:
+        """Nothing is being computed, and nothing is about to be."""
+        return not (self._numbers.busy or self._curved.busy or self._pause)
+
     @on(QuestionPanel.Changed)
     def hesitate(self) -> None:
         """Answer after the last key of a few."""

@@ -90,6 +90,11 @@ class ResultsScreen(NumberedScreen):
         self._reading.ask(Wanted(self.paths, self.taxtui.against, self.table))
         self._say()
 
+    @property
+    def settled(self) -> bool:
+        """Nothing is being read."""
+        return not self._reading.busy
+
     def _show(self, wanted: Wanted, shown: Shown) -> None:
         self.shown, self.refusal = shown, ""
         self.query_one(ResultTable).present(shown.parts)
