@@ -36,6 +36,7 @@ No recordings yet.
   1                set up a run, then ctrl+r to launch it
   taxtui run       measure without this interface
   r                look again"""
+KEYS: Final = "space marks · d diff · / filter · r looks again"
 NONE_OF_YOUR_OWN: Final = "none of your own yet: 1, then ctrl+r, measures"
 
 
@@ -139,9 +140,8 @@ class RecordingsScreen(NumberedScreen):
         listed.empty = f"no recording contains {printable(self.wanted)}"
         listed.present(self.entries, self.marks, self.verifier)
         folder = f"{shown(self.listing.folder)}/" if self.listing.folder else "recordings"
-        listed.entitle(f"{escape(folder)} · space marks · d diff · / filter · r looks again")
-        own = any(not entry.shipped for entry in everything)
-        listed.border_subtitle = escape(self.listing.problem or ("" if own else NONE_OF_YOUR_OWN))
+        hint = KEYS if any(not entry.shipped for entry in everything) else NONE_OF_YOUR_OWN
+        listed.entitle(escape(f"{folder} · {self.listing.problem or hint}"))
         self.query_one(TopBar).say(self._status(everything))
         self._describe()
 

@@ -1,0 +1,249 @@
+"""What Recordings does where something is missing, damaged, in use or not for a screen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from taxtui.errors import TaxtuiError
+from taxtui.tui import library
+from taxtui.tui.screens import recordings
+from taxtui.tui.screens.dialogs import Choose
+from tests.tui import story
+from tests.tui.driving import SIZE, running
+from tests.tui.feeds import StoryRun, app
+from tests.tui.recorded import record, until
+from tests.tui.shelf import filled, held_up, here, names, open_shelf, said, taxtui, text, without_trash
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return filled(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def discarded(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    return without_trash(monkeypatch)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    return held_up(monkeypatch)
+
+
+async def test_a_replay_while_a_run_goes_on_is_refused(shelf: Path) -> None:
+    feed = running()
+    async with app(feed).run_test(size=SIZE) as pilot:
+        await open_shelf(pilot)
+        await pilot.press("enter")
+        await pilot.pause()
+        here(pilot)
+        assert "a run goes on" in said(pilot)
+        assert taxtui(pilot).feed is feed
+
+
+async def test_d_needs_another_recording(shelf: Path) -> None:
+    for name in "bc":
+        (shelf / f"{name}.msgpack").write_bytes(b"no recording")
+        os.utime(shelf / f"{name}.msgpack", (0, 0))
+    async with app().run_test(size=SIZE) as pilot:
+        await open_shelf(pilot)
+        await pilot.press("d")
+        await until(pilot, lambda: said(pilot))
+        assert said(pilot) == "there is no other recording to compare with"
+        here(pilot)
+
+
+async def test_damage_that_verifying_finds_is_shown_in_the_list_and_said_elsewhere(
+    shelf: Path, held: Callable[[], None]
+) -> None:
+    path = record(shelf / "d.msgpack", story.run(400))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    async with app().run_test(size=(118, 30)) as pilot:
+        screen = await open_shelf(pilot)
+        while screen.chosen is None or screen.chosen.name != "d":
+            await pilot.press("down")
+        assert "✗ damaged" not in text(pilot)
+        await pilot.press("v", "1")
+        held()
+        await until(pilot, lambda: "damaged at byte" in said(pilot))
+        await pilot.press("5")
+        await pilot.pause()
+        assert text(pilot).count("✗ damaged") == 3  # list, state, verified
+        assert "$ taxtui recordings verify recordings/d.msgpack --salvage OUT.msgpack" in text(pilot)
+
+
+async def test_quitting_does_not_wait_for_a_verification(shelf: Path, held: Callable[[], None]) -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        await pilot.press("v")
+        await until(pilot, lambda: screen.verifier.job and screen.verifier.job.share > 0)
+        job = screen.verifier.job
+        assert job is not None
+        await pilot.press("q")
+    assert job._stopped
+    assert job.share < 1
+    held()
+
+
+async def test_another_verification_takes_the_place_of_the_first(shelf: Path, held: Callable[[], None]) -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        await pilot.press("v")
+        await until(pilot, lambda: screen.verifier.job and screen.verifier.job.share > 0)
+        await pilot.press("down", "v")
+        held()
+        await until(pilot, lambda: screen.verifier.job is None)
+        entries = {entry.name: screen.verifier.verdict(entry) for entry in screen.entries}
+        assert entries["a"] is None
+        assert entries["b"] is not None
+        assert entries["b"].state == "incomplete"
+
+
+async def test_a_trash_that_fails_is_one_line_and_the_file_stays(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise TaxtuiError(f"{path.name} was not deleted: the trash refused it: Permission denied")
+
+    monkeypatch.setattr(recordings, "discard", refuse)
+    async with app().run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        await pilot.press("x", "y")
+        await until(pilot, lambda: "Permission denied" in said(pilot))
+        assert names(screen) == ["a", "b", "c"]
+
+
+async def test_x_refuses_what_is_shipped(shelf: Path, discarded: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "bundled", lambda name: (shelf / "a.msgpack").absolute())
+    async with app().run_test(size=SIZE) as pilot:
+        await open_shelf(pilot)
+        await pilot.press("x")
+        await until(pilot, lambda: said(pilot))
+        assert said(pilot) == "recordings/a.msgpack came with taxtui; it is not deleted"
+        here(pilot)
+    assert discarded == []
+
+
+async def test_x_refuses_the_recording_of_a_run_that_goes_on(shelf: Path, discarded: list[Path]) -> None:
+    feed = StoryRun(story.run(20, until=10, finish=False))
+    feed.path = shelf / "b.msgpack"
+    async with app(feed).run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        assert [entry.state for entry in screen.entries] == ["complete", "running", "complete"]
+        await pilot.press("down", "x")
+        await until(pilot, lambda: said(pilot))
+        assert "recordings/b.msgpack is being written" in said(pilot)
+        here(pilot)
+        feed.goes_on([], exit_code=0)
+        await pilot.press("x")
+        await until(pilot, lambda: "Live shows recordings/b.msgpack" in said(pilot))
+    assert discarded == []
+
+
+async def test_x_refuses_what_another_process_is_writing(
+    shelf: Path, discarded: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        await open_shelf(pilot)
+        monkeypatch.setattr(library, "FRESH_S", 3600.0)  # however long the test takes
+        os.utime(shelf / "b.msgpack")
+        await pilot.press("down", "x")
+        await until(pilot, lambda: "is being written" in said(pilot))
+    assert discarded == []
+
+
+async def test_what_has_vanished_is_said_and_the_list_is_made_anew(shelf: Path, discarded: list[Path]) -> None:
+    async with app().run_test(size=(120, 40)) as pilot:
+        screen = await open_shelf(pilot)
+        for key in ("enter", "p", "s", "d", "x"):
+            pilot.app.clear_notifications()
+            path = shelf / f"{names(screen)[0]}.msgpack"
+            content = path.read_bytes()
+            path.unlink()
+            await pilot.press("home", key)
+            await until(pilot, lambda: len(names(screen)) == 2)
+            assert said(pilot) == f"{path} is not there any more"
+            here(pilot)
+            path.write_bytes(content)
+            await pilot.press("r")
+            await until(pilot, lambda: len(names(screen)) == 3)
+    assert discarded == []
+
+
+@pytest.mark.parametrize("key", ["enter", "p", "s", "d"])
+async def test_what_is_no_recording_is_not_shown_anywhere_else(shelf: Path, key: str) -> None:
+    (shelf / "a.msgpack").write_bytes(b"hello")
+    async with app().run_test(size=SIZE) as pilot:
+        await open_shelf(pilot)
+        await pilot.press("home", key)
+        await until(pilot, lambda: said(pilot))
+        assert said(pilot) == "recordings/a.msgpack is not a recording"
+        here(pilot)
+
+
+async def test_an_empty_folder_says_how_to_make_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(library, "bundled", lambda name: None)
+    Path("recordings").mkdir()
+    async with app().run_test(size=SIZE) as pilot:
+        await open_shelf(pilot)
+        assert "ctrl+r" in text(pilot)
+        assert "taxtui run" in text(pilot)
+        await pilot.press("enter", "space", "p", "s", "d", "v", "x", "y", "slash", "escape")
+        await pilot.pause()
+        here(pilot)
+        assert not pilot.app._notifications
+        record(Path("recordings/first.msgpack"))
+        await pilot.press("r")
+        await until(pilot, lambda: "first" in text(pilot))
+
+
+@pytest.mark.parametrize("shipped", [True, False])
+async def test_a_folder_that_cannot_be_read_is_one_line(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch, shipped: bool
+) -> None:
+    def refuse(self: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    if shipped:
+        monkeypatch.setattr(library, "bundled", lambda name: shelf / "a.msgpack")
+    async with app().run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        assert names(screen) == ["a"] * shipped
+        assert "cannot list recordings: Permission denied" in text(pilot)
+
+
+async def test_with_only_what_is_shipped_it_says_how_to_make_one_s_own(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        assert "space marks" in text(pilot)
+        for name in "bc":
+            (shelf / f"{name}.msgpack").unlink()
+        monkeypatch.setattr(library, "bundled", lambda name: (shelf / "a.msgpack").absolute())
+        screen.listing = None
+        await pilot.press("r")
+        await until(pilot, lambda: "none of your own yet" in text(pilot))
+        assert "a (shipped)" in text(pilot)
+
+
+async def test_names_and_texts_that_are_not_for_a_screen_do_no_harm(shelf: Path) -> None:
+    header = story.header([story.planned("[red]local[/red]")])
+    path = record(shelf / "plain.msgpack", [header])
+    path.rename(shelf / os.fsdecode(b"\xff[bold]\x1b.msgpack"))
+    async with app().run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        while screen.chosen is None or "bold" not in screen.chosen.name:
+            await pilot.press("down")
+        await pilot.press("y", "v", "d")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        await pilot.press("escape", "x")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, Choose))
+        assert "[red]local[/red]" in text(pilot)
+        assert "?[bold]" in text(pilot)
