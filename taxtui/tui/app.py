@@ -32,7 +32,7 @@ def _screen(scope: actions.Scope) -> NumberedScreen:
 class TaxtuiApp(OneRun):
     """The five screens, and what they have in common: one run or replay, and the recordings that are looked at."""
 
-    CSS_PATH = "app.tcss"
+    CSS_PATH = "first.tcss"
     TITLE = "taxtui"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("app")]
     MODES: ClassVar = {scope: partial(_screen, scope) for _, scope, _ in actions.SCREENS}

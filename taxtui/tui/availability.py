@@ -6,6 +6,7 @@ The interface imports no substrate and so no SDK: the picker is there at once, a
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 import msgspec
 
 from taxtui.errors import SubstrateUnavailable
-from taxtui.state import clean
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +24,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     fix: str = ""
     version: str = ""
+    variant: str | None = None  # of a sandbox made without options; None: not known
     latency_ns: int = 0
     capabilities: dict[str, Any] = {}
 
@@ -32,10 +33,14 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         """Using it costs money."""
         return self.capabilities.get("paid") is True
 
+    @property
+    def sheet(self) -> str:
+        """The price sheet that the substrate names as the one which holds for it; "" where it names none."""
+        named = re.search(r"--prices ([a-z][\w-]*)", self.detail)
+        return named[1] if named else ""
+
 
 Checker = Callable[[], Awaitable[Mapping[str, Answer]]]
-
-_decode = msgspec.json.Decoder(list[Answer]).decode
 
 
 async def check() -> dict[str, Answer]:
@@ -56,14 +61,18 @@ async def check() -> dict[str, Answer]:
         child.kill()
         await child.wait()
         raise
+    from taxtui.state import clean  # not at the start: it brings what only reading recordings needs
+
     try:
-        return {answer.name: _cleaned(answer) for answer in _decode(out)}
+        answers = msgspec.json.decode(out, type=list[Answer])
     except msgspec.DecodeError as error:
         lines = err.decode(errors="replace").strip().splitlines()
         reason = clean(lines[-1]) if lines else str(error)
         raise SubstrateUnavailable(f"taxtui substrates --check: {reason}") from error
+    return {answer.name: _cleaned(answer, clean) for answer in answers}
 
 
-def _cleaned(answer: Answer) -> Answer:
+def _cleaned(answer: Answer, clean: Callable[[str], str]) -> Answer:
     texts = {name: clean(getattr(answer, name)) for name in ("name", "detail", "fix", "version")}
+    texts |= {"variant": clean(answer.variant)} if answer.variant is not None else {}
     return msgspec.structs.replace(answer, **texts)

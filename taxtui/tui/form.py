@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections import Counter
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from taxtui import scenario
-from taxtui.errors import TaxtuiError, UsageError
+from taxtui.errors import ScenarioError, TaxtuiError, UsageError
 from taxtui.notation import parse_duration_ns
 from taxtui.scenario import CellBlock, ScenarioFile
+from taxtui.spec import Plan
+
+NAME = "setup"
+"""Of the scenario that the form stands for."""
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +31,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     trials: str = "100"  # as typed
     warmup: str = "1"
     concurrency: str = "1"
+    arrival: str = ""  # as ``--arrival`` takes it; "" = sequential, or closed where the concurrency is above 1
     budget: str = ""  # stop launching after this; "" = never
 
     @property
@@ -51,7 +57,15 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
                 parse_duration_ns(self.budget)
             except UsageError as error:
                 return f"budget: {error}"
+        try:
+            self.plan()
+        except ScenarioError as error:
+            return str(error).removeprefix(f"{NAME}: ")
         return ""
+
+    def plan(self) -> Plan:
+        """What would run. Raises ``ScenarioError`` in the words of ``taxtui run``; ask ``missing`` first."""
+        return _plan(self)
 
     def scenario(self) -> dict[str, Any]:
         """The scenario file that says the same, as a mapping."""
@@ -63,11 +77,12 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             "trials": int(self.trials),
             "warmup": int(self.warmup),
             "concurrency": int(self.concurrency),
+            "arrival": self.arrival,
         }
-        return {"name": "setup", "budget": self.budget, "cells": [block]}
+        return {"name": NAME, "budget": self.budget, "cells": [block]}
 
-    def command(self) -> str:
-        """The command line that makes exactly this run."""
+    def command(self, limits: Sequence[str] = ()) -> str:
+        """The command line that makes exactly this run; ``limits`` are options that hold a paid one back."""
         words = ["taxtui", "run"]
         for option, values in (
             ("-s", self.substrates),
@@ -78,8 +93,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             for value in values:
                 words += [option, str(value)]
         words += ["--trials", self.trials, "--warmup", self.warmup, "--concurrency", self.concurrency]
+        words += ["--arrival", self.arrival] if self.arrival else []
         words += ["--budget", self.budget] if self.budget else []
-        return shlex.join(words)
+        return shlex.join([*words, *limits])
 
     def summary(self) -> str:
         """``2 substrates × 2 tiers × 2 lengths × 1 mode × 100 = 800 trials``."""
@@ -89,18 +105,14 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             counted(len(self.actions), "length"),
             counted(len(self.modes), "mode"),
         ]
-        trials = len(self.substrates) * self._cells * int(self.trials)
+        cells = len(self.substrates) * len(self.tiers) * len(self.actions) * len(self.modes)
+        trials = cells * int(self.trials)
         return f"{' × '.join(parts)} × {self.trials} = {counted(trials, 'trial')}"
 
-    @property
-    def _cells(self) -> int:
-        """Of one substrate."""
-        return len(self.tiers) * len(self.actions) * len(self.modes)
 
-    @property
-    def sandboxes(self) -> dict[str, int]:
-        """How many each substrate has to make, warm-ups too."""
-        return dict.fromkeys(self.substrates, self._cells * (int(self.trials) + int(self.warmup)))
+@lru_cache(8)
+def _plan(choices: Choices) -> Plan:
+    return scenario.plan(msgspec.convert(choices.scenario(), ScenarioFile), Path())
 
 
 def counted(number: int, thing: str) -> str:
@@ -108,8 +120,11 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def choices(file: ScenarioFile) -> Choices | None:
-    """The form that says the same as a scenario; None where the form cannot say it."""
+def choices(file: ScenarioFile, folder: Path) -> Choices | None:
+    """The form that says the same as a scenario; None where the form cannot say it.
+
+    ``folder`` is what the paths of its own tiers are relative to.
+    """
     if len(file.cells) != 1 or file != ScenarioFile(name=file.name, budget=file.budget, cells=file.cells):
         return None
     block = file.cells[0]
@@ -120,6 +135,7 @@ def choices(file: ScenarioFile) -> Choices | None:
         actions=block.actions,
         modes=block.modes,
         concurrency=block.concurrency,
+        arrival=block.arrival,
         trials=block.trials,
         warmup=block.warmup,
     )
@@ -127,12 +143,13 @@ def choices(file: ScenarioFile) -> Choices | None:
         return None
     return Choices(
         substrates=tuple(block.substrates),
-        tiers=tuple(block.tiers),
+        tiers=tuple(os.path.abspath(folder / tier) if tier.endswith(".toml") else tier for tier in block.tiers),  # noqa: PTH100  # Path.resolve() would follow links
         actions=tuple(block.actions),
         modes=tuple(block.modes),
         trials=str(block.trials),
         warmup=str(block.warmup),
         concurrency=str(width),
+        arrival=block.arrival,
         budget=file.budget,
     )
 
@@ -144,8 +161,11 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     argument: str  # for ``taxtui run``
     title: str  # its size, or what is wrong with it
     choices: Choices | None = None
-    sandboxes: dict[str, int] = {}  # how many each substrate has to make, warm-ups too
-    ok: bool = True
+    plan: Plan | None = None  # None where it cannot be run
+
+    def command(self, limits: Sequence[str] = ()) -> str:
+        """The command line that runs it as it stands, with options that hold a paid run back."""
+        return shlex.join(["taxtui", "run", self.argument, *limits])
 
 
 def shipped_tiers() -> list[str]:
@@ -177,12 +197,10 @@ def presets(folder: Path) -> list[Preset]:
 def _preset(name: str, argument: str) -> Preset:
     try:
         plan = scenario.load(argument)
-        file, _ = scenario.load_file(argument)
+        file, folder = scenario.load_file(argument)
     except TaxtuiError as error:
-        return Preset(name=name, argument=argument, title=str(error), ok=False)
-    sandboxes: Counter[str] = Counter()
-    for cell in plan.cells:
-        sandboxes[str(cell.substrate)] += cell.trials + cell.warmup
+        return Preset(name=name, argument=argument, title=str(error))
+    substrates = dict.fromkeys(str(cell.substrate) for cell in plan.cells)
     trials = sum(cell.trials for cell in plan.cells)
-    title = f"{counted(len(plan.cells), 'cell')}, {counted(trials, 'trial')}: {', '.join(sandboxes)}"
-    return Preset(name=name, argument=argument, title=title, choices=choices(file), sandboxes=dict(sandboxes))
+    title = f"{counted(len(plan.cells), 'cell')}, {counted(trials, 'trial')}: {', '.join(substrates)}"
+    return Preset(name=name, argument=argument, title=title, choices=choices(file, folder), plan=plan)

@@ -12,8 +12,10 @@ from taxtui.tui.availability import Answer
 from taxtui.tui.feed import Feed, RunFeed
 
 ANSWERS = {
-    "local": Answer(name="local", ok=True, detail="ready, bubblewrap 0.8.0, limits: cgroup v2", latency_ns=6_000_000),
-    "docker": Answer(name="docker", ok=True, detail="ready, 27.1, runc", latency_ns=3_000_000),
+    "local": Answer(
+        name="local", ok=True, detail="ready, bubblewrap 0.8.0, limits: cgroup v2", variant="bwrap", latency_ns=6_000_000
+    ),
+    "docker": Answer(name="docker", ok=True, detail="ready, 27.1, runc", variant="runc", latency_ns=3_000_000),
     "ec2": Answer(name="ec2", ok=False, detail="credentials expired", fix="aws sso login"),
     "daytona": Answer(name="daytona", ok=True, detail="key ok", capabilities={"paid": True}),
 }

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from taxtui.tui.actions import Scope
 from taxtui.tui.widgets.too_small import TooSmall
@@ -21,6 +20,7 @@ class NumberedScreen(Screen[None]):
     """A screen that a digit leads to; its actions are those of its ``scope``."""
 
     scope: ClassVar[Scope]
+    CSS_PATH = "../app.tcss"
 
     @property
     def taxtui(self) -> TaxtuiApp:
@@ -32,11 +32,17 @@ class NumberedScreen(Screen[None]):
         yield TooSmall()
         yield TopBar(self.scope)
         yield from self.contents()
-        yield Footer(compact=True, show_command_palette=False)
+        yield from self.foot()
 
     def contents(self) -> ComposeResult:
         """What stands between the tabs and the keys."""
         raise NotImplementedError
+
+    def foot(self) -> ComposeResult:
+        """The keys."""
+        from textual.widgets import Footer  # Setup's first frame has none
+
+        yield Footer(compact=True, show_command_palette=False)
 
     def arrive(self) -> None:
         """A person has come here: show what the app holds now."""

@@ -35,6 +35,12 @@ class PickList(OptionList):
             self.picked.append(key)
         self.add_option(Option(self._prompt(key), id=key))
 
+    def drop(self, key: str) -> None:
+        """Offer something no longer."""
+        del self._labels[key]
+        self.picked = [one for one in self.picked if one != key]
+        self.remove_option(key)
+
     @property
     def offered(self) -> list[str]:
         """Everything that can be picked, in the order of the list."""
