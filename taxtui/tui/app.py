@@ -40,7 +40,7 @@ class TaxtuiApp(OneRun):
     VERTICAL_BREAKPOINTS = [(0, "-low"), (MINIMUM[1], "-medium"), (30, "-high")]  # noqa: RUF012  # Textual declares them per instance
 
     def __init__(self, feed: Feed | None = None, checker: Checker | None = None) -> None:
-        """Open on Live where there is a feed, else on Setup; ``checker`` asks the substrates whether they can be used."""
+        """Open on Live where there is a feed, else on Setup; ``checker`` asks every substrate whether it can be used."""
         self.DEFAULT_MODE = "live" if feed else "setup"  # type: ignore[misc]  # Textual reads it per instance
         super().__init__(feed)
         self.checker = checker
