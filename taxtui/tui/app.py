@@ -35,18 +35,23 @@ class TaxtuiApp(OneRun):
     CSS_PATH = "first.tcss"
     TITLE = "taxtui"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("app")]
-    MODES: ClassVar = {scope: partial(_screen, scope) for _, scope, _ in actions.SCREENS}
+    MODES: ClassVar = {scope: partial(_screen, scope) for _, scope, _ in actions.SCREENS if scope != "setup"}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (MINIMUM[0], "-normal"), (120, "-wide")]  # noqa: RUF012  # Textual declares them per instance
     VERTICAL_BREAKPOINTS = [(0, "-low"), (MINIMUM[1], "-medium"), (30, "-high")]  # noqa: RUF012  # Textual declares them per instance
 
     def __init__(self, feed: Feed | None = None, checker: Checker | None = None) -> None:
-        """Open on Live where there is a feed, else on Setup; ``checker`` asks every substrate whether it can be used."""
+        """Open on Live where there is a feed, else on Setup; ``checker`` says whether substrates can be used."""
         self.DEFAULT_MODE = "live" if feed else "setup"  # type: ignore[misc]  # Textual reads it per instance
         super().__init__(feed)
         self.checker = checker
 
+    def get_default_screen(self) -> Screen[Any]:
+        """Setup, where there is nothing to watch: the stylesheets are not parsed again for a default screen."""
+        return _screen("setup")
+
     def on_mount(self) -> None:
         """The first screen is there."""
+        self.add_mode("setup", partial(_screen, "setup"))
         if isinstance(self.screen, NumberedScreen):
             self.screen.arrive()
 
