@@ -69,7 +69,7 @@ ACTIONS: Final = (
     Action("live", "faster(-1)", "comma", ",", "Slower", "Replay: the next lower speed", False),
     Action("live", "faster(1)", "full_stop", ".", "Faster", "Replay: the next higher speed", False),
     Action("live", "full_speed", "0", "0", "Full speed", "Replay: as fast as it can be read, or 1× again", False),
-    Action("live", "step", "s", "s", "Step", "Replay: stop the clock and go on to the next finished trial"),
+    Action("live", "step", "s", "s", "Step", "Replay: stop the clock and go on to the next finished trial", False),
     Action(
         "live", "step_back", "S,backspace", "S", "Step back", "Replay: stop, and go back by one finished trial", False
     ),

@@ -17,7 +17,7 @@ from taxtui import events
 from taxtui.errors import RecordingError, UsageError
 from taxtui.events import Event
 from taxtui.frames import PREFIX, FrameParser, encode, frame
-from taxtui.recording import Recorder, read
+from taxtui.recording import Follower, Recorder, read
 from taxtui.state import RunState
 from taxtui.tui import replay as replay_module
 from taxtui.tui import timeline as timeline_module
@@ -120,6 +120,43 @@ def test_a_seek_shows_exactly_what_had_become_true_by_then(told: list[Event], oc
                 expected.apply(event)
             assert feed.state == expected
         feed.close()
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    recordings(),
+    st.lists(st.integers(0, 60), max_size=6),
+    st.integers(40, 900),
+    st.sampled_from([0.25, 1.0, 3.0, 100.0, 0.0]),
+    st.integers(1, 30),
+)
+def test_a_run_that_was_followed_and_its_replay_at_any_speed_end_in_the_same_state(
+    told: list[Event], cuts: list[int], octets: int, speed: float, frames: int
+) -> None:
+    live = RunState()
+    now_s = [0.0]
+    clock = mock.patch.object(time, "monotonic", lambda: now_s[0])  # noqa: PT008  # mypy: it must read the list anew
+    with tempfile.TemporaryDirectory() as folder, small_slices(octets):
+        path = Path(folder) / "r.msgpack"
+        with Recorder(path) as recorder, Follower(path) as follower:
+            for number, event in enumerate(told):
+                recorder.add(event)
+                if number in cuts:
+                    recorder.flush()
+                    for seen in follower.poll():
+                        live.apply(seen)
+            recorder.flush()
+            for seen in follower.poll():
+                live.apply(seen)
+        with clock:
+            feed = ReplayFeed(path, speed)
+            for _ in range(frames + 1):
+                feed.advance()
+                now_s[0] += live.elapsed_ns / 1e9 / frames / (speed or 1.0) + 1e-6
+            feed.advance()
+            assert feed.over
+            assert feed.state == live == fold(told)
+            feed.close()
 
 
 @settings(deadline=None, max_examples=40)

@@ -18,6 +18,7 @@ from taxtui.errors import RecordingError
 from taxtui.state import LogLine, RunState
 from taxtui.tui import actions
 from taxtui.tui.feed import BUDGET_S, Feed, RunFeed
+from taxtui.tui.replay import Standing
 from taxtui.tui.screens.dialogs import Confirm
 from taxtui.tui.screens.playback import PlaybackScreen
 from taxtui.tui.side_by_side import paint_charts, paint_phases
@@ -36,8 +37,8 @@ ZOOMS: Final = 6
 NOTHING: Final = """\
 Nothing to watch yet.
 
-  1            set up a run, then ctrl+r to launch it
-  taxtui replay FILE   watch a recording again"""
+  1   set up a run, then ctrl+r to launch it
+  5   choose a recording, then enter to watch it again"""
 
 
 class LiveScreen(PlaybackScreen):
@@ -62,7 +63,7 @@ class LiveScreen(PlaybackScreen):
         self._timer: Timer | None = None
         self._next: Timer | None = None  # where there is more to fold than one advance may
         self._frame_s = 0.0
-        self._painted: object = None  # what a replay looked like in the last frame
+        self._painted: Standing | None = None  # where a replay stood in the last frame
 
     def contents(self) -> ComposeResult:
         """Progress, charts, cells, phases, log; the stylesheet lays them out for the size there is."""
@@ -85,6 +86,10 @@ class LiveScreen(PlaybackScreen):
         self.query_one("#log").border_title = "log · / filter · ! errors only"
         if self.feed is not None:
             self.follow(self.feed)
+
+    def on_resize(self) -> None:
+        """Some of what is shown depends on the room there is, which is known when it has been laid out."""
+        self.call_after_refresh(self.paint)
 
     @property
     def running(self) -> bool:
@@ -133,7 +138,7 @@ class LiveScreen(PlaybackScreen):
     def _looks_new(self) -> bool:
         """A replay that stands still costs nothing."""
         before = self._painted
-        self._painted = (self.replay.standing, self.size, self.query_one("#cells").size) if self.replay else None
+        self._painted = self.replay.standing if self.replay else None
         return self._painted is None or self._painted != before
 
     def advance(self) -> None:

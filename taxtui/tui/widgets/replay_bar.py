@@ -51,15 +51,16 @@ class ReplayBar(Widget):
         speed = f"{stands.speed:g}×" if stands.speed else "max"
         room, knob = self._room, self._knob
         known = room if stands.known_ns >= stands.length_ns else int(stands.known_ns / stands.length_ns * room)
-        track = "━" * knob, "●", "─" * (known - knob - 1), "┄" * (room - max(known, knob + 1))
+        before, after = min(known, knob), max(known, knob + 1)
         colour = themed(self.app.theme_variables, "text-primary")
         return Text.assemble(
             (f" {sign} ", "bold"),
             f"{speed:<5} ├",
-            (track[0], colour),
-            (track[1], colour + Style(bold=True)),
-            track[2],
-            (track[3], MUTED),
+            ("━" * before, colour),
+            ("┄" * (knob - before), MUTED),
+            ("●", colour + Style(bold=True)),
+            "─" * (after - knob - 1),
+            ("┄" * (room - after), MUTED),
             f"┤{self._right}",
             no_wrap=True,
         )
@@ -112,6 +113,6 @@ class ReplayBar(Widget):
 
 def instant(ns: float, *, hours: bool) -> str:
     """``02:10``, or ``1:02:10`` where the whole takes hours."""
-    seconds = int(ns / 1e9)
+    seconds = round(ns / 1e9)
     minutes = f"{seconds // 60 % 60 if hours else seconds // 60:02}:{seconds % 60:02}"
     return f"{seconds // 3600}:{minutes}" if hours else minutes
