@@ -8,11 +8,19 @@ import click
 @click.command("replay")
 @click.argument("recording")
 @click.option(
-    "--speed", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Times real time; 0 = at once."
+    "--speed",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    help="Times real time; 0 = as fast as it can be read.",
 )
 @click.pass_context
 def command(ctx: click.Context, recording: str, speed: float) -> None:
-    """Watch a recording again, as it was: P stops the clock, , and . change the speed, s goes to the next trial."""
+    """Watch a recording again, as it was.
+
+    P stops the clock, "," and "." change the speed, the arrow keys, home, end, g and the mouse on the bar go to any
+    place, s and S to the next finished trial and back. ? lists all keys.
+    """
     from taxtui.commands.opening import located
     from taxtui.tui.launch import launch
 

@@ -61,12 +61,13 @@ class ReplayFeed:
         self.state = RunState()
         self.speed = speed
         self.paused = False
-        self.refusal = ""  # why the last wish cannot be fulfilled
-        self._timeline = Timeline(path)
+        self.seeking = False  # on the way to where a person wants it to be
+        self.refusal = ""  # why it cannot be there
+        self.timeline = Timeline(path)  # what is known of the recording, also beyond what is shown
         self._follower = Follower(path)
         self._waiting: deque[Event] = deque(self._follower.poll(SLICE_BYTES))
         self._applied = 0  # events
-        self._clock_unix_ns = self._timeline.start_unix_ns
+        self._clock_unix_ns = self.timeline.start_unix_ns
         self._goal: Callable[[], Place | None] | None = None  # where to go; the place is None until it is known
         self._goal_unix_ns: float = 0  # for the bar
         self._place: Place | None = None  # on the way there
@@ -84,35 +85,36 @@ class ReplayFeed:
             self._set_off(self._goal())
         elif not self._goal and not self.paused and not isinstance(self._place, After):
             self._play(elapsed_s)
-        share = 1.0 if self._timeline.complete else 0.5
+        share = 1.0 if self.timeline.complete else 0.5
         arrived = self._place is None or self._travel(self._place, now_s + BUDGET_S * share)
-        return self._timeline.advance(now_s + BUDGET_S) or not arrived or self._goal is not None
+        return self.timeline.advance(now_s + BUDGET_S) or not arrived or self._goal is not None
 
     def _play(self, elapsed_s: float) -> None:
         """Let the clock go on; where it would pass the timeline, show the last keyframe: nothing is faster."""
-        known_unix_ns = self._timeline.now_unix_ns
-        before_unix_ns = max(self._clock_unix_ns, self._timeline.start_unix_ns)
+        known_unix_ns = self.timeline.now_unix_ns
+        before_unix_ns = max(self._clock_unix_ns, self.timeline.start_unix_ns)
         wanted_unix_ns = before_unix_ns + int(elapsed_s * 1e9 * self.speed) if self.speed else known_unix_ns + 1
         self._clock_unix_ns = min(wanted_unix_ns, known_unix_ns)
         self._place = Upto(self._clock_unix_ns)
-        if wanted_unix_ns > known_unix_ns and not self._timeline.complete:
+        if wanted_unix_ns > known_unix_ns and not self.timeline.complete:
             self._jump(self._place)
             self._place = None
 
     def _set_off(self, place: Place | None) -> None:
         """Go to a place as soon as the timeline has come there."""
-        if place is None and self._timeline.complete:
-            self._goal, self.refusal = None, "no such trial has ended in this recording"
-        elif place is not None and self._timeline.reaches(place):
+        if place is None and self.timeline.complete:
+            self._goal, self.seeking = None, False
+            self.refusal = "no such trial has ended in this recording"
+        elif place is not None and self.timeline.reaches(place):
             self._goal, self._place = None, place
             if isinstance(place, Upto):
-                self._clock_unix_ns = int(min(place.unix_ns, self._timeline.now_unix_ns))
+                self._clock_unix_ns = int(min(place.unix_ns, self.timeline.now_unix_ns))
 
     def _travel(self, place: Place, deadline_s: float) -> bool:
         """Fold up to a place; True when there."""
         self._place = place
         self._jump(place)
-        limit = place.events if isinstance(place, After) else self._timeline.events
+        limit = place.events if isinstance(place, After) else self.timeline.events
         while self._applied < limit and (event := self._next()) is not None:
             if isinstance(place, Upto) and self.state.instant_unix_ns(event) > place.unix_ns:
                 break
@@ -122,13 +124,13 @@ class ReplayFeed:
                 return False
         if isinstance(place, After):
             self._clock_unix_ns = self.state.now_unix_ns
-        self._place = None
+        self._place, self.seeking = None, self._goal is not None
         return True
 
     def _jump(self, place: Place) -> None:
         """Go to the last keyframe before a place, if that saves folding or the place has been passed."""
         passed = self._applied > place.events if isinstance(place, After) else self.state.now_unix_ns > place.unix_ns
-        keyframe = self._timeline.before(place)
+        keyframe = self.timeline.before(place)
         if passed or keyframe.events > self._applied:
             self.state = keyframe.state()
             self._applied = keyframe.events
@@ -156,7 +158,7 @@ class ReplayFeed:
 
     def seek(self, share: float) -> None:
         """Go to a share of the whole time, 0 = start to 1 = end."""
-        start, end = self._timeline.start_unix_ns, self._timeline.end_unix_ns
+        start, end = self.timeline.start_unix_ns, self.timeline.end_unix_ns
         self._seek(start + int(max(0.0, share) * (end - start)) if share < 1 else inf)
 
     def seek_by(self, share: float) -> None:
@@ -181,12 +183,12 @@ class ReplayFeed:
         """
         if found := CLOCK.fullmatch(text):
             hours, minutes, seconds = (float(part or 0) for part in found.groups())
-            self._seek(self._timeline.start_unix_ns + int((hours * 3600 + minutes * 60 + seconds) * 1e9))
+            self._seek(self.timeline.start_unix_ns + int((hours * 3600 + minutes * 60 + seconds) * 1e9))
         elif found := SHARE.fullmatch(text):
             self.seek(float(found[1]) / 100)
         elif found := TRIAL.fullmatch(text):
             self._place = None
-            self._want(partial(self._timeline.end_of, int(found[1])), self._clock_unix_ns)
+            self._want(partial(self.timeline.end_of, int(found[1])), self._clock_unix_ns)
         else:
             raise UsageError(f'"{clean(text)}" is no place in a recording; write 2:10, 1:02:10, 50% or #158')
 
@@ -196,54 +198,54 @@ class ReplayFeed:
 
     def _want(self, goal: Callable[[], Place | None], unix_ns: float) -> None:
         """Go there with the next ``advance``, at a speed that does not leave it again at once."""
-        self._goal, self._goal_unix_ns, self.refusal = goal, unix_ns, ""
+        self._goal, self._goal_unix_ns, self.seeking, self.refusal = goal, unix_ns, True, ""
         self.speed = self.speed or 1.0
 
     def _next_end(self) -> Place | None:
-        end = self._timeline.next_end(self._applied)
-        return Upto(inf) if end is None and self._timeline.complete else end
+        end = self.timeline.next_end(self._applied)
+        return Upto(inf) if end is None and self.timeline.complete else end
 
     def _previous_end(self) -> Place:
-        return self._timeline.previous_end(self._applied) or Upto(self._timeline.start_unix_ns)
+        return self.timeline.previous_end(self._applied) or Upto(self.timeline.start_unix_ns)
 
     @property
     def standing(self) -> Standing:
         """Where it stands."""
-        start, length_ns = self._timeline.start_unix_ns, self._timeline.end_unix_ns - self._timeline.start_unix_ns
+        start, length_ns = self.timeline.start_unix_ns, self.timeline.end_unix_ns - self.timeline.start_unix_ns
         at_ns = min(max(0.0, (self._goal_unix_ns if self._goal else self._clock_unix_ns) - start), length_ns)
-        known_ns = self._timeline.now_unix_ns - start
+        known_ns = self.timeline.now_unix_ns - start
         seeking = None
-        if self._goal and not self._timeline.complete:
+        if self._goal and not self.timeline.complete:
             place = self._goal()
             if place is None:
                 seeking = known_ns / max(1, length_ns)
-            elif not self._timeline.reaches(place):
+            elif not self.timeline.reaches(place):
                 seeking = known_ns / max(1, at_ns)
         return Standing(at_ns, length_ns, known_ns, seeking, self._applied, self.speed, self.paused, self.over)
 
     @property
     def over(self) -> bool:
         """It is at the end, from where it can still be taken back."""
-        there = self._timeline.complete and self._applied >= self._timeline.events
+        there = self.timeline.complete and self._applied >= self.timeline.events
         return there and self._goal is None and self._place is None
 
     @property
     def damage(self) -> str:
         """Why there is nothing beyond the end, where that is not the end of the file."""
-        return self._timeline.damage if self.over else ""
+        return self.timeline.damage if self.over else ""
 
     @property
     def size_bytes(self) -> int:
         """The size of the recording."""
-        return self._timeline.size_bytes
+        return self.timeline.size_bytes
 
     @property
     def ending(self) -> RunState | None:
         """The state at the end of the recording, wherever the replay stands; None before that is known."""
-        return self._timeline.state if self._timeline.complete else None
+        return self.timeline.state if self.timeline.complete else None
 
     def close(self) -> None:
         """Close the file; it stays where it is. Idempotent."""
         self._closed = True
-        self._timeline.close()
+        self.timeline.close()
         self._follower.close()

@@ -206,7 +206,7 @@ def test_the_end_is_known_before_the_recording_is_read(path: Path) -> None:
 
 def test_the_end_is_known_where_the_last_frames_are_large(tmp_path: Path) -> None:
     told = story.run(60)
-    late = [events.Notice(10**12 + n, "info", "x" * 1000) for n in range(600)]
+    late: list[Event] = [events.Notice(10**12 + n, "info", "x" * 1000) for n in range(600)]
     path = tmp_path / "r.msgpack"
     with path.open("wb") as file:
         file.writelines(encode(told[:1]))

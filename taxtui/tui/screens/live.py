@@ -128,18 +128,21 @@ class LiveScreen(PlaybackScreen):
         period_s = LIVE_S if self.feed and self.feed.live else REPLAY_S
         if self._frame_s > period_s / 2:
             self._frame_s = 0.0
-        elif self.is_current and self._looks_new():
-            self.paint()
+        elif self.is_current:
+            self._show_news()
 
     def restyle(self) -> None:
         """As ``NumberedScreen.restyle``."""
         self.paint()
 
-    def _looks_new(self) -> bool:
-        """A replay that stands still costs nothing."""
-        before = self._painted
-        self._painted = self.replay.standing if self.replay else None
-        return self._painted is None or self._painted != before
+    def _show_news(self) -> None:
+        """A replay that stands still costs nothing; on its way to another place, only its bar changes."""
+        if self.replay is None:
+            self.paint()
+        elif self.replay.seeking:
+            self.query_one(ReplayBar).show(self.replay.standing)
+        elif self.replay.standing != self._painted:
+            self.paint()
 
     def advance(self) -> None:
         """Fold what is new. What is left goes on shortly, so that keys are answered in between."""
@@ -148,6 +151,7 @@ class LiveScreen(PlaybackScreen):
             self._next = None
         if self.feed is None or self._concluded:
             return
+        sought = self.replay is not None and self.replay.seeking
         try:
             behind = self.feed.advance()
         except RecordingError as error:
@@ -160,6 +164,8 @@ class LiveScreen(PlaybackScreen):
         if self.replay and self.replay.refusal:
             self.notify(self.replay.refusal, severity="error", markup=False)
             self.replay.refusal = ""
+        if sought and self.replay and not self.replay.seeking and self.is_current:
+            self.paint()  # there: no need to wait for the next frame
 
     def _conclude(self, feed: Feed) -> None:
         self._concluded = True
@@ -192,7 +198,8 @@ class LiveScreen(PlaybackScreen):
         paint_phases(self.query_one("#phases", PhaseBars), cells, table.chosen, dark=dark)
         self.query_one("#log", LogView).present(state)
         if self.replay:
-            self.query_one(ReplayBar).show(self.replay.standing)
+            self._painted = self.replay.standing
+            self.query_one(ReplayBar).show(self._painted)
         frozen, brief = self.frozen is not None, self.size.width < 110
         self.query_one(TopBar).say(status(state, feed, frozen=frozen, over=self.over, brief=brief))
         offer = self.query_one("#next", Static)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textual import on, work
+from textual import on
 from textual.widgets import Input
 
 from taxtui.errors import UsageError
@@ -92,11 +92,13 @@ class PlaybackScreen(NumberedScreen):
             self.replay.step_back()
             self.hurry()
 
-    @work
     async def action_go_to(self) -> None:
         """Any place in the replay."""
         body = "The time since the start (2:10 or 1:02:10), a share of the whole (50%), or the end of a trial (#158)."
-        text = await self.app.push_screen_wait(Ask("Go to", body, placeholder="2:10"))
+        # waited for: what is typed at once must not reach the keys of this screen
+        await self.app.push_screen(Ask("Go to", body, placeholder="2:10"), self._go_to)
+
+    def _go_to(self, text: str | None) -> None:
         if text and self.replay:
             try:
                 self.replay.go_to(text)
