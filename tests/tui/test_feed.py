@@ -77,6 +77,7 @@ def test_a_run_is_followed_paused_resumed_and_cancelled(launcher: Launcher, tmp_
     until(feed, "over")
     ending = (feed.state.outcome, feed.exit_code)
     assert ending == ("cancelled", 130)
+    assert feed.ending is feed.state
     assert feed.size_bytes > 0
     feed.cancel()  # too late, and no error
     feed.close()
@@ -95,6 +96,7 @@ def test_a_child_that_refuses_is_over_and_its_words_are_kept(launcher: Launcher,
     until(feed, "over")
     assert feed.complaint == ["taxtui: no such scenario"]
     assert feed.size_bytes == 0
+    assert feed.ending is None
     feed.close()
 
 
