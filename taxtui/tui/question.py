@@ -113,8 +113,8 @@ def words(question: Question) -> list[str]:
             if option.is_flag:
                 found.append(option.opts[-1])
             else:
-                # "=", because a change may begin with a minus
-                found += [f"{option.opts[-1]}={one}" for one in (value.split() if option.multiple else [value])]
+                for one in value.split() if option.multiple else [value]:  # a change may begin with a minus
+                    found += [f"{option.opts[-1]}={one}"] if one.startswith("-") else [option.opts[-1], one]
     return found
 
 

@@ -6,10 +6,9 @@ import importlib
 
 from taxtui import events
 from taxtui.tui import actions
+from taxtui.tui import app as app_module
 from taxtui.tui.colours import THEMES
 from taxtui.tui.screens.dialogs import Confirm, Tell
-from taxtui.tui.screens.live import LiveScreen
-from taxtui.tui.screens.setup import SetupScreen
 from tests.tui.driving import SIZE, TESTED, covers, finished, live, running, setup
 from tests.tui.feeds import app
 
@@ -48,9 +47,10 @@ async def test_the_palette_finds_an_action_by_name_and_does_it() -> None:
         assert live(pilot).frozen is not None
 
 
-def test_the_palette_has_every_action_of_both_screens() -> None:
+def test_the_palette_has_every_action_of_each_screen() -> None:
     tui = app()
-    for screen, scope in ((SetupScreen(), "setup"), (LiveScreen(), "live")):
+    for _, scope, _ in actions.SCREENS:
+        screen = app_module._screen(scope)
         titles = [command.title for command in tui.get_system_commands(screen)]
         wanted = [a for a in actions.ACTIONS if a.scope in (scope, "app") and a.name != "command_palette"]
         assert sorted(titles) == sorted(f"{a.label} ({a.shown})" for a in wanted)
@@ -93,6 +93,6 @@ async def test_q_asks_while_a_run_goes_on_cancels_it_and_leaves_when_it_is_clean
 
 
 def test_every_action_has_a_test() -> None:
-    for module in ("test_actions_live", "test_actions_recordings", "test_actions_setup"):
-        importlib.import_module(f"tests.tui.{module}")  # adds what it covers
+    for _, scope, _ in actions.SCREENS:
+        importlib.import_module(f"tests.tui.test_actions_{scope}")  # adds what it covers
     assert {(action.scope, action.name) for action in actions.ACTIONS} == TESTED

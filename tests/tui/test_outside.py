@@ -7,15 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from taxtui import events
 from taxtui.errors import SubstrateUnavailable
 from taxtui.events import Event
 from taxtui.state import RunState
-from taxtui.tui import availability, projection
+from taxtui.tui import availability
 from taxtui.tui.form import about_tier
 from taxtui.tui.summary import as_markdown, farewell
 from tests.tui import story
@@ -28,13 +25,6 @@ def fold(told: list[Event]) -> RunState:
     for event in told:
         state.apply(event)
     return state
-
-
-def said(body: Text | Table) -> str:
-    console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
-    with console.file:
-        console.print(body)
-        return console.export_text()
 
 
 @pytest.fixture
@@ -68,23 +58,6 @@ async def test_a_check_that_fails_is_one_line(taxtui_says: Says) -> None:
     taxtui_says("", "Traceback\nsomething\nboom\n")
     with pytest.raises(SubstrateUnavailable, match=r"--check: boom$"):
         await availability.check()
-
-
-async def test_the_projection_is_a_table_with_the_command_that_makes_it(taxtui_says: Says) -> None:
-    row = {
-        "substrate": "docker", "variant": "runc", "tier": "T2", "actions": 50, "mode": "exec",
-        "worker_hours": {"value": 3917.2, "low": 3800.0, "high": None},
-        "wall_clock_hours": {"value": 7.834}, "flags": ["few_trials"],
-    }  # fmt: skip
-    taxtui_says(json.dumps([row, {}]))
-    text = said(await projection.project(Path("my run.msgpack")))
-    for words in ("docker:runc", "T2×50 exec", "3,917", "7.83 h", "few_trials", "'my run.msgpack'", "1,000,000"):
-        assert words in text
-
-
-async def test_a_projection_that_fails_is_its_last_line_and_the_command(taxtui_says: Says) -> None:
-    taxtui_says("", "x\ntaxtui: no trial succeeded\n")
-    assert said(await projection.project(Path("r"))).startswith("taxtui: no trial succeeded\n\n$ taxtui project r ")
 
 
 def test_the_farewell_has_the_counts_the_cells_the_file_and_the_next_command() -> None:

@@ -24,6 +24,7 @@ from taxtui.tui.screens.playback import PlaybackScreen
 from taxtui.tui.side_by_side import paint_charts, paint_phases
 from taxtui.tui.summary import as_markdown, last_lines, status
 from taxtui.tui.widgets.cell_table import CellTable
+from taxtui.tui.widgets.cursor_list import CursorList
 from taxtui.tui.widgets.histogram_plot import HistogramPlot
 from taxtui.tui.widgets.log_view import LogView
 from taxtui.tui.widgets.phase_bars import PhaseBars
@@ -223,7 +224,7 @@ class LiveScreen(PlaybackScreen):
                 return self.feed is not None and not self.failure
         return True
 
-    @on(CellTable.Chosen)
+    @on(CursorList.Moved)
     def repaint(self) -> None:
         """Another cell, facet or zoom: show it at once."""
         self.paint()

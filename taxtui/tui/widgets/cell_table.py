@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from rich.style import Style
 from rich.text import Text
-from textual import events
-from textual.binding import Binding, BindingType
-from textual.message import Message
 
 from taxtui.cell_state import CellState
 from taxtui.tui import units
 from taxtui.tui.colours import glyph, substrate_style, themed
-from taxtui.tui.widgets.line_list import MUTED, LineList
+from taxtui.tui.widgets.cursor_list import CursorList
+from taxtui.tui.widgets.line_list import MUTED
 
 NUMBER_WIDTH = 6
 
 
-class CellTable(LineList[CellState]):
+class CellTable(CursorList[CellState]):
     """One row per cell; up, down and the mouse choose one."""
 
-    can_focus = True
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "Cell above", show=False),
-        Binding("down", "move(1)", "Cell below", show=False),
-    ]
-
-    class Chosen(Message):
-        """Another cell is under the cursor."""
-
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin on the first cell."""
+        """Show cold starts, the cursor on the first cell."""
         super().__init__(id=id)
-        self.cursor = 0
         self.facet = "cold_start"
-
-    @property
-    def chosen(self) -> CellState | None:
-        """The cell under the cursor."""
-        return self.items[min(self.cursor, len(self.items) - 1)] if self.items else None
 
     def present(self, cells: Sequence[CellState], facet: str) -> None:
         """Show these cells' percentiles of ``facet``."""
@@ -67,9 +48,7 @@ class CellTable(LineList[CellState]):
         histogram = item.facets[self.facet]
         dark = self.app.current_theme.dark
         label = item.label[: self._label_width].ljust(self._label_width)
-        chosen = number == min(self.cursor, len(self.items) - 1)
         line = Text.assemble(
-            "▸ " if chosen else "  ",
             (f"{glyph(item.label)} {label} ", substrate_style(item.label, dark=dark)),
             f"{self._names[item.id]:<{self._name_width}}",
         )
@@ -81,30 +60,7 @@ class CellTable(LineList[CellState]):
             text = units.percentile(histogram, name)
             known = text.startswith("≈")  # which the heading says once for all
             line.append(" " * (place > 0) + f"{text.removeprefix('≈'):>{NUMBER_WIDTH}}", None if known else MUTED)
-        if chosen:
-            line.pad_right(max(0, width - line.cell_len))
-            line.stylize(Style(bgcolor=themed(self.app.theme_variables, "panel").color, bold=self.has_focus))
-        return line
-
-    def action_move(self, step: int) -> None:
-        """Move the cursor and keep it in sight."""
-        self._choose(self.cursor + step)
-
-    def on_click(self, event: events.Click) -> None:
-        """Choose the row under the mouse."""
-        number = self.under(event)
-        if number is not None:
-            self._choose(number)
-
-    def _choose(self, number: int) -> None:
-        if not self.items:
-            return
-        self.cursor = min(max(number, 0), len(self.items) - 1)
-        visible = self.size.height - (self.heading is not None)
-        top = min(self.scroll_offset.y, self.cursor)
-        self.scroll_to(y=max(top, self.cursor - visible + 1), animate=False, immediate=True)
-        self.refresh()
-        self.post_message(self.Chosen())
+        return self.marked(line, number, width)
 
 
 def workload(cell: CellState, among: Sequence[CellState]) -> str:
