@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
@@ -11,7 +12,8 @@ import click
 import msgspec
 
 from taxtui import registry
-from taxtui.errors import TaxtuiError
+from taxtui.errors import TaxtuiError, UsageError
+from taxtui.notation import parse_substrate
 from taxtui.spec import SubstrateRef
 
 _REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
@@ -19,10 +21,17 @@ _REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
 
 @click.command("substrates")
 @click.option("--check", "checking", is_flag=True, help="Ask each whether it can be used; imports its SDK.")
+@click.option(
+    "-s", "--substrate", "chosen", multiple=True, metavar="NAME[:key=value,…]", help="Only this; repeat for several."
+)
 @click.option("--format", "layout", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def command(checking: bool, layout: str) -> None:
+def command(checking: bool, chosen: tuple[str, ...], layout: str) -> None:
     """List the installed substrates, what each still needs, and how to get it."""
-    rows = asyncio.run(_checked()) if checking else [_listed(name) for name in registry.names()]
+    known = registry.names()
+    refs = [parse_substrate(text) for text in chosen] or [SubstrateRef(name=name) for name in known]
+    if unknown := [ref.name for ref in refs if ref.name not in known]:
+        raise UsageError(f"unknown substrate {unknown[0]!r}; known: {', '.join(known)}")
+    rows = asyncio.run(_checked(refs)) if checking else [_listed(ref) for ref in refs]
     if layout == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(rows)).decode())
         return
@@ -33,9 +42,9 @@ def command(checking: bool, layout: str) -> None:
         click.echo(f"{row['name']:{width}}  {state:11}  {row['detail'].removeprefix('ready, ')}{fix}".rstrip())
 
 
-def _listed(name: str) -> dict[str, Any]:
+def _listed(ref: SubstrateRef) -> dict[str, Any]:
     """A row from what is installed alone: nothing is imported. ``ok`` is null where only a check can say."""
-    extra = registry.EXTRAS.get(name)
+    name, extra = str(ref), registry.EXTRAS.get(ref.name)
     missing = [package for package in _requires(extra) if not _installed(package)]
     if not missing:
         return {"name": name, "ok": None, "detail": "", "fix": ""}
@@ -56,23 +65,23 @@ def _installed(package: str) -> bool:
     return True
 
 
-async def _checked() -> list[dict[str, Any]]:
-    return [await _check(name) for name in registry.names()]
+async def _checked(refs: Sequence[SubstrateRef]) -> list[dict[str, Any]]:
+    return [await _check(ref) for ref in refs]
 
 
-async def _check(name: str) -> dict[str, Any]:
-    """A row with the substrate's own answer; one that cannot be loaded says why."""
-    listed = _listed(name)
+async def _check(ref: SubstrateRef) -> dict[str, Any]:
+    """A row with the substrate's own answer; one that cannot be loaded or does not take its options says why."""
+    listed, name = _listed(ref), str(ref)
     if listed["ok"] is False:
         return listed
     try:
-        substrate = registry.build(SubstrateRef(name=name))
+        substrate = registry.build(ref)
         answer = await substrate.check()
     except TaxtuiError as error:
-        detail, _, fix = str(error).removeprefix(f"{name}: ").partition("; ")
+        detail, _, fix = str(error).removeprefix(f"{ref.name}: ").partition("; ")
         return {"name": name, "ok": False, "detail": detail, "fix": fix}
     found: dict[str, Any] = msgspec.to_builtins(answer)
     found.pop("tools")  # every program on the path
     capabilities = msgspec.to_builtins(substrate.capabilities)
-    found["detail"] = answer.detail.removeprefix(f"{name}: ")
+    found["detail"] = answer.detail.removeprefix(f"{ref.name}: ")
     return {"name": name, **found, "variant": substrate.variant, "capabilities": capabilities}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,12 +19,12 @@ from taxtui.errors import SubstrateUnavailable
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """One row of ``taxtui substrates --check --format json``, as far as the picker shows it."""
 
-    name: str
+    name: str  # with its options, where it was asked for with some
     ok: bool | None = None  # None: not checked
     detail: str = ""
     fix: str = ""
     version: str = ""
-    variant: str | None = None  # of a sandbox made without options; None: not known
+    variant: str | None = None  # None: not known
     latency_ns: int = 0
     capabilities: dict[str, Any] = {}
 
@@ -40,17 +40,19 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return named[1] if named else ""
 
 
-Checker = Callable[[], Awaitable[Mapping[str, Answer]]]
+Checker = Callable[[Sequence[str]], Awaitable[Mapping[str, Answer]]]
+"""Asks substrates, as ``-s`` takes them; naming none means all that are installed. Raises ``TaxtuiError``."""
 
 
-async def check() -> dict[str, Answer]:
-    """Ask every installed substrate.
+async def check(refs: Sequence[str] = ()) -> dict[str, Answer]:
+    """Ask these substrates, or every installed one.
 
     Raises:
         SubstrateUnavailable: the command itself failed; the message is its last line.
     """
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "taxtui", "substrates", "--check", "--format", "json"),
+        *(word for ref in refs for word in ("-s", ref)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

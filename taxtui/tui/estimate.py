@@ -50,14 +50,17 @@ class Table:
         self._labels = list(dict.fromkeys(label for label, _, _ in self._cells))
 
     def label(self, ref: SubstrateRef, variant: str | None) -> str | None:
-        """The label under which a substrate was recorded; ``variant`` is that without options, None if not known."""
+        """The label under which a substrate was recorded, None where it was not; ``variant`` is None if not known.
+
+        Without a variant it is the newest label that tells of every option.
+        """
         labels = [label for label in self._labels if label.partition(":")[0] == ref.name]
-        if not ref.options:
-            wanted = [ref.name, variant] if variant else [ref.name]
-            return next((label for label in labels if variant is None or label == ":".join(wanted)), None)
+        if variant is not None:
+            wanted = f"{ref.name}:{variant}" if variant else ref.name
+            return wanted if wanted in labels else None
         said = {label: _words(label.partition(":")[2]) for label in labels}
         fitting = [label for label in labels if all(_named(key, ref.options[key], said[label]) for key in ref.options)]
-        return min(fitting, key=lambda label: len(said[label]), default=None)
+        return next(iter(fitting), None)
 
     def trial(self, cell: CellPlan, label: str | None) -> Trial | None:
         """What comes nearest to a planned cell: the same concurrency, else 1, else any; then the nearest length."""
@@ -74,19 +77,20 @@ class Expected(NamedTuple):
     """What is expected of a planned cell; None where no recording says."""
 
     cell: CellPlan
-    variant: str  # of the recorded substrate; "" where there is none
+    variant: str  # of the substrate, "" where it is not known
     trial: Trial | None
     trial_ns: float | None  # of one sandbox, as ``Trial.trial_ns``
     wall_ns: float | None  # of the whole cell
 
 
 def expect(plan: Plan, table: Table, variants: Mapping[str, str]) -> list[Expected]:
-    """Every cell of a plan beside what was recorded of it; ``variants`` by name of the substrates without options."""
+    """Every cell of a plan beside what was recorded of it; ``variants`` by substrate, as ``-s`` takes it."""
     found = []
     for cell in plan.cells:
-        label = table.label(cell.substrate, variants.get(cell.substrate.name))
+        told = variants.get(str(cell.substrate))
+        label = table.label(cell.substrate, told)
         trial = table.trial(cell, label) if cell.acquire == WHOLE[1] else None
-        variant = label.partition(":")[2] if label else ""
+        variant = (label or "").partition(":")[2] if told is None else told
         if trial is None:
             found.append(Expected(cell, variant, None, None, None))
             continue

@@ -59,11 +59,11 @@ def expense(
     ``sheet`` is a price sheet and ``most`` a limit in dollars, as typed; "" leaves both to what is known.
     """
     names = list(dict.fromkeys(str(cell.substrate) for cell in plan.cells))
-    asked = {name: answers.get(name.partition(":")[0]) for name in names}
+    asked = {name: answers.get(name) for name in names}
     paid = [name for name, answer in asked.items() if answer is not None and answer.paid]
     if not paid:
         return Expense(" · ".join(_unpaid(name, answer) for name, answer in asked.items()))
-    sheets = {name: sheet or _named_sheet(name, asked[name]) for name in paid}
+    sheets = {name: sheet or _named_sheet(asked[name]) for name in paid}
     try:
         limit_usd = _limit(most, plan)
         share = _share(plan, expected)
@@ -102,9 +102,9 @@ def _unpaid(name: str, answer: Answer | None) -> str:
     return f"{name} $0"
 
 
-def _named_sheet(name: str, answer: Answer | None) -> str:
-    """The shipped sheet that a substrate itself names; the answer holds for it without options."""
-    sheet = answer.sheet if answer and ":" not in name else ""
+def _named_sheet(answer: Answer | None) -> str:
+    """The shipped sheet that a substrate itself names."""
+    sheet = answer.sheet if answer else ""
     return sheet if (SHIPPED / f"{sheet}.toml").is_file() else ""
 
 

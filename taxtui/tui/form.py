@@ -13,7 +13,7 @@ import msgspec
 
 from taxtui import scenario
 from taxtui.errors import ScenarioError, TaxtuiError, UsageError
-from taxtui.notation import parse_duration_ns
+from taxtui.notation import parse_duration_ns, parse_substrate
 from taxtui.scenario import CellBlock, ScenarioFile
 from taxtui.spec import Plan
 
@@ -142,7 +142,7 @@ def choices(file: ScenarioFile, folder: Path) -> Choices | None:
     if width is None or block != plain:
         return None
     return Choices(
-        substrates=tuple(block.substrates),
+        substrates=tuple(str(parse_substrate(text)) for text in block.substrates),  # in the order that plans use
         tiers=tuple(os.path.abspath(folder / tier) if tier.endswith(".toml") else tier for tier in block.tiers),  # noqa: PTH100  # Path.resolve() would follow links
         actions=tuple(block.actions),
         modes=tuple(block.modes),

@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from taxtui.commands import run as run_command
+from taxtui.errors import SubstrateUnavailable
+from taxtui.tui import estimate, library
 from taxtui.tui import feed as feed_module
 from taxtui.tui.app import TaxtuiApp
+from taxtui.tui.availability import Answer
 from taxtui.tui.feed import Launcher
+from taxtui.tui.form import Choices, Preset, presets
 from taxtui.tui.screens.dialogs import Ask, Choose
 from taxtui.tui.widgets.pick_list import PickList
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, live, setup
-from tests.tui.feeds import StoryRun, app
+from tests.tui.feeds import ANSWERS, StoryRun, answers, app
+from tests.tui.recorded import record, until
+
+ECS = Answer(
+    name="ecs", ok=True, variant="fargate", capabilities={"paid": True},
+    detail="ready as me in us-east-1; 0.049 USD per sandbox-hour, 60 s at least: --prices aws-fargate",
+)  # fmt: skip
+
+
+async def priced(refs: Sequence[str]) -> Mapping[str, Answer]:
+    return {**ANSWERS, "ecs": ECS}
+
+
+def shown(pilot: Pilot[None]) -> str:
+    """The screen as text, its lines joined by one space each."""
+    strips = pilot.app.screen._compositor.render_strips()
+    lines = ("".join(segment.text for segment in strip).strip("│ ") for strip in strips)
+    return " ".join(lines)
+
+
+def told(pilot: Pilot[None]) -> str:
+    """What was notified."""
+    return " ".join(notification.message for notification in pilot.app._notifications)
+
+
+def pick(pilot: Pilot[None], **picked: Sequence[str]) -> None:
+    for key, values in picked.items():
+        setup(pilot).query_one(f"#{key}", PickList).pick(values)
+    setup(pilot).edited()
 
 
 @pytest.fixture
@@ -46,7 +80,7 @@ async def test_ctrl_r_launches_what_the_form_says(launched: list[tuple[object, l
         setup(pilot)
     cells = {
         "substrates": ["local"], "tiers": ["T0"], "actions": [10], "modes": ["exec"],
-        "trials": 100, "warmup": 1, "concurrency": 1,
+        "trials": 100, "warmup": 1, "concurrency": 1, "arrival": "",
     }  # fmt: skip
     assert launched == [({"name": "setup", "budget": "", "cells": [cells]}, [])]
 
@@ -56,9 +90,11 @@ async def test_a_paid_substrate_is_launched_only_after_its_name_is_typed(
 ) -> None:
     async with app().run_test(size=SIZE) as pilot:
         await pilot.pause()
-        setup(pilot).query_one("#substrates", PickList).pick(["daytona", "local"])
+        pick(pilot, substrates=["daytona", "local"])
         await pilot.press("ctrl+r", *"daytina", "enter")
         assert isinstance(pilot.app.screen, Ask)
+        assert 'that is not "daytona"' in shown(pilot)
+        assert "only their number is" in shown(pilot)
         await pilot.press("escape")
         assert launched == []
         await pilot.press("ctrl+r", *"daytona", "enter")
@@ -67,18 +103,93 @@ async def test_a_paid_substrate_is_launched_only_after_its_name_is_typed(
     assert [options for _, options in launched] == [["--yes", "--max-sandboxes", "202"]]
 
 
+async def test_where_the_price_is_known_the_run_is_held_to_it(launched: list[tuple[object, list[str]]]) -> None:
+    async with TaxtuiApp(None, priced).run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        pick(pilot, substrates=["ecs"])
+        limits = ["--max-sandboxes", "101", "--max-cost", "0.16", "--prices", "aws-fargate"]
+        await pilot.press("y")
+        assert pilot.app.clipboard.endswith(" ".join(limits))
+        assert "--yes" not in pilot.app.clipboard
+        await pilot.press("ctrl+r")
+        assert "at least $0.08 (not measured yet)" in shown(pilot)
+        await pilot.press(*"ecs", "enter")
+        await pilot.pause()
+        live(pilot)
+    assert [options for _, options in launched] == [["--yes", *limits]]
+
+
+async def test_a_limit_and_a_sheet_of_ones_own_are_typed_into_fields_that_only_paid_runs_have(tmp_path: Path) -> None:
+    async with TaxtuiApp(None, priced).run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        assert "Prices" not in shown(pilot)
+        pick(pilot, substrates=["ecs"])
+        await pilot.pause()
+        assert "Prices aws-fargate" in shown(pilot)
+        setup(pilot).query_one("#most").focus()
+        await pilot.press(*"0.5x")  # letters are no part of a number
+        assert "(max $0.50)" in shown(pilot)
+        await pilot.press("shift+tab", *"nosuch")
+        assert "Not ready: no price sheet 'nosuch'" in shown(pilot)
+        assert setup(pilot).query_one("#launch").disabled
+        setup(pilot).query_one("#substrates").focus()
+        await pilot.press("ctrl+r", "y")
+        setup(pilot)
+        assert pilot.app.clipboard == ""
+        pick(pilot, substrates=["local"])
+        await pilot.pause()
+        assert "Prices" not in shown(pilot)
+        assert not setup(pilot).query_one("#launch").disabled
+
+
 @covers("setup", "recheck")
 async def test_r_asks_the_substrates_again() -> None:
     asked = []
 
-    async def checker() -> dict[str, object]:
-        asked.append(1)
-        return {}
+    async def checker(refs: Sequence[str]) -> Mapping[str, Answer]:
+        asked.append(list(refs))
+        return await answers(refs)
 
-    async with TaxtuiApp(None, checker).run_test(size=SIZE) as pilot:  # type: ignore[arg-type]
+    async with TaxtuiApp(None, checker).run_test(size=SIZE) as pilot:
         await pilot.press("r")
         await pilot.pause()
-    assert len(asked) == 2
+        assert asked == [[], []]
+        await pilot.press("a", *"docker:runtime=runsc", "enter")
+        await pilot.pause()
+        assert asked[2:] == [["docker:runtime=runsc"]]
+        assert "docker:runtime=runsc 27.1" in shown(pilot)
+        await pilot.press("r")
+        await pilot.pause()
+        assert asked[3:] == [[], ["docker:runtime=runsc"]]
+
+
+async def test_the_first_answer_is_awaited_in_the_background() -> None:
+    answered = asyncio.Event()
+
+    async def checker(refs: Sequence[str]) -> Mapping[str, Answer]:
+        await answered.wait()
+        return {**ANSWERS, "thirdparty": Answer(name="thirdparty", ok=True, detail="ready")}
+
+    async with TaxtuiApp(None, checker).run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        assert shown(pilot).count("checking…") == 4
+        assert "local: not checked" in shown(pilot)
+        answered.set()
+        await pilot.pause()
+        assert "checking…" not in shown(pilot)
+        assert "thirdparty" in shown(pilot)
+
+
+async def test_a_check_that_fails_says_so_and_changes_nothing() -> None:
+    async def checker(refs: Sequence[str]) -> Mapping[str, Answer]:
+        raise SubstrateUnavailable("no Python")
+
+    async with TaxtuiApp(None, checker).run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        assert shown(pilot).count("not checked") == 5  # four substrates, and the cost
+        assert "no Python" in told(pilot)
+        await pilot.press("y")
+        assert pilot.app.clipboard.startswith("taxtui run -s local")
 
 
 @covers("setup", "preset")
@@ -110,6 +221,11 @@ async def test_a_adds_a_substrate_with_options() -> None:
         assert setup(pilot).choices.substrates == ("local", "docker:runtime=runsc")
         await pilot.press("a", *"dokcer", "enter")
         await pilot.pause()
+        assert "no substrate 'dokcer'" in told(pilot)
+        await pilot.press("a", *"docker:runsc", "enter")
+        await pilot.pause()
+        assert "is not an option" in told(pilot)
+        await pilot.press("a", "escape")
         assert len(setup(pilot).choices.substrates) == 2
 
 
@@ -120,3 +236,119 @@ async def test_y_copies_the_command_line() -> None:
         assert pilot.app.clipboard == (
             "taxtui run -s local -t T0 -n 10 --mode exec --trials 100 --warmup 1 --concurrency 1"
         )
+
+
+async def test_the_arrival_is_turned_by_keys_and_by_the_mouse() -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        assert "‹ sequential (default) ›" in shown(pilot)
+        setup(pilot).query_one("#concurrency").focus()
+        await pilot.press("backspace", "4")
+        assert "‹ closed (default) ›" in shown(pilot)
+        await pilot.press("tab", "tab")
+        seen = []
+        for key in ("right", "space", "right", "right", "right", "left"):
+            await pilot.press(key)
+            seen.append(setup(pilot).choices.arrival)
+        assert seen == ["sequential", "closed", "staggered:500ms", "burst", "", "burst"]
+        await pilot.click("#arrival", offset=(0, 0))
+        assert setup(pilot).choices.arrival == "staggered:500ms"
+        await pilot.press("tab", "end", *["backspace"] * 5, *"2s")
+        assert setup(pilot).choices.arrival == "staggered:2s"
+        setup(pilot).query_one("#substrates").focus()
+        await pilot.press("y")
+        assert pilot.app.clipboard.endswith("--concurrency 4 --arrival staggered:2s")
+        await pilot.click("#arrival", offset=(5, 0))
+        assert setup(pilot).choices.arrival == "burst"
+
+
+async def test_an_arrival_that_cannot_be_is_refused_as_the_run_would() -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        setup(pilot).query_one("#concurrency").focus()
+        await pilot.press("backspace", "4", "tab", "tab", "right")
+        assert "Not ready: arrival sequential means concurrency 1, not 4; write arrival" in shown(pilot)
+        assert setup(pilot).query_one("#launch").disabled
+
+
+async def test_the_estimate_comes_from_the_recordings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(library, "default_folder", lambda: tmp_path)
+    monkeypatch.setattr(library, "SHIPPED", ())
+    monkeypatch.setattr(estimate, "listing", lambda: library.scan().entries)
+    async with app().run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "no recording of it yet" in shown(pilot))
+        record(tmp_path / "a.msgpack")
+        await pilot.press("2", "1")
+        await until(pilot, lambda: "estimated from 1 recording" in shown(pilot))
+        (tmp_path / "a.msgpack").unlink()
+        await pilot.press("p", "escape")  # a dialog was over it
+        await until(pilot, lambda: "no recording of it yet" in shown(pilot))
+
+
+async def test_a_preset_that_the_form_cannot_say_is_run_and_copied_as_it_stands(
+    launched: list[tuple[object, list[str]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    block = '[[cells]]\nsubstrates = ["ecs"]\ntiers = ["T0"]\nactions = [10]\ntrials = 7\n'
+    (tmp_path / "a b.toml").write_text(f"seed = 3\n{block}")
+    async with TaxtuiApp(None, priced).run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        setup(pilot).use(next(preset for preset in presets(tmp_path) if preset.name == "a b"))
+        await pilot.pause()
+        assert "preset a b: 1 cell, 7 trials: ecs" in shown(pilot)
+        setup(pilot).query_one("#most").focus()
+        await pilot.press(*"0.5")  # money is no part of what is measured: the preset stays
+        setup(pilot).query_one("#substrates").focus()
+        await pilot.press("y")
+        limits = ["--max-sandboxes", "8", "--max-cost", "0.50", "--prices", "aws-fargate"]
+        path = tmp_path / "a b.toml"
+        assert pilot.app.clipboard == f"taxtui run '{path}' {' '.join(limits)}"
+        await pilot.press("ctrl+r", *"ecs", "enter")
+        await pilot.pause()
+        live(pilot)
+        await pilot.press("1")
+        setup(pilot).query_one("#trials").focus()
+        await pilot.press("5")
+        assert setup(pilot).preset is None
+    assert launched == [(str(path), ["--yes", *limits])]
+
+
+async def test_a_preset_fills_in_every_field() -> None:
+    said = Choices(
+        substrates=("docker:runtime=runsc",), tiers=("T1",), actions=(25,), modes=("session",), trials="7", warmup="2",
+        concurrency="3", arrival="staggered:2s", budget="9m",
+    )  # fmt: skip
+    async with app().run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        setup(pilot).use(Preset(name="a", argument="a", title="", choices=said))
+        await pilot.pause()
+        assert setup(pilot).choices == said
+        assert "every 2s" in shown(pilot)
+        assert "docker:runtime=runsc 27.1" in shown(pilot)  # it was asked, with its options
+
+
+async def test_every_field_is_reached_by_tab() -> None:
+    async with TaxtuiApp(None, priced).run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        pick(pilot, substrates=["ecs"])
+        await pilot.pause()
+        seen = []
+        for _ in range(15):
+            assert pilot.app.focused is not None
+            seen.append(pilot.app.focused.id)
+            await pilot.press("tab")
+    wanted = (
+        "substrates tiers actions modes trials warmup concurrency budget arrival prices most launch copy preset add"
+    )
+    assert seen == wanted.split()
+
+
+@pytest.mark.parametrize("button", ["launch", "copy", "preset", "add"])
+async def test_the_buttons_do_what_the_keys_do(launched: list[tuple[object, list[str]]], button: str) -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await pilot.click(f"#{button}")
+        await pilot.pause()
+        screen = type(pilot.app.screen).__name__
+        assert screen == {"launch": "LiveScreen", "copy": "SetupScreen", "preset": "Choose", "add": "Ask"}[button]
+        assert pilot.app.clipboard.startswith("taxtui run") == (button == "copy")

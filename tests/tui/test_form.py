@@ -1,21 +1,24 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
-import click.testing
 import msgspec
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from taxtui import scenario
 from taxtui.commands import run as run_command
+from taxtui.errors import ScenarioError
 from taxtui.scenario import ScenarioFile
 from taxtui.spec import Plan
 from taxtui.tui.form import Choices, choices, presets, shipped_tiers
 
 FORM = Choices(
     substrates=("local", "docker:runtime=runsc"), tiers=("T0", "T1"), actions=(10, 50), modes=("exec", "session"),
-    trials="7", warmup="2", concurrency="1", budget="3m",
+    trials="7", warmup="2", concurrency="1", arrival="burst", budget="3m",
 )  # fmt: skip
 
 
@@ -29,28 +32,80 @@ def test_the_scenario_is_what_the_form_says() -> None:
     assert {(cell.trials, cell.warmup, cell.concurrency) for cell in plan.cells} == {(7, 2, 1)}
     assert plan.budget_s == 180
     assert FORM.summary() == "2 substrates × 2 tiers × 2 lengths × 2 modes × 7 = 112 trials"
-    assert FORM.sandboxes == {"local": 72, "docker:runtime=runsc": 72}
 
 
-@pytest.mark.parametrize(
-    "form",
-    [FORM, msgspec.structs.replace(FORM, concurrency="4", modes=("exec",)), msgspec.structs.replace(FORM, budget="")],
+def commanded(words: Sequence[str]) -> Plan:
+    """The plan that ``taxtui run`` makes of a command line: by its own parser, which knows its options' names."""
+    options = run_command.command.make_context("run", list(words)).params
+    for own in ("output", "control", "progress"):
+        del options[own]
+    return run_command._plan(options.pop("scenario"), options)
+
+
+def launched(form: Choices, limits: Sequence[str], folder: Path) -> Plan:
+    """The plan of the child that the screen starts, as ``RunFeed`` starts it."""
+    path = folder / "plan.json"
+    path.write_bytes(msgspec.json.encode(form.scenario()))
+    return commanded([str(path), "-o", "x.msgpack", "--control", "stdin", "--progress", "none", *limits])
+
+
+def some(*values: str) -> st.SearchStrategy[tuple[str, ...]]:
+    return st.lists(st.sampled_from(values), min_size=1, unique=True).map(tuple)
+
+
+FORMS = st.builds(
+    Choices,
+    substrates=some("local", "local:isolation=plain", "docker:runtime=runsc,image=a b:1", "ec2:spot=true"),
+    tiers=some("T0", "T1", "T2"),
+    actions=st.lists(st.integers(1, 500), min_size=1, max_size=3, unique=True).map(tuple),
+    modes=some("exec", "session"),
+    trials=st.integers(1, 10**6).map(str) | st.just("007"),
+    warmup=st.integers(0, 99).map(str),
+    concurrency=st.sampled_from(["1", "2", "16", "0100"]),
+    arrival=st.sampled_from(["", "sequential", "closed", "burst", "staggered:500ms", "staggered:1.5s", "staggered:0s"]),
+    budget=st.sampled_from(["", "3m", "90", "1.5h"]),
 )
-def test_the_copied_command_makes_the_same_plan(form: Choices, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command's own parser reads it back, so that an option that changes its name fails here."""
-    seen: list[Plan] = []
+LIMITS = st.sampled_from(
+    [(), ("--max-sandboxes", "9"), ("--max-sandboxes", "9", "--max-cost", "2.60", "--prices", "p")]
+)
 
-    def stop(plan: Plan, *_: object, **__: object) -> None:
-        seen.append(plan)
-        raise click.Abort
 
-    monkeypatch.setattr(run_command, "_confirm_paid", stop)
-    program, subcommand, *words = shlex.split(form.command())
+@given(form=FORMS, limits=LIMITS)
+def test_the_copied_command_the_form_and_the_launched_run_are_one_plan(
+    form: Choices, limits: Sequence[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assume(not form.missing)
+    program, subcommand, *words = shlex.split(form.command(limits))
     assert (program, subcommand) == ("taxtui", "run")
-    click.testing.CliRunner().invoke(run_command.command, words)
-    assert [msgspec.structs.replace(plan, name="") for plan in seen] == [
-        msgspec.structs.replace(planned(form), name="")
-    ]
+    plans = [commanded(words), launched(form, ["--yes", *limits], tmp_path_factory.mktemp("launched"))]
+    assert msgspec.structs.replace(plans[0], name="") == msgspec.structs.replace(plans[1], name="")
+    unlimited = msgspec.structs.replace(plans[0], name="setup", max_sandboxes=None, max_cost_usd=None)
+    assert unlimited == planned(form) == form.plan()
+
+
+@given(form=FORMS)
+def test_what_the_run_would_refuse_the_form_refuses_in_the_same_words(form: Choices) -> None:
+    try:
+        commanded(shlex.split(form.command())[2:])
+    except ScenarioError as error:
+        assert form.missing == str(error)
+    else:
+        assert form.missing == ""
+
+
+def test_a_tier_of_ones_own_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "scenarios"
+    folder.mkdir()
+    (folder / "mine.toml").write_text('name="mine"\ntitle="t"\n[[cycle]]\nname="a"\nrun="true"\n')
+    (folder / "own.toml").write_text('[[cells]]\nsubstrates=["local"]\ntiers=["mine.toml"]\nactions=[10]\n')
+    monkeypatch.chdir(tmp_path)
+    [own] = [preset for preset in presets(Path()) if preset.name == "own"]
+    assert own.choices is not None
+    assert own.plan is not None
+    monkeypatch.chdir("/")
+    assert own.choices.missing == ""
+    plans = commanded(shlex.split(own.choices.command())[2:]), launched(own.choices, [], tmp_path)
+    assert [plan.cells for plan in plans] == [own.plan.cells] * 2
 
 
 @pytest.mark.parametrize(
@@ -66,6 +121,12 @@ def test_the_copied_command_makes_the_same_plan(form: Choices, monkeypatch: pyte
         ({"warmup": ""}, "warm-up must be a whole number from 0 up"),
         ({"concurrency": "0"}, "concurrency must be"),
         ({"budget": "soon"}, "budget: 'soon' is not a duration"),
+        ({"budget": "0s"}, "budget must be above 0"),
+        ({"concurrency": "4", "arrival": "sequential"}, "arrival sequential means concurrency 1, not 4"),
+        ({"arrival": "staggered:"}, "'staggered:' is not an arrival; write sequential, closed, staggered:500ms or"),
+        ({"arrival": "staggered:soon"}, "'soon' is not a duration"),
+        ({"tiers": ("T9",)}, "no tier 'T9'"),
+        ({"substrates": ("local:x",)}, "'x' in 'local:x' is not an option"),
     ],
 )
 def test_what_is_missing_is_said(change: dict[str, object], words: str) -> None:
@@ -78,7 +139,7 @@ def test_nothing_is_missing_from_a_whole_form() -> None:
 
 def test_a_scenario_becomes_the_form_that_says_the_same() -> None:
     file = msgspec.convert(FORM.scenario(), ScenarioFile)
-    assert choices(file) == FORM
+    assert choices(file, Path()) == FORM
 
 
 @pytest.mark.parametrize(
@@ -87,14 +148,14 @@ def test_a_scenario_becomes_the_form_that_says_the_same() -> None:
 )
 def test_a_scenario_that_says_more_than_the_form_can_is_run_as_it_stands(change: dict[str, object]) -> None:
     file = msgspec.convert(FORM.scenario(), ScenarioFile)
-    assert choices(msgspec.structs.replace(file, **change)) is None
+    assert choices(msgspec.structs.replace(file, **change), Path()) is None
 
 
 @pytest.mark.parametrize("change", [{"think": "8s"}, {"concurrency": [1, 2]}, {"acquire": "reset"}])
 def test_a_block_that_says_more_than_the_form_can_is_run_as_it_stands(change: dict[str, object]) -> None:
     file = msgspec.convert(FORM.scenario(), ScenarioFile)
     block = msgspec.structs.replace(file.cells[0], **change)
-    assert choices(msgspec.structs.replace(file, cells=[block])) is None
+    assert choices(msgspec.structs.replace(file, cells=[block]), Path()) is None
 
 
 def test_presets_are_the_shipped_scenarios_and_those_at_hand(tmp_path: Path) -> None:
@@ -107,8 +168,7 @@ def test_presets_are_the_shipped_scenarios_and_those_at_hand(tmp_path: Path) -> 
     assert {"quick", "mine", "bad"} <= found.keys()
     assert "pyproject" not in found
     assert found["mine"].title == "1 cell, 3 trials: local"
-    assert found["mine"].sandboxes == {"local": 4}
-    assert not found["bad"].ok
+    assert found["bad"].plan is None
     assert "tears" in found["bad"].title
 
 

@@ -7,6 +7,8 @@ scenario's machinery; then, in the background, whether each substrate can be use
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
     from textual.widgets import Button
 
     from taxtui.spec import Plan
-    from taxtui.tui.background import Newest
-    from taxtui.tui.estimate import Table
+    from taxtui.tui.availability import Answer
     from taxtui.tui.expense import Expense
+    from taxtui.tui.experience import Experience
     from taxtui.tui.form import Choices, Preset
     from taxtui.tui.widgets.run_fields import RunFields
 
@@ -52,10 +54,9 @@ class SetupScreen(NumberedScreen):
         """Nothing is known of any substrate or recording yet."""
         super().__init__()
         self.preset: Preset | None = None  # one that the form cannot say, to be run as it stands
-        self.recorded: Table | None = None  # None: not read yet
+        self.experience: Experience | None = None
+        self._whole = asyncio.Event()  # all that follows the first frame is there
         self.expense: Expense | None = None  # None: what the form says cannot be run
-        self._reader: Newest[bool, Table] | None = None
-        self._away = False
 
     def contents(self) -> ComposeResult:
         """Four lists, and room for the rest."""
@@ -86,6 +87,7 @@ class SetupScreen(NumberedScreen):
         from textual.widgets import Button
 
         from taxtui import registry
+        from taxtui.tui.experience import Experience
         from taxtui.tui.form import shipped_tiers
         from taxtui.tui.widgets.plan_panel import PlanPanel
         from taxtui.tui.widgets.run_fields import RunFields
@@ -100,9 +102,9 @@ class SetupScreen(NumberedScreen):
         parts = RunFields(id="fields"), PlanPanel(id="plan"), Horizontal(*buttons, id="buttons")
         await self.query_one("#below").mount(*parts, *super().foot())
         self.refresh_bindings()  # else the footer would wait for another change of the keys
-        self.refresh_plan()
+        self._whole.set()
+        self.experience = Experience(self, self.refresh_plan, partial(self.notify, severity="warning", markup=False))
         self.action_recheck()
-        self._read_recordings()
 
     # -------------------------------------------------------------------------------------------- what the form says
 
@@ -120,13 +122,13 @@ class SetupScreen(NumberedScreen):
         from taxtui.tui.form import Choices
         from taxtui.tui.widgets.run_fields import RunFields
 
-        fields = self.query(RunFields)
+        typed = self.query_one(RunFields).typed() if self._whole.is_set() else {}
         return Choices(
             substrates=tuple(self.substrates.picked),
             tiers=tuple(self._list("tiers").picked),
             actions=tuple(int(text) for text in self._list("actions").picked),
             modes=tuple(self._list("modes").picked),
-            **(fields.first().typed() if fields else {}),
+            **typed,
         )
 
     @property
@@ -163,8 +165,7 @@ class SetupScreen(NumberedScreen):
         from taxtui.tui.form import about_tier
         from taxtui.tui.widgets.plan_panel import PlanPanel
 
-        panels = self.query(PlanPanel)
-        if not panels:
+        if not self._whole.is_set():
             return
         choices, preset = self.choices, self.preset
         plan = preset.plan if preset else None if choices.missing else choices.plan()
@@ -178,7 +179,7 @@ class SetupScreen(NumberedScreen):
         if obstacle := self.obstacle:
             facts.append(Text(f"Not ready: {obstacle}", colours.themed(self.app.theme_variables, "text-warning")))
         about = [about_tier(name) for name in choices.tiers] + [MODES[mode] for mode in choices.modes]
-        panels.first().show(facts, command, self.substrates.advice(), Text("\n".join(about), "dim"))
+        self.query_one(PlanPanel).show(facts, command, self.substrates.advice(), Text("\n".join(about), "dim"))
         self.query_one("#launch").disabled = bool(obstacle)
 
     def _outlook(self, plan: Plan) -> dict[str, str]:
@@ -188,13 +189,13 @@ class SetupScreen(NumberedScreen):
         from taxtui.tui.widgets.run_fields import RunFields
 
         fields, answers = self.query_one(RunFields), self.substrates.answers
-        variants = {name: answer.variant for name, answer in answers.items() if answer.variant is not None}
-        expected = estimate.expect(plan, self.recorded or estimate.Table(), variants)
+        variants = {key: answer.variant for key, answer in answers.items() if answer.variant is not None}
+        table = self.experience.table if self.experience else None
+        expected = estimate.expect(plan, table or estimate.Table(), variants)
         self.expense = expense(plan, expected, answers, fields.sheet, fields.most)
         fields.show_money(self.expense.sheet, needed=self.expense.paid)
-        reading = self.recorded is None
         return {
-            "Time": "reading earlier recordings…" if reading else estimate.time_words(plan, expected),
+            "Time": estimate.time_words(plan, expected) if table else "reading earlier recordings…",
             "Cost": self.expense.words,
         }
 
@@ -205,56 +206,49 @@ class SetupScreen(NumberedScreen):
 
     # --------------------------------------------------------------------------------------------- in the background
 
-    @work(exclusive=True, group="check")
-    async def action_recheck(self) -> None:
-        """Ask every substrate, in a process of its own."""
+    def action_recheck(self) -> None:
+        """Ask every substrate again, those with options apart from the others."""
+        offered = self.substrates.offered
+        self._check([key for key in offered if ":" not in key], ())
+        self._check_options(offered)
+
+    def _check_options(self, keys: Sequence[str]) -> None:
+        """Ask those of these that have options."""
+        if refs := [key for key in keys if ":" in key]:
+            self._check(refs, refs)
+
+    def _check(self, keys: Sequence[str], refs: Sequence[str]) -> None:
+        """Ask substrates in a process of its own; a newer question for the same ones ends it."""
+        self.run_worker(self._ask(keys, refs), group=f"check {refs}", exclusive=True)
+
+    async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         from taxtui.errors import TaxtuiError
         from taxtui.tui import availability
 
-        self.substrates.hear({}, checking=True)
-        answers = {}
+        self.substrates.ask(keys)
+        self.refresh_plan()
+        answers: Mapping[str, Answer] = {}
         try:
-            answers = dict(await (self.taxtui.checker or availability.check)())
+            answers = await (self.taxtui.checker or availability.check)(refs)
         except TaxtuiError as error:
             self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10, markup=False)
-        self.substrates.hear(answers, checking=False)
+        self.substrates.hear(keys, answers)
         self.refresh_plan()
 
-    def _read_recordings(self) -> None:
-        """Look for recordings, and read those that are new; not while a person looks at something else."""
-        from taxtui.tui.background import Newest
-        from taxtui.tui.estimate import Reader
-
-        if self._reader is None:
-            reader = Reader()
-            self._reader = Newest(
-                lambda _: reader.table(lambda: self._away), self._recordings_read, self._unreadable, on=self
-            )
-        self._reader.ask(True)
-
-    def _recordings_read(self, _: bool, table: Table) -> None:
-        if not self._away:
-            self.recorded = table
-            self.refresh_plan()
-
-    def _unreadable(self, _: bool, why: str) -> None:
-        self.notify(f"no estimate of the time: {why}", severity="warning", markup=False)
-
     def on_screen_suspend(self) -> None:
-        """What is measured comes before what is estimated."""
-        self._away = True
+        """Something else is looked at."""
+        if self.experience:
+            self.experience.rest()
 
     def on_screen_resume(self) -> None:
         """There may be a new recording."""
-        self._away = False
-        if self._reader:
-            self._read_recordings()
+        if self.experience:
+            self.experience.refresh()
 
     def on_unmount(self) -> None:
         """Let the thread go."""
-        self._away = True
-        if self._reader:
-            self._reader.close()
+        if self.experience:
+            self.experience.close()
 
     # -------------------------------------------------------------------------------------------- what a person does
 
@@ -262,15 +256,17 @@ class SetupScreen(NumberedScreen):
         """The buttons are the actions of the same name."""
         await self.run_action(str(event.button.id))
 
-    def _refused(self) -> bool:
-        """Say what stands in the way, if anything does."""
+    async def _refused(self) -> bool:
+        """Say what stands in the way, if anything does; a key may come before the form is whole."""
+        await self._whole.wait()
         if obstacle := self.obstacle:
             self.notify(obstacle, title="Not ready", severity="warning", markup=False)
         return bool(obstacle)
 
-    def action_copy(self) -> None:
+    @work
+    async def action_copy(self) -> None:
         """Put the command line on the clipboard."""
-        if not self._refused():
+        if not await self._refused():
             command = self._command()
             self.app.copy_to_clipboard(command)
             self.notify(command, title="Copied", markup=False)
@@ -283,6 +279,7 @@ class SetupScreen(NumberedScreen):
         from taxtui.notation import parse_substrate
         from taxtui.tui.screens.dialogs import Ask
 
+        await self._whole.wait()
         text = await self.app.push_screen_wait(
             Ask("Add a substrate", "NAME:key=value,key=value", placeholder="docker:runtime=runsc")
         )
@@ -297,6 +294,7 @@ class SetupScreen(NumberedScreen):
             self.notify(f"no substrate {ref.name!r}; {', '.join(registry.names())}", severity="error", markup=False)
             return
         self.substrates.add(str(ref), picked=True)
+        self._check_options([str(ref)])
         self.edited()
 
     @work
@@ -307,6 +305,7 @@ class SetupScreen(NumberedScreen):
 
         found = await asyncio.to_thread(presets, Path.cwd())  # reads every scenario and tier
         choices = [Choice(one.name, one.title, one, one.plan is not None) for one in found]
+        await self._whole.wait()
         preset = await self.app.push_screen_wait(Choose("Presets", choices))
         if preset is not None:
             self.use(preset)
@@ -317,8 +316,10 @@ class SetupScreen(NumberedScreen):
 
         said = preset.choices
         if said is not None:
-            for name in said.substrates:
-                self.substrates.add(name)
+            new = [key for key in said.substrates if key not in self.substrates.offered]
+            for key in new:
+                self.substrates.add(key)
+            self._check_options(new)
             for key, values in (
                 ("substrates", said.substrates),
                 ("tiers", said.tiers),
@@ -339,7 +340,7 @@ class SetupScreen(NumberedScreen):
         """Start the run; where it costs money, the substrate's name has to be typed first."""
         from taxtui.tui.screens.dialogs import Ask
 
-        if self._refused():
+        if await self._refused():
             return
         scenario = self.preset.argument if self.preset else self.choices.scenario()
         expense = self.expense

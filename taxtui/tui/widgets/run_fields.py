@@ -83,7 +83,7 @@ class RunFields(Vertical):
     def show_money(self, sheet: str, *, needed: bool) -> None:
         """Ask for prices, or not; ``sheet`` is the one that is taken where none is typed."""
         self.set_class(needed, "-money")
-        self.query_one("#prices", Input).placeholder = sheet or "sheet.toml"
+        self.query_one("#prices", Input).placeholder = sheet or "none"
         self.query_one("#most", Input).placeholder = "auto"
 
     def _text(self, key: str) -> str:

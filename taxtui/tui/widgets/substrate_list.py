@@ -20,8 +20,8 @@ class SubstrateList(PickList):
     def __init__(self) -> None:
         """Nothing is known of any substrate yet."""
         super().__init__(id="substrates", title="Substrates")
-        self.answers: Mapping[str, Answer] = {}
-        self.checking = True
+        self.answers: dict[str, Answer] = {}
+        self.asked: set[str] = set()  # those whose answer is awaited
 
     def add(self, key: str, *, picked: bool = False) -> None:
         """Offer a substrate, with options or without, unless it is offered already."""
@@ -36,26 +36,30 @@ class SubstrateList(PickList):
         for name in names:
             self.add(name)
 
-    def hear(self, answers: Mapping[str, Answer], *, checking: bool) -> None:
-        """Show what is known now; a substrate that nobody offered yet is added."""
-        self.answers, self.checking = answers, checking
-        for name in answers:
-            self.add(name)
+    def ask(self, keys: Sequence[str]) -> None:
+        """Forget what was said of these: they are being asked again."""
+        for key in keys:
+            self.answers.pop(key, None)
+        self.asked.update(keys)
         self.redraw()
 
-    def answer(self, key: str) -> Answer | None:
-        """What the check said of a substrate; options are not its business."""
-        return self.answers.get(key.partition(":")[0])
+    def hear(self, keys: Sequence[str], answers: Mapping[str, Answer]) -> None:
+        """Show what those that were asked have said; a substrate that nobody offered yet is added."""
+        self.asked.difference_update(keys)
+        self.answers.update(answers)
+        for key in answers:
+            self.add(key)
+        self.redraw()
 
     def _label(self, key: str) -> Text:
-        answer = self.answer(key)
+        answer = self.answers.get(key)
         dark = self.app.current_theme.dark
-        name = (f"{glyph(key)} {key:<11}", substrate_style(key, dark=dark))
+        name = (f"{glyph(key)} {key:<10} ", substrate_style(key, dark=dark))
         if answer is None or answer.ok is None:
-            return Text.assemble(name, ("checking…" if self.checking else "not checked", "dim"))
+            return Text.assemble(name, ("checking…" if key in self.asked else "not checked", "dim"))
         if not answer.ok:
             error = themed(self.app.theme_variables, "text-error")
-            return Text.assemble(("✗ ", error), (f"{key:<11}", "dim"), (answer.detail, error))
+            return Text.assemble(("✗ ", error), (f"{key:<10} ", "dim"), (answer.detail, error))
         return Text.assemble(name, ("PAID · " if answer.paid else "", "bold"), _short(answer.detail))
 
     def advice(self) -> Text:
@@ -63,7 +67,7 @@ class SubstrateList(PickList):
         if self.highlighted is None:
             return Text()
         key = self.offered[self.highlighted]
-        answer = self.answer(key)
+        answer = self.answers.get(key)
         if answer is None or answer.ok is None:
             return Text()
         mark, style = ("✓", "text-success") if answer.ok else ("✗", "text-error")
@@ -73,4 +77,4 @@ class SubstrateList(PickList):
 
 
 def _short(detail: str) -> str:
-    return detail.removeprefix("ready, ").removeprefix("ready ") or "ready"
+    return detail.removeprefix("ready, ") or "ready"
