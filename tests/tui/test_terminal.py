@@ -109,6 +109,20 @@ def test_no_color_is_obeyed(tmp_path: Path) -> None:
         terminal.until("EXIT=0")
 
 
+def test_sixteen_colours_are_enough(tmp_path: Path) -> None:
+    path = tmp_path / "story.msgpack"
+    with Recorder(path) as recorder:
+        for event in story.run(5):
+            recorder.add(event)
+    with Terminal(tmp_path, "replay", str(path), "--speed", "0", TERM="xterm-16color") as terminal:
+        terminal.until("REPLAY END")
+        coloured = terminal._tmux("capture-pane", "-p", "-e", "-t", "s")
+        assert "\x1b[93m" in coloured  # what local is drawn in, as near as such a terminal can
+        assert not re.search(r"[34]8;[25];", coloured)
+        terminal.keys("q")
+        terminal.until("EXIT=0")
+
+
 def _rgb(text: str) -> list[list[int]]:
     return [[int(n) for n in found] for found in re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", text)]
 
