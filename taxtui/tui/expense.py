@@ -96,7 +96,7 @@ def dollars(usd: Fraction | float, about: str = "") -> str:
 
 def _unpaid(name: str, answer: Answer | None) -> str:
     if answer is None or answer.ok is None:
-        return f"{name}: not checked"
+        return f"{name}: not checked yet"
     if not answer.ok and not answer.capabilities:  # it did not get as far as saying whether it is paid
         return f"{name}: unknown, it cannot be used"
     return f"{name} $0"

@@ -173,7 +173,7 @@ async def test_the_first_answer_is_awaited_in_the_background() -> None:
     async with TaxtuiApp(None, checker).run_test(size=SIZE) as pilot:
         await pilot.pause()
         assert shown(pilot).count("checking…") == 4
-        assert "local: not checked" in shown(pilot)
+        assert "local: not checked yet" in shown(pilot)
         answered.set()
         await pilot.pause()
         assert "checking…" not in shown(pilot)

@@ -9,7 +9,6 @@ from textual.pilot import Pilot
 
 from taxtui import events
 from taxtui.tui.feed import Feed
-from taxtui.tui.widgets.pick_list import PickList
 from tests.tui import story
 from tests.tui.feeds import StoryRun, app
 
@@ -83,34 +82,6 @@ def test_live(snap_compare: Compare, state: str, size: tuple[int, int]) -> None:
         await pilot.pause()
 
     assert snap_compare(app(STATES[state]()), terminal_size=size, run_before=look)
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_setup(snap_compare: Compare, size: tuple[int, int]) -> None:
-    async def look(pilot: Pilot[None]) -> None:
-        await pilot.pause()
-        pilot.app.screen.query_one("#substrates", PickList).highlighted = 2  # the one that cannot be used
-        await pilot.pause()
-
-    assert snap_compare(app(), terminal_size=size, run_before=look)
-
-
-def test_setup_with_nothing_picked(snap_compare: Compare) -> None:
-    async def look(pilot: Pilot[None]) -> None:
-        await pilot.press("home", "down", "down", "down", "space")
-        await pilot.pause()
-
-    assert snap_compare(app(), terminal_size=(80, 24), run_before=look)
-
-
-def test_paid_run_is_confirmed(snap_compare: Compare) -> None:
-    async def look(pilot: Pilot[None]) -> None:
-        await pilot.press("home", "space", "ctrl+r")
-        pilot.app.screen.query_one("Input").can_focus = False  # its cursor blinks
-        pilot.app.screen.set_focus(None)
-        await pilot.pause()
-
-    assert snap_compare(app(), terminal_size=(80, 24), run_before=look)
 
 
 @pytest.mark.parametrize("keys", [("question_mark",), ("q",)], ids=["help", "quit"])

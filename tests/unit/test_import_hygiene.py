@@ -90,6 +90,40 @@ def test_the_cost_model_knows_nothing_of_taxtui() -> None:
     assert packages(modules) & ({"taxtui"} | SDKS | SCREENS) == set()
 
 
+def test_the_first_frame_waits_for_no_import_that_it_can_do_without() -> None:
+    modules = imported("import taxtui.cli, taxtui.tui.launch, taxtui.tui.screens.setup")
+    assert "taxtui.tui.widgets.substrate_list" in modules
+    assert packages(modules) & (SDKS | {"costmodel", "msgspec", "plotext", "textual_plotext"}) == set()
+    late = {"events", "recording", "registry", "report", "scenario", "spec", "state"}
+    assert modules & {f"taxtui.{name}" for name in late} == set()
+    late = {"availability", "dialogs", "estimate", "expense", "feed", "form", "library", "summary"}
+    assert modules & {f"taxtui.tui.{name}" for name in late} == set()
+
+
+SETUP_IS_WHOLE = """
+import asyncio
+from taxtui.tui.app import TaxtuiApp
+
+async def answers(refs):
+    return {}
+
+async def main():
+    app = TaxtuiApp(None, answers)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("y")
+        assert "taxtui run" in app.clipboard, app.clipboard
+
+asyncio.run(main())
+"""
+
+
+def test_setup_draws_no_chart_and_loads_no_sdk() -> None:
+    modules = imported(f"exec({SETUP_IS_WHOLE!r})")
+    assert "taxtui.tui.estimate" in modules
+    assert packages(modules) & (SDKS | {"plotext", "textual_plotext"}) == set()
+    assert not {name for name in modules if name.startswith(("taxtui.substrates", "taxtui.runner"))}
+
+
 @pytest.mark.parametrize("module", TUI_MODULES)
 def test_the_tui_imports_no_substrate_and_no_runner(module: str) -> None:
     modules = imported(f"import {module}")

@@ -1,0 +1,45 @@
+"""``taxtui substrates -s``: only those that are named, asked with their options."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from taxtui.commands.substrates import command
+from taxtui.errors import UsageError
+
+
+def rows(*args: str) -> list[dict[str, object]]:
+    done = CliRunner().invoke(command, [*args, "--format", "json"], catch_exceptions=False)
+    assert done.exit_code == 0
+    found: list[dict[str, object]] = json.loads(done.stdout)
+    return found
+
+
+def test_only_what_is_named_is_listed_under_the_name_that_was_given() -> None:
+    assert [row["name"] for row in rows("-s", "local", "-s", "docker:runtime=runsc")] == [
+        "local",
+        "docker:runtime=runsc",
+    ]
+
+
+def test_a_substrate_is_checked_with_its_options() -> None:
+    [row] = rows("--check", "-s", "local:isolation=plain")
+    assert (row["name"], row["ok"], row["variant"]) == ("local:isolation=plain", True, "plain")
+
+
+@pytest.mark.parametrize(
+    ("ref", "detail"), [("local:isolated=plain", "no option 'isolated'"), ("local:isolation=no", "isolation")]
+)
+def test_an_option_that_it_does_not_take_is_its_answer(ref: str, detail: str) -> None:
+    [row] = rows("--check", "-s", ref)
+    assert row["ok"] is False
+    assert detail in str(row["detail"])
+
+
+@pytest.mark.parametrize(("ref", "words"), [("docer", "unknown substrate 'docer'"), ("docker:runsc", "not an option")])
+def test_what_is_no_substrate_is_refused(ref: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        CliRunner().invoke(command, ["-s", ref], catch_exceptions=False)
