@@ -20,7 +20,7 @@ class NumberedScreen(Screen[None]):
     """A screen that a digit leads to; its actions are those of its ``scope``."""
 
     scope: ClassVar[Scope]
-    CSS_PATH = "../app.tcss"
+    CSS_PATH: ClassVar[str | None] = "../app.tcss"
 
     @property
     def taxtui(self) -> TaxtuiApp:
