@@ -12,7 +12,6 @@ from textual.widgets import OptionList
 
 from taxtui.commands import run as run_command
 from taxtui.errors import SubstrateUnavailable
-from taxtui.tui import estimate, library
 from taxtui.tui import feed as feed_module
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.availability import Answer
@@ -22,6 +21,7 @@ from taxtui.tui.screens.dialogs import Ask, Choose
 from taxtui.tui.widgets.pick_list import PickList
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, live, setup
+from tests.tui.earlier import only_here
 from tests.tui.feeds import ANSWERS, StoryRun, answers, app
 from tests.tui.recorded import record, until
 
@@ -272,9 +272,7 @@ async def test_an_arrival_that_cannot_be_is_refused_as_the_run_would() -> None:
 
 
 async def test_the_estimate_comes_from_the_recordings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(library, "default_folder", lambda: tmp_path)
-    monkeypatch.setattr(library, "SHIPPED", ())
-    monkeypatch.setattr(estimate, "listing", lambda: library.scan().entries)
+    only_here(tmp_path, monkeypatch)
     async with app().run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "no recording of it yet" in shown(pilot))
         record(tmp_path / "a.msgpack")

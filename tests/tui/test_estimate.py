@@ -1,8 +1,7 @@
-"""How long and how dear a plan is said to be, against recordings whose durations are known to the nanosecond."""
+"""How long a plan is said to take, against recordings whose durations are known to the nanosecond."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,75 +9,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel.pricing import load_prices
-from taxtui import scenario
-from taxtui.events import Cell, Event
-from taxtui.scenario import CellBlock, ScenarioFile
 from taxtui.spec import Plan
 from taxtui.tui import estimate, library
-from taxtui.tui.availability import Answer
 from taxtui.tui.estimate import Reader, Table, expect, time_words
-from taxtui.tui.expense import Expense, dollars, expense
 from tests.tui import story
-from tests.tui.recorded import record
+from tests.tui.earlier import RUNC, TRIAL_NS, never, only_here, plan, started, told, write
 from tests.tui.story import MS, S
-
-TRIAL_NS = (40 + 20 + 2 + 10 * 5 + 10) * MS
-"""Of ``story.trial`` as it is by default; ten actions of 5 ms each."""
-
-
-def never() -> bool:
-    return False
-
-
-def told(cells: Sequence[Cell], trials: int = 3, **durations: Any) -> list[Event]:
-    """A recording of these cells, every trial alike."""
-    plans = [story.planned(cell.substrate, cell.tier, cell.actions, trials) for cell in cells]
-    events: list[Event] = [story.header(plans), story.clock(), *cells]
-    for number in range(trials * len(cells)):
-        cell = number % len(cells)
-        events += story.trial(
-            number,
-            cell,
-            number * S,
-            durations_ns=[5 * MS] * cells[cell].actions,
-            warm_up=number < len(cells),
-            **durations,
-        )
-    return events
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the recordings are, and nothing else is."""
-    monkeypatch.setattr(library, "default_folder", lambda: tmp_path)
-    monkeypatch.setattr(library, "SHIPPED", ())
-    monkeypatch.setattr(estimate, "listing", lambda: library.scan().entries)
+    """Where the recordings are."""
+    only_here(tmp_path, monkeypatch)
     return tmp_path
-
-
-def write(folder: Path, name: str, events: list[Event], age_s: int = 0) -> Path:
-    path = record(folder / f"{name}.msgpack", events)
-    when = 1_700_000_000 - age_s
-    os.utime(path, (when, when))
-    return path
-
-
-def started(events: list[Event], unix_s: int) -> list[Event]:
-    return [events[0], story.clock(unix_ns=unix_s * S), *events[2:]]
-
-
-def plan(*blocks: Mapping[str, Any], **more: Any) -> Plan:
-    usual = {"substrates": ["docker"], "tiers": ["T0"], "actions": [10], "trials": 100, "warmup": 0}
-    cells = [msgspec.convert({**usual, **block}, CellBlock) for block in blocks or [{}]]
-    return scenario.plan(ScenarioFile(cells=cells, **more), Path())
 
 
 def words(asked: Plan, table: Table, **variants: str) -> str:
     return time_words(asked, expect(asked, table, variants))
-
-
-RUNC = story.cell(0, "docker", "runc")
 
 
 def test_a_plan_takes_the_mean_of_the_recorded_trials(folder: Path) -> None:
@@ -303,160 +250,3 @@ def test_a_shipped_recording_is_said_to_be_one(folder: Path, monkeypatch: pytest
     monkeypatch.setattr(library, "bundled", lambda name: path)
     monkeypatch.setattr(library, "SHIPPED", ("a",))
     assert words(plan(), Reader().table(never)) == "~12 s, estimated from 1 shipped recording"
-
-
-# ------------------------------------------------------------------------------------------------------------- money
-
-ECS = Answer(
-    name="ecs", ok=True, variant="fargate", detail="ready …: --prices aws-fargate", capabilities={"paid": True}
-)
-ANSWERS = {
-    "docker": Answer(name="docker", ok=True, variant="runc"),
-    "ecs": ECS,
-    "daytona": Answer(name="daytona", ok=True, variant="", capabilities={"paid": True}),
-    "kubernetes": Answer(name="kubernetes", ok=False, detail="kubernetes is not installed"),
-}
-HOUR_USD = 0.04048 + 0.004445
-"""Of 1 vCPU and 1 GiB by the shipped sheet."""
-
-
-def cost(block: Mapping[str, Any], table: Table | None = None, sheet: str = "", most: str = "", **more: Any) -> Expense:
-    asked = plan({"warmup": 1, **block}, **more)
-    return expense(asked, expect(asked, table or Table(), {}), ANSWERS, sheet, most)
-
-
-@pytest.fixture
-def measured(folder: Path) -> Table:
-    """ecs:fargate takes two minutes a trial, and docker what it takes."""
-    write(folder, "a", told([RUNC]))
-    write(folder, "b", told([story.cell(0, "ecs", "fargate")], create_ns=2 * 60 * S - TRIAL_NS + 40 * MS))
-    return Reader().table(never)
-
-
-def test_what_is_free_costs_nothing_and_needs_no_limit() -> None:
-    assert cost({"substrates": ["docker"]}) == Expense("docker $0")
-
-
-def test_what_is_not_known_to_be_free_is_not_said_to_be() -> None:
-    assert cost({"substrates": ["kubernetes", "local"]}).words == (
-        "kubernetes: unknown, it cannot be used · local: not checked yet"
-    )
-
-
-def test_a_measured_substrate_costs_its_time_and_is_held_to_half_as_much_again(measured: Table) -> None:
-    found = cost({"substrates": ["docker", "ecs"]}, measured)
-    usd = 101 * HOUR_USD * 120 / 3600
-    assert found.words == f"docker $0 · ecs ~${usd:.2f} (max $0.23)"
-    assert found.options == ("--max-sandboxes", "202", "--max-cost", "0.23", "--prices", "aws-fargate")
-    assert found.questions == {"ecs": f"ecs: up to 101 sandboxes, about ${usd:.2f}, stops at $0.23."}
-    assert (found.obstacle, found.sheet, found.paid) == ("", "aws-fargate", True)
-    assert 1.5 * usd <= 0.23 < 1.5 * usd + 0.01
-
-
-def test_the_least_that_is_billed_counts_where_nothing_was_measured() -> None:
-    found = cost({"substrates": ["ecs"], "trials": 1000})
-    least = 1001 * HOUR_USD * 60 / 3600
-    assert found.words == f"ecs from ${least:.2f} (max $1.50)"
-    assert 2 * least <= 1.50 < 2 * least + 0.01
-    assert f"at least ${least:.2f} (not measured yet), stops at $1.50." in found.questions["ecs"]
-
-
-def test_a_short_trial_is_billed_its_minimum(folder: Path) -> None:
-    write(folder, "a", told([story.cell(0, "ecs", "fargate")]))
-    usd = 1001 * HOUR_USD * 60 / 3600
-    found = cost({"substrates": ["ecs"], "trials": 1000}, Reader().table(never))
-    assert found.words.startswith(f"ecs ~${usd:.2f} (max")
-
-
-def test_a_budget_makes_it_cheaper(measured: Table) -> None:
-    whole, part = (cost({"substrates": ["ecs"]}, measured, budget=text) for text in ("", "20m"))
-    assert whole.words == "ecs ~$0.15 (max $0.23)"
-    assert part.words == "ecs ~$0.01 (max $0.03)"  # 10 of 101 trials of two minutes
-
-
-def test_without_a_price_only_the_number_is_limited() -> None:
-    found = cost({"substrates": ["daytona"]})
-    assert found.words == "daytona: price unknown; without a price sheet, no limit in dollars"
-    assert found.options == ("--max-sandboxes", "101")
-    assert "price is not known" in found.questions["daytona"]
-    assert found.obstacle == ""
-
-
-def test_a_run_is_counted_by_one_sheet_or_by_none(measured: Table, tmp_path: Path) -> None:
-    both = {"substrates": ["ecs", "daytona"]}
-    found = cost(both, measured)
-    assert found.words == "ecs ~$0.15 · daytona: price unknown; without a price sheet, no limit in dollars"
-    assert found.options == ("--max-sandboxes", "202")
-    sheet = tmp_path / "mine.toml"
-    stanza = '[[sandbox]]\nsubstrate="{}"\nusd_per_hour={}\nminimum_s=3600\nincrement_s=1\nsource="s"\n'
-    sheet.write_text("date=2026-01-01\n" + stanza.format("ecs", 1) + stanza.format("daytona", 2))
-    found = cost(both, measured, str(sheet))
-    assert found.words == "ecs ~$101.00 · daytona from $202.00 (max $555.50 in all)"
-    assert found.options[2:] == ("--max-cost", "555.50", "--prices", str(sheet))
-    assert found.questions["ecs"].endswith("the whole run stops at $555.50.")
-
-
-def test_the_variant_decides_the_price(measured: Table, tmp_path: Path) -> None:
-    sheet = tmp_path / "mine.toml"
-    stanza = '[[sandbox]]\nsubstrate="ecs"\n{}usd_per_hour={}\nminimum_s=3600\nincrement_s=1\nsource="s"\n'
-    sheet.write_text("date=2026-01-01\n" + stanza.format("", 9) + stanza.format('variant="fargate"\n', 1))
-    assert cost({"substrates": ["ecs"]}, measured, str(sheet)).words.startswith("ecs ~$101.00")
-
-
-@pytest.mark.parametrize(
-    ("most", "limit"), [("2.6", "2.60"), ("$3", "3.00"), ("0.01", "0.01"), ("1000", "1000.00"), ("2.605", "2.60")]
-)
-def test_a_person_may_set_the_limit(most: str, limit: str) -> None:
-    found = cost({"substrates": ["ecs"]}, most=most)
-    assert found.options[2:4] == ("--max-cost", limit)
-
-
-@pytest.mark.parametrize(
-    ("block", "sheet", "most", "more", "obstacle"),
-    [
-        ({"substrates": ["ecs"]}, "nowhere.toml", "", {}, "no price sheet 'nowhere.toml'; give the path of one, or a"),
-        ({"substrates": ["daytona"]}, "aws-fargate", "", {}, "has no price for daytona; add a [[sandbox]] for it"),
-        ({"substrates": ["daytona"]}, "", "3", {}, "a limit in dollars needs one price sheet"),
-        ({"substrates": ["daytona"]}, "", "", {"max_cost_usd": 3.0}, "a limit in dollars needs one price sheet"),
-        ({"substrates": ["ecs"]}, "", "0", {}, "the limit in dollars must be a number from 0.01 up, not '0'"),
-        ({"substrates": ["ecs"]}, "", "1.2.3", {}, "the limit in dollars must be a number from 0.01 up"),
-        ({"substrates": ["ecs"]}, "/dev/null", "", {}, "no price sheet '/dev/null'"),
-    ],
-)
-def test_a_limit_that_cannot_be_kept_is_refused(
-    block: Mapping[str, Any], sheet: str, most: str, more: Mapping[str, Any], obstacle: str
-) -> None:
-    found = cost(block, None, sheet, most, **more)
-    assert obstacle in found.obstacle
-    assert "\n" not in found.obstacle
-    assert found.options == ()
-
-
-def test_a_broken_sheet_is_refused(tmp_path: Path) -> None:
-    sheet = tmp_path / "mine.toml"
-    sheet.write_text("date = soon")
-    assert str(sheet) in cost({"substrates": ["ecs"]}, None, str(sheet)).obstacle
-
-
-def test_a_scenario_keeps_its_own_limits() -> None:
-    found = cost({"substrates": ["ecs"]}, max_sandboxes=7, max_cost_usd=0.5)
-    assert found.options == ("--max-sandboxes", "7", "--max-cost", "0.50", "--prices", "aws-fargate")
-
-
-@pytest.mark.parametrize("sandboxes", ["--prices FILE", "--prices no-such-sheet"])
-def test_only_a_sheet_that_ships_is_taken_unasked(sandboxes: str) -> None:
-    answer = msgspec.structs.replace(ECS, detail=f"billed by the second: {sandboxes}")
-    asked = plan({"substrates": ["ecs"]})
-    assert "price unknown" in expense(asked, expect(asked, Table(), {}), {"ecs": answer}).words
-
-
-def test_the_shipped_sheet_is_the_one_that_these_numbers_are_from() -> None:
-    [price] = load_prices("aws-fargate").sandboxes
-    assert price.usd_per_vcpu_hour + price.usd_per_gib_hour == HOUR_USD
-
-
-@pytest.mark.parametrize(
-    ("usd", "said"), [(0, "$0"), (0.004, "<$0.01"), (0.01, "~$0.01"), (1.836, "~$1.84"), (12_345.6, "~$12,346")]
-)
-def test_dollars_are_readable(usd: float, said: str) -> None:
-    assert dollars(usd, about="~") == said

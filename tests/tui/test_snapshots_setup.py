@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from taxtui.tui import estimate, library
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.availability import Answer
 from taxtui.tui.screens.setup import SetupScreen
 from taxtui.tui.widgets.cycle import Cycle
 from taxtui.tui.widgets.pick_list import PickList
 from tests.tui import story
+from tests.tui.earlier import only_here
 from tests.tui.feeds import ANSWERS
 from tests.tui.recorded import record, until
 
@@ -49,9 +49,7 @@ def earlier(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told = [story.header([story.planned("ecs", trials=3)]), story.clock(), story.cell(0, "ecs", "fargate")]
     trials = [event for key in range(3) for event in story.trial(key, 0, key * 10**12, create_ns=80 * 10**9)]
     record(tmp_path / "fargate.msgpack", [*told, *trials])
-    monkeypatch.setattr(library, "default_folder", lambda: tmp_path)
-    monkeypatch.setattr(library, "SHIPPED", ())
-    monkeypatch.setattr(estimate, "listing", lambda: library.scan().entries)
+    only_here(tmp_path, monkeypatch)
 
 
 def pick(pilot: Pilot[None], **picked: Sequence[str]) -> None:
