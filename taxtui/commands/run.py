@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import secrets
 import signal
@@ -119,6 +120,8 @@ def _plan(name: str | None, options: dict[str, Any]) -> Plan:
     for key in ("substrates", "tiers", "actions", "modes", "concurrency"):
         if options[key]:
             changes[key] = list(options[key])
+    if "tiers" in changes:  # typed here, so relative to here; the scenario's own are relative to its folder
+        changes["tiers"] = [str(Path(tier).absolute()) if tier.endswith(".toml") else tier for tier in changes["tiers"]]
     for key in ("trials", "warmup", "arrival", "think", "acquire"):
         if options[key] is not None:
             changes[key] = options[key]
@@ -167,7 +170,7 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
             for cell in plan.cells
             if str(cell.substrate) in paid
         )
-        estimate, limit = f"at least {total_usd:.2f} USD by {prices.title}", f"--max-cost {2 * total_usd:.2f}"
+        estimate, limit = f"at least {total_usd:.2f} USD by {prices.title}", f"--max-cost {math.ceil(200 * total_usd) / 100:.2f}"
     _say(f"{names}: up to {sandboxes} sandboxes that cost money, {estimate}")
     if not yes or (plan.max_sandboxes is None and plan.max_cost_usd is None):
         raise UsageError(f"{names} costs money; repeat with --yes {limit}")

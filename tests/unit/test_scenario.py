@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from taxtui import scenario
+from taxtui.commands import run
 from taxtui.errors import ScenarioError
 
 CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\nactions = [10]\n'
@@ -102,3 +103,15 @@ def test_a_tier_without_a_cycle_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.toml").write_text('name = "T9"\ntitle = "ours"\ncycle = []\n')
     with pytest.raises(ScenarioError, match="cycle is empty"):
         scenario.load_tier("t.toml", tmp_path)
+
+
+def test_a_tier_typed_on_the_command_line_is_looked_for_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = scenario.bundled("tiers/T0.toml")
+    assert shipped is not None
+    (tmp_path / "mine.toml").write_text(shipped.read_text().replace('"T0"', '"mine"'))
+    monkeypatch.chdir(tmp_path)
+    params = run.command.make_context("run", ["-t", "mine.toml", "-n", "10"]).params
+    plan = run._plan(params["scenario"], params)
+    assert {cell.tier.name for cell in plan.cells} == {"mine"}
