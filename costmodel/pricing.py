@@ -87,9 +87,9 @@ def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
         PriceError: it cannot be read, or a value is missing, unknown, negative, or lacks its source.
     """
     file = Path(path)
-    if not file.exists() and (SHIPPED / f"{path}.toml").is_file():
-        file = SHIPPED / f"{path}.toml"
     try:
+        if not file.exists() and (SHIPPED / f"{path}.toml").is_file():
+            file = SHIPPED / f"{path}.toml"
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         known = ", ".join(sorted(sheet.stem for sheet in SHIPPED.glob("*.toml")))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import click
+
+from taxtui.errors import UsageError
 
 
 @click.command("replay")
@@ -24,4 +28,6 @@ def command(ctx: click.Context, recording: str, speed: float) -> None:
     from taxtui.commands.opening import located
     from taxtui.tui.launch import launch
 
+    if not math.isfinite(speed):
+        raise UsageError(f"--speed {speed} is no speed; 0 is as fast as it can be read")
     ctx.exit(launch(located(recording), speed))

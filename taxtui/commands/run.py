@@ -170,7 +170,10 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
             for cell in plan.cells
             if str(cell.substrate) in paid
         )
-        estimate, limit = f"at least {total_usd:.2f} USD by {prices.title}", f"--max-cost {math.ceil(200 * total_usd) / 100:.2f}"
+        estimate, limit = (
+            f"at least {total_usd:.2f} USD by {prices.title}",
+            f"--max-cost {math.ceil(200 * total_usd) / 100:.2f}",
+        )
     _say(f"{names}: up to {sandboxes} sandboxes that cost money, {estimate}")
     if not yes or (plan.max_sandboxes is None and plan.max_cost_usd is None):
         raise UsageError(f"{names} costs money; repeat with --yes {limit}")

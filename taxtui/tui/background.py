@@ -1,7 +1,8 @@
-"""Work that takes a while, in a thread of its own: the newest request counts, those it overtakes are never begun."""
+"""Work that takes a while, in a thread of its own: the newest request counts, those it overtakes are forgotten."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from taxtui.errors import TaxtuiError
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
+
+NICENESS: Final = 10
 
 SWITCH_INTERVAL_S: Final = 0.001
 """How long the thread may hold the interpreter while the interface wants it; Python's own 5 ms can be felt."""
@@ -36,9 +39,10 @@ class Newest(Generic[Request, Result]):
         """Start the thread; the listeners are called as messages of ``on`` are."""
         self._work, self._done, self._failed, self._pump = work, done, failed, on
         self._waiting: list[Request] = []
+        self._asked = 0  # requests so far; the number of the newest
+        self._answered = 0  # the newest that was answered
         self._changed = threading.Condition()
         self._closed = False
-        self.busy = False
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         threading.Thread(target=self._run, name="taxtui-background", daemon=True).start()
 
@@ -46,12 +50,13 @@ class Newest(Generic[Request, Result]):
         """Answer this next, and nothing that still waits."""
         with self._changed:
             self._waiting[:] = [request]
-            self.busy = True
+            self._asked += 1
             self._changed.notify()
 
-    def overtaken(self) -> bool:
-        """A newer request waits; work that can be cut short asks this."""
-        return bool(self._waiting) or self._closed
+    @property
+    def busy(self) -> bool:
+        """The newest request is not answered yet."""
+        return self._answered < self._asked
 
     def close(self) -> None:
         """End the thread after what it is doing. Idempotent."""
@@ -60,26 +65,34 @@ class Newest(Generic[Request, Result]):
             self._changed.notify()
 
     def _run(self) -> None:
-        while (request := self._next()) is not None:
+        yield_cpu()
+        while (found := self._next()) is not None:
+            number, request = found
             try:
                 result = self._work(request)
             except (TaxtuiError, CostModelError) as error:
-                self._tell(self._failed, request, str(error))
+                self._tell(number, self._failed, request, str(error))
             except Exception as error:  # shown where the answer would be, instead of a dead thread
-                self._tell(self._failed, request, f"{type(error).__name__}: {error}")
+                self._tell(number, self._failed, request, f"{type(error).__name__}: {error}")
             else:
-                self._tell(self._done, request, result)
+                self._tell(number, self._done, request, result)
 
-    def _next(self) -> Request | None:
+    def _next(self) -> tuple[int, Request] | None:
         with self._changed:
-            self._changed.wait_for(self.overtaken)
-            return None if self._closed else self._waiting.pop()
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            return None if self._closed else (self._asked, self._waiting.pop())
 
-    def _tell(self, listener: Callable[..., None], *arguments: object) -> None:
-        self._pump.call_later(self._heard, listener, arguments)  # posts a message, which any thread may
+    def _tell(self, number: int, listener: Callable[..., None], *arguments: object) -> None:
+        self._pump.call_later(self._heard, number, listener, arguments)  # posts a message, which any thread may
 
-    def _heard(self, listener: Callable[..., None], arguments: tuple[object, ...]) -> None:
-        if self._closed:
+    def _heard(self, number: int, listener: Callable[..., None], arguments: tuple[object, ...]) -> None:
+        if self._closed or number < self._asked:  # nobody wants to know any more
             return
-        self.busy = bool(self._waiting)
+        self._answered = number
         listener(*arguments)
+
+
+def yield_cpu() -> None:
+    """Nice the calling thread: what is measured comes before what is shown. On Linux alone a niceness is a thread's."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, 0, NICENESS)

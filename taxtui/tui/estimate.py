@@ -196,7 +196,7 @@ class Reader:
             found = self._read.get(key)
             if found is None:
                 found = _trials(entry, stop)
-                if stop():
+                if found is None:
                     break
             kept[key] = found
             trials += found
@@ -204,8 +204,8 @@ class Reader:
         return Table(trials)
 
 
-def _trials(entry: Entry, stop: Callable[[], bool]) -> list[Trial]:
-    """The cells of a recording, as far as it can be read; nothing of stand-ins."""
+def _trials(entry: Entry, stop: Callable[[], bool]) -> list[Trial] | None:
+    """The cells of a recording, as far as it can be read; nothing of stand-ins. None: stopped on the way."""
     state = RunState()
     other: set[int] = set()
 
@@ -216,7 +216,9 @@ def _trials(entry: Entry, stop: Callable[[], bool]) -> list[Trial]:
 
     try:
         with Follower(entry.path) as follower:
-            while not stop() and (events := follower.poll(SLICE_BYTES)):
+            while events := follower.poll(SLICE_BYTES):
+                if stop():
+                    return None
                 for event in events:
                     take(event)
     except RecordingError:

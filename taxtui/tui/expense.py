@@ -112,9 +112,13 @@ def _load(sheet: str) -> Prices | None:
     """Raises ``PriceError``."""
     if not sheet:
         return None
-    if not Path(sheet).is_file() and not (SHIPPED / f"{sheet}.toml").is_file():  # to open a pipe would wait
-        known = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.toml")))
-        raise PriceError(f"no price sheet {sheet!r}; give the path of one, or a shipped one: {known}")
+    try:
+        known = Path(sheet).is_file() or (SHIPPED / f"{sheet}.toml").is_file()  # to open a pipe would wait
+    except OSError as error:
+        raise PriceError(f"cannot read {sheet}: {error.strerror}") from error
+    if not known:
+        shipped = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.toml")))
+        raise PriceError(f"no price sheet {sheet!r}; give the path of one, or a shipped one: {shipped}")
     return load_prices(sheet)
 
 

@@ -44,4 +44,6 @@ class Experience:
             self._changed()
 
     def _unreadable(self, _: bool, why: str) -> None:
+        self.table = Table()
+        self._changed()
         self._failed(f"no estimate of the time: {why}")

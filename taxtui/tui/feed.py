@@ -17,14 +17,14 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
+from taxtui.errors import RecordingError
 from taxtui.recording import Follower
 from taxtui.state import RunState, clean
+from taxtui.tui.background import yield_cpu
 
 SLICE_BYTES: Final = 128 << 10
 BUDGET_S: Final = 0.03
 """How long one ``advance`` may fold: the loop stays responsive whatever the file grows by."""
-
-NICENESS: Final = 10
 
 
 class Feed(Protocol):
@@ -84,8 +84,8 @@ class Launcher:
 
     def yield_cpu(self) -> None:
         """Nice the calling thread, once: what is measured comes before what is shown."""
-        if not self._niced and sys.platform == "linux":
-            os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+        if not self._niced:
+            yield_cpu()
             self._niced = True
 
 
@@ -113,20 +113,24 @@ class RunFeed:
         self._child = launcher.start(command, self._stderr).result()
         self._follower: Follower | None = None
         self._drained = False
+        self._unreadable = False
 
     def advance(self) -> bool:
         """As ``Feed.advance``. The file appears a moment after the child does."""
         exited = self._child.poll() is not None  # asked before the file is read, so that nothing is missed
-        if self._follower is None:
-            if not self.path.exists():
-                return False
-            self._follower = Follower(self.path)
+        if self._follower is None and not self.path.exists():
+            return False
         deadline = time.monotonic() + BUDGET_S
-        while told := self._follower.poll(SLICE_BYTES):
-            for event in told:
-                self.state.apply(event)
-            if time.monotonic() > deadline:
-                return True
+        try:
+            self._follower = self._follower or Follower(self.path)
+            while told := self._follower.poll(SLICE_BYTES):
+                for event in told:
+                    self.state.apply(event)
+                if time.monotonic() > deadline:
+                    return True
+        except RecordingError:
+            self._unreadable = True
+            raise
         self._drained = exited
         return False
 
@@ -137,8 +141,8 @@ class RunFeed:
 
     @property
     def over(self) -> bool:
-        """The child is gone and its file is read to the end, or never came to be."""
-        return self.exit_code is not None and (self._drained or not self.path.exists())
+        """The child is gone and its file is read as far as it can be, or never came to be."""
+        return self.exit_code is not None and (self._drained or self._unreadable or not self.path.exists())
 
     @property
     def size_bytes(self) -> int:
@@ -163,7 +167,7 @@ class RunFeed:
         self._send("pause" if self.paused else "resume")
 
     def cancel(self) -> None:
-        """Stop launching, abandon nothing, clean up."""
+        """Stop launching, cut off what runs, clean up."""
         self.cancelled = True
         self._send("cancel")
 

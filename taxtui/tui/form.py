@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 from collections.abc import Sequence
@@ -189,8 +190,9 @@ def presets(folder: Path) -> list[Preset]:
     """The shipped scenarios, and those in ``folder`` and its ``scenarios``."""
     found = {name: name for name in scenario.shipped_names()}
     for path in sorted([*folder.glob("*.toml"), *folder.glob("scenarios/*.toml")]):
-        if "[[cells]]" in path.read_text(errors="replace") and path.stem not in found:
-            found[path.stem] = str(path)
+        with contextlib.suppress(OSError):  # a folder of that name, a link that leads nowhere
+            if "[[cells]]" in path.read_text(errors="replace"):
+                found.setdefault(path.stem, str(path))
     return [_preset(name, argument) for name, argument in found.items()]
 
 

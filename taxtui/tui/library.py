@@ -25,10 +25,11 @@ State = Literal[
     "complete", "incomplete", "running", "damaged", "newer version", "not a recording", "empty", "unreadable"
 ]
 HOPELESS: Final = frozenset({"newer version", "not a recording", "empty", "unreadable"})
+READABLE: Final = frozenset({"complete", "incomplete", "running"})  # to the end of what there is
 """States in which nothing of a recording can be shown."""
 
 SUFFIX: Final = ".msgpack"
-SHIPPED: Final = ("../recordings/run.msgpack", "../recordings/small.msgpack")
+SHIPPED: Final = tuple(f"../recordings/{name}.msgpack" for name in ("run", "gvisor", "short", "small"))
 END_BYTES: Final = 64 << 10  # read at each end of a file
 LATEST_FRAMES: Final = 4  # of the end, which name the latest instant
 FRESH_S: Final = 5.0
@@ -122,7 +123,9 @@ def newest() -> Path | None:
     with contextlib.suppress(OSError, UsageError):
         for path in recordings(default_folder()):
             with contextlib.suppress(OSError):  # it has just vanished
-                dated.append((path.stat().st_mtime_ns, path))
+                status = path.stat()
+                if stat.S_ISREG(status.st_mode):  # to open a pipe would wait for its writer
+                    dated.append((status.st_mtime_ns, path))
     return next((path for _, path in sorted(dated, reverse=True) if _has_header(path)), next(_shipped(), None))
 
 

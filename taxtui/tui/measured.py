@@ -67,6 +67,7 @@ class Reader:
         """
         if not wanted.paths:
             raise RecordingError("there is no recording yet; 1 measures, 5 lists what there is")
+        self._read = {key: read for key, read in self._read.items() if key in (wanted.paths, (wanted.against,))}
         rows, sources, unfinished = self._rows(wanted.paths)
         if not rows:
             raise RecordingError("no trial has ended yet; r reads the recording again")
@@ -96,5 +97,6 @@ class Reader:
         if known is None or known[0] != state:
             cells, sources = read_samples(paths)
             rows = rows_of(cells)
-            self._read[paths] = known = (state, (rows, sources, len(cells) - len(rows)))
+            known = (state, (rows, sources, len(cells) - len(rows)))
+        self._read[paths] = known
         return known[1]

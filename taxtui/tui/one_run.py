@@ -73,10 +73,15 @@ class OneRun(App[None]):
         import time
 
         from taxtui.commands.run import default_folder
+        from taxtui.errors import TaxtuiError
         from taxtui.tui.feed import RunFeed
 
         name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(4)}.msgpack"
-        self.take(RunFeed(scenario, default_folder() / name, self.launcher, options))
+        try:
+            self.take(RunFeed(scenario, default_folder() / name, self.launcher, options))
+        except (TaxtuiError, OSError) as error:  # no folder to write to, no room, no more processes
+            self.notify(str(error), title="The run did not start", severity="error", timeout=10, markup=False)
+            return
         self.launcher.yield_cpu()
         await self.action_go("live")
 
@@ -96,6 +101,9 @@ class OneRun(App[None]):
 
         body = "The run goes on. Leaving cancels it and removes every sandbox first."
         if await self.push_screen_wait(Confirm("Quit?", body, "Cancel the run and quit", "Stay")):
+            if not self.running:  # it has ended while the question stood there
+                self.exit()
+                return
             self._leaving = True
             if isinstance(self.feed, RunFeed):
                 self.feed.cancel()

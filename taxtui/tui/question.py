@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from taxtui.errors import UsageError
+from taxtui.tui.library import shown
 
 if TYPE_CHECKING:
     from costmodel import Demand
@@ -120,7 +121,7 @@ def words(question: Question) -> list[str]:
 
 def command(paths: Sequence[Path], question: Question = USUAL) -> str:
     """The command line that prints the same projection."""
-    return shlex.join(["taxtui", "project", *map(str, paths), *words(question)])
+    return shlex.join(["taxtui", "project", *map(shown, paths), *words(question)])
 
 
 def parsed(question: Question) -> tuple[Demand, str | None]:

@@ -40,7 +40,7 @@ def paint_charts(
             continue
         zoomed = f" · zoom {2**zoom}×" if zoom else ""
         chart.show(
-            f"{title} · {escape(cell.label)} {workload(cell, cells)}{zoomed}",
+            f"{title} · {escape(f'{cell.label} {workload(cell, cells)}')}{zoomed}",
             cell.facets[FACETS[which]],
             colour(cell.label, dark=dark),
             limits,

@@ -11,7 +11,7 @@ import pytest
 from taxtui.errors import RecordingError
 from taxtui.recording import Recorder
 from taxtui.state import RunState
-from taxtui.tui import feed as feed_module
+from taxtui.tui.background import NICENESS
 from taxtui.tui.feed import Launcher, RunFeed
 from taxtui.tui.replay import ReplayFeed
 from tests.tui import story
@@ -121,7 +121,7 @@ def test_the_interface_is_niced_and_its_children_are_not() -> None:
     thread = threading.Thread(target=interface)
     thread.start()
     thread.join()
-    assert seen == [(feed_module.NICENESS, str(before).encode())]
+    assert seen == [(NICENESS, str(before).encode())]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from taxtui import scenario
-from taxtui.commands import run
+from taxtui.commands import run as run_command
 from taxtui.errors import ScenarioError
 
 CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\nactions = [10]\n'
@@ -112,6 +112,6 @@ def test_a_tier_typed_on_the_command_line_is_looked_for_in_the_current_folder(
     assert shipped is not None
     (tmp_path / "mine.toml").write_text(shipped.read_text().replace('"T0"', '"mine"'))
     monkeypatch.chdir(tmp_path)
-    params = run.command.make_context("run", ["-t", "mine.toml", "-n", "10"]).params
-    plan = run._plan(params["scenario"], params)
+    params = run_command.command.make_context("run", ["-t", "mine.toml", "-n", "10"]).params
+    plan = run_command._plan(params["scenario"], params)
     assert {cell.tier.name for cell in plan.cells} == {"mine"}

@@ -10,7 +10,7 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, ScrollableContainer, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -134,14 +134,15 @@ class Tell(ModalScreen[None]):
         Binding("y", "copy", "Copy", show=False),
     ]
 
-    def __init__(self, title: str, body: Text | Table, *, copyable: str = "") -> None:
-        """Show ``body``; ``y`` copies ``copyable``."""
+    def __init__(self, title: str, body: Text | Table, *, copyable: str = "", preformatted: bool = False) -> None:
+        """Show ``body``, unbroken where its lines are ``preformatted``; ``y`` copies ``copyable``."""
         super().__init__()
+        self.set_class(preformatted, "-preformatted")
         self._title, self._body, self._copyable = title, body, copyable
 
     def compose(self) -> ComposeResult:
         """A box that scrolls."""
-        with VerticalScroll(classes="dialog wide") as box:
+        with ScrollableContainer(classes="dialog wide") as box:
             box.border_title = self._title
             box.border_subtitle = "y copies the command · esc closes" if self._copyable else "esc closes"
             yield Static(self._body, id="told")

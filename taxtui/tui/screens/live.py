@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 
 from taxtui.cell_state import FACETS
 from taxtui.errors import RecordingError
-from taxtui.state import LogLine, RunState
+from taxtui.state import LogLine, RunState, clean
 from taxtui.tui import actions
 from taxtui.tui.feed import BUDGET_S, Feed, RunFeed
 from taxtui.tui.replay import Standing
@@ -106,6 +106,8 @@ class LiveScreen(PlaybackScreen):
         """As ``NumberedScreen.arrive``."""
         if self.taxtui.feed and self.taxtui.feed is not self.feed:
             self.follow(self.taxtui.feed)
+        else:
+            self.paint()
 
     def follow(self, feed: Feed) -> None:
         """Watch this from now on."""
@@ -156,7 +158,7 @@ class LiveScreen(PlaybackScreen):
         try:
             behind = self.feed.advance()
         except RecordingError as error:
-            self.failure = str(error)
+            self.failure = clean(str(error))
             behind = False
         if behind:
             self._next = self.set_timer(BUDGET_S / 3, self.advance)
@@ -220,7 +222,7 @@ class LiveScreen(PlaybackScreen):
                 return self.running
             case "seek" | "seek_by" | "go_to" | "step" | "step_back" | "faster" | "full_speed":
                 return self.offers_replay(action)
-            case "freeze" | "copy" | "export" | "facet" | "zoom" | "project":
+            case "freeze" | "copy" | "export" | "facet" | "zoom" | "project" | "filter" | "errors_only":
                 return self.feed is not None and not self.failure
         return True
 
@@ -269,7 +271,7 @@ class LiveScreen(PlaybackScreen):
         """Type what log lines must contain."""
         field = self.query_one("#filter", Input)
         field.display = True
-        field.focus()
+        self.set_focus(field)  # at once: what is typed next goes there
 
     @on(Input.Changed, "#filter")
     def filtered(self, event: Input.Changed) -> None:

@@ -55,7 +55,7 @@ class NumberedScreen(Screen[None]):
         names = (beside.with_suffix(f"{number}.svg") for number in ("", *(f".{n}" for n in range(2, 1000))))
         path = next(path for path in names if not path.exists())
         try:
-            path.write_text(self.app.export_screenshot(title="taxtui"), encoding="utf-8")
+            path.write_text(self.app.export_screenshot(title="taxtui"), encoding="utf-8", errors="replace")
         except OSError as error:
             self.notify(f"cannot write {path}: {error.strerror}", severity="error", markup=False)
         else:

@@ -10,6 +10,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
+from textual.markup import escape
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
@@ -47,6 +48,8 @@ class ProjectionScreen(NumberedScreen):
         self.refusal = ""
         self.axis = AXES[0]
         self._curves: list[Curve] = []
+        self._curves_axis = self.axis
+        self._typing = ""  # the option whose value is typed
         self._pause: Timer | None = None
 
     def contents(self) -> ComposeResult:
@@ -76,7 +79,10 @@ class ProjectionScreen(NumberedScreen):
 
     def arrive(self) -> None:
         """As ``NumberedScreen.arrive``."""
-        self.paths = self.taxtui.subject
+        if self.paths != self.taxtui.subject:  # what is shown is about something else
+            self.paths, self.answered, self._curves = self.taxtui.subject, None, []
+            self.query_one("#rows", ProjectionRows).present([])
+            self._draw_curves()
         self.ask()
 
     def restyle(self) -> None:
@@ -104,7 +110,7 @@ class ProjectionScreen(NumberedScreen):
     def ask(self) -> None:
         """Have the question answered in the background."""
         self._pause = None
-        self.query_one("#rows", ProjectionRows).empty = "computing …"
+        self._expect("computing …")
         self._numbers.ask(self.asked)
         self._say()
 
@@ -118,14 +124,18 @@ class ProjectionScreen(NumberedScreen):
 
     def _refuse(self, asked: Asked, why: str) -> None:
         self.refusal = why
-        rows = self.query_one("#rows", ProjectionRows)
-        rows.empty = ""
-        rows.refresh()
+        self._expect("")
         self._say()
         self.explain()
 
+    def _expect(self, words: str) -> None:
+        """What the rows say while there are none."""
+        rows = self.query_one("#rows", ProjectionRows)
+        rows.empty = words
+        rows.refresh()
+
     def _show_curves(self, asked: CurveAsked, found: list[Curve]) -> None:
-        self._curves = found
+        self._curves, self._curves_axis = found, asked.axis
         self._draw_curves()
 
     def _without_curves(self, asked: CurveAsked, why: str) -> None:
@@ -134,8 +144,9 @@ class ProjectionScreen(NumberedScreen):
 
     def _draw_curves(self, why: str = "") -> None:
         """Those of the same work as the row under the cursor, so that substrates can be compared by eye."""
-        row = self.query_one("#rows", ProjectionRows).row
+        row, plot, axis = self.query_one("#rows", ProjectionRows).row, self.query_one(CurvePlot), self._curves_axis
         if row is None or self.answered is None:
+            plot.present([], axis, None)
             return
         wanted = row.identity
         like = [
@@ -143,12 +154,11 @@ class ProjectionScreen(NumberedScreen):
             for one in self._curves
             if (one.identity.tier, one.identity.mode, one.identity.concurrency)
             == (wanted.tier, wanted.mode, wanted.concurrency)
-            and (self.axis == "actions" or one.identity.actions == wanted.actions)
+            and (axis == "actions" or one.identity.actions == wanted.actions)
         ]
         at = {"trajectories": self.answered.demand.trajectories, "workers": self.answered.demand.workers}
-        plot = self.query_one(CurvePlot)
-        plot.border_title = clean(f"{VALUES[self.axis]} over {self.axis} · {wanted.tier} {wanted.mode} · x axis")
-        plot.present(like[:MAX_CURVES], self.axis, at.get(self.axis, row.actions), why or "no curve for this row")
+        plot.border_title = escape(f"{VALUES[axis]} over {axis} · {clean(f'{wanted.tier} {wanted.mode}')} · x axis")
+        plot.present(like[:MAX_CURVES], axis, at.get(axis, row.actions), why or "no curve for this row")
 
     @on(CursorList.Moved)
     def moved(self) -> None:
@@ -172,6 +182,7 @@ class ProjectionScreen(NumberedScreen):
             ]
             told.append(" · ".join(flags) or "no reason to doubt this row", "dim")
         self.query_one("#words", Static).update(told)
+        self.set_class(bool(self.refusal), "-refused")
 
     def _say(self) -> None:
         """``from run.msgpack · computing…`` in the first line."""
@@ -193,19 +204,19 @@ class ProjectionScreen(NumberedScreen):
         panel, field = self.query_one("#question", QuestionPanel), self.query_one("#exact", Input)
         option = panel.field
         if option.flag:
-            panel.set("" if panel.values.get(option.name) else question.ON)
+            panel.set(option.name, "" if panel.values.get(option.name) else question.ON)
             return
         field.display = True
         with self.prevent(Input.Changed):
             field.value = panel.values.get(option.name, "")
         field.placeholder = f"{option.label}: not asked for"
-        self._before = field.value
+        self._typing, self._before = option.name, field.value
         self.set_focus(field)  # at once: what is typed next goes there
 
     @on(Input.Changed, "#exact")
     def typed(self, event: Input.Changed) -> None:
         """The answer follows while a person types."""
-        self.query_one("#question", QuestionPanel).set(event.value)
+        self.query_one("#question", QuestionPanel).set(self._typing, event.value)
 
     @on(Input.Submitted, "#exact")
     def typed_all(self) -> None:
@@ -216,7 +227,7 @@ class ProjectionScreen(NumberedScreen):
     def key_escape(self) -> None:
         """Take back what was typed."""
         if self.query_one("#exact", Input).display:
-            self.query_one("#question", QuestionPanel).set(self._before)
+            self.query_one("#question", QuestionPanel).set(self._typing, self._before)
             self.typed_all()
 
     def action_axis(self) -> None:
@@ -231,7 +242,8 @@ class ProjectionScreen(NumberedScreen):
         if row is not None and self.answered:
             from taxtui.report.projection.explain import to_text
 
-            self.app.push_screen(Tell("How this row was computed", Text(to_text(row, self.answered.demand))))
+            derivation = Text(to_text(row, self.answered.demand))
+            self.app.push_screen(Tell("How this row was computed", derivation, preformatted=True))
 
     def action_details(self) -> None:
         """All tables, as the command line prints them."""
@@ -240,7 +252,8 @@ class ProjectionScreen(NumberedScreen):
             from taxtui.report.projection.sections import sections
 
             found = sections(self.answered.rows, self.answered.demand, self.answered.sources)
-            self.app.push_screen(Tell("All tables", Text(table.to_text(found)), copyable=self._command()))
+            tables = Text(table.to_text(found))
+            self.app.push_screen(Tell("All tables", tables, copyable=self._command(), preformatted=True))
 
     def action_copy(self) -> None:
         """The command line that prints the same."""

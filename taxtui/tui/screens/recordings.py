@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.tui import actions, library, units
 from taxtui.tui.background import Newest
-from taxtui.tui.library import HOPELESS, Entry, Listing, printable, shown
+from taxtui.tui.library import HOPELESS, READABLE, Entry, Listing, printable, shown
 from taxtui.tui.screens.dialogs import Choice, Choose, Confirm
 from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.trash import discard
@@ -167,7 +167,7 @@ class RecordingsScreen(NumberedScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what can be done now is offered."""
-        if action in ("replay", "mark", "project", "results", "diff", "verify", "delete", "copy"):
+        if action in ("filter", "replay", "mark", "project", "results", "diff", "verify", "delete", "copy"):
             return self.listing is not None and bool(self.listing.entries)
         return True
 
@@ -233,7 +233,7 @@ class RecordingsScreen(NumberedScreen):
         everything = self.listing.entries if self.listing else ()
         if entry is None or not self._usable([entry]):
             return
-        others = [other for other in everything if other.path != entry.path and other.state not in HOPELESS]
+        others = [other for other in everything if other.path != entry.path and other.state in READABLE]
         if not others:
             self._complain("there is no other recording to compare with")
             return
@@ -305,7 +305,7 @@ class RecordingsScreen(NumberedScreen):
         """Type what recordings must contain."""
         field = self.query_one("#wanted", Input)
         field.display = True
-        field.focus()
+        self.set_focus(field)  # at once: what is typed next goes there
 
     @on(Input.Changed, "#wanted")
     def filtered(self, event: Input.Changed) -> None:

@@ -23,7 +23,6 @@ from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.widgets.result_table import HEAD_LINES, ResultTable
 from taxtui.tui.widgets.top_bar import TopBar
 
-COMPARABLE: Final = ("complete", "incomplete", "running")
 NOTHING: Final = Shown((), ())
 
 
@@ -146,7 +145,7 @@ class ResultsScreen(NumberedScreen):
         for entry in listing.entries:
             if entry.path not in self.paths:
                 note = entry.detail or f"{entry.state}, {', '.join(entry.substrates)}"
-                choices.append(Choice(entry.name, note, (entry.path,), entry.state in COMPARABLE))
+                choices.append(Choice(entry.name, note, (entry.path,), entry.state in library.READABLE))
         if not choices:
             self.notify("there is no other recording to compare with", severity="warning")
             return
@@ -181,12 +180,13 @@ class ResultsScreen(NumberedScreen):
             self.notify(f"{len(chosen.splitlines()):,} lines", title="Copied")
 
     def _command(self) -> str:
-        words = ["taxtui", "report", *map(str, self.paths), "--table", self.table]
-        return shlex.join([*words, *(["--against", str(self.taxtui.against)] if self.taxtui.against else [])])
+        words = ["taxtui", "report", *map(library.shown, self.paths), "--table", self.table]
+        return shlex.join([*words, *(["--against", library.shown(self.taxtui.against)] if self.taxtui.against else [])])
 
     async def action_project(self) -> None:
-        """Project what is shown."""
-        await self.taxtui.look_at(self.paths, "projection")
+        """Project what is shown; what it is compared with stays."""
+        self.taxtui.chosen = self.paths
+        await self.taxtui.action_go("projection")
 
     def action_export(self) -> None:
         """This screen as an SVG beside the recording."""

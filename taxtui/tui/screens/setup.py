@@ -155,6 +155,11 @@ class SetupScreen(NumberedScreen):
         """The fix of the substrate under the cursor."""
         self.refresh_plan()
 
+    def arrive(self) -> None:
+        """As ``NumberedScreen.arrive``: the theme may have changed meanwhile."""
+        if self._whole.is_set():
+            self.restyle()
+
     def restyle(self) -> None:
         """As ``NumberedScreen.restyle``."""
         self.substrates.redraw()
@@ -230,7 +235,7 @@ class SetupScreen(NumberedScreen):
         answers: Mapping[str, Answer] = {}
         try:
             answers = await (self.taxtui.checker or availability.check)(refs)
-        except TaxtuiError as error:
+        except (TaxtuiError, OSError) as error:
             self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10, markup=False)
         self.substrates.hear(keys, answers)
         self.refresh_plan()
@@ -303,7 +308,7 @@ class SetupScreen(NumberedScreen):
         from taxtui.tui.form import presets
         from taxtui.tui.screens.dialogs import Choice, Choose
 
-        found = await asyncio.to_thread(presets, Path.cwd())  # reads every scenario and tier
+        found = await asyncio.to_thread(presets, Path())  # reads every scenario and tier
         choices = [Choice(one.name, one.title, one, one.plan is not None) for one in found]
         await self._whole.wait()
         preset = await self.app.push_screen_wait(Choose("Presets", choices))

@@ -58,7 +58,6 @@ class ProjectionRows(CursorList[Line]):
 
     def on_resize(self) -> None:
         """Fit the columns into the new width."""
-        super().on_resize()
         if self.rows:
             self._lay_out()
 

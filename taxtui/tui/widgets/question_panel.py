@@ -61,11 +61,10 @@ class QuestionPanel(CursorList[Field | str]):
         """The next value of the option under the cursor."""
         field = self.field
         before = self.values.get(field.name, "")
-        self.set(question.next_stop(before, self._stops(field), step, required=field.required))
+        self.set(field.name, question.next_stop(before, self._stops(field), step, required=field.required))
 
-    def set(self, text: str) -> None:
-        """Give the option under the cursor a value; "" takes the question back."""
-        name = self.field.name
+    def set(self, name: str, text: str) -> None:
+        """Give an option a value; "" takes the question back."""
         text = text.strip()
         if text == self.values.get(name, ""):
             return
@@ -78,7 +77,7 @@ class QuestionPanel(CursorList[Field | str]):
 
     def reset(self) -> None:
         """The option under the cursor as it usually is."""
-        self.set(question.USUAL.get(self.field.name, ""))
+        self.set(self.field.name, question.USUAL.get(self.field.name, ""))
 
     def draw(self, item: Field | str, number: int, width: int) -> Text:
         """``▸ workers          ├────●────┤       500``."""
@@ -94,8 +93,7 @@ class QuestionPanel(CursorList[Field | str]):
         return self.marked(line, number, width)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the option under the mouse; on its track, take the value there."""
-        super().on_click(event)
+        """On the track of the option under the mouse, take the value there."""
         number, at = self.under(event), event.get_content_offset(self)
         if at is None or number is None or not isinstance(field := self.items[number], Field):
             return
@@ -104,7 +102,7 @@ class QuestionPanel(CursorList[Field | str]):
         ladder = self._ladder(field)
         if left <= at.x < left + room and room > 2 and len(ladder) > 1:
             share = min(max((at.x - left - 1) / max(1, room - 3), 0.0), 1.0)
-            self.set(ladder[round(share * (len(ladder) - 1))])
+            self.set(field.name, ladder[round(share * (len(ladder) - 1))])
 
     def _stops(self, field: Field) -> tuple[str, ...]:
         return self.stops.get(field.name, field.stops)

@@ -32,13 +32,13 @@ class RecordingFacts(Static):
         table = Table.grid(padding=(0, 1), expand=True)
         table.add_column(width=9, style=MUTED)
         table.add_column(ratio=1, overflow="fold")
-        table.add_row("file", shown(entry.path))
+        table.add_row("file", Text(shown(entry.path)))
         table.add_row("state", self._state(entry, verdict))
         if entry.state not in HOPELESS:
             for label, fact in self._facts(entry):
-                table.add_row(label, fact)
+                table.add_row(label, Text(fact) if isinstance(fact, str) else fact)
             table.add_row("verified", self._verified(verdict, verifier.reads(entry)))
-            table.add_row("software", software(entry.software))
+            table.add_row("software", Text(software(entry.software)))
         self.update(table)
 
     def _state(self, entry: Entry, verdict: Verdict | None) -> Text:

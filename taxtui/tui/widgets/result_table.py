@@ -54,7 +54,6 @@ class ResultTable(CursorList[Line]):
 
     def on_resize(self) -> None:
         """Use the new width."""
-        super().on_resize()
         if self.parts:
             self._lay_out()
             self.post_message(self.Scrolled())
@@ -64,7 +63,7 @@ class ResultTable(CursorList[Line]):
         self._heads = []
         self._limits = [_limits(part) for part in self.parts]
         for number, part in enumerate(self.parts):
-            told = laid_out(part.section, WIDTH - 2)
+            told = laid_out(part.section, WIDTH - 3)  # beside the cursor and the scrollbar
             begins = next((place for place, (_, row) in enumerate(told) if row is not None), len(told))
             self._heads.append([text for text, _ in told[:begins] if text][:-1])  # without the rule
             if number:
