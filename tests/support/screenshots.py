@@ -1,4 +1,4 @@
-"""The README's screenshots: the five screens on recordings/run.msgpack, as a terminal of 110 columns shows them.
+"""The README's screenshots: the five screens on recordings/run.msgpack, as a terminal of 120 columns shows them.
 
 ``make screenshots`` writes them beside the recordings. Every number in them comes from that file, and what Setup says
 of the substrates from the machine where it is run.
@@ -22,7 +22,7 @@ from taxtui.tui.screens.setup import SetupScreen
 
 RECORDING: Final = Path("recordings/run.msgpack")
 FOLDER: Final = Path("recordings/screens")
-SIZE: Final = (110, 34)
+SIZE: Final = (120, 36)
 PATIENCE_S: Final = 120
 
 
