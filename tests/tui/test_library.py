@@ -225,6 +225,7 @@ def test_shipped_recordings_come_last_and_once(folder: Path, tmp_path: Path, mon
         "../recordings/run.msgpack": record(tmp_path / "bundle/run.msgpack"),
         "../recordings/small.msgpack": record(folder / "small.msgpack"),  # as in a checkout
     }
+    monkeypatch.setattr(library, "SHIPPED", tuple(paths))
     monkeypatch.setattr(library, "bundled", lambda name: paths[name].absolute())
     mine = aged(record(folder / "mine.msgpack", story.run(2)))
     listing = scan()

@@ -41,6 +41,7 @@ async def settled(pilot: Pilot[None]) -> None:
     screen = pilot.app.screen
     assert isinstance(screen, ResultsScreen | ProjectionScreen)
     await until(pilot, lambda: screen.settled)
+    await pilot.pause(0.1)  # what the answer set in motion: a scrollbar, the head of the table
     await pilot.pause()
 
 
