@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 import docker
@@ -21,8 +22,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 SEED: Final = 20_260_101
 CLEAN_WITHIN_S: Final = 2.0
 CREATE_TIMEOUT_S: Final = 5
-SPREAD_S: Final = 1.5  # after the recording appears: the watchdog's start, warm-ups and several trials
+SPREAD_S: Final = 1.5  # the watchdog's start, warm-ups and several trials
 EARLY: Final = 0.1  # of the kills, at any moment from the start of the process on
+STARTING: Final = 0.3  # of the kills, once the recording is there; all others once a trial has begun
 POLL_S: Final = 0.03
 SCENARIO: Final = f"""
 create_timeout = "{CREATE_TIMEOUT_S}s"
@@ -58,6 +60,11 @@ def lookout(listing: Listing) -> Iterator[dict[str, float]]:
         thread.join()
 
 
+def in_trials(path: Path) -> bool:
+    """Whether a recording says that a trial has begun; before its first frame nothing has been asked for."""
+    return path.exists() and path.stat().st_size > 0 and any(isinstance(event, TrialStarted) for event in events(path))
+
+
 def kill_at_random(home: Home, substrate: str, kills: int, listing: Listing) -> None:
     """Kill ``kills`` runs, each at a moment that the seed decides, and look on until their watchdogs have ended."""
     source = random.Random(f"{SEED}:{substrate}")
@@ -68,20 +75,20 @@ def kill_at_random(home: Home, substrate: str, kills: int, listing: Listing) -> 
         for number in range(kills):
             path = home.cwd / f"{number}.msgpack"
             process = home.start("run", str(scenario), "--progress", "none", "-o", str(path))
-            if number >= EARLY * kills:
+            if number >= (EARLY + STARTING) * kills:
+                wait_until(lambda path=path: in_trials(path), "the first trial")
+            elif number >= EARLY * kills:
                 wait_until(path.exists, "the recording")
             time.sleep(source.uniform(0, SPREAD_S))
             assert process.poll() is None, "it was to be killed while it runs"
             process.send_signal(signal.SIGKILL)
             when = time.monotonic()
             process.wait()
-            if not path.exists() or not path.stat().st_size:
-                continue  # before the first frame, and so before anything was asked for
-            if any(isinstance(event, TrialStarted) for event in events(path)):
+            if in_trials(path):
                 killed[run_id(path)] = when
                 assert f"{run_id(path)}.json" in home.ledger(), "a create under way may still bring something"
         wait_until(lambda: not home.processes(), "the watchdogs have ended", 4 * CREATE_TIMEOUT_S)
-    assert len(killed) > kills / 2, "most were killed in the middle of trials"
+    assert len(killed) >= (1 - EARLY - STARTING) * kills, "most were killed in the middle of trials"
     assert not set(killed) & set(listing())
     assert home.ledger() == []
     took = sorted(max(0.0, seen[run] - when) for run, when in killed.items() if run in seen)
