@@ -7,6 +7,7 @@ one :class:`SandboxSpec` per sandbox and one :class:`Command` per action.
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Final, Literal
 
 import msgspec
@@ -82,6 +83,11 @@ class Think(msgspec.Struct, frozen=True, kw_only=True):
 
     median_ns: int = 0
     sigma: float = 0.0
+
+    @property
+    def mean_ns(self) -> float:
+        """exp(σ²/2) times the median, the mean of a lognormal."""
+        return self.median_ns * math.exp(self.sigma**2 / 2)
 
     def __str__(self) -> str:
         """The same text that ``--think`` takes."""

@@ -67,7 +67,7 @@ def command(scenario: str | None, output: Path | None, control: str | None, prog
     prices = _prices(plan, options["prices"])
     _confirm_paid(plan, prices, yes=options["yes"])
     _build_fixtures(plan)
-    run_id = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(4)}"
+    run_id = new_run_id()
     path = output or default_folder() / f"{run_id}.msgpack"
 
     from taxtui.runner.engine import Run
@@ -77,6 +77,11 @@ def command(scenario: str | None, output: Path | None, control: str | None, prog
     asyncio.run(_execute(run, control, show))
     show(run.progress, True)
     _conclude(run)
+
+
+def new_run_id() -> str:
+    """One that no other run has, and that sorts by time; also the name of the recording where none is given."""
+    return f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(4)}"
 
 
 def default_folder() -> Path:

@@ -99,5 +99,5 @@ class CellRun:
         if self.plan.acquire == "reset":
             return RESET_TTL_S
         think = self.plan.think
-        think_s = self.plan.actions * think.median_ns / 1e9 * math.exp(think.sigma**2 / 2)
+        think_s = self.plan.actions * think.mean_ns / 1e9
         return BASE_TTL_S + self.create_timeout_s + 2 * think_s

@@ -59,6 +59,7 @@ class TaxtuiApp(OneRun):
         """Go to a screen."""
         await self.switch_mode(scope)
         if isinstance(self.screen, NumberedScreen):
+            self.screen.restyle()  # the theme may have changed since it was looked at
             self.screen.arrive()
 
     @property

@@ -94,7 +94,7 @@ def expect(plan: Plan, table: Table, variants: Mapping[str, str]) -> list[Expect
         if trial is None:
             found.append(Expected(cell, variant, None, None, None))
             continue
-        think_ns = cell.actions * cell.think.median_ns * math.exp(cell.think.sigma**2 / 2)
+        think_ns = cell.actions * cell.think.mean_ns
         measured_ns = trial.trial_ns + (cell.actions - trial.actions) * trial.action_ns
         trial_ns = max(measured_ns, cell.actions * trial.action_ns) + think_ns
         found.append(Expected(cell, variant, trial, trial_ns, _wall_ns(cell, trial_ns)))

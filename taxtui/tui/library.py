@@ -99,6 +99,11 @@ def printable(text: str) -> str:
     return clean(text.encode(errors="replace").decode())
 
 
+def names(paths: Iterable[Path]) -> str:
+    """The files' names, safe for a screen: ``run.msgpack, gvisor.msgpack``."""
+    return ", ".join(printable(path.name) for path in paths)
+
+
 def shown(path: Path) -> str:
     """A path as short as it can be given here: relative to the current folder where it lies below it."""
     full = Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve() would follow links
@@ -156,7 +161,7 @@ def scan(feed: Path | None = None, *, running: bool = False, known: Iterable[Ent
         real = os.path.realpath(path)
         if real not in entries:
             growing = running and real == live
-            entry = None if growing else unchanged.get((path, *_stamp(path)))
+            entry = None if growing else unchanged.get((path, *stamp(path)))
             entry = entry or inspect(path, shipped=real in shipped, running=growing)
             if entry is not None:
                 entries[real] = entry
@@ -188,7 +193,7 @@ def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> Entr
     return _told(facts, head, tail, tail_start, fresh=fresh)
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def stamp(path: Path) -> tuple[int, int]:
     """As ``Entry.stamp``; one that no entry has where there is no file."""
     try:
         status = path.stat()

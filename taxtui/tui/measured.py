@@ -14,7 +14,7 @@ from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import Source
 from taxtui.report.measured.tables import LATENCIES, ranked, sections
 from taxtui.report.projection.sections import Section
-from taxtui.tui.library import printable
+from taxtui.tui import library
 
 TABLES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -80,19 +80,16 @@ class Reader:
 
     def _differences(self, wanted: Wanted, rows: Sequence[Row], against: Path) -> list[Part]:
         found = differences.pairs(self._rows((against,))[0], rows)
-        names = ", ".join(printable(path.name) for path in wanted.paths)
+        names = library.names(wanted.paths)
         if not found:
             raise RecordingError(
-                f"{printable(against.name)} and {names} share no cell: no tier was run in the same way"
+                f"{library.printable(against.name)} and {names} share no cell: no tier was run in the same way"
             )
-        shown = differences.sections(found, [wanted.table], printable(against.name), names)
+        shown = differences.sections(found, [wanted.table], library.printable(against.name), names)
         return [Part(section) for section in shown]
 
     def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Source], int]:
-        try:
-            state = [(found.st_size, found.st_mtime_ns) for found in map(Path.stat, paths)]
-        except OSError as error:
-            raise RecordingError(f"cannot read {error.filename}: {error.strerror}") from error
+        state = [library.stamp(path) for path in paths]
         known = self._read.get(paths)
         if known is None or known[0] != state:
             cells, sources = read_samples(paths)

@@ -69,16 +69,13 @@ class OneRun(App[None]):
         if self.running:
             self.notify("one run at a time: cancel the other first (2, then c)", severity="warning")
             return
-        import secrets
-        import time
-
-        from taxtui.commands.run import default_folder
+        from taxtui.commands.run import default_folder, new_run_id
         from taxtui.errors import TaxtuiError
         from taxtui.tui.feed import RunFeed
 
-        name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(4)}.msgpack"
         try:
-            self.take(RunFeed(scenario, default_folder() / name, self.launcher, options))
+            path = default_folder() / f"{new_run_id()}.msgpack"
+            self.take(RunFeed(scenario, path, self.launcher, options))
         except (TaxtuiError, OSError) as error:  # no folder to write to, no room, no more processes
             self.notify(str(error), title="The run did not start", severity="error", timeout=10, markup=False)
             return

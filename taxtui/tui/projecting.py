@@ -12,6 +12,7 @@ from costmodel.projection import project
 from costmodel.reading import read
 from costmodel.whatif import Axis, Curve, curve
 from taxtui.errors import RecordingError
+from taxtui.tui import library
 from taxtui.tui.question import Question, parsed
 
 
@@ -58,11 +59,7 @@ class Projector:
         return Answered(project(sources, demand, None if sheet is None else load_prices(sheet)), demand, sources)
 
     def _source(self, path: Path) -> Recording | Published:
-        try:
-            found = path.stat()
-        except OSError as error:
-            raise RecordingError(f"cannot read {path}: {error.strerror}") from error
-        state = (found.st_size, found.st_mtime_ns)
+        state = library.stamp(path)
         known = self._read.get(path)
         if known is None or known[0] != state:
             self._read[path] = known = (state, read(path))

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from taxtui import registry
-from taxtui.tui import estimate
+from taxtui.tui import estimate, library
+from tests.tui.shelf import filled, held_up, without_trash
 
 
 @pytest.fixture(autouse=True)
@@ -20,3 +22,27 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``./recordings`` of the current folder; nothing is shipped."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(library, "bundled", lambda name: None)
+    Path("recordings").mkdir()
+    return Path("recordings")
+
+
+@pytest.fixture
+def shelf(folder: Path) -> Path:
+    return filled(folder)
+
+
+@pytest.fixture
+def discarded(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    return without_trash(monkeypatch)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    return held_up(monkeypatch)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from taxtui.tui import library, verification
+from taxtui.tui import verification
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.screens import recordings
 from taxtui.tui.screens.recordings import RecordingsScreen
@@ -19,12 +19,8 @@ from tests.tui import story
 from tests.tui.recorded import record, until
 
 
-def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``./recordings`` with three recordings, a and b and c from the newest to the oldest; nothing is shipped."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(library, "bundled", lambda name: None)
-    folder = Path("recordings")
-    folder.mkdir()
+def filled(folder: Path) -> Path:
+    """The folder with three recordings, a and b and c from the newest to the oldest."""
     for number, name in enumerate("cba"):
         run = story.run(4, finish=name != "b")
         run[1] = story.clock(unix_ns=story.UNIX_NS + number * 10**9)

@@ -18,22 +18,7 @@ from tests.tui import story
 from tests.tui.driving import SIZE, covers
 from tests.tui.feeds import StoryRun, app
 from tests.tui.recorded import record, until
-from tests.tui.shelf import filled, held_up, names, open_shelf, taxtui, text, without_trash
-
-
-@pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return filled(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def discarded(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    return without_trash(monkeypatch)
-
-
-@pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return held_up(monkeypatch)
+from tests.tui.shelf import names, open_shelf, taxtui, text
 
 
 @covers("app", "go('recordings')")

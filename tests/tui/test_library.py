@@ -24,15 +24,6 @@ from tests.tui.recorded import record
 LONG_AGO_S = story.UNIX_NS // 10**9
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``./recordings`` of the current folder; nothing is shipped."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(library, "bundled", lambda name: None)
-    Path("recordings").mkdir()
-    return Path("recordings")
-
-
 def aged(path: Path, seconds: float = LONG_AGO_S) -> Path:
     os.utime(path, (seconds, seconds))
     return path

@@ -28,15 +28,6 @@ Look = Callable[[Pilot[None]], Awaitable[None]]
 sizes = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``./recordings`` of the current folder; nothing is shipped."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(library, "bundled", lambda name: None)
-    Path("recordings").mkdir()
-    return Path("recordings")
-
-
 def put(path: Path, told: list[events.Event], hours: int, **software: str) -> Path:
     """A recording that was begun so many hours after the others."""
     told[1] = story.clock(unix_ns=story.UNIX_NS + hours * 3600 * 10**9)

@@ -14,6 +14,7 @@ import pytest
 from taxtui.recording import Recorder, read
 from taxtui.state import RunState
 from tests.tui import story
+from tests.tui.recorded import record
 from tests.tui.terminal import Terminal
 
 pytestmark = [pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -67,10 +68,7 @@ def test_a_run_is_launched_watched_frozen_and_left_by_keys(tmp_path: Path) -> No
 
 
 def test_a_replay_ends_in_the_state_of_the_recording_and_says_so_when_left(tmp_path: Path) -> None:
-    path = tmp_path / "story.msgpack"
-    with Recorder(path) as recorder:
-        for event in story.run(30):
-            recorder.add(event)
+    path = record(tmp_path / "story.msgpack", story.run(30))
     with Terminal(tmp_path, "replay", str(path), "--speed", "0", width=120, height=40) as terminal:
         terminal.until("REPLAY END")
         terminal.until(r"30/30 +ok 30 +fail 0")
@@ -96,10 +94,7 @@ def test_killing_the_interface_leaves_a_cancelled_and_cleaned_up_run(tmp_path: P
 
 
 def test_no_color_is_obeyed(tmp_path: Path) -> None:
-    path = tmp_path / "story.msgpack"
-    with Recorder(path) as recorder:
-        for event in story.run(5):
-            recorder.add(event)
+    path = record(tmp_path / "story.msgpack", story.run(5))
     with Terminal(tmp_path, "replay", str(path), "--speed", "0", NO_COLOR="1") as terminal:
         terminal.until("REPLAY END")
         coloured = terminal._tmux("capture-pane", "-p", "-e", "-t", "s")
@@ -110,10 +105,7 @@ def test_no_color_is_obeyed(tmp_path: Path) -> None:
 
 
 def test_sixteen_colours_are_enough(tmp_path: Path) -> None:
-    path = tmp_path / "story.msgpack"
-    with Recorder(path) as recorder:
-        for event in story.run(5):
-            recorder.add(event)
+    path = record(tmp_path / "story.msgpack", story.run(5))
     with Terminal(tmp_path, "replay", str(path), "--speed", "0", TERM="xterm-16color") as terminal:
         terminal.until("REPLAY END")
         coloured = terminal._tmux("capture-pane", "-p", "-e", "-t", "s")

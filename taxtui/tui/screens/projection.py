@@ -186,7 +186,7 @@ class ProjectionScreen(NumberedScreen):
 
     def _say(self) -> None:
         """``from run.msgpack · computing…`` in the first line."""
-        names = ", ".join(library.printable(path.name) for path in self.paths) or "no recording"
+        names = library.names(self.paths) or "no recording"
         busy = "computing … · " if self._numbers.busy else ""
         doubt = "not answered · " if self.refusal else ""
         self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}"))

@@ -113,7 +113,7 @@ class ResultsScreen(NumberedScreen):
         self.query_one("#head", Static).update(Text("\n").join(Text.assemble("  ", line) for line in lines))
 
     def _say(self) -> None:
-        names = ", ".join(library.printable(path.name) for path in self.paths) or "no recording"
+        names = library.names(self.paths) or "no recording"
         against = f" against {library.printable(self.taxtui.against.name)}" if self.taxtui.against else ""
         busy = "reading … · " if self._reading.busy else ""
         self.query_one(TopBar).say(Text(f"{busy}{names}{against}"))

@@ -155,11 +155,6 @@ class SetupScreen(NumberedScreen):
         """The fix of the substrate under the cursor."""
         self.refresh_plan()
 
-    def arrive(self) -> None:
-        """As ``NumberedScreen.arrive``: the theme may have changed meanwhile."""
-        if self._whole.is_set():
-            self.restyle()
-
     def restyle(self) -> None:
         """As ``NumberedScreen.restyle``."""
         self.substrates.redraw()

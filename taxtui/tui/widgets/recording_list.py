@@ -159,8 +159,7 @@ class RecordingList(CursorList[Entry]):
     def on_click(self, event: events.Click) -> None:
         """Choose, mark or open the line under the mouse."""
         event.prevent_default()
-        at = event.get_content_offset(self)
-        number = self.number_at(at.y) if at else None
+        number, at = self.under(event), event.get_content_offset(self)
         if at is None or number is None:
             return
         self.put(number)
