@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual.app import SystemCommand
 from textual.binding import BindingType
@@ -17,6 +18,10 @@ from taxtui.tui.colours import THEMES
 from taxtui.tui.one_run import OneRun
 from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.widgets.too_small import MINIMUM
+
+COLLECT_AFTER: Final = (20_000, 10, 10)
+"""Cycles are looked for this rarely: what a frame or an event allocates is freed without, and looking after every 700
+took a sixth of what a flood of events costs."""
 
 if TYPE_CHECKING:
     from taxtui.tui.availability import Checker
@@ -44,6 +49,7 @@ class TaxtuiApp(OneRun):
         self.DEFAULT_MODE = "live" if feed else "setup"  # type: ignore[misc]  # Textual reads it per instance
         super().__init__(feed)
         self.checker = checker
+        gc.set_threshold(*COLLECT_AFTER)
 
     def get_default_screen(self) -> Screen[Any]:
         """Setup, where there is nothing to watch: the stylesheets are not parsed again for a default screen."""

@@ -68,18 +68,18 @@ class HistogramPlot(PlotextPlot):
         return Text("\n").join([self._names(marks, width), body, self._axis(width)])
 
     def _bars(self, columns: list[float], rows: int, rules: set[int]) -> Text:
-        """Every cell that is not blank, as one scatter per glyph, at its column and row."""
+        """Every cell that is not blank, at its column and row: one scatter with a glyph per point."""
         width, peak = len(columns), max(columns)
-        cells: dict[str, list[tuple[int, int]]] = {}
+        cells: list[tuple[int, int, str]] = []
         for place, share in enumerate(columns):
             # what is there shows, however little: a lone outlier is what one looks for
             eighths = max(1, round(share / peak * rows * 8)) if share > 0 else 0
             full, rest = divmod(eighths, 8)
-            cells.setdefault("█", []).extend((place, row) for row in range(full))
+            cells += [(place, row, EIGHTHS[-1]) for row in range(full)]
             if rest:
-                cells.setdefault(EIGHTHS[rest - 1], []).append((place, full))
+                cells.append((place, full, EIGHTHS[rest - 1]))
             if place in rules:
-                cells.setdefault(RULE, []).extend((place, row) for row in range(full + bool(rest), rows))
+                cells += [(place, row, RULE) for row in range(full + bool(rest), rows)]
         self.plt.clear_figure()
         self.plt.plotsize(width, rows)
         self.plt.frame(False)
@@ -87,10 +87,9 @@ class HistogramPlot(PlotextPlot):
         self.plt.yfrequency(0)
         self.plt.xlim(0, width - 1)
         self.plt.ylim(0, max(rows - 1, 1))
-        for glyph, places in cells.items():
-            if places:
-                across, up = zip(*places, strict=True)
-                self.plt.scatter(across, up, marker=glyph)
+        if cells:
+            across, up, glyphs = map(list, zip(*cells, strict=True))
+            self.plt.scatter(across, up, marker=glyphs)  # type: ignore[arg-type]  # plotext takes a glyph per point
         lines = COLOUR_CODES.sub("", self.plt.build()).split("\n")[:rows]
         body = Text("\n".join(line.ljust(width) for line in lines), Style(color=self.colour))
         body.highlight_regex(RULE, Style(dim=True))
