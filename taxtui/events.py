@@ -186,3 +186,8 @@ Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | Tri
 def column(values: list[int], rows: int) -> list[int]:
     """A column of :class:`Actions` at its full length: one that was written empty is all zeros."""
     return values or [0] * rows
+
+
+def sparse(values: list[int]) -> list[int]:
+    """A column as :class:`Actions` has it: empty where all its values are 0."""
+    return values if any(values) else []

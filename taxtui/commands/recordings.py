@@ -1,4 +1,4 @@
-"""``taxtui recordings info|verify``: what a file holds, and whether all of it can be trusted."""
+"""``taxtui recordings info|verify|compact``: what a file holds, whether all of it can be trusted, and a smaller one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from taxtui.compaction import compact
 from taxtui.errors import RecordingError
 from taxtui.events import Cell, Event, Notice, TrialEnded, TrialStarted
 from taxtui.recording import Summary, read, salvage
@@ -14,7 +15,7 @@ from taxtui.recording import Summary, read, salvage
 
 @click.group("recordings")
 def command() -> None:
-    """Inspect, verify and salvage recordings."""
+    """Inspect, verify, salvage and compact recordings."""
 
 
 @command.command("info")
@@ -55,6 +56,15 @@ def verify(ctx: click.Context, files: tuple[Path, ...], out: Path | None) -> Non
         click.echo(f"{path}: {_state(summary)}, {summary.events} events in {summary.frames} frames")
         worst = max(worst, 0 if summary.complete else 1)
     ctx.exit(worst)
+
+
+@command.command("compact")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="The file to write.")
+def compact_(file: Path, out: Path) -> None:
+    """Write FILE anew, smaller: the same events, each trial's actions in one piece."""
+    before, after = compact(file, out)
+    click.echo(f"{out}: {after} bytes, {after / before:.0%} of {file}")
 
 
 class _Contents:

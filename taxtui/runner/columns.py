@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taxtui.events import Actions
+from taxtui.events import Actions, sparse
 
 
 class Columns:
@@ -40,15 +40,11 @@ class Columns:
             trial=self._trial,
             step=self._step,
             first=first,
-            gap_ns=_sparse(gap),
-            think_ns=_sparse(think),
+            gap_ns=sparse(gap),
+            think_ns=sparse(think),
             duration_ns=duration,
-            run_ns=_sparse(run),
-            exit_code=_sparse(code),
-            stdout_bytes=_sparse(out),
-            stderr_bytes=_sparse(err),
+            run_ns=sparse(run),
+            exit_code=sparse(code),
+            stdout_bytes=sparse(out),
+            stderr_bytes=sparse(err),
         )
-
-
-def _sparse(values: list[int]) -> list[int]:
-    return values if any(values) else []

@@ -29,7 +29,7 @@ READABLE: Final = frozenset({"complete", "incomplete", "running"})  # to the end
 """States in which nothing of a recording can be shown."""
 
 SUFFIX: Final = ".msgpack"
-SHIPPED: Final = tuple(f"../recordings/{name}.msgpack" for name in ("run", "gvisor", "short", "small"))
+SHIPPED: Final = tuple(f"../recordings/{name}.msgpack" for name in ("run", "gvisor", "gvisor150", "short", "small"))
 END_BYTES: Final = 64 << 10  # read at each end of a file
 LATEST_FRAMES: Final = 4  # of the end, which name the latest instant
 FRESH_S: Final = 5.0

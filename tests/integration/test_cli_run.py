@@ -259,3 +259,18 @@ def test_a_run_that_was_killed_verifies_as_incomplete(home: Home) -> None:
     assert done.code == 1
     assert "r.msgpack: incomplete (no end of the run), " in done.out
     assert "bytes of a torn frame dropped" in done.out
+
+
+def test_a_compacted_recording_says_how_small_it_is_and_tells_the_same(home: Home) -> None:
+    home.run("run", *PLAIN, *SHORT, "-o", "r.msgpack")
+    done = home.run("recordings", "compact", "r.msgpack", "-o", "small.msgpack")
+    assert done.code == 0, done.err
+    before, after = ((home.cwd / name).stat().st_size for name in ("r.msgpack", "small.msgpack"))
+    assert done.out == f"small.msgpack: {after} bytes, {after / before:.0%} of r.msgpack\n"
+    told = [home.run("report", name, "--format", "csv").out for name in ("r.msgpack", "small.msgpack")]
+    assert told[0] == told[1].replace("small.msgpack", "r.msgpack")
+    again = home.run("recordings", "compact", "r.msgpack", "-o", "small.msgpack")
+    assert (again.code, again.complaint) == (
+        2,
+        "taxtui: small.msgpack exists; choose another name with -o, nothing is overwritten",
+    )
