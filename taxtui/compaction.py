@@ -21,8 +21,9 @@ def compact(path: Path, out: Path) -> tuple[int, int]:
     """Write the events of ``path`` to a new file ``out``; the sizes of both in bytes.
 
     A run writes the actions that ended every quarter of a second, so that it can be watched and that little is lost
-    when it dies. Here those of one step of a trial are one event, right before what follows them in that trial.
-    A frame holds what happened between the starts of two trials. A torn tail is left out.
+    when it dies. Here those of one step of a trial are one event, right before what follows them in that trial, and a
+    replay shows them when the step ends. A frame holds what happened between the starts of two trials. A torn tail is
+    left out.
 
     Raises:
         RecordingError: it is damaged, no recording, or holds what this version does not know and would lose.

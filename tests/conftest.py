@@ -16,10 +16,12 @@ import pytest
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support.loop_guard import LoopGuard
 
-# CI starts in the background, where a shell has SIGINT and SIGQUIT ignored; children inherit that, and the stand-ins'
-# commands are children of these tests.
+# In the background a shell has SIGINT and SIGQUIT ignored, and nohup SIGHUP; children inherit that, and the stand-ins'
+# commands are children of these tests. What has a handler instead, children have as it was.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
 @functools.cache

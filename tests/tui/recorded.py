@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 from textual.pilot import Pilot
+from textual.widget import Widget
 
 from taxtui.events import Event, Header
 from taxtui.recording import Recorder
@@ -38,3 +39,9 @@ async def until(pilot: Pilot[None], holds: Callable[[], object], within_s: float
         assert time.monotonic() < deadline, "it never held"
         await pilot.pause(0.02)
     await pilot.pause()
+
+
+async def focus(pilot: Pilot[None], widget: Widget) -> None:
+    """Focus a widget; a key that is pressed before Textual has got round to it goes to another."""
+    widget.focus()
+    await until(pilot, lambda: widget.has_focus)

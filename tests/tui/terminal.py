@@ -51,7 +51,7 @@ class Terminal:
     def screen(self) -> str:
         return self._tmux("capture-pane", "-p", "-t", "s")
 
-    def until(self, pattern: str, within_s: float = 40) -> re.Match[str]:
+    def until(self, pattern: str, within_s: float = 90) -> re.Match[str]:
         """Wait until the screen shows this; fail with what it shows instead."""
         deadline = time.monotonic() + within_s
         while True:

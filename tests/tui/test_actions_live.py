@@ -18,6 +18,7 @@ from taxtui.tui.widgets.replay_bar import ReplayBar
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, finished, live, running
 from tests.tui.feeds import StoryRun, app
+from tests.tui.recorded import focus, until
 
 
 @pytest.fixture
@@ -178,12 +179,12 @@ async def test_s_and_capital_s_go_to_the_next_trial_of_a_replay_and_back_and_sto
 
 
 @covers("live", "seek_by(5)", "seek_by(-5)", "seek_by(1)", "seek_by(-1)", "seek(0)", "seek(1)")
-@pytest.mark.parametrize("focus", ["#cells", "#log"])
-async def test_arrows_home_and_end_seek_whatever_has_the_focus(replay: ReplayFeed, focus: str) -> None:
+@pytest.mark.parametrize("widget", ["#cells", "#log"])
+async def test_arrows_home_and_end_seek_whatever_has_the_focus(replay: ReplayFeed, widget: str) -> None:
     replay.pause()
     async with app(replay).run_test(size=SIZE) as pilot:
         await pilot.press("end")  # so that the log scrolls
-        pilot.app.screen.query_one(focus).focus()
+        await focus(pilot, pilot.app.screen.query_one(widget))
         await pilot.pause()
         assert replay.over
         for key, share in [
@@ -254,7 +255,8 @@ async def test_a_run_has_no_bar_and_its_lists_keep_their_keys() -> None:
     async with app(running()).run_test(size=SIZE) as pilot:
         log = pilot.app.screen.query_one(LogView)
         assert not pilot.app.screen.query_one(ReplayBar).display
-        log.focus()
+        await focus(pilot, log)
+        await until(pilot, lambda: log.scroll_offset.y)  # it has been laid out and shows its end
         await pilot.press("home")
         await pilot.pause()
         assert log.scroll_offset.y == 0

@@ -23,7 +23,7 @@ from tests.tui import story
 from tests.tui.driving import SIZE, covers, live, setup
 from tests.tui.earlier import only_here
 from tests.tui.feeds import ANSWERS, StoryRun, answers, app
-from tests.tui.recorded import record, until
+from tests.tui.recorded import focus, record, until
 
 ECS = Answer(
     name="ecs", ok=True, variant="fargate", capabilities={"paid": True},
@@ -126,13 +126,13 @@ async def test_a_limit_and_a_sheet_of_ones_own_are_typed_into_fields_that_only_p
         pick(pilot, substrates=["ecs"])
         await pilot.pause()
         assert "Prices aws-fargate" in shown(pilot)
-        setup(pilot).query_one("#most").focus()
+        await focus(pilot, setup(pilot).query_one("#most"))
         await pilot.press(*"0.5x")  # letters are no part of a number
         assert "(max $0.50)" in shown(pilot)
         await pilot.press("shift+tab", *"nosuch")
         assert "Not ready: no price sheet 'nosuch'" in shown(pilot)
         assert setup(pilot).query_one("#launch").disabled
-        setup(pilot).query_one("#substrates").focus()
+        await focus(pilot, setup(pilot).query_one("#substrates"))
         await pilot.press("ctrl+r", "y")
         setup(pilot)
         assert pilot.app.clipboard == ""
@@ -242,7 +242,7 @@ async def test_the_arrival_is_turned_by_keys_and_by_the_mouse() -> None:
     async with app().run_test(size=SIZE) as pilot:
         await pilot.pause()
         assert "‹ sequential (default) ›" in shown(pilot)
-        setup(pilot).query_one("#concurrency").focus()
+        await focus(pilot, setup(pilot).query_one("#concurrency"))
         await pilot.press("backspace", "4")
         assert "‹ closed (default) ›" in shown(pilot)
         await pilot.press("tab", "tab")
@@ -255,7 +255,7 @@ async def test_the_arrival_is_turned_by_keys_and_by_the_mouse() -> None:
         assert setup(pilot).choices.arrival == "staggered:500ms"
         await pilot.press("tab", "end", *["backspace"] * 5, *"2s")
         assert setup(pilot).choices.arrival == "staggered:2s"
-        setup(pilot).query_one("#substrates").focus()
+        await focus(pilot, setup(pilot).query_one("#substrates"))
         await pilot.press("y")
         assert pilot.app.clipboard.endswith("--concurrency 4 --arrival staggered:2s")
         await pilot.click("#arrival", offset=(5, 0))
@@ -265,7 +265,7 @@ async def test_the_arrival_is_turned_by_keys_and_by_the_mouse() -> None:
 async def test_an_arrival_that_cannot_be_is_refused_as_the_run_would() -> None:
     async with app().run_test(size=SIZE) as pilot:
         await pilot.pause()
-        setup(pilot).query_one("#concurrency").focus()
+        await focus(pilot, setup(pilot).query_one("#concurrency"))
         await pilot.press("backspace", "4", "tab", "tab", "right")
         assert "Not ready: arrival sequential means concurrency 1, not 4; write arrival" in shown(pilot)
         assert setup(pilot).query_one("#launch").disabled
@@ -294,9 +294,9 @@ async def test_a_preset_that_the_form_cannot_say_is_run_and_copied_as_it_stands(
         setup(pilot).use(next(preset for preset in presets(tmp_path) if preset.name == "a b"))
         await pilot.pause()
         assert "preset a b: 1 cell, 7 trials: ecs" in shown(pilot)
-        setup(pilot).query_one("#most").focus()
+        await focus(pilot, setup(pilot).query_one("#most"))
         await pilot.press(*"0.5")  # money is no part of what is measured: the preset stays
-        setup(pilot).query_one("#substrates").focus()
+        await focus(pilot, setup(pilot).query_one("#substrates"))
         await pilot.press("y")
         limits = ["--max-sandboxes", "8", "--max-cost", "0.50", "--prices", "aws-fargate"]
         path = tmp_path / "a b.toml"
@@ -305,7 +305,7 @@ async def test_a_preset_that_the_form_cannot_say_is_run_and_copied_as_it_stands(
         await pilot.pause()
         live(pilot)
         await pilot.press("1")
-        setup(pilot).query_one("#trials").focus()
+        await focus(pilot, setup(pilot).query_one("#trials"))
         await pilot.press("5")
         assert setup(pilot).preset is None
     assert launched == [(str(path), ["--yes", *limits])]

@@ -17,7 +17,7 @@ from taxtui.tui.widgets.pick_list import PickList
 from tests.tui import story
 from tests.tui.earlier import only_here
 from tests.tui.feeds import ANSWERS
-from tests.tui.recorded import record, until
+from tests.tui.recorded import focus, record, until
 
 SIZES = [(80, 24), (160, 50)]
 Compare = Callable[..., bool]
@@ -112,7 +112,7 @@ async def crowded(pilot: Pilot[None]) -> None:
 
 async def refused(pilot: Pilot[None]) -> None:
     await ready(pilot)
-    pilot.app.screen.query_one("#arrival").focus()
+    await focus(pilot, pilot.app.screen.query_one("#arrival"))
     await pilot.press("right", "right", "right", "shift+tab", "shift+tab", "4", "tab", "tab", "left", "left")
     await pilot.pause()
 
@@ -143,7 +143,7 @@ def test_setup_on_a_light_background(snap_compare: Compare) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await paid(pilot)
         pilot.app.theme = "textual-light"
-        pilot.app.screen.query_one("#arrival").focus()
+        await focus(pilot, pilot.app.screen.query_one("#arrival"))
         await pilot.pause(0.3)
 
     assert snap_compare(TaxtuiApp(None, priced), terminal_size=(120, 40), run_before=look)
@@ -154,7 +154,7 @@ def test_setup_without_colours(snap_compare: Compare, monkeypatch: pytest.Monkey
 
     async def look(pilot: Pilot[None]) -> None:
         await failed(pilot)
-        pilot.app.screen.query_one("#arrival").focus()
+        await focus(pilot, pilot.app.screen.query_one("#arrival"))
         await pilot.pause()
 
     assert snap_compare(TaxtuiApp(None, priced), terminal_size=(80, 24), run_before=look)

@@ -17,7 +17,7 @@ from tests.tui import story
 from tests.tui.recorded import record
 from tests.tui.terminal import Terminal
 
-pytestmark = [pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(400)]
 BARS = "[▁▂▃▄▅▆▇█]{2}"
 
 

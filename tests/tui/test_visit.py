@@ -11,7 +11,7 @@ from taxtui.recording import read
 from taxtui.state import RunState
 from tests.tui.terminal import Terminal
 
-pytestmark = [pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(600)]
 BARS = "[▁▂▃▄▅▆▇█]{2}"
 HOURS = r"[\d,.]+ wh [\d,.]+…[\d,.]+ · [\d.,]+ h"
 
@@ -43,7 +43,7 @@ def test_from_the_start_to_a_projection_of_a_fresh_run_in_under_twenty_keys(tmp_
     with Terminal(tmp_path) as terminal:
         terminal.until("= 100 trials")
         terminal.keys(launch)
-        terminal.until("100 ok")
+        terminal.until("100 ok", within_s=150)
         terminal.keys(project)
         terminal.until(HOURS)
         terminal.until("local:bwrap")
@@ -67,7 +67,7 @@ def test_a_whole_visit(tmp_path: Path) -> None:
         terminal.keys("Space")
         terminal.until("FROZEN")
         terminal.keys("Space")
-        terminal.until("200 ok", within_s=120)
+        terminal.until("200 ok", within_s=300)
         terminal.keys("3")
         terminal.until(r"(?s)Cold start: create.*local:bwrap")
         terminal.keys("]")
