@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -16,8 +15,6 @@ from taxtui.errors import TaxtuiError
 Request = TypeVar("Request")
 Result = TypeVar("Result")
 
-NICENESS: Final = 10
-
 SWITCH_INTERVAL_S: Final = 0.001
 """How long the thread may hold the interpreter while the interface wants it; Python's own 5 ms can be felt."""
 
@@ -25,7 +22,8 @@ SWITCH_INTERVAL_S: Final = 0.001
 class Newest(Generic[Request, Result]):
     """Answers requests one at a time; ``done`` and ``failed`` are called on the interface's thread.
 
-    Nothing waits for the thread: leaving the program while it works leaves it behind.
+    Nothing waits for the thread: leaving the program while it works leaves it behind. It has the interface's own
+    priority: a nicer one would hold the interpreter while other programs have the processor, and the interface waits.
     """
 
     def __init__(
@@ -65,7 +63,6 @@ class Newest(Generic[Request, Result]):
             self._changed.notify()
 
     def _run(self) -> None:
-        yield_cpu()
         while (found := self._next()) is not None:
             number, request = found
             try:
@@ -90,9 +87,3 @@ class Newest(Generic[Request, Result]):
             return
         self._answered = number
         listener(*arguments)
-
-
-def yield_cpu() -> None:
-    """Nice the calling thread: what is measured comes before what is shown. On Linux alone a niceness is a thread's."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, 0, NICENESS)

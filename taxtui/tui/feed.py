@@ -5,10 +5,12 @@ Both follow a file and fold it into ``state``; there is never a message per even
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,8 +22,8 @@ import msgspec
 from taxtui.errors import RecordingError
 from taxtui.recording import Follower
 from taxtui.state import RunState, clean
-from taxtui.tui.background import yield_cpu
 
+NICENESS: Final = 10
 SLICE_BYTES: Final = 128 << 10
 BUDGET_S: Final = 0.03
 """How long one ``advance`` may fold: the loop stays responsive whatever the file grows by."""
@@ -62,13 +64,13 @@ class Launcher:
     """Starts children at normal priority although the interface is niced.
 
     On Linux a niceness belongs to a thread and passes to what the thread starts. So children are started by one
-    thread that exists before the interface's own is niced.
+    thread that is spared.
     """
 
     def __init__(self) -> None:
         """Start the thread."""
         self._pool = ThreadPoolExecutor(1, "taxtui-launcher")
-        self._pool.submit(os.getpid).result()
+        self._spared = self._pool.submit(threading.get_native_id).result()
         self._niced = False
 
     def start(self, command: list[str], stderr: Any) -> Future[subprocess.Popen[bytes]]:
@@ -83,10 +85,20 @@ class Launcher:
         )
 
     def yield_cpu(self) -> None:
-        """Nice the calling thread, once: what is measured comes before what is shown."""
-        if not self._niced:
-            yield_cpu()
-            self._niced = True
+        """Nice every other thread, once: what is measured comes before what is shown.
+
+        All of them alike, because they share one interpreter: what holds it must not wait longer for a processor.
+        On Linux alone a niceness is a thread's.
+        """
+        if self._niced or sys.platform != "linux":
+            return
+        self._niced = True
+        for thread in threading.enumerate():
+            number = thread.native_id
+            if number is not None and number != self._spared:
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, number))  # it may be nicer already
+                    os.setpriority(os.PRIO_PROCESS, number, niceness)
 
 
 class RunFeed:

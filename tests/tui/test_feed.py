@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,8 +13,7 @@ import pytest
 from taxtui.errors import RecordingError
 from taxtui.recording import Recorder
 from taxtui.state import RunState
-from taxtui.tui.background import NICENESS
-from taxtui.tui.feed import Launcher, RunFeed
+from taxtui.tui.feed import NICENESS, Launcher, RunFeed
 from taxtui.tui.replay import ReplayFeed
 from tests.tui import story
 
@@ -100,28 +101,40 @@ def test_a_child_that_refuses_is_over_and_its_words_are_kept(launcher: Launcher,
     feed.close()
 
 
+INTERFACE = """
+import os
+import subprocess
+import sys
+import threading
+from taxtui.tui.feed import Launcher
+
+def niceness(name):
+    print(name, os.getpriority(os.PRIO_PROCESS, 0))
+
+computes = threading.Event()
+thread = threading.Thread(target=lambda: (computes.wait(), niceness("thread")))
+thread.start()
+launcher = Launcher()
+launcher.yield_cpu()
+computes.set()
+thread.join()
+niceness("interface")
+later = threading.Thread(target=niceness, args=["later"])
+later.start()
+later.join()
+launcher.yield_cpu()
+child = launcher.start([sys.executable, "-c", "import os,sys; sys.exit(os.nice(0))"], subprocess.DEVNULL).result()
+print("child", child.wait())
+"""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="a thread's own niceness is Linux's")
-def test_the_interface_is_niced_and_its_children_are_not() -> None:
-    import os
-    import subprocess
-    import threading
-
-    seen: list[tuple[int, bytes]] = []
-
-    def interface() -> None:
-        launcher = Launcher()
-        launcher.yield_cpu()
-        launcher.yield_cpu()
-        niceness = os.getpriority(os.PRIO_PROCESS, 0)
-        child = launcher.start([sys.executable, "-c", "import os,sys; sys.exit(os.nice(0))"], subprocess.DEVNULL)
-        child.result().communicate()
-        seen.append((niceness, str(child.result().returncode).encode()))
-
+def test_all_of_the_interface_is_niced_alike_and_its_children_are_not() -> None:
     before = os.getpriority(os.PRIO_PROCESS, 0)
-    thread = threading.Thread(target=interface)
-    thread.start()
-    thread.join()
-    assert seen == [(NICENESS, str(before).encode())]
+    done = subprocess.run([sys.executable, "-c", INTERFACE], capture_output=True, text=True, check=True)
+    told = dict(line.split() for line in done.stdout.splitlines())
+    nice = str(max(before, NICENESS))
+    assert told == {"thread": nice, "interface": nice, "later": nice, "child": str(before)}
 
 
 @pytest.fixture
