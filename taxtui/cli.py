@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "compare": "Compare two recordings, cell by cell.",
     "report": "Tables of what was measured.",
     "replay": "Open the TUI on a recording.",
-    "recordings": "Inspect, verify and salvage recordings.",
+    "recordings": "Inspect, verify, salvage and compact recordings.",
     "substrates": "List substrates; --check says whether they can be used.",
     "sweep": "Find and remove sandboxes that a run left behind.",
     "fixtures": "Build the offline fixtures of T1 and T2.",

@@ -8,22 +8,24 @@ from typing import Final
 
 import msgspec
 
-from taxtui.errors import RecordingError
-from taxtui.events import Actions, Clock, Event, Header, RunFinished, column, sparse
-from taxtui.recording import Follower, Recorder
+from taxtui.errors import RecordingError, WriteFailed
+from taxtui.events import Actions, Clock, Event, Header, RunFinished, TrialEnded, column, sparse
+from taxtui.recording import Follower, Recorder, Summary
 
 COLUMNS: Final = ("gap_ns", "think_ns", "duration_ns", "run_ns", "exit_code", "stdout_bytes", "stderr_bytes")
+MAX_ROWS: Final = 8192
+"""Of one event: whatever their values, they fit a frame."""
 
 _encode = msgspec.msgpack.Encoder().encode
+_decode_untyped = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
-def compact(path: Path, out: Path) -> tuple[int, int]:
-    """Write the events of ``path`` to a new file ``out``; the sizes of both in bytes.
+def compact(path: Path, out: Path) -> Summary:
+    """Write the events of ``path`` to a new file ``out``; what ``path`` turned out to be.
 
     A run writes the actions that ended every quarter of a second, so that it can be watched and that little is lost
     when it dies. Here those of one step of a trial are one event, right before what follows them in that trial, and a
-    replay shows them when the step ends. A frame holds what happened between the starts of two trials. A torn tail is
-    left out.
+    replay shows them when the step ends. A frame ends where a trial starts or ends. A torn tail is left out.
 
     Raises:
         RecordingError: it is damaged, no recording, or holds what this version does not know and would lose.
@@ -36,20 +38,27 @@ def compact(path: Path, out: Path) -> tuple[int, int]:
         try:
             with recorder:
                 pieces = _Pieces()
+                count = 0
                 while told:
                     for event in told:
                         for whole in pieces.before(event):
                             recorder.add(whole)
                         if not pieces.take(event):
                             recorder.add(event)
+                        if isinstance(event, TrialEnded):
+                            recorder.flush()
+                    count += len(told)
                     told = follower.poll()
-                follower.finish()
+                summary = follower.summary(count)
                 for whole in pieces.rest():
                     recorder.add(whole)
-        except BaseException:
+        except BaseException as error:
             out.unlink(missing_ok=True)
+            if isinstance(error, WriteFailed) and isinstance(error.__cause__, OSError):
+                why = f"cannot write {out}: {error.__cause__.strerror}; nothing of it was kept, free some space"
+                raise WriteFailed(why) from error
             raise
-        return follower.offset, recorder.size_bytes
+        return summary
 
 
 class _Exact(Follower):
@@ -57,9 +66,15 @@ class _Exact(Follower):
 
     def _events(self, offset: int, payload: bytes) -> list[Event]:
         events = super()._events(offset, payload)
-        if len(_encode(events)) < len(payload):  # a field or an event that a newer version has added
+        told = _decode_untyped(payload)
+        # a field or an event that a newer version has added
+        if len(events) < len(told) or any(map(_is_shorter, events, told)):
             raise RecordingError(f"at byte {offset} there is what this taxtui does not know; use a newer one", offset)
         return events
+
+
+def _is_shorter(event: Event, told: msgspec.Raw) -> bool:
+    return len(_encode(event)) < len(bytes(told))
 
 
 class _Pieces:
@@ -94,6 +109,7 @@ class _Pieces:
 def _continues(before: Actions, after: Actions) -> bool:
     return (
         (before.step, before.first + len(before.duration_ns)) == (after.step, after.first)
+        and len(before.duration_ns) + len(after.duration_ns) <= MAX_ROWS
         and _even(before)
         and _even(after)
     )

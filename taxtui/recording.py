@@ -45,7 +45,12 @@ class Recorder:
         self._dirty = threading.Event()
         self._closed = threading.Event()
         self._syncer = threading.Thread(target=self._sync, name="taxtui-fsync", daemon=True)
-        self._syncer.start()
+        try:
+            self._syncer.start()
+        except BaseException:  # interrupted, or no more threads: an empty file would be in the way of the next try
+            os.close(self._fd)
+            path.unlink(missing_ok=True)
+            raise
 
     def add(self, event: Event) -> None:
         """Queue an event. Header, TrialStarted and RunFinished are written at once, the last two frames apart."""
@@ -152,6 +157,7 @@ class Follower:
         self.complete = False  # RunFinished was seen
         self.skipped = 0  # events that this version does not understand
         self.frames = 0
+        self._begun = False  # a first byte was read
         self._parser = FrameParser()
         self._damage: RecordingError | None = None  # to be raised once the events before it are handed out
 
@@ -173,6 +179,7 @@ class Follower:
         at_once = min(self.CHUNK_BYTES, max_bytes)
         while (max_bytes > 0 or not events) and (chunk := self._file.read(at_once)):
             max_bytes -= len(chunk)
+            self._begun = True
             try:
                 for offset, payload in self._parser.feed(chunk):
                     events += self._events(offset, payload)
@@ -232,12 +239,26 @@ class Follower:
     def finish(self) -> int:
         """Say that nothing more will come; the size in bytes of a torn tail. Raises ``RecordingError``."""
         if self.header is None:
-            what = "not a taxtui recording" if self._file.tell() else "the file is empty"
+            what = "not a taxtui recording" if self._begun else "the file is empty"
             raise RecordingError(f"{self.path}: {what}", 0)
         try:
             return self._parser.finish()
         except RecordingError as error:
             raise RecordingError(f"{self.path}: {error}", error.offset) from error
+
+    def summary(self, events: int) -> Summary:
+        """What the whole file turned out to be, once all its events have been handed out. Raises ``RecordingError``."""
+        torn = self.finish()
+        assert self.header is not None  # finish() has checked it
+        return Summary(
+            header=self.header,
+            complete=self.complete,
+            frames=self.frames,
+            events=events,
+            skipped=self.skipped,
+            torn_bytes=torn,
+            size_bytes=self.offset + torn,
+        )
 
     def close(self) -> None:
         """Close the file. Idempotent."""
@@ -276,17 +297,7 @@ def read(path: Path, apply: Callable[[Event], object]) -> Summary:
             for event in events:
                 apply(event)
             count += len(events)
-        torn = follower.finish()
-        assert follower.header is not None  # finish() has checked it
-        return Summary(
-            header=follower.header,
-            complete=follower.complete,
-            frames=follower.frames,
-            events=count,
-            skipped=follower.skipped,
-            torn_bytes=torn,
-            size_bytes=follower.offset + torn,
-        )
+        return follower.summary(count)
 
 
 def salvage(path: Path, out: Path) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support.loop_guard import LoopGuard
 
 # In the background a shell has SIGINT and SIGQUIT ignored, and nohup SIGHUP; children inherit that, and the stand-ins'
-# commands are children of these tests. What has a handler instead, children have as it was.
+# commands are children of these tests. A handler, unlike SIG_IGN, is reset to the default in children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

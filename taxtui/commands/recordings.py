@@ -62,9 +62,13 @@ def verify(ctx: click.Context, files: tuple[Path, ...], out: Path | None) -> Non
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="The file to write.")
 def compact_(file: Path, out: Path) -> None:
-    """Write FILE anew, smaller: the same events, each trial's actions in one piece."""
-    before, after = compact(file, out)
-    click.echo(f"{out}: {after} bytes, {after / before:.0%} of {file}")
+    """Write FILE anew, smaller, with the same events.
+
+    A run writes the actions of a trial piece by piece; here those of a step are in one piece.
+    """
+    found = compact(file, out)
+    after = out.stat().st_size
+    click.echo(f"{out}: {after} bytes, {after / found.size_bytes:.0%} of {file}; {_state(found)}")
 
 
 class _Contents:

@@ -266,7 +266,7 @@ def test_a_compacted_recording_says_how_small_it_is_and_tells_the_same(home: Hom
     done = home.run("recordings", "compact", "r.msgpack", "-o", "small.msgpack")
     assert done.code == 0, done.err
     before, after = ((home.cwd / name).stat().st_size for name in ("r.msgpack", "small.msgpack"))
-    assert done.out == f"small.msgpack: {after} bytes, {after / before:.0%} of r.msgpack\n"
+    assert done.out == f"small.msgpack: {after} bytes, {after / before:.0%} of r.msgpack; complete\n"
     told = [home.run("report", name, "--format", "csv").out for name in ("r.msgpack", "small.msgpack")]
     assert told[0] == told[1].replace("small.msgpack", "r.msgpack")
     again = home.run("recordings", "compact", "r.msgpack", "-o", "small.msgpack")

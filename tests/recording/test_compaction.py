@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import itertools
+import os
 import tempfile
+import threading
 from pathlib import Path
 
 import msgspec
@@ -11,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.errors import CostModelError
 from costmodel.reading import read as read_costs
 from taxtui import compaction, frames
 from taxtui.compaction import compact
@@ -23,7 +26,7 @@ from tests.support.golden_stream import STREAM
 from tests.tui import story
 from tests.tui.recorded import record
 
-durations = st.integers(0, 2**62)
+durations = st.integers(0, 2**40)
 
 
 @st.composite
@@ -32,11 +35,11 @@ def runs(draw: st.DrawFn) -> list[Event]:
     told: list[Event] = [story.header([story.planned("local")]), story.clock(), story.cell(0, "local")]
     trials: list[list[Event]] = []
     for key in range(draw(st.integers(1, 4))):
-        lasting = draw(st.lists(durations, min_size=1, max_size=9))
+        lasting = draw(st.lists(durations, min_size=10, max_size=10))  # as many as the cell plans
         runs_ns = draw(st.sampled_from([[], [-1] * len(lasting), [ns // 2 for ns in lasting]]))
         trial = story.trial(key, 0, key * 10**9, durations_ns=lasting, runs_ns=runs_ns)
         at = next(number for number, event in enumerate(trial) if isinstance(event, Actions))
-        pieces = cut(trial[at], draw(st.sets(st.integers(1, 8))))
+        pieces = cut(trial[at], draw(st.sets(st.integers(1, 9))))
         trials.append([*trial[:at], *pieces, *trial[at + 1 :]][: draw(st.integers(1, 20))])
     while any(trials):
         waiting = [trial for trial in trials if trial]
@@ -74,7 +77,7 @@ def told_by(path: Path) -> list[Event]:
     return told
 
 
-def rows(told: list[Event]) -> dict[tuple[int, str], list[tuple[int, ...]]]:
+def rows_of(told: list[Event]) -> dict[tuple[int, str], list[tuple[int, ...]]]:
     """Every command of every step, in order."""
     found: dict[tuple[int, str], list[tuple[int, ...]]] = {}
     for event in told:
@@ -93,16 +96,10 @@ def shown(told: list[Event]) -> tuple[object, ...]:
     return state.cells, state.log, state.actions, state.now_unix_ns, state.outcome, flying
 
 
-def for_costs(path: Path) -> object:
-    """What the cost model reads, or that it does not believe the file."""
-    try:
-        return [
-            [getattr(trial, name) for name in trial.__slots__]
-            for cell in read_costs(path).cells
-            for trial in cell.trials
-        ]
-    except CostModelError as error:
-        return str(error).replace(path.name, "")
+def for_costs(path: Path) -> list[list[object]]:
+    """What the cost model reads of each trial."""
+    trials = [trial for cell in read_costs(path).cells for trial in cell.trials]
+    return [[getattr(trial, name) for name in trial.__slots__] for trial in trials]
 
 
 @settings(deadline=None, max_examples=60)
@@ -111,16 +108,47 @@ def test_the_numbers_stay_and_the_pieces_go(told: list[Event]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, out, again = (Path(folder) / name for name in "abc")
         record(path, told)
-        before, after = compact(path, out)
+        summary = compact(path, out)
         whole = told_by(out)
-        assert (before, after) == (path.stat().st_size, out.stat().st_size)
-        assert rows(whole) == rows(told)
+        assert (summary.size_bytes, summary.events) == (path.stat().st_size, len(told))
+        assert summary.complete == isinstance(told[-1], RunFinished)
+        assert rows_of(whole) == rows_of(told)
         others = [event for event in told if not isinstance(event, Actions)]
         assert [event for event in whole if not isinstance(event, Actions)] == others
         assert shown(whole) == shown(told)
         assert for_costs(out) == for_costs(path)
         compact(out, again)
         assert again.read_bytes() == out.read_bytes()
+
+
+def test_the_cost_model_reads_the_same_trials(tmp_path: Path) -> None:
+    whole = story.run(4)
+    told = [piece for event in whole for piece in (cut(event, {2, 3, 9}) if isinstance(event, Actions) else [event])]
+    compact(record(tmp_path / "a", told), tmp_path / "b")
+    assert for_costs(tmp_path / "b") == for_costs(tmp_path / "a")
+    assert len(for_costs(tmp_path / "b")) == 8
+    assert (tmp_path / "b").stat().st_size < (tmp_path / "a").stat().st_size
+
+
+def test_a_step_of_any_length_fits_its_frames(tmp_path: Path) -> None:
+    rows = 3 * compaction.MAX_ROWS
+    most = [2**40] * rows  # nine bytes each
+    trial = story.trial(0, 0, 0, durations_ns=most, runs_ns=most, think_ns=most)
+    told = [story.header([story.planned("local")]), story.clock(), story.cell(0, "local")]
+    for event in trial:
+        told += cut(event, set(range(500, rows, 500))) if isinstance(event, Actions) else [event]
+    compact(record(tmp_path / "a", told), tmp_path / "b")
+    assert rows_of(told_by(tmp_path / "b")) == rows_of(told)
+    assert sum(isinstance(event, Actions) for event in told_by(tmp_path / "b")) == 4
+
+
+def test_a_frame_ends_where_a_trial_does(tmp_path: Path) -> None:
+    """The list of recordings reads no more than the ends of a file."""
+    starts = [story.trial(key, 0, key)[0] for key in range(9)]
+    rest = [event for key in range(9) for event in story.trial(key, 0, key)[1:]]
+    told = [story.header([story.planned("local")]), story.clock(), story.cell(0, "local"), *starts, *rest]
+    compact(record(tmp_path / "a", told), tmp_path / "b")
+    assert read(tmp_path / "b", lambda event: None).frames > 18
 
 
 def test_a_step_becomes_one_event_right_before_what_follows_it(tmp_path: Path) -> None:
@@ -170,26 +198,45 @@ def test_what_does_not_continue_stays_apart(second: Actions, tmp_path: Path) -> 
 def test_a_torn_tail_is_left_out_and_the_run_stays_unfinished(tmp_path: Path) -> None:
     path = record(tmp_path / "a", list(STREAM))
     path.write_bytes(path.read_bytes()[:-3])
-    compact(path, tmp_path / "b")
+    found = compact(path, tmp_path / "b")
+    assert found.torn_bytes > 0
+    assert found.size_bytes == path.stat().st_size
     summary = read(tmp_path / "b", lambda event: None)
     assert (summary.complete, summary.torn_bytes) == (False, 0)
 
 
-def test_a_file_that_exists_is_not_touched(tmp_path: Path) -> None:
-    (tmp_path / "b").write_bytes(b"precious")
-    with pytest.raises(UsageError, match="b exists; choose another name with -o"):
-        compact(record(tmp_path / "a", list(STREAM)), tmp_path / "b")
-    assert (tmp_path / "b").read_bytes() == b"precious"
+@pytest.mark.parametrize("out", ["itself", "another", "a link to it", "a link to nothing"])
+def test_a_file_that_exists_is_not_touched(out: str, tmp_path: Path) -> None:
+    path, other = record(tmp_path / "a", list(STREAM)), tmp_path / "b"
+    data = path.read_bytes()
+    if out == "itself":
+        other = path
+    elif out == "another":
+        other.write_bytes(data)
+    else:
+        other.symlink_to(path if out == "a link to it" else tmp_path / "nothing")
+    with pytest.raises(UsageError, match=f"{other.name} exists; choose another name with -o"):
+        compact(path, other)
+    assert path.read_bytes() == data
+    assert other.is_symlink() or other.read_bytes() == data
+    assert not (tmp_path / "nothing").exists()
 
 
-@pytest.mark.parametrize("what", ["damaged", "newer event", "newer field", "no recording", "nothing"])
+@pytest.mark.parametrize(
+    "what", ["damaged", "newer event", "newer field", "newer and older", "no recording", "nothing"]
+)
 def test_what_cannot_be_kept_is_refused_and_nothing_is_left(what: str, tmp_path: Path) -> None:
     path, out = record(tmp_path / "a", list(STREAM)), tmp_path / "b"
     data = path.read_bytes()
     size = len(data)
-    newer = {"newer event": [99, 1], "newer field": [*msgspec.to_builtins(story.health(5)), 1]}
+    started = msgspec.to_builtins(story.trial(7, 0, 0)[0])[:6]  # without the fields that were added later
+    newer = {
+        "newer event": [[99, 1]],
+        "newer field": [[*msgspec.to_builtins(story.health(5)), 1]],
+        "newer and older": [started, [*msgspec.to_builtins(story.health(5)), 1]],
+    }
     if what in newer:
-        path.write_bytes(data + frames.frame(msgspec.msgpack.encode([newer[what]])))
+        path.write_bytes(data + frames.frame(msgspec.msgpack.encode(newer[what])))
         words = f"at byte {size} there is what this taxtui does not know; use a newer one"
     elif what == "damaged":
         path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
@@ -202,16 +249,50 @@ def test_what_cannot_be_kept_is_refused_and_nothing_is_left(what: str, tmp_path:
     assert not out.exists()
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = record(tmp_path / "a", story.run(3))
-
-    def full(self: object, data: bytes) -> None:
-        raise WriteFailed("cannot write b: No space left on device")
-
-    monkeypatch.setattr("taxtui.recording.Recorder._write", full)
-    with pytest.raises(WriteFailed):
+@pytest.mark.parametrize("when", ["as it is written", "when it is forced"])
+def test_a_full_disk_leaves_nothing(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real = record(tmp_path / "a", story.run(30)), os.write
+    if when == "as it is written":
+        monkeypatch.setattr("taxtui.recording.os.write", lambda fd, data: real(fd, data[:5]))
+    else:
+        monkeypatch.setattr("taxtui.recording.os.fsync", full)
+    with pytest.raises(WriteFailed, match=r"cannot write .*b: No space left on device; nothing of it was kept"):
         compact(path, tmp_path / "b")
     assert not (tmp_path / "b").exists()
+
+
+def full(fd: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    path = record(tmp_path / "a", story.run(3))
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            compact(path, tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+    monkeypatch.setattr(compaction, "_joined", interrupted)
+    monkeypatch.setattr(compaction.Follower, "summary", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compact(path, tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_pipe_can_be_compacted_and_an_empty_one_is_said(tmp_path: Path) -> None:
+    path, pipe = record(tmp_path / "a", story.run(3)), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for name, data, refused in (("b", path.read_bytes(), ""), ("d", b"", "the file is empty")):
+        writer = threading.Thread(target=pipe.write_bytes, args=[data])
+        writer.start()
+        with pytest.raises(RecordingError, match=refused) if refused else contextlib.nullcontext():
+            compact(pipe, tmp_path / name)
+        writer.join()
+    compact(path, tmp_path / "c")
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
 
 
 def test_no_folder_is_said(tmp_path: Path) -> None:
