@@ -87,7 +87,6 @@ class SetupScreen(NumberedScreen):
         from textual.widgets import Button
 
         from taxtui import registry
-        from taxtui.tui.experience import Experience
         from taxtui.tui.form import shipped_tiers
         from taxtui.tui.widgets.plan_panel import PlanPanel
         from taxtui.tui.widgets.run_fields import RunFields
@@ -103,6 +102,12 @@ class SetupScreen(NumberedScreen):
         await self.query_one("#below").mount(*parts, *super().foot())
         self.refresh_bindings()  # else the footer would wait for another change of the keys
         self._whole.set()
+        self.call_after_refresh(self._look_around)
+
+    def _look_around(self) -> None:
+        """Ask the substrates and the earlier recordings, which the form does not wait for."""
+        from taxtui.tui.experience import Experience
+
         self.experience = Experience(self, self.refresh_plan, partial(self.notify, severity="warning", markup=False))
         self.action_recheck()
 
