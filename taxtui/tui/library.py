@@ -123,15 +123,19 @@ def command(path: Path) -> str:
 
 
 def newest() -> Path | None:
-    """The recording that was written to last, judged by its first frame alone; else one that ships with taxtui."""
+    """One's own recording that was written to last, judged by its first frame alone; else the shipped reference."""
     dated = []
+    shipped = {os.path.realpath(path): path for path in _shipped()}  # in a checkout they lie among one's own
     with contextlib.suppress(OSError, UsageError):
         for path in recordings(default_folder()):
             with contextlib.suppress(OSError):  # it has just vanished
                 status = path.stat()
-                if stat.S_ISREG(status.st_mode):  # to open a pipe would wait for its writer
+                own = os.path.realpath(path) not in shipped
+                if own and stat.S_ISREG(status.st_mode):  # to open a pipe would wait for its writer
                     dated.append((status.st_mtime_ns, path))
-    return next((path for _, path in sorted(dated, reverse=True) if _has_header(path)), next(_shipped(), None))
+    return next(
+        (path for _, path in sorted(dated, reverse=True) if _has_header(path)), next(iter(shipped.values()), None)
+    )
 
 
 def recordings(folder: Path) -> list[Path]:

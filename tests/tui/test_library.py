@@ -296,6 +296,18 @@ def test_newest_steps_over_what_is_no_recording(folder: Path) -> None:
     assert newest() == good
 
 
+def test_in_a_checkout_newest_is_the_reference_until_there_is_one_of_ones_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There what is shipped lies in the folder for one's own, all as new as the checkout."""
+    for age, name in enumerate(("run", "gvisor", "small")):
+        aged(record(folder / f"{name}.msgpack"), LONG_AGO_S + age)
+    monkeypatch.setattr(library, "bundled", lambda name: Path.cwd() / name.removeprefix("../"))
+    assert newest() == Path.cwd() / "recordings/run.msgpack"
+    own = aged(record(folder / "own.msgpack"), LONG_AGO_S - 1)
+    assert newest() == own
+
+
 def test_newest_takes_what_is_shipped_where_there_is_nothing_else(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
