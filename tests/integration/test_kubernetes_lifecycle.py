@@ -155,7 +155,7 @@ async def test_a_session_is_one_websocket_and_dies_whole(
     assert standin.requests.count("exec") == 1
     with pytest.raises(ExecTimeout):
         await session.exec(Command(script="sleep 60 & sleep 61", timeout_s=0.3))
-    assert standin.left() == (1, 1)
+    await standin.leaves(1, 1)
     with pytest.raises(SandboxLost):
         await session.exec(Command(script="true"))
     await session.close()

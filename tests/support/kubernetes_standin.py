@@ -12,6 +12,7 @@ import contextlib
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Self
@@ -23,6 +24,7 @@ from tests.support.kubernetes_cluster import Conflict, Json, Pods, environment
 from tests.support.standin_faults import CUT, Faults
 from tests.support.standin_tls import make_tls
 
+GONE_WITHIN_S = 2.0
 VERSION = "v1.33.0-standin"
 TOKEN = "stand-in-token"
 USER = "system:serviceaccount:sandboxes:taxtui"
@@ -94,6 +96,13 @@ class KubernetesStandin:
     def left(self) -> tuple[int, int]:
         """Pods that exist, and process groups that are alive."""
         return len(self.pods.objects), self.pods.running()
+
+    async def leaves(self, *expected: int) -> None:
+        """That this is what is left, as ``left`` counts it: what has been killed takes a moment to be gone."""
+        deadline = time.monotonic() + GONE_WITHIN_S
+        while self.left() != expected and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        assert self.left() == expected
 
     def _kubeconfig(self) -> Json:
         authority = base64.b64encode(self._tls.authority_pem).decode()

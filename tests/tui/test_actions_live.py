@@ -251,6 +251,16 @@ async def test_replay_keys_are_text_in_the_filter(replay: ReplayFeed) -> None:
         assert replay.over
 
 
+async def test_a_scrollbar_that_appears_stands_where_the_list_does() -> None:
+    async with app(running()).run_test(size=SIZE) as pilot:
+        log = pilot.app.screen.query_one(LogView)
+        await until(pilot, lambda: log.scroll_y)
+        log.show_vertical_scrollbar = False
+        log.scroll_to(y=1, animate=False, immediate=True, force=True)
+        log.show_vertical_scrollbar = True
+        assert log.vertical_scrollbar.position == log.scroll_y == 1
+
+
 async def test_a_run_has_no_bar_and_its_lists_keep_their_keys() -> None:
     async with app(running()).run_test(size=SIZE) as pilot:
         log = pilot.app.screen.query_one(LogView)

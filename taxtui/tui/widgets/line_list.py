@@ -70,6 +70,11 @@ class LineList(ScrollView, Generic[Item]):
         super().watch_scroll_y(old_value, new_value)
         self._at_end = new_value >= self.max_scroll_y
 
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        """A scrollbar that appears does not know where the list was scrolled to before."""
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
     @property
     def lines(self) -> int:
         """How many there are, with the heading."""
