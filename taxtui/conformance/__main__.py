@@ -87,6 +87,7 @@ async def _judge(
         if verbose:
             traceback.print_exc()
         why = str(error) if isinstance(error, Violation) else f"{type(error).__name__}: {error}"
+        why = "; ".join([why, *getattr(error, "__notes__", ())])
         return Outcome("known" if str(check) in known else "FAIL", " ".join(why.split()))
     return Outcome("ok", "a known failure no longer fails" if str(check) in known else "")
 

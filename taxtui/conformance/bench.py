@@ -131,16 +131,17 @@ class Bench:
         await self.substrate.__aenter__()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, complaint: BaseException | None, *exc: object) -> None:
         """Close sessions, remove sandboxes, leave the substrate; what can't be removed is a violation."""
         try:
             for session in self._sessions:
                 with contextlib.suppress(SubstrateError):
                     await session.close()
             await self.clear()
-        except Exception:
-            if kind is None:  # else the check's own complaint is the one to show
+        except Exception as error:
+            if complaint is None:  # else the check's own complaint is the one to show
                 raise
+            complaint.add_note(f"and then, cleaning up: {error}")
         finally:
             await self.substrate.__aexit__(None, None, None)
 

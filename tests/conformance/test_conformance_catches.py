@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 from click.testing import CliRunner
 
-from taxtui.conformance import NotApplicable, Violation, checks
-from taxtui.conformance.__main__ import main
+from taxtui.conformance import Bench, NotApplicable, Violation, checks
+from taxtui.conformance.__main__ import _judge, main
 from taxtui.conformance.walker import cancellations
 from taxtui.spec import Command
 from taxtui.substrate import Availability, Capabilities, ExecResult, Found
@@ -105,6 +105,20 @@ async def test_a_destroy_that_does_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(LocalSandbox, "destroy", nothing)
     with pytest.raises(Violation, match="after destroy"):
         await BY_NAME["from create to destroy"](Broken)
+
+
+async def test_a_clean_up_that_fails_as_well_is_said_beside_the_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = Bench.clear
+
+    async def clear(self: Bench) -> None:
+        await sound(self)
+        raise Violation("a sandbox is left")
+
+    monkeypatch.setattr(Bench, "clear", clear)
+    broken_exec(monkeypatch, lambda r: ExecResult(0, r.stdout, r.stderr))
+    outcome = await _judge(BY_NAME["exec: exit codes"], Broken, None, 30, (), verbose=False)
+    assert outcome[0] == "FAIL"
+    assert outcome[1].endswith("; and then, cleaning up: a sandbox is left")
 
 
 async def test_a_reset_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
