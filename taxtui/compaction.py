@@ -10,14 +10,13 @@ import msgspec
 
 from taxtui.errors import RecordingError, WriteFailed
 from taxtui.events import Actions, Clock, Event, Header, RunFinished, TrialEnded, column, sparse
-from taxtui.recording import Follower, Recorder, Summary
+from taxtui.recording import Follower, Recorder, Summary, decode_untyped
 
 COLUMNS: Final = ("gap_ns", "think_ns", "duration_ns", "run_ns", "exit_code", "stdout_bytes", "stderr_bytes")
 MAX_ROWS: Final = 8192
 """Of one event: whatever their values, they fit a frame."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_untyped = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 def compact(path: Path, out: Path) -> Summary:
@@ -41,10 +40,8 @@ def compact(path: Path, out: Path) -> Summary:
                 count = 0
                 while told:
                     for event in told:
-                        for whole in pieces.before(event):
-                            recorder.add(whole)
-                        if not pieces.take(event):
-                            recorder.add(event)
+                        for ready in pieces.after(event):
+                            recorder.add(ready)
                         if isinstance(event, TrialEnded):
                             recorder.flush()
                     count += len(told)
@@ -66,7 +63,7 @@ class _Exact(Follower):
 
     def _events(self, offset: int, payload: bytes) -> list[Event]:
         events = super()._events(offset, payload)
-        told = _decode_untyped(payload)
+        told = decode_untyped(payload)
         # a field or an event that a newer version has added
         if len(events) < len(told) or any(map(_is_shorter, events, told)):
             raise RecordingError(f"at byte {offset} there is what this taxtui does not know; use a newer one", offset)
@@ -81,37 +78,36 @@ class _Pieces:
     """The actions that wait for the rest of their step."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, Actions] = {}
+        self._waiting: dict[int, list[Actions]] = {}
 
-    def take(self, event: Event) -> bool:
-        """Keep a piece."""
-        if not isinstance(event, Actions):
-            return False
-        before = self._waiting.get(event.trial)
-        self._waiting[event.trial] = event if before is None else _joined(before, event)
-        return True
-
-    def before(self, event: Event) -> Iterator[Actions]:
-        """What has to be told before an event: the trial goes on, or what follows counts from another clock."""
-        if isinstance(event, Header | Clock | RunFinished):
+    def after(self, event: Event) -> Iterator[Event]:
+        """What can be written now that an event is known: what had to be told before it, and all but actions itself."""
+        if isinstance(event, Actions):
+            pieces = self._waiting.setdefault(event.trial, [])
+            if pieces and not _continue(pieces, event):
+                yield _joined(pieces)
+                pieces.clear()
+            pieces.append(event)
+            return
+        if isinstance(event, Header | Clock | RunFinished):  # what follows counts from another clock, or nothing does
             yield from self.rest()
-        elif (trial := getattr(event, "trial", None)) in self._waiting:
-            assert trial is not None
-            if not isinstance(event, Actions) or not _continues(self._waiting[trial], event):
-                yield self._waiting.pop(trial)
+        elif (trial := getattr(event, "trial", None)) is not None and trial in self._waiting:  # it goes on
+            yield _joined(self._waiting.pop(trial))
+        yield event
 
     def rest(self) -> Iterator[Actions]:
         """Everything that waits."""
-        while self._waiting:
-            yield self._waiting.pop(next(iter(self._waiting)))
+        yield from map(_joined, self._waiting.values())
+        self._waiting.clear()
 
 
-def _continues(before: Actions, after: Actions) -> bool:
+def _continue(pieces: list[Actions], event: Actions) -> bool:
+    last = pieces[-1]
     return (
-        (before.step, before.first + len(before.duration_ns)) == (after.step, after.first)
-        and len(before.duration_ns) + len(after.duration_ns) <= MAX_ROWS
-        and _even(before)
-        and _even(after)
+        (last.step, last.first + len(last.duration_ns)) == (event.step, event.first)
+        and event.first + len(event.duration_ns) - pieces[0].first <= MAX_ROWS
+        and _even(last)
+        and _even(event)
     )
 
 
@@ -120,8 +116,13 @@ def _even(piece: Actions) -> bool:
     return {len(getattr(piece, name)) for name in COLUMNS} <= {0, len(piece.duration_ns)}
 
 
-def _joined(before: Actions, after: Actions) -> Actions:
-    rows = len(before.duration_ns), len(after.duration_ns)
-    columns = {name: column(getattr(before, name), rows[0]) + column(getattr(after, name), rows[1]) for name in COLUMNS}
-    whole = {name: values if name == "duration_ns" else sparse(values) for name, values in columns.items()}
-    return msgspec.structs.replace(before, **whole)
+def _joined(pieces: list[Actions]) -> Actions:
+    if len(pieces) == 1:
+        return pieces[0]
+    whole = {
+        name: [value for piece in pieces for value in column(getattr(piece, name), len(piece.duration_ns))]
+        for name in COLUMNS
+    }
+    return msgspec.structs.replace(
+        pieces[0], **{name: values if name == "duration_ns" else sparse(values) for name, values in whole.items()}
+    )

@@ -18,8 +18,8 @@ from taxtui.frames import MAX_EVENTS, PREFIX, FrameParser, encode, next_valid, p
 SYNC_INTERVAL_S: Final = 1.0
 
 _decode_typed = msgspec.msgpack.Decoder(list[Event]).decode
-_decode_untyped = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
-_decode_one = msgspec.msgpack.Decoder(Event).decode
+decode_untyped = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+decode_one = msgspec.msgpack.Decoder(Event).decode
 
 
 class Recorder:
@@ -218,9 +218,9 @@ class Follower:
     def _tolerant(self, payload: bytes) -> list[Event]:
         """Event by event: what a newer minor version added is skipped and counted."""
         events = []
-        for raw in _decode_untyped(payload):
+        for raw in decode_untyped(payload):
             try:
-                events.append(_decode_one(raw))
+                events.append(decode_one(raw))
             except msgspec.ValidationError:
                 self.skipped += 1
         return events
@@ -329,7 +329,7 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
 
 def _is_header(data: bytes) -> bool:
     try:
-        events = _decode_untyped(data[PREFIX.size :])
-        return bool(events) and isinstance(_decode_one(events[0]), Header)
+        events = decode_untyped(data[PREFIX.size :])
+        return bool(events) and isinstance(decode_one(events[0]), Header)
     except (msgspec.DecodeError, RecursionError):
         return False

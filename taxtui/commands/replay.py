@@ -25,9 +25,9 @@ def command(ctx: click.Context, recording: str, speed: float) -> None:
     P stops the clock, "," and "." change the speed, the arrow keys, home, end, g and the mouse on the bar go to any
     place, s and S to the next finished trial and back. ? lists all keys.
     """
+    if not math.isfinite(speed):
+        raise UsageError(f"--speed {speed} is no speed; 0 is as fast as it can be read")
     from taxtui.commands.opening import located
     from taxtui.tui.launch import launch
 
-    if not math.isfinite(speed):
-        raise UsageError(f"--speed {speed} is no speed; 0 is as fast as it can be read")
     ctx.exit(launch(located(recording), speed))

@@ -19,13 +19,13 @@ from taxtui.tui.one_run import OneRun
 from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.widgets.too_small import MINIMUM
 
-COLLECT_AFTER: Final = (20_000, 10, 10)
-"""Cycles are looked for this rarely: what a frame or an event allocates is freed without, and looking after every 700
-took a sixth of what a flood of events costs."""
-
 if TYPE_CHECKING:
     from taxtui.tui.availability import Checker
     from taxtui.tui.feed import Feed
+
+COLLECT_AFTER: Final = (20_000, 10, 10)
+"""Cycles are looked for this rarely: what a frame or an event allocates is freed without, and looking after every 700
+took a sixth of what a flood of events costs."""
 
 
 def _screen(scope: actions.Scope) -> NumberedScreen:

@@ -18,6 +18,7 @@ from taxtui.errors import RecordingError, UsageError
 from taxtui.events import FORMAT_VERSION, MAGIC, Clock, Event, Header, RunFinished, TrialStarted
 from taxtui.events import Cell as CellEvent
 from taxtui.frames import MAX_LENGTH, PREFIX, next_valid, payload_at
+from taxtui.recording import decode_one, decode_untyped
 from taxtui.scenario import bundled
 from taxtui.state import RunState, clean
 
@@ -25,8 +26,9 @@ State = Literal[
     "complete", "incomplete", "running", "damaged", "newer version", "not a recording", "empty", "unreadable"
 ]
 HOPELESS: Final = frozenset({"newer version", "not a recording", "empty", "unreadable"})
-READABLE: Final = frozenset({"complete", "incomplete", "running"})  # to the end of what there is
 """States in which nothing of a recording can be shown."""
+READABLE: Final = frozenset({"complete", "incomplete", "running"})
+"""States in which a recording can be read to the end of what there is."""
 
 SUFFIX: Final = ".msgpack"
 SHIPPED: Final = tuple(f"../recordings/{name}.msgpack" for name in ("run", "gvisor", "gvisor150", "short", "small"))
@@ -35,9 +37,7 @@ LATEST_FRAMES: Final = 4  # of the end, which name the latest instant
 FRESH_S: Final = 5.0
 """A run writes at least once a second: what was written to more recently than this and has no end is still running."""
 
-_decode_frame = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _decode_header = msgspec.msgpack.Decoder(Header).decode
-_decode_event = msgspec.msgpack.Decoder(Event).decode
 _UNDECODABLE: Final = (RecordingError, msgspec.DecodeError, RecursionError)
 
 
@@ -261,7 +261,7 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
 def _header(head: bytes) -> Header | None:
     """The header, which is alone in the first frame; None where that is something else, or not all there."""
     with contextlib.suppress(*_UNDECODABLE):
-        events = _decode_frame(payload_at(head, 0, 0) or b"\x90")
+        events = decode_untyped(payload_at(head, 0, 0) or b"\x90")
         header = _decode_header(events[0]) if events else None
         if header and header.magic == MAGIC:
             return header
@@ -313,9 +313,9 @@ def _latest(tail: bytes, tail_start: int) -> Iterator[Event]:
 
 def _events(payload: bytes) -> Iterator[Event]:
     """Those that this version understands. Raises ``msgspec.DecodeError`` where it is no list."""
-    for raw in _decode_frame(payload):
+    for raw in decode_untyped(payload):
         with contextlib.suppress(msgspec.ValidationError):
-            yield _decode_event(raw)
+            yield decode_one(raw)
 
 
 def _shipped() -> Iterator[Path]:

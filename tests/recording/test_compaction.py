@@ -19,9 +19,10 @@ from costmodel.reading import read as read_costs
 from taxtui import compaction, frames
 from taxtui.compaction import compact
 from taxtui.errors import RecordingError, UsageError, WriteFailed
-from taxtui.events import ACTION, Actions, Clock, Event, PhaseEnded, RunFinished, column
+from taxtui.events import ACTION, Actions, Clock, Event, PhaseEnded, RunFinished, column, sparse
 from taxtui.recording import read
 from taxtui.state import RunState
+from tests.support.command_line import events as told_by
 from tests.support.golden_stream import STREAM
 from tests.tui import story
 from tests.tui.recorded import record
@@ -65,16 +66,6 @@ def cut(event: Event, places: set[int]) -> list[Event]:
         )
         for low, high in itertools.pairwise(edges)
     ]
-
-
-def sparse(values: list[int]) -> list[int]:
-    return values if any(values) else []
-
-
-def told_by(path: Path) -> list[Event]:
-    told: list[Event] = []
-    read(path, told.append)
-    return told
 
 
 def rows_of(told: list[Event]) -> dict[tuple[int, str], list[tuple[int, ...]]]:
