@@ -16,10 +16,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
+import time
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol, TypeVar
 
-from taxtui.errors import ExecTimeout, SandboxLost
+from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult
 
@@ -29,6 +30,8 @@ ENDED: Final = 0
 """What :meth:`ByteStream.read` tags a chunk with."""
 
 OPEN_TIMEOUT_S: Final = 60.0
+UNBROKEN_S: Final = 60.0
+"""How long a cancellation is held back at most. Clean-ups have timeouts of their own; this is for when they fail."""
 
 # bash reads exactly the announced bytes with a few large reads; without `read -N` (bash < 4.1, other shells) the
 # same frame is taken line by line, one byte per system call. LC_ALL is only looked at while the driver starts.
@@ -135,24 +138,37 @@ class FramedShell:
 _T = TypeVar("_T")
 
 
-async def unbroken(work: Coroutine[Any, Any, _T]) -> _T:
-    """Finish ``work`` even if the caller is cancelled meanwhile; the cancellation is passed on afterwards."""
+async def unbroken(work: Coroutine[Any, Any, _T], within_s: float = UNBROKEN_S) -> _T:
+    """Finish ``work`` even if the caller is cancelled meanwhile; the cancellation is passed on afterwards.
+
+    Work that takes longer than ``within_s`` is cancelled itself and not waited for: nothing may hold a run for ever.
+
+    Raises:
+        ExecFailed: it took longer, and the caller was not cancelled.
+    """
     task = asyncio.ensure_future(work)
+    give_up = time.monotonic() + within_s
     cancelled: asyncio.CancelledError | None = None
-    while not task.done():
+    while not task.done() and (left_s := give_up - time.monotonic()) > 0:
         try:
-            await asyncio.shield(task)
+            await asyncio.wait({task}, timeout=left_s)
         except asyncio.CancelledError as error:
-            if task.cancelled():
-                raise
             cancelled = error
-        except Exception:  # it is the task's own and is raised below
-            break
+    overdue = not task.done()
+    if overdue:
+        task.cancel()
+    task.add_done_callback(_seen)
     if cancelled is not None:
-        if not task.cancelled():
-            task.exception()  # seen: the cancellation is what the caller asked for
         raise cancelled
+    if overdue:
+        raise ExecFailed(f"a clean-up was given up: it took longer than {within_s:g} s")
     return task.result()
+
+
+def _seen(task: asyncio.Future[Any]) -> None:
+    """Nobody may be left to be told of its error: the loop need not complain."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _framed(body: str) -> bytes:

@@ -182,7 +182,10 @@ class DockerSubstrate:
         return "taxtui image build" if self.options.image == DEFAULT_IMAGE else f"docker pull {self.options.image}"
 
     def _container(self, spec: SandboxSpec, image: Image) -> dict[str, Any]:
-        """Arguments for ``create_container``. Raises ``requests`` and ``docker`` errors in the caller's thread."""
+        """Arguments for ``create_container``. Raises ``requests`` and ``docker`` errors in the caller's thread.
+
+        The environment is the image's and this one alone: proxies in the client's own configuration hold passwords.
+        """
         memory = spec.limits.memory_mib << 20
         env = {"LANG": "C.UTF-8", "HOME": image.home or image.folder, **spec.env}
         host_config = self.client.create_host_config(
@@ -209,6 +212,7 @@ class DockerSubstrate:
             "user": self.options.user or None,
             "working_dir": image.folder,
             "host_config": host_config,
+            "use_config_proxy": False,
         }
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
@@ -250,7 +254,11 @@ class DockerSubstrate:
     def _archive(self, labels: dict[str, str]) -> bytes:
         client, image = self.client, self._image()
         container = client.create_container(
-            self.options.image, entrypoint=["true"], labels=labels, working_dir=image.folder
+            self.options.image,
+            entrypoint=["true"],
+            labels=labels,
+            working_dir=image.folder,
+            use_config_proxy=False,
         )["Id"]
         try:
             return b"".join(client.get_archive(container, image.restored)[0])

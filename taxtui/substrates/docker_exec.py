@@ -38,12 +38,13 @@ class Exec:
         self._asked_to_start = False
         self._stream: Multiplexed | None = None
 
-    async def start(self, argv: list[str], *, stdin: bool, user: str = "") -> None:
-        """Raises ``SandboxLost``, ``ExecFailed``, ``Throttled``."""
+    async def start(self, argv: list[str], *, stdin: bool, user: str = "", folder: str = "") -> None:
+        """``folder``: the container's by default. Raises ``SandboxLost``, ``ExecFailed``, ``Throttled``."""
         wanted = {
             "Cmd": argv,
             "Env": [self.mark],
             "User": user,
+            "WorkingDir": folder,
             "AttachStdin": stdin,
             "AttachStdout": True,
             "AttachStderr": True,

@@ -131,15 +131,13 @@ class DockerSandbox:
         self._running.discard(running)
         running.release()
 
-    async def _run(self, argv: list[str], stdin: bytes, timeout_s: float, user: str = "") -> ExecResult:
+    async def _run(
+        self, argv: list[str], stdin: bytes, timeout_s: float, user: str = "", folder: str = ""
+    ) -> ExecResult:
         running = self._exec()
         try:
             async with asyncio.timeout(timeout_s):
-                await running.start(argv, stdin=bool(stdin), user=user)
-                if stdin:
-                    running.send(stdin)
-                stdout, stderr = await running.output()
-                code = await running.exit_code(stdout)
+                done = await _completed(running, argv, stdin, user, folder)
         except TimeoutError:
             await unbroken(self._end(running))
             if not await running.container_runs():  # runsc does not end the streams of a container that was OOM-killed
@@ -150,21 +148,46 @@ class DockerSandbox:
                 await unbroken(self._end(running))
             raise
         self._release(running)
-        return ExecResult(code, stdout, stderr)
+        return done
 
     async def _ours(self, argv: list[str], purpose: str, stdin: bytes = b"", user: str = "") -> None:
-        """Run something of our own that has to succeed."""
-        done = await self._run(argv, stdin, _OURS_TIMEOUT_S, user)
+        """Run something of our own that has to succeed, whatever became of the working folder."""
+        self._require(await self._run(argv, stdin, _OURS_TIMEOUT_S, user, "/"), purpose)
+
+    def _require(self, done: ExecResult, purpose: str) -> None:
         if done.exit_code:
             words = (done.stderr or done.stdout).decode(errors="replace").split()
             raise ExecFailed(f"{self.name}: cannot {purpose}: {' '.join(words) or f'exit {done.exit_code}'}")
 
     async def _end(self, running: Exec) -> None:
-        """Kill an exec with all its descendants, also one that the daemon is only about to start."""
+        """Kill an exec with all its descendants, also one that the daemon is only about to start.
+
+        A killer that fails is not killed in its turn: what it has left ends with the container.
+        """
         self._release(running)
-        if await running.has_begun():
+        if not await running.has_begun():
+            return
+        killer = self._exec()
+        try:
             with contextlib.suppress(SandboxLost):
-                await self._ours(["sh", "-c", _KILL, "sh", running.mark, ""], "kill a command")
+                async with asyncio.timeout(_OURS_TIMEOUT_S):
+                    done = await _completed(killer, ["sh", "-c", _KILL, "sh", running.mark, ""], folder="/")
+                self._require(done, "kill a command")
+        except TimeoutError as error:
+            raise ExecFailed(f"{self.name}: cannot kill a command: no end after {_OURS_TIMEOUT_S:g} s") from error
+        finally:
+            self._release(killer)
+
+
+async def _completed(
+    running: Exec, argv: list[str], stdin: bytes = b"", user: str = "", folder: str = ""
+) -> ExecResult:
+    """An exec from its start to its exit code; what goes wrong on the way is the caller's."""
+    await running.start(argv, stdin=bool(stdin), user=user, folder=folder)
+    if stdin:
+        running.send(stdin)
+    stdout, stderr = await running.output()
+    return ExecResult(await running.exit_code(stdout), stdout, stderr)
 
 
 class _Shell:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import os
 import socket
 import threading
@@ -50,6 +52,44 @@ async def test_a_timeout_also_ends_what_left_the_process_group() -> None:
             await sandbox.exec(Command(script=f"setsid sh -c '{beat}' & sleep 60", timeout_s=0.5))
         sizes = await output(sandbox, "wc -c < beat; sleep 0.3; wc -c < beat")
         assert len(set(sizes.split())) == 1
+
+
+@docker
+async def test_a_command_that_removes_its_working_folder() -> None:
+    """What follows cannot be started there; it fails as that, and what runs can still be killed."""
+    async with sandbox_of(DockerSubstrate(DockerOptions(image=_bare_image()))) as sandbox:
+        session = await sandbox.open_session()
+        endless = asyncio.ensure_future(sandbox.exec(Command(script="touch /tmp/begun; exec sleep 300")))
+        await output(sandbox, "until test -e /tmp/begun; do sleep 0.01; done")
+        await sandbox.exec(Command(script='cd / && rm -rf "$OLDPWD"'))
+        with pytest.raises(ExecFailed, match="directory"):
+            await sandbox.exec(Command(script="true"))
+        endless.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await endless
+        left = await session.exec(Command(script="grep -lsz '^sleep' /proc/[0-9]*/cmdline | grep -v ^/proc/1/"))
+        assert left.stdout.count(b"/proc") == 1  # the container's own, under its init
+        with pytest.raises(ExecTimeout):
+            await session.exec(Command(script="sleep 300", timeout_s=0.2))
+        with pytest.raises(SandboxLost):
+            await sandbox.open_session()
+        with pytest.raises(ExecFailed, match="restore its folder"):
+            await sandbox.reset(Marks())
+
+
+@docker
+async def test_the_client_s_proxies_stay_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They are in its configuration with their passwords; so are variables in the environment of taxtui itself."""
+    proxies = {"httpProxy": "http://user:canary@proxy", "httpsProxy": "http://user:canary@proxy", "noProxy": "canary"}
+    (tmp_path / "config.json").write_text(json.dumps({"proxies": {"default": proxies}}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:canary@proxy")
+    async with sandbox_of(DockerSubstrate(DockerOptions(image=_bare_image()))) as sandbox:
+        for path in (sandbox, await sandbox.open_session()):
+            seen = await path.exec(Command(script="env; tr '\\0' '\\n' < /proc/1/environ"))
+            assert b"TAXTUI_SANDBOX" in seen.stdout
+            assert b"canary" not in seen.stdout
+            assert b"proxy" not in seen.stdout.lower()
 
 
 @docker

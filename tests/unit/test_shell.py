@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from taxtui.errors import ExecTimeout, SandboxLost
+from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.shell import ENDED, STDERR, STDOUT, FramedShell, launch_argv, unbroken
 from taxtui.spec import Command
 from tests.support.scripted_stream import TerminalStream, posix_argv, shell_process
@@ -166,6 +166,39 @@ class TestUnbroken:
         task = asyncio.create_task(unbroken(work()))
         await asyncio.sleep(0)
         task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    @pytest.mark.parametrize("obedient", [True, False])
+    async def test_work_that_never_ends_is_given_up(self, obedient: bool) -> None:
+        release, told = asyncio.Event(), asyncio.Event()
+
+        async def work() -> None:
+            while not release.is_set():
+                try:
+                    await release.wait()
+                except asyncio.CancelledError:
+                    told.set()
+                    if obedient:
+                        raise
+
+        with pytest.raises(ExecFailed, match="given up"):
+            await unbroken(work(), 0.01)
+        await told.wait()
+        release.set()
+
+    async def test_a_cancellation_is_passed_on_when_the_work_never_ends(self) -> None:
+        begun = asyncio.Event()
+
+        async def work() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(unbroken(work(), 0.5))
+        await begun.wait()
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
         with pytest.raises(asyncio.CancelledError):
             await task
 
