@@ -124,8 +124,9 @@ class LocalSubstrate:
         try:
             folder.mkdir(mode=0o700)
             (folder / _META).write_bytes(msgspec.json.encode(meta))
-            for sub in _FOLDERS:
-                (folder / sub).mkdir()
+            if self.variant == "bwrap":
+                local_bwrap.furnish_etc(folder / local_bwrap.ETC)
+            self.furnish(folder)
         except FileExistsError:
             raise CreateFailed(f"{spec.name} exists already; taxtui sweep removes it") from None
         except OSError as error:
@@ -133,6 +134,14 @@ class LocalSubstrate:
         enter = self.limiter.prepare(spec.name, spec.limits)
         marks("limits set")
         return LocalSandbox(self, spec, folder, enter)
+
+    def furnish(self, folder: Path) -> None:
+        """Blocking: make the folders that a sandbox may write to, empty."""
+        for name in _FOLDERS:
+            _delete(folder / name)
+            (folder / name).mkdir()
+            if self.variant == "bwrap":
+                local_bwrap.hand_over(folder / name)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``."""
@@ -149,7 +158,10 @@ class LocalSubstrate:
         await self.limiter.kill(name)
         await self.limiter.remove(name)
         folder = self.root / name
-        await unbroken(self.pool.run(lambda: _delete(folder)))
+        try:
+            await unbroken(self.pool.run(lambda: _delete(folder)))
+        except ExecFailed as error:
+            raise CleanupFailed(f"{name}: its directory is still being deleted: {error}") from error
         if folder.exists():
             raise CleanupFailed(f"{name}: its directory cannot be deleted")
 
@@ -200,7 +212,7 @@ class LocalSandbox:
             raise
         code = process.returncode
         assert code is not None
-        if code == 1 and stderr.startswith(b"bwrap: "):
+        if code == 1 and stderr.startswith((b"bwrap: ", b"setpriv: ")):
             raise ExecFailed(stderr.decode(errors="replace").strip())
         return ExecResult(code, stdout, stderr)
 
@@ -211,7 +223,9 @@ class LocalSandbox:
 
     def _launch(self, argv: list[str], *, stdin: bool) -> tuple[Process, str]:
         """Start a program inside; with it what marks all its descendants."""
-        if not self._folder.exists():
+        if not (self._folder / "work").is_dir():
+            if self._folder.exists():
+                raise ExecFailed(f"{self.name}: a command has removed its working folder")
             raise SandboxLost(f"{self.name} has been removed")
         self._launches += 1
         number = f"{self.name}.{self._launches}"
@@ -224,7 +238,7 @@ class LocalSandbox:
         await self._substrate.limiter.kill(self.name)
         marks("processes killed")
         try:
-            await unbroken(self._substrate.pool.run(lambda: _empty(self._folder)))
+            await unbroken(self._substrate.pool.run(lambda: self._substrate.furnish(self._folder)))
         except OSError as error:
             raise ExecFailed(f"{self.name}: cannot empty its folders: {error.strerror}") from error
 
@@ -281,12 +295,6 @@ def _found(folder: Path) -> Found | None:
         age_s=max(0.0, time.time() - meta.created_unix_s),
         deadline_unix_s=int(deadline) if deadline.isdigit() else None,
     )
-
-
-def _empty(folder: Path) -> None:
-    for name in _FOLDERS:
-        _delete(folder / name)
-        (folder / name).mkdir()
 
 
 def _delete(folder: Path) -> None:

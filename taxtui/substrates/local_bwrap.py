@@ -1,9 +1,20 @@
-"""The bubblewrap command line: what a local sandbox can see."""
+"""The bubblewrap command line: what a local sandbox can see, and as whom.
+
+It sees, read-only, the folders of the system's programs (``_SYSTEM``; PATH finds python3 and git there, never in a
+home), an ``/etc`` of its own (:func:`furnish_etc`) and the fixtures; and its own three folders. Homes, /root, /var,
+/run with its sockets, other users' temporary files and the host's processes are not there.
+
+It runs as nobody. An ordinary user's sandbox is that user behind another number, which may read what the user may.
+Root would be root behind it, who may read everything, and so really becomes nobody: without a user namespace, by
+``setpriv`` inside. What nobody has to read, such as a fixtures folder, must then be readable to all.
+"""
 
 from __future__ import annotations
 
 import functools
+import os
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -12,30 +23,67 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INSIDE: Final = Path("/sandbox")
 """Where the sandbox's own folders are, seen from inside."""
 FIXTURES_INSIDE: Final = Path("/fixtures")
+ETC: Final = "etc"
+"""The folder beside the sandbox's own ones that it sees as /etc."""
 
-_SYSTEM: Final = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix")
+_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix")
+_ETC_COPIED: Final = (
+    *("host.conf", "hosts", "ld.so.cache", "localtime", "os-release", "protocols", "resolv.conf", "services"),
+    *("pki/tls/cert.pem", "pki/tls/openssl.cnf", "ssl/cert.pem", "ssl/openssl.cnf", "timezone"),
+)
+_ETC_SHOWN: Final = ("alternatives", "crypto-policies", "pki/ca-trust/extracted", "pki/tls/certs", "ssl/certs")
+_NOBODY: Final = 65534
+_ETC_MADE: Final = {
+    "passwd": f"root:x:0:0:root:/root:/bin/sh\nnobody:x:{_NOBODY}:{_NOBODY}:sandbox:{INSIDE}/home:/bin/sh\n",
+    "group": f"root:x:0:\nnogroup:x:{_NOBODY}:\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+}
+_BECOMING_NOBODY: Final = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
+"""What root keeps until then; the last one for entering a working folder that only nobody may enter."""
 _PROBE_TIMEOUT_S: Final = 10.0
 
 
 def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
-    """The arguments in front of a command: system folders read-only, an empty root, ``folder`` under INSIDE.
+    """The arguments in front of a command that runs in ``folder``, which has ``work``, ``home``, ``tmp`` and ETC.
 
-    Homes, other users' temporary files, sockets under /run and the host's processes are not there.
+    Each is mounted by itself: where a sandbox could replace one by a link, the next command's mount would follow it
+    out of the sandbox.
     """
-    argv = [_bwrap(), "--unshare-all", "--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000"]
-    argv += ["--cap-drop", "ALL", "--hostname", "sandbox"]
-    if network:
-        argv.append("--share-net")
+    argv = [*_entered(network=network), "--hostname", "sandbox"]
     for path in map(Path, _SYSTEM):
         if path.is_symlink():
             argv += ["--symlink", str(path.readlink()), str(path)]
         elif path.exists():
             argv += ["--ro-bind", str(path), str(path)]
-    argv += ["--proc", "/proc", "--dev", "/dev", "--bind", str(folder), str(INSIDE)]
-    argv += ["--bind", str(folder / "tmp"), "/tmp"]  # the sandbox's own
+    argv += ["--ro-bind", str(folder / ETC), "/etc"]
+    for name in _shown():
+        argv += ["--ro-bind", f"/etc/{name}", f"/etc/{name}"]
+    argv += ["--proc", "/proc", "--dev", "/dev", "--chmod", "1777", "/dev/shm"]
+    argv += ["--perms", "0755", "--dir", str(INSIDE)]
+    for name in ("work", "home"):
+        argv += ["--bind", str(folder / name), str(INSIDE / name)]
+    argv += ["--bind", str(folder / "tmp"), "/tmp"]
     if fixtures is not None:
         argv += ["--ro-bind", str(fixtures), str(FIXTURES_INSIDE)]
-    return [*argv, "--remount-ro", "/", "--chdir", str(INSIDE / "work"), "--"]
+    return [*argv, "--remount-ro", "/", "--chdir", str(INSIDE / "work"), "--", *_as_nobody()]
+
+
+def furnish_etc(folder: Path) -> None:
+    """Make what a sandbox sees as /etc: its own users, and of the host's files a short list, none of them secret."""
+    for name in _shown():
+        (folder / name).mkdir(parents=True)
+    for name, content in _etc_files().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+        (folder / name).chmod(0o644)  # whatever the umask: it is nobody's to read
+    for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+        path.chmod(0o755)
+
+
+def hand_over(folder: Path) -> None:
+    """Let the sandbox write to a folder."""
+    if _root():
+        os.chown(folder, _NOBODY, _NOBODY)
 
 
 @functools.cache
@@ -43,9 +91,11 @@ def complaint() -> str:
     """Why bubblewrap can't be used here, "" when a probe run succeeds."""
     if not shutil.which("bwrap", path=PATH):
         return "bubblewrap is not installed"
-    probe = [_bwrap(), "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "true"]
+    if _root() and not shutil.which("setpriv", path=PATH):
+        return "setpriv (util-linux) is not installed, and as root bubblewrap isolates nothing without it"
+    probe = [*_entered(network=False), "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", *_as_nobody()]
     try:
-        done = subprocess.run(probe, capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False)
+        done = subprocess.run([*probe, "true"], capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not run: {error}"
     reason = done.stderr.decode(errors="replace").strip().splitlines()
@@ -56,6 +106,47 @@ def complaint() -> str:
 def version() -> str:
     """As bubblewrap prints it."""
     return subprocess.run([_bwrap(), "--version"], capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _entered(*, network: bool) -> list[str]:
+    """Bubblewrap in namespaces of its own, with no more capabilities than becoming nobody takes."""
+    argv = [_bwrap(), "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    argv += ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    if not network:
+        argv.append("--unshare-net")
+    if not _root():
+        return [*argv, "--unshare-user", "--uid", str(_NOBODY), "--gid", str(_NOBODY)]
+    for capability in _BECOMING_NOBODY:
+        argv += ["--cap-add", capability]
+    return argv
+
+
+def _as_nobody() -> list[str]:
+    """What becomes nobody for good, in front of a command; nothing where bubblewrap has done it."""
+    if not _root():
+        return []
+    setpriv = shutil.which("setpriv", path=PATH) or "setpriv"
+    user = [f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
+    return [setpriv, *user, "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
+
+
+def _root() -> bool:
+    return os.geteuid() == 0
+
+
+@functools.cache
+def _shown() -> tuple[str, ...]:
+    return tuple(name for name in _ETC_SHOWN if Path("/etc", name).is_dir())
+
+
+@functools.cache
+def _etc_files() -> dict[str, bytes]:
+    copied = {}
+    for name in _ETC_COPIED:
+        path = Path("/etc", name)
+        if path.is_file() and path.stat().st_mode & stat.S_IROTH:
+            copied[name] = path.read_bytes()
+    return copied | {name: content.encode() for name, content in _ETC_MADE.items()}
 
 
 def _bwrap() -> str:
