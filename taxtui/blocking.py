@@ -7,13 +7,22 @@ its few threads. A pool belongs to one substrate and has as many threads as ther
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Generic, NamedTuple, Self, TypeVar
+from concurrent.futures import Future
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 T = TypeVar("T")
+
+CLOSING_S: Final = 90.0
+"""How long closing waits at most: longer than a call takes whose own timeouts work."""
+_LOOK_S: Final = 0.005
+
+_Call = tuple[Future[Any], Callable[[], Any]]
+_NO_MORE: Final[_Call] = (Future(), lambda: None)
 
 
 class Timed(NamedTuple, Generic[T]):
@@ -27,18 +36,24 @@ class Timed(NamedTuple, Generic[T]):
 class BlockingPool:
     """Runs blocking calls in threads of its own. An async context manager: leaving it waits for running calls.
 
+    It waits ``CLOSING_S`` at most. The threads are daemons: what hangs then ends with the process, and does not hold it
+    as a ``ThreadPoolExecutor`` would.
+
     **Cancellation.** A call that no thread has begun is dropped. One that runs cannot be interrupted: the awaiting
     task is released at once, the call goes on to its end, and its result is handed to ``dispose`` so that what it
-    made does not leak. Give calls timeouts of their own: closing the pool waits for them.
+    made does not leak. Give calls timeouts of their own.
     """
 
     def __init__(self, threads: int, name: str = "blocking") -> None:
         """``threads``: at least the concurrency; they are started as they are needed."""
         self.threads = threads
         self.waits = 0  # calls that found every thread busy: their latency is still right, their start is late
-        self._running = 0
-        self._counting = threading.Lock()
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._name = name
+        self._unfinished = 0
+        self._closed = False
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
 
     async def __aenter__(self) -> Self:
         """Nothing to open."""
@@ -46,7 +61,19 @@ class BlockingPool:
 
     async def __aexit__(self, *exc: object) -> None:
         """Drop what has not begun, wait for what has."""
-        await asyncio.to_thread(self._executor.shutdown, wait=True, cancel_futures=True)
+        with self._lock:
+            self._closed = True
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._calls.get_nowait()[0].cancel()
+        for _ in self._threads:
+            self._calls.put(_NO_MORE)
+        give_up = time.monotonic() + CLOSING_S
+        for thread in self._threads:
+            while thread.is_alive():
+                if time.monotonic() > give_up:
+                    return
+                await asyncio.sleep(_LOOK_S)
 
     async def run(self, call: Callable[[], T], *, dispose: Callable[[T], object] | None = None) -> Timed[T]:
         """Run ``call`` in a thread; its exceptions are raised here, from ``dispose`` nowhere.
@@ -54,11 +81,8 @@ class BlockingPool:
         ``dispose`` receives the result of a call that finished after its caller had been cancelled; it runs in a
         thread of the pool and may block.
         """
-        with self._counting:
-            self.waits += self._running >= self.threads
-            self._running += 1
-        future = self._executor.submit(_timed, call)
-        future.add_done_callback(self._finished)
+        self.waits += self._unfinished >= self.threads
+        future = self._submit(lambda: _timed(call))
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -66,18 +90,49 @@ class BlockingPool:
                 future.add_done_callback(lambda done: self._dispose(done, dispose))
             raise
 
-    def _finished(self, future: Future[Timed[T]]) -> None:
-        with self._counting:
-            self._running -= 1
+    def _submit(self, call: Callable[[], T]) -> Future[T]:
+        """Raises ``RuntimeError`` once the pool is closing."""
+        future: Future[T] = Future()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError(f"the pool {self._name} is closed")
+            self._unfinished += 1
+            if len(self._threads) < min(self._unfinished, self.threads):
+                name = f"{self._name}_{len(self._threads)}"
+                self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
+                self._threads[-1].start()
+            future.add_done_callback(self._finished)
+            self._calls.put((future, call))
+        return future
+
+    def _finished(self, future: Future[T]) -> None:
+        with self._lock:
+            self._unfinished -= 1
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not _NO_MORE:
+            _carry_out(*call)
+            del call  # an idle thread keeps nothing alive
 
     def _dispose(self, done: Future[Timed[T]], dispose: Callable[[T], object]) -> None:
         if done.cancelled() or done.exception() is not None:
             return
         value = done.result().value
         try:
-            self._executor.submit(dispose, value)
+            self._submit(lambda: dispose(value))
         except RuntimeError:  # the pool is closing: this is one of its own threads, which closing waits for
             dispose(value)
+
+
+def _carry_out(future: Future[T], call: Callable[[], T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        value = call()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(value)
 
 
 def _timed(call: Callable[[], T]) -> Timed[T]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
+from taxtui import blocking
 from taxtui.blocking import BlockingPool
 
 
@@ -84,3 +87,43 @@ async def test_a_call_that_no_thread_has_begun_is_dropped() -> None:
         go.set()
         await busy
     assert ran == []
+
+
+async def test_closing_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocking, "CLOSING_S", 0.05)
+    begun, go = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        begun.set()
+        go.wait(60)
+
+    async with BlockingPool(1) as pool:
+        hanging = asyncio.create_task(pool.run(hang))
+        waiting = asyncio.create_task(pool.run(lambda: None))
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+    assert not hanging.done()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    go.set()
+    await hanging
+    with pytest.raises(RuntimeError, match="closed"):
+        await pool.run(lambda: None)
+
+
+def test_a_call_that_hangs_does_not_hold_the_process() -> None:
+    script = """
+import asyncio, threading
+from taxtui import blocking
+
+async def main():
+    blocking.CLOSING_S = 0.05
+    async with blocking.BlockingPool(1) as pool:
+        asyncio.ensure_future(pool.run(threading.Event().wait))
+        await asyncio.sleep(0)
+
+asyncio.run(main())
+print("ended")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=25, check=False)
+    assert (done.stdout, done.stderr) == ("ended\n", "")
