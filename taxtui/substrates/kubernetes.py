@@ -15,11 +15,12 @@ from kubernetes.aio.client import ApiClient
 from taxtui.errors import CreateFailed, SubstrateUnavailable
 from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, SandboxSpec
 from taxtui.substrate import Availability, Capabilities, Found, Marks, Sandbox
-from taxtui.substrates.kubernetes_api import PodApi, Refused
+from taxtui.substrates.kubernetes_api import PodApi
 from taxtui.substrates.kubernetes_connect import Cluster, discover
 from taxtui.substrates.kubernetes_exec import PodExec
 from taxtui.substrates.kubernetes_manifest import KubernetesOptions, manifest, node_selector, tolerations
 from taxtui.substrates.kubernetes_pod import Metadata, Pod
+from taxtui.substrates.kubernetes_refusal import Refused
 from taxtui.substrates.kubernetes_sandbox import KubernetesSandbox, remove
 from taxtui.substrates.kubernetes_watch import PodWatch
 
@@ -33,6 +34,8 @@ PERMISSIONS: Final = (
     ("create", "pods/exec"),  # what newer servers ask for besides
 )
 FIND_TRIES: Final = 5
+FIND_PAUSE_S: Final = 0.5
+"""Before the second try, and twice as long before each one after it; also between refusals that are in doubt."""
 STAND_IN: Final = "standin"
 """In the version of a server that only speaks the protocol: its latencies are nobody's."""
 
@@ -126,14 +129,15 @@ class KubernetesSubstrate:
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
-        """As ``Substrate.create``; the run's watch begins with its first pod."""
+        """As ``Substrate.create``; the run's watch begins with its first pod, and anew after it has ended."""
         if spec.acquire != "create":
             raise CreateFailed(f"kubernetes makes every pod anew; acquire={spec.acquire} is not possible")
         run = spec.labels.get(LABEL_RUN, "")
-        if run not in self._watches:
-            self._watches[run] = PodWatch(self._api, self._namespace, f"{LABEL_RUN}={run}")
-        runner = PodExec(self._client, self._namespace, spec.name, self._options.shell)
-        sandbox = KubernetesSandbox(spec.name, self._api, runner, self._watches[run], marks, self._options)
+        watch = self._watches.get(run)
+        if watch is None or watch.ended:
+            watch = self._watches[run] = PodWatch(self._api, self._namespace, f"{LABEL_RUN}={run}")
+        runner = PodExec(self._client, self._api.access, self._namespace, spec.name, self._options.shell)
+        sandbox = KubernetesSandbox(spec.name, self._api, runner, watch, marks, self._options)
         try:
             pod = await self._api.create(self._namespace, manifest(self._options, spec), marks)
         except Refused as error:
@@ -161,16 +165,18 @@ class KubernetesSubstrate:
 
     async def _list(self, namespace: str | None, selector: str) -> tuple[list[Pod], float]:
         """Finding is for cleaning up, which a throttle or a hiccup must not stop."""
-        for tries in range(FIND_TRIES):
+        tries = 0
+        while True:
             try:
                 pods, _, now_s = await self._api.list(namespace, selector)
             except Refused as error:
-                if error.final or tries == FIND_TRIES - 1:
+                tries += not error.in_doubt
+                if error.final or tries == FIND_TRIES:
                     raise
-                await asyncio.sleep(error.retry_after_s if error.retry_after_s is not None else 0.5 * 2**tries)
+                wait_s = FIND_PAUSE_S * 2 ** max(0, tries - 1)
+                await asyncio.sleep(error.retry_after_s if error.retry_after_s is not None else wait_s)
             else:
                 return pods, now_s
-        raise AssertionError("unreachable: the last try returns or raises")
 
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""

@@ -8,7 +8,6 @@ fields that matter.
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
@@ -20,9 +19,9 @@ import aiohttp
 import msgspec
 from kubernetes.aio.client import ApiClient
 
-from taxtui.errors import CreateFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
 from taxtui.substrate import Marks
 from taxtui.substrates.kubernetes_pod import Camel, Metadata, Pod
+from taxtui.substrates.kubernetes_refusal import Access, Problem, Refused, refused, unanswered
 
 T = TypeVar("T")
 
@@ -31,7 +30,6 @@ WATCH_S: Final = 240
 """How long the API server keeps one watch open; it then ends it without a word, and we resume."""
 PAGE: Final = 500
 _AUTH: Final = ["BearerToken"]
-_USER: Final = re.compile(r'[Uu]ser "[^"]*"')  # of no use to who reads a recording, and none of their business
 _WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_S)
 
 connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
@@ -48,65 +46,13 @@ class _Event(msgspec.Struct, frozen=True):
     object: msgspec.Raw
 
 
-class _Problem(Camel, frozen=True):
-    """A ``Status`` object: how the API server says no."""
-
-    reason: str | None = None
-    message: str | None = None
-    code: int | None = None
-
-
-class Refused(Exception):
-    """The API server said no, in its own terms; ``status`` 0 when it said nothing. Never leaves the substrate."""
-
-    def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
-        """Keep the parts that decide what becomes of it."""
-        super().__init__(message)
-        self.status = status
-        self.reason = reason
-        self.retry_after_s = retry_after_s
-
-    @property
-    def final(self) -> bool:
-        """Asking again cannot help: wrong credentials, or no permission."""
-        return self.status in (401, 403)
-
-    def __str__(self) -> str:
-        """One line, with the HTTP status where there was one."""
-        return f"{super().__str__()} ({self.reason})" if not self.status else f"{super().__str__()} ({self.status})"
-
-    def as_error(self, otherwise: type[SubstrateError], doing: str) -> SubstrateError:
-        """The error of ours that it amounts to; before there is a pod, a missing permission is the set-up's fault."""
-        text = f"{doing}: {self}"
-        if self.status == 429 or (self.status >= 500 and self.retry_after_s is not None):
-            return Throttled(text, self.retry_after_s)
-        if otherwise is CreateFailed:
-            if self.status == 401:
-                return SubstrateUnavailable(f"{text}; renew the credentials of this kubeconfig context")
-            if self.status == 403 and "exceeded quota" in text:
-                return QuotaExceeded(text)
-            if self.status == 403:
-                return SubstrateUnavailable(f"{text}; grant the role that the README shows, or fix what it names")
-        return otherwise(text)
-
-
-def refused(status: int, headers: Mapping[str, str], body: bytes) -> Refused:
-    """What an answer other than 2xx says; the body is a Status object, unless something before the API server spoke."""
-    try:
-        problem = msgspec.json.decode(body, type=_Problem)
-    except msgspec.DecodeError:
-        problem = _Problem()
-    message = _USER.sub("this user", " ".join((problem.message or f"HTTP {status}").split()))
-    after = headers.get("Retry-After", "")
-    return Refused(status, problem.reason or "", message, float(after) if after.isdigit() else None)
-
-
 class PodApi:
     """Requests about pods. Each raises ``Refused`` and nothing else."""
 
     def __init__(self, client: ApiClient) -> None:
         """Use a client that the caller closes."""
         self._client = client
+        self.access = Access()
 
     async def _send(
         self,
@@ -115,7 +61,10 @@ class PodApi:
         query: Mapping[str, Any] | None = None,
         body: object = None,
         limit: aiohttp.ClientTimeout = _WHOLE,
+        *,
+        right: str = "",
     ) -> aiohttp.ClientResponse:
+        """``right``: what it takes to be allowed this, by a name of our own; none where everybody is."""
         pairs = [(key, value) for key, value in (query or {}).items() if value not in (None, "")]
         try:
             request = await self._client.param_serialize(
@@ -124,13 +73,16 @@ class PodApi:
             answer = await self._client.call_api(*request, _request_timeout=limit)
             response: aiohttp.ClientResponse = answer.response
             if response.status >= 300:
-                raise refused(response.status, response.headers, await response.read())
+                said = refused(response.status, response.headers, await response.read())
+                raise self.access.judge(right, said)
         except (aiohttp.ClientError, OSError) as error:
-            raise unanswered(error) from error
+            raise self.access.judge(right, unanswered(error)) from error
+        if right:
+            self.access.granted(right)
         return response
 
-    async def _ask(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: object = None) -> bytes:
-        response = await self._send(method, path, query, body)
+    async def _ask(self, method: str, path: str, body: object = None, *, right: str = "") -> bytes:
+        response = await self._send(method, path, body=body, right=right)
         try:
             return await response.read()
         except (aiohttp.ClientError, OSError) as error:
@@ -146,19 +98,19 @@ class PodApi:
         """Make a pod."""
         token = connecting.set(marks)
         try:
-            return _decode(await self._ask("POST", _pods(namespace), body=manifest), Pod)
+            return _decode(await self._ask("POST", _pods(namespace), manifest, right="create"), Pod)
         finally:
             connecting.reset(token)
 
     async def get(self, namespace: str, name: str) -> Pod:
         """A pod as it is now."""
-        return _decode(await self._ask("GET", _pods(namespace, name)), Pod)
+        return _decode(await self._ask("GET", _pods(namespace, name), right="get"), Pod)
 
     async def delete(self, pod: Metadata, grace_s: int) -> bool:
         """Ask for the deletion of exactly this pod; False when it is gone, or another one has its name."""
         body = {"gracePeriodSeconds": grace_s, "preconditions": {"uid": pod.uid}}
         try:
-            await self._ask("DELETE", _pods(pod.namespace, pod.name), body=body)
+            await self._ask("DELETE", _pods(pod.namespace, pod.name), body, right="delete")
         except Refused as error:
             if error.status in (404, 409):
                 return False
@@ -171,7 +123,7 @@ class PodApi:
         path = "/api/v1/pods" if namespace is None else _pods(namespace)
         query: dict[str, Any] = {"labelSelector": selector, "limit": PAGE}
         while True:
-            response = await self._send("GET", path, query)
+            response = await self._send("GET", path, query, right=f"list {namespace}")
             with contextlib.closing(response):
                 page = _decode(await response.read(), _Pods)
             found += page.items or []
@@ -189,13 +141,13 @@ class PodApi:
             "timeoutSeconds": WATCH_S,
         }
         limit = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_S, sock_read=WATCH_S + REQUEST_S)
-        response = await self._send("GET", _pods(namespace), query, limit=limit)
+        response = await self._send("GET", _pods(namespace), query, limit=limit, right="watch")
         with contextlib.closing(response):
             try:
                 while line := await response.content.readline():
                     event = _decode(line, _Event)
                     if event.type == "ERROR":
-                        problem = _decode(event.object, _Problem)
+                        problem = _decode(event.object, Problem)
                         raise Refused(problem.code or 500, problem.reason or "", problem.message or "the watch failed")
                     yield event.type, _decode(event.object, Pod)
             except (aiohttp.ClientError, OSError) as error:
@@ -210,7 +162,7 @@ class PodApi:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        answer = await self._ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=review)
+        answer = await self._ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
         return bool(_decode(answer, dict[str, Any]).get("status", {}).get("allowed"))
 
     async def quota(self, namespace: str) -> dict[str, str]:
@@ -234,11 +186,6 @@ def _decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.DecodeError as error:  # a proxy's page, or a stream that was cut within a line
         raise Refused(0, type(error).__name__, "the API server's answer is not what Kubernetes sends") from error
-
-
-def unanswered(error: Exception) -> Refused:
-    """A request that no HTTP answer came back to; its text could name hosts, so only its kind is kept."""
-    return Refused(0, type(error).__name__, "the API server did not answer")
 
 
 def _date(header: str | None) -> float:

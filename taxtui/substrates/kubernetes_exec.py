@@ -23,8 +23,8 @@ from taxtui.spec import Command
 from taxtui.substrate import ExecResult
 from taxtui.substrates.captured_command import Captured, Wrapped, wrap_command, wrap_program
 from taxtui.substrates.killing import kill_script
-from taxtui.substrates.kubernetes_api import Refused, refused, unanswered
 from taxtui.substrates.kubernetes_pod import Camel
+from taxtui.substrates.kubernetes_refusal import Access, Refused, refused, unanswered
 
 CONTAINER: Final = "sandbox"
 STATUS: Final = 3
@@ -159,7 +159,13 @@ class RemoteProcess:
     async def _kill(self) -> None:
         ended = False
         while not ended:
-            await self._starter.kill(self._program.nonce)
+            try:
+                await self._starter.kill(self._program.nonce)
+            except Refused as error:
+                if not error.in_doubt:
+                    raise
+                await asyncio.sleep(KILLED_S)
+                continue
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(KILLED_S):
                     while not ended:
@@ -187,9 +193,10 @@ class ShellStream:
 class PodExec:
     """Starts programs in one pod."""
 
-    def __init__(self, client: ApiClient, namespace: str, pod: str, shell: str) -> None:
+    def __init__(self, client: ApiClient, access: Access, namespace: str, pod: str, shell: str) -> None:
         """Use a client that has already sent a request: its connection pool is shared."""
         self._client = client
+        self._access = access
         self._path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/exec"
         self._shell = shell
         self._open: weakref.WeakSet[RemoteProcess] = weakref.WeakSet()
@@ -232,9 +239,10 @@ class PodExec:
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSING_S),
                 )
         except aiohttp.WSServerHandshakeError as error:
-            raise refused(error.status, error.headers or {}, b"") from error
+            raise self._access.judge("exec", refused(error.status, error.headers or {}, b"")) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise unanswered(error) from error
+            raise self._access.judge("exec", unanswered(error)) from error
+        self._access.granted("exec")
         process = RemoteProcess(self, socket, program)
         self._open.add(process)
         return process

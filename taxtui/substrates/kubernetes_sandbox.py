@@ -11,10 +11,11 @@ from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, 
 from taxtui.shell import FramedShell
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult, Marks, Session
-from taxtui.substrates.kubernetes_api import PodApi, Refused
+from taxtui.substrates.kubernetes_api import PodApi
 from taxtui.substrates.kubernetes_exec import PodExec
 from taxtui.substrates.kubernetes_manifest import KubernetesOptions
 from taxtui.substrates.kubernetes_pod import Metadata, Pod
+from taxtui.substrates.kubernetes_refusal import Refused
 from taxtui.substrates.kubernetes_watch import PodWatch
 from taxtui.substrates.watched_session import WatchedSession
 
@@ -168,7 +169,8 @@ class KubernetesSandbox:
 async def remove(api: PodApi, pod: Metadata, grace_s: int, gone: asyncio.Event, *, look_s: float) -> None:
     """Delete exactly this pod, and return when its object is gone: the kubelet removes it after its processes.
 
-    Asks again after a throttle or a server's fault, because a pod that stays costs more than a late answer.
+    Asks again after a throttle, a server's fault or a refusal in doubt, because a pod that stays costs more than a late
+    answer.
     ``gone`` may be set by a watch; without one we look, at first after ``look_s``.
 
     Raises:

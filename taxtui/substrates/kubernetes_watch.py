@@ -13,8 +13,9 @@ import random
 import time
 from typing import Final, Protocol
 
-from taxtui.substrates.kubernetes_api import PodApi, Refused
+from taxtui.substrates.kubernetes_api import PodApi
 from taxtui.substrates.kubernetes_pod import Pod
+from taxtui.substrates.kubernetes_refusal import Refused
 
 CATCH_UP_NS: Final = 100_000_000
 """What arrives within this time of a reconnection may have happened while nobody watched."""
@@ -61,6 +62,11 @@ class PodWatch:
     def unfollow(self, name: str) -> None:
         """Stop reporting."""
         self._followers.pop(name, None)
+
+    @property
+    def ended(self) -> bool:
+        """It tells nobody anything any more."""
+        return self._task.done()
 
     async def close(self) -> None:
         """Stop watching."""

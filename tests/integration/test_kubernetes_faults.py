@@ -13,7 +13,7 @@ from taxtui.errors import ExecFailed, ReadyTimeout
 from taxtui.events import TrialEnded
 from taxtui.spec import LABEL_RUN, Command, Limits, SandboxSpec
 from taxtui.substrate import Marks
-from taxtui.substrates import kubernetes_exec, kubernetes_sandbox, kubernetes_watch
+from taxtui.substrates import kubernetes_exec, kubernetes_refusal, kubernetes_sandbox, kubernetes_watch
 from taxtui.substrates.kubernetes import KubernetesSubstrate
 from taxtui.substrates.kubernetes_manifest import KubernetesOptions
 from tests.support.kubernetes_standin import KubernetesStandin
@@ -165,8 +165,6 @@ async def test_a_forgotten_resource_version_is_listed_anew(
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        ({"status": 401}, "ExecFailed"),
-        ({"status": 403}, "ExecFailed"),
         ({"status": 404}, "ExecFailed"),
         ({"status": 500}, "ExecFailed"),
         ({"reset": "before"}, "ExecFailed"),
@@ -256,7 +254,10 @@ async def test_a_delete_is_asked_for_again(
     assert not got.cleanup_failed
 
 
-async def test_a_forbidden_delete_is_said_loudly(standin: KubernetesStandin, measure: Measure) -> None:
+async def test_a_forbidden_delete_is_said_loudly(
+    standin: KubernetesStandin, measure: Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_refusal, "DOUBT_S", 0.1)
     standin.fail("delete", status=403, times=1000)
     got = await measure(left=(1, 1))
     assert got.cleanup_failed

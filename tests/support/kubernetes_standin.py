@@ -51,6 +51,8 @@ class KubernetesStandin:
         self.watch_ends_after: int | None = None  # events, then a silent end
         self.exec_protocols = kubernetes_exec_server.PROTOCOLS
         self.requests: list[str] = []
+        self._filled_s = 0.0  # until then, as time.monotonic has it, its caches are empty and it refuses everything
+        self.watches: set[asyncio.Transport] = set()  # their connections
         self.namespace = namespace
         self._validate = _validator() if validate else None
         self._tls = make_tls()
@@ -77,8 +79,7 @@ class KubernetesStandin:
         # Go's limit on a request's headers, the request line included, is 1 MiB; aiohttp's is 8 KiB.
         self._runner = web.AppRunner(app, access_log=None, max_line_size=1 << 20, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls.server, backlog=1024)
-        await site.start()
+        await self._listen(0)
         self.port = self._runner.addresses[0][1]
         self.kubeconfig.write_text(json.dumps(self._kubeconfig()))
         return self
@@ -92,6 +93,25 @@ class KubernetesStandin:
     def fail(self, on: str, **how: Any) -> None:
         """Add a ``Fault``."""
         self.faults.add(on, **how)
+
+    async def restart(self, refuses_s: float = 3.0, down_s: float = 0.05) -> None:
+        """As a real one does it: watches are cut, nobody can connect, and then nobody has any rights until the roles
+        have been read. Requests under way are finished, and connections that are idle stay."""
+        await self._site.stop()
+        self.cut_watches()
+        self._filled_s = time.monotonic() + down_s + refuses_s
+        await asyncio.sleep(down_s)
+        await self._listen(self.port)
+
+    async def _listen(self, port: int) -> None:
+        tls = self._tls.server
+        self._site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=tls, backlog=1024, reuse_address=True)
+        await self._site.start()
+
+    def cut_watches(self) -> None:
+        """Break every connection that a watch uses."""
+        for connection in self.watches:
+            connection.abort()
 
     def left(self) -> tuple[int, int]:
         """Pods that exist, and process groups that are alive."""
@@ -134,6 +154,9 @@ class KubernetesStandin:
         for denied in (f"{_VERBS.get(kind)}", "list pods *" if kind == "list-all" else ""):
             if denied in self.denied:
                 return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {denied}')
+        if time.monotonic() < self._filled_s:
+            unread = 'RBAC: role.rbac.authorization.k8s.io "taxtui" not found'
+            return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {_VERBS.get(kind)}: {unread}')
         fault = self.faults.next(kind.partition("-")[0])
         if fault is None:
             return await handler(request)
@@ -222,6 +245,9 @@ class KubernetesStandin:
             return stream
         queue: asyncio.Queue[None] = asyncio.Queue()
         self.pods.watchers.add(queue)
+        connection = request.transport
+        assert connection is not None
+        self.watches.add(connection)
         sent = 0
         try:
             async with asyncio.timeout(float(request.query["timeoutSeconds"])):
@@ -240,6 +266,7 @@ class KubernetesStandin:
             return stream
         finally:
             self.pods.watchers.discard(queue)
+            self.watches.discard(connection)
 
     async def _exec(self, request: web.Request) -> web.StreamResponse:
         pod = self.pods.objects.get((request.match_info["space"], request.match_info["name"]))

@@ -30,12 +30,13 @@ class NoWatchdog:
 
 
 class Recorded(NamedTuple):
-    """The end of a run's only trial, and what was said on the way."""
+    """The end of a run's only or last trial, what was said on the way, and the end of each trial."""
 
     end: TrialEnded
     marks: list[Mark]
     notices: list[str]
     cleanup_failed: bool
+    ends: list[TrialEnded]
 
 
 async def record(
@@ -67,9 +68,11 @@ async def record(
     await run.execute()
     events: list[Event] = []
     recording.read(run.path, events.append)
+    ends = [event for event in events if isinstance(event, TrialEnded)]
     return Recorded(
-        next(event for event in reversed(events) if isinstance(event, TrialEnded)),
+        ends[-1],
         [event for event in events if isinstance(event, Mark)],
         [event.text for event in events if isinstance(event, Notice)],
         run.cleanup_failed,
+        ends,
     )

@@ -6,8 +6,10 @@ import os
 import secrets
 import signal
 import subprocess
+from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import msgspec
 import pytest
 
@@ -19,11 +21,12 @@ from taxtui.errors import (
     SubstrateUnavailable,
     Throttled,
 )
+from taxtui.substrates import kubernetes_refusal
 from taxtui.substrates.captured_command import Captured
 from taxtui.substrates.killing import kill_script
-from taxtui.substrates.kubernetes_api import refused
 from taxtui.substrates.kubernetes_exec import _ExitStatus
 from taxtui.substrates.kubernetes_pod import Pod
+from taxtui.substrates.kubernetes_refusal import Access, Refused, refused, unanswered
 from tests.support.standin_place import group_lives
 
 
@@ -69,6 +72,51 @@ def test_the_name_of_a_user_is_kept_out_of_messages() -> None:
 
 def test_a_page_of_a_proxy_is_not_taken_for_a_status() -> None:
     assert str(refused(502, {}, b"<html>bad\n gateway</html>")) == "HTTP 502 (502)"
+
+
+CANNOT = 'pods is forbidden: User "u" cannot create resource "pods"'
+
+
+@pytest.mark.parametrize(
+    ("error", "in_doubt"),
+    [
+        (refused(401, {}, answer("Unauthorized")), True),
+        (refused(403, {}, answer(CANNOT)), True),
+        (refused(403, {}, answer('pods "x" is forbidden: not yet ready to handle request')), True),
+        (refused(403, {}, answer('pods "x" is forbidden: violates PodSecurity "restricted"')), False),
+        (refused(403, {}, answer('pods "x" is forbidden: exceeded quota: compute')), False),
+        (refused(403, {}, answer('admission webhook "x" denied the request: no')), False),
+        (refused(500, {}, answer("no")), False),
+        (unanswered(aiohttp.ClientConnectorError(None, OSError("refused"))), True),  # type: ignore[arg-type]
+        (unanswered(aiohttp.ServerDisconnectedError()), False),
+    ],
+)
+def test_only_what_was_allowed_can_be_in_doubt(error: Refused, in_doubt: bool) -> None:
+    access = Access()
+    assert not access.judge("create", error).in_doubt, "it never was"
+    access.granted("list")
+    assert not access.judge("create", error).in_doubt, "another right was"
+    access.granted("create")
+    assert access.judge("create", error).in_doubt is in_doubt
+    assert (type(error.as_error(CreateFailed, "create")) is Throttled) is in_doubt
+
+
+def test_doubt_ends_after_a_while_and_begins_anew_after_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(kubernetes_refusal, "time", SimpleNamespace(monotonic=lambda: now_s))
+    access = Access()
+    access.granted("watch")
+    no = refused(403, {}, answer(CANNOT))
+    for now_s, in_doubt in ((100.0, True), (144.0, True), (146.0, False), (1000.0, False)):  # noqa: B007
+        assert (access.judge("watch", no).in_doubt, no.final) == (in_doubt, not in_doubt)
+    access.granted("watch")
+    assert access.judge("watch", no).in_doubt
+
+
+def test_what_is_done_to_a_pod_comes_after_a_success() -> None:
+    access = Access()
+    access.granted("create")
+    assert access.judge("delete", refused(403, {}, answer(CANNOT))).in_doubt
 
 
 def pod(**status: Any) -> Pod:

@@ -1,0 +1,145 @@
+"""An API server that refuses for a while what it had allowed, as each one does after a restart, or for good."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taxtui.errors import SubstrateUnavailable
+from taxtui.substrates import kubernetes, kubernetes_refusal
+from taxtui.substrates.kubernetes import KubernetesSubstrate
+from taxtui.substrates.kubernetes_manifest import KubernetesOptions
+from tests.support.kubernetes_standin import KubernetesStandin
+from tests.support.recorded import Recorded, record
+
+OURS = {"create pods", "get pods", "list pods", "watch pods", "delete pods", "get pods/exec"}
+
+
+@pytest.fixture
+async def standin() -> AsyncIterator[KubernetesStandin]:
+    async with KubernetesStandin() as server:
+        yield server
+
+
+async def measure(
+    standin: KubernetesStandin,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    strike: Coroutine[Any, Any, None],
+    *commands: str,
+    **how: Any,
+) -> Recorded:
+    """A whole run, with ``strike`` beside it."""
+    options = KubernetesOptions(kubeconfig=str(standin.kubeconfig))
+    striking = asyncio.ensure_future(strike)
+    got = await record(lambda: KubernetesSubstrate(options), folder, monkeypatch, *commands, **how)
+    striking.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await striking
+    return got
+
+
+async def until(true: Callable[[], bool]) -> None:
+    while not true():
+        await asyncio.sleep(0.005)
+
+
+def lost(got: Recorded) -> list[tuple[str, str, str]]:
+    return [(end.phase, end.error, end.message) for end in got.ends if end.outcome != "ok"]
+
+
+async def test_rights_that_are_refused_for_two_seconds_cost_no_trial(
+    standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def strike() -> None:
+        await until(lambda: standin.pods.made >= 4)
+        standin.denied |= OURS
+        standin.cut_watches()
+        await asyncio.sleep(2)
+        standin.denied -= OURS
+
+    got = await measure(standin, tmp_path, monkeypatch, strike(), trials=8, concurrency=2)
+    assert (len(got.ends), lost(got), got.cleanup_failed) == (8, [], False)
+    await standin.leaves(0, 0)
+
+
+@pytest.mark.parametrize("mode", ["exec", "session"])
+async def test_four_restarts_during_a_run_cost_no_trial(
+    standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    async def strike() -> None:
+        for made in (5, 10, 15, 20):
+            await until(lambda made=made: standin.pods.made >= made)  # type: ignore[misc]
+            await standin.restart(refuses_s=0.5)
+
+    got = await measure(standin, tmp_path, monkeypatch, strike(), trials=25, concurrency=4, mode=mode)
+    assert (len(got.ends), lost(got), got.cleanup_failed) == (25, [], False)
+    await standin.leaves(0, 0)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("on", ["list", "watch", "create", "exec", "delete"])
+async def test_what_was_allowed_before_is_asked_for_again(
+    standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str, status: int
+) -> None:
+    async def strike() -> None:
+        await until(lambda: standin.requests.count("delete") > 0)  # by now each right has been used
+        for _ in range(2):
+            await until(lambda: bool(standin.watches))
+            standin.fail(on, status=status, skip=int(on == "exec"))  # until it is ready every failure is asked again
+            standin.cut_watches()
+
+    got = await measure(standin, tmp_path, monkeypatch, strike(), trials=6)
+    assert (lost(got), got.cleanup_failed) == ([], False)
+    await standin.leaves(0, 0)
+
+
+async def test_rights_that_are_revoked_end_the_run_with_the_reason_and_what_may_be_left(
+    standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_refusal, "DOUBT_S", 0.3)
+
+    async def strike() -> None:
+        await until(lambda: standin.pods.made == 2)
+        standin.denied |= OURS
+        standin.cut_watches()
+
+    got = await measure(standin, tmp_path, monkeypatch, strike(), "sleep 0.2", trials=4)
+    assert [end.outcome for end in got.ends] == ["ok", "failed", "failed", "failed"]
+    assert (got.end.phase, got.end.error) == ("create", "SubstrateUnavailable")
+    assert "grant the role that the README shows" in got.end.message
+    assert got.cleanup_failed
+    assert any("may still exist" in text and "can't be deleted" in text for text in got.notices)
+    assert any("the last sweep failed" in text and "taxtui sweep --run" in text for text in got.notices)
+    assert standin.left() == (1, 1)
+
+
+async def test_a_watch_that_ended_is_made_anew_by_the_next_trial(
+    standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing() -> None:
+        await asyncio.sleep(0)
+
+    standin.fail("watch", status=403)  # the first ever: no reason to think that we had the right
+    got = await measure(standin, tmp_path, monkeypatch, nothing(), trials=3)
+    assert [(end.outcome, end.phase) for end in got.ends] == [("failed", "ready"), ("ok", ""), ("ok", "")]
+
+
+async def test_finding_outlasts_a_restart_but_not_a_missing_right(
+    standin: KubernetesStandin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes, "FIND_PAUSE_S", 0.01)
+    standin.denied = {"list pods *"}
+    async with KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig))) as substrate:
+        assert await substrate.find() == []
+        standin.fail("list", status=403, times=7)  # more than the tries that a hiccup is worth
+        assert await substrate.find() == []
+        standin.denied.add("list pods")
+        monkeypatch.setattr(kubernetes_refusal, "DOUBT_S", 0.0)
+        with pytest.raises(SubstrateUnavailable, match="cannot list pods"):
+            await substrate.find()
