@@ -35,6 +35,9 @@ _WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_S)
 connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
 """Whose request the current task is sending: told when a new connection had to be made for it."""
 
+declined: ContextVar[bytearray | None] = ContextVar("declined", default=None)
+"""Where the body of an answer to the current task's handshake goes: the websocket client drops it."""
+
 
 class _Pods(Camel, frozen=True):
     metadata: dict[str, Any]

@@ -23,6 +23,7 @@ from taxtui.spec import Command
 from taxtui.substrate import ExecResult
 from taxtui.substrates.captured_command import Captured, Wrapped, wrap_command, wrap_program
 from taxtui.substrates.killing import kill_script
+from taxtui.substrates.kubernetes_api import declined
 from taxtui.substrates.kubernetes_pod import Camel
 from taxtui.substrates.kubernetes_refusal import Access, Refused, refused, unanswered
 
@@ -226,6 +227,8 @@ class PodExec:
         )
         settings, session = self._client.configuration, self._client.rest_client.pool_manager
         assert session is not None  # made by the first request
+        body = bytearray()
+        token = declined.set(body)
         try:
             async with asyncio.timeout(HANDSHAKE_S):
                 socket = await session.ws_connect(
@@ -239,9 +242,11 @@ class PodExec:
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSING_S),
                 )
         except aiohttp.WSServerHandshakeError as error:
-            raise self._access.judge("exec", refused(error.status, error.headers or {}, b"")) from error
+            raise self._access.judge("exec", refused(error.status, error.headers or {}, bytes(body))) from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._access.judge("exec", unanswered(error)) from error
+        finally:
+            declined.reset(token)
         self._access.granted("exec")
         process = RemoteProcess(self, socket, program)
         self._open.add(process)
@@ -271,8 +276,11 @@ class PodExec:
             with contextlib.suppress(ExecFailed):
                 await unbroken(_end(starting))
             raise
-        except ExecFailed:
-            await unbroken(_end(starting))
+        except ExecFailed as error:
+            try:
+                await unbroken(_end(starting))
+            except ExecFailed as left:
+                raise ExecFailed(f"{error}; {left}") from error
             raise
 
     async def shell(self) -> ShellStream:

@@ -179,6 +179,27 @@ async def test_a_broken_exec(
     assert told(got.end) == ("failed", "action", error)
 
 
+BACKEND = "error dialing backend: connect: connection refused"
+
+
+async def test_a_refused_exec_says_what_the_server_said(standin: KubernetesStandin, measure: Measure) -> None:
+    standin.fail("exec", skip=NO_OPS, status=500, message=BACKEND)
+    got = await measure("true")
+    assert told(got.end) == ("failed", "action", "ExecFailed")
+    assert BACKEND in got.end.message
+
+
+async def test_a_kill_that_fails_as_well_is_said_beside_what_failed_first(
+    standin: KubernetesStandin, measure: Measure
+) -> None:
+    standin.fail("exec", skip=NO_OPS, reset="mid")
+    standin.fail("exec", status=500, message=BACKEND)
+    got = await measure("echo begun; sleep 30")
+    assert told(got.end) == ("failed", "action", "ExecFailed")
+    assert "connection broke" in got.end.message
+    assert f"may still run in the pod: {BACKEND}" in got.end.message
+
+
 async def test_an_exec_that_never_works_is_not_ready(standin: KubernetesStandin, measure: Measure) -> None:
     standin.fail("exec", status=500, times=1000)
     got = await measure(create_timeout_s=3.0)
