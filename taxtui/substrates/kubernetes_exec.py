@@ -17,7 +17,7 @@ import aiohttp
 import msgspec
 from kubernetes.aio.client import ApiClient
 
-from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
+from taxtui.errors import ExecFailed, ExecTimeout
 from taxtui.shell import ENDED, STDERR, STDOUT, launch_argv, unbroken
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult
@@ -38,6 +38,7 @@ KILL_S: Final = 10.0
 KILLED_S: Final = 0.3
 """How long we wait for the end of what was killed, before we kill again."""
 
+_BROKEN: Final = "the connection broke before the command's exit code came"
 _CHUNK: Final = 32768
 _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
@@ -125,16 +126,16 @@ class RemoteProcess:
                 await asyncio.wait({feeding})
         code = self.status.exit_code() if self.status is not None else streams[STDOUT].exit_code
         if code is None:
-            raise ExecFailed("the connection broke before the command's exit code came")
+            raise ExecFailed(_BROKEN)
         return ExecResult(code, bytes(streams[STDOUT].data), bytes(streams[STDERR].data))
 
     async def write(self, data: bytes) -> None:
-        """As ``ByteStream.write``."""
+        """As ``ByteStream.write``, but ``ExecFailed`` where the connection breaks: the pod may well live."""
         try:
             for at in range(0, len(data), _CHUNK):
                 await self._socket.send_bytes(b"\0" + data[at : at + _CHUNK])
         except (aiohttp.ClientError, OSError) as error:
-            raise SandboxLost("the connection to the shell broke") from error
+            raise ExecFailed(_BROKEN) from error
 
     async def close(self) -> None:
         """As ``ByteStream.close``: kill its process group unless it has ended by itself, and let go.
@@ -181,14 +182,26 @@ class ShellStream:
         self._process = process
         self._marker = marker
         self._tail = b""
+        self._broken = ""
         self.write = process.write
-        self.close = process.close
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``."""
+        """As ``ByteStream.read``; ``ExecFailed`` where not the shell but the connection to it ended."""
         channel, chunk = await self._process.read()
         self._tail = self._tail[-len(self._marker) :] + chunk
-        return (ENDED, b"") if self._marker in self._tail else (channel, chunk)
+        if self._marker in self._tail:
+            return ENDED, b""
+        if channel == ENDED and self._process.status is None:
+            self._broken = f"{_BROKEN}; "
+            raise ExecFailed(_BROKEN)
+        return channel, chunk
+
+    async def close(self) -> None:
+        """As ``ByteStream.close``. Raises ``ExecFailed``, which says as well what had failed before."""
+        try:
+            await self._process.close()
+        except ExecFailed as left:
+            raise ExecFailed(f"{self._broken}{left}") from left
 
 
 class PodExec:

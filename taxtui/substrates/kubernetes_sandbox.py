@@ -135,6 +135,10 @@ class KubernetesSandbox:
             raise await self._reason(error.as_error(ExecFailed, "opening a shell")) from error
         except SandboxLost as error:
             raise await self._reason(ExecFailed(str(error))) from error
+        except ExecTimeout:
+            raise
+        except ExecFailed as error:
+            raise await self._reason(error) from error
 
     async def reset(self, marks: Marks) -> None:
         """Not offered: a pod's processes can't be told from those that its image started."""

@@ -242,6 +242,24 @@ async def test_a_reset_in_the_middle_leaves_no_process_in_the_pod(standin: Kuber
 
 
 @pytest.mark.parametrize("mode", ["exec", "session"])
+async def test_a_cut_connection_to_a_pod_that_lives_is_no_lost_sandbox(standin: KubernetesStandin, mode: str) -> None:
+    async with KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig))) as substrate:
+        marks = Marks()
+        spec = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=60)
+        box = await substrate.create(spec, marks)
+        await box.wait_ready(marks)
+        runner = await box.open_session() if mode == "session" else box
+        running = asyncio.ensure_future(runner.exec(Command(script="touch begun; sleep 60")))
+        while not any(list(place.folder.glob("begun")) for place in standin.pods.places.values()):
+            await asyncio.sleep(0.02)
+        standin.cut_execs()
+        with pytest.raises(ExecFailed, match="connection broke"):
+            await running
+        await standin.leaves(1, 1)
+        assert (await box.exec(Command(script="true"))).exit_code == 0
+
+
+@pytest.mark.parametrize("mode", ["exec", "session"])
 @pytest.mark.parametrize(("blow", "reason"), [("evict", "Evicted"), ("oom_kill", "OOMKilled")])
 async def test_a_pod_that_dies_under_a_command(
     standin: KubernetesStandin, measure: Measure, blow: str, reason: str, mode: str

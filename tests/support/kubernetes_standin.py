@@ -53,6 +53,7 @@ class KubernetesStandin:
         self.requests: list[str] = []
         self._filled_s = 0.0  # until then, as time.monotonic has it, its caches are empty and it refuses everything
         self.watches: set[asyncio.Transport] = set()  # their connections
+        self.execs: set[asyncio.Transport] = set()  # likewise
         self.namespace = namespace
         self._validate = _validator() if validate else None
         self._tls = make_tls()
@@ -111,6 +112,11 @@ class KubernetesStandin:
     def cut_watches(self) -> None:
         """Break every connection that a watch uses."""
         for connection in self.watches:
+            connection.abort()
+
+    def cut_execs(self) -> None:
+        """Break every connection that a command or a shell uses; what it started goes on."""
+        for connection in self.execs:
             connection.abort()
 
     def left(self) -> tuple[int, int]:
@@ -277,7 +283,13 @@ class KubernetesStandin:
         place = self.pods.places[pod["metadata"]["uid"]]
         cut = request.get(CUT, False)
         env = environment(pod, place)
-        return await kubernetes_exec_server.serve(request, place, env, cut=cut, protocols=self.exec_protocols)
+        connection = request.transport
+        assert connection is not None
+        self.execs.add(connection)
+        try:
+            return await kubernetes_exec_server.serve(request, place, env, cut=cut, protocols=self.exec_protocols)
+        finally:
+            self.execs.discard(connection)
 
     async def _review(self, request: web.Request) -> web.Response:
         review = await request.json()
