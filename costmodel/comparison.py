@@ -112,7 +112,7 @@ def _versus(row: Projection, baseline: Projection) -> Versus:
     assert row.worker_hours is not None
     assert baseline.worker_hours is not None
     delta = difference(row.worker_hours, baseline.worker_hours)
-    return Versus(baseline.identity.cell_id, delta, is_tie(delta))
+    return Versus(baseline.identity.cell_id, baseline.label, delta, is_tie(delta))
 
 
 def is_tie(delta: Interval) -> bool | None:

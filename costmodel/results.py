@@ -96,6 +96,7 @@ class Versus(NamedTuple):
     """Against the baseline; ``tie`` if the interval spans 0, None if there is no interval."""
 
     baseline: str  # cell id
+    label: str  # the baseline's name: its row need not be among those that are shown
     worker_hours: Interval
     tie: bool | None
 

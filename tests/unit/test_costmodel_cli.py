@@ -227,6 +227,21 @@ def test_explain_can_be_followed_by_hand(recording: str) -> None:
     assert "docker" not in text
 
 
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
+def test_rows_are_compared_with_a_baseline_that_is_not_shown(recording: str, form: str) -> None:
+    ask = (*ASK, "--baseline", "docker")
+    docker, kata = json.loads(output("project", recording, *ask, "--format", "json"))
+    text = output("project", recording, *ask, "--cell", kata["cell_id"], "--format", form)
+    if form == "json":
+        assert json.loads(text) == [kata]
+    else:
+        assert ("vs docker" if form != "csv" else docker["cell_id"]) in text
+        delta = kata["vs_baseline"]["worker_hours"]
+        assert (numbers.hours(delta, signed=True) if form != "csv" else str(delta)) in text
+    alone = output("project", recording, *ask, "--cell", docker["cell_id"])
+    assert "vs docker" not in alone
+
+
 def test_explain_of_other_kinds_of_rows(recording: str, tmp_path: Path) -> None:
     assert "N·L/3600 = 10,000 · 14.1 / 3600 = 39.1666667" in " ".join(
         output("project", ESSAY, *ASK, "--explain").split()

@@ -54,8 +54,8 @@ def _names(rows: Sequence[Projection]) -> list[str]:
     return labels if len(set(labels)) == len(labels) else [name_of(row) for row in rows]
 
 
-def _short(row: Projection) -> str:
-    return clean(row.label)[:16]
+def _short(label: str) -> str:
+    return clean(label)[:16]
 
 
 def name_of(row: Projection) -> str:
@@ -66,7 +66,7 @@ def name_of(row: Projection) -> str:
 
 def _main(rows: Sequence[Projection], demand: Demand) -> Section:
     letters = letters_of(rows)
-    compared = any(row.versus for row in rows)
+    baseline = next((row.versus.label for row in rows if row.versus), None)
     head = ["sandbox\ntier n mode", "trajectory\nmean s", "worker-hours\n", "wall-clock\nh"]
     table = []
     for row in rows:
@@ -79,16 +79,13 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
             f"{hours(row.worker_hours.value if row.worker_hours else None)}\n{span(row.worker_hours)}",
             f"{clock(wall.value if wall else None)}\n{span(limits, clock)}",
         ]
-        if compared:
+        if baseline is not None:
             line.append(_versus(row))
         table.append([*line, "".join(letters[flag] for flag in row.flags)])
-    base = next(
-        (other for row in rows if row.versus for other in rows if other.identity.cell_id == row.versus.baseline), None
-    )
-    head += [f"vs {_short(base)}\nworker-hours"] if base else []
+    head += [] if baseline is None else [f"vs {_short(baseline)}\nworker-hours"]
     notes = [f"{letters[flag]}  {flag}: {WORDS[flag]}" for flag in letters]
     if any(row.worker_hours and row.worker_hours.low is not None for row in rows):
-        tie = "; tie: the interval of the difference spans 0" if compared else ""
+        tie = "; tie: the interval of the difference spans 0" if baseline is not None else ""
         notes.insert(0, f"Second lines: 95 % intervals{tie}.")
     return Section(title(rows, demand), [*head, "flags\n"], table, notes)
 
@@ -226,5 +223,7 @@ def _sensitivity(rows: Sequence[Projection], demand: Demand) -> Section:
     for row in rows:
         for effect in levers(row)[:1]:
             saved = hours(-effect.worker_hours)
-            notes.append(f"{_short(row)}, {row.actions:,} actions: {effect.change} saves most, {saved} worker-hours.")
+            notes.append(
+                f"{_short(row.label)}, {row.actions:,} actions: {effect.change} saves most, {saved} worker-hours."
+            )
     return Section("What a change adds", ["change\n", "actions\n", "worker-hours\n"], lines, notes)
