@@ -16,7 +16,8 @@ from costmodel.law import Law
 from costmodel.makespan import Makespan
 from costmodel.policies import Retries, effective_workers, with_retries
 from costmodel.pricing import Prices, billed_ns
-from costmodel.published import PROVENANCE, Published, PublishedRow
+from costmodel.published import Published
+from costmodel.quoted import quoted
 from costmodel.recording import Recording
 from costmodel.results import (
     ByCause,
@@ -48,11 +49,12 @@ def project(
     A cell without a success is a row of Nones flagged ``no_success``.
 
     Raises:
-        DemandError: the baseline or the reference is not among the rows.
+        DemandError: the baseline or the reference is not among the rows, or a published row cannot answer an option.
         PriceError: the sheet lacks a price.
         RecordingError: nothing was recorded, not one cell has a success, or a run was given twice.
     """
     series: dict[object, list[Pool]] = {}
+    summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
     for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
         series.setdefault((pool.series, pool.provenance), []).append(pool)
     rows = []
@@ -61,10 +63,9 @@ def project(
         chosen = lengths if demand.actions is None else [nearest_length(lengths, demand.actions)]
         rows += [replace(_measured(pool, demand, prices), held_out=held_out) for pool in chosen]
     baseline = demand.baseline
-    for summary in recordings:
-        if isinstance(summary, Published):
-            baseline = baseline or summary.baseline
-            rows += [_printed(row, summary, demand, prices) for row in summary.rows]
+    for summary, printed in summaries:
+        baseline = baseline or summary.baseline
+        rows += printed
     if all(row.worker_hours is None for row in rows):
         if any(flags.LENGTH_UNKNOWN in row.flags for row in rows):
             raise DemandError(f"nothing was published for {demand.actions} actions; leave -n out")
@@ -275,51 +276,6 @@ def _flags(pool: Pool, tally: Tally, demand: Demand, actions: int, run: Run, pri
         flags.STALE_PRICES: prices is not None and prices.stale,
     }
     return (*_trust(pool), *(flag for flag, holds in conditions.items() if holds))
-
-
-def _printed(row: PublishedRow, summary: Published, demand: Demand, prices: Prices | None) -> Projection:
-    """One row of a published figure: every trajectory takes what was printed, nothing more is known."""
-    projection = Projection(
-        identity=row.identity,
-        actions=row.identity.actions if demand.actions is None else demand.actions,
-        label=row.label or row.identity.label,
-        provenance=PROVENANCE,
-        sources=(summary.name,),
-        trials=None,
-        failures=None,
-        flags=(flags.PUBLISHED,),
-    )
-    if projection.actions != row.identity.actions:
-        return replace(projection, flags=(flags.PUBLISHED, flags.LENGTH_UNKNOWN))
-    latency_s = row.trajectory_ns / NS_PER_S
-    worker_hours = float(Fraction(demand.trajectories * row.trajectory_ns, NS_PER_HOUR))
-    fluid = worker_hours / demand.usable_workers
-    cost = None
-    if prices is not None:
-        price = prices.sandbox(row.identity)
-        rate = price.usd_hour(row.identity)
-        billed = billed_ns(row.trajectory_ns, price.minimum_ns, price.increment_ns)
-        sandbox = demand.trajectories * billed / NS_PER_HOUR * rate
-        worker = None if prices.worker_usd_hour is None else worker_hours * prices.worker_usd_hour
-        cost = Cost(
-            Interval(sandbox),
-            0.0,
-            worker,
-            sandbox + (worker or 0.0),
-            rate,
-            billed / row.trajectory_ns,
-            f"{prices.title} ({prices.date})",
-        )
-    doubts = [flags.BILLED_MEAN] * (prices is not None) + [flags.STALE_PRICES] * (prices is not None and prices.stale)
-    return replace(
-        projection,
-        trajectory=Trajectory(Interval(latency_s), None, None),
-        held_per_success=Interval(latency_s),
-        worker_hours=Interval(worker_hours),
-        wall_clock=WallClock(fluid, None, None, fluid, "fluid", None),
-        cost=cost,
-        flags=(*projection.flags, *doubts),
-    )
 
 
 def _shifted(interval: Interval, by: float) -> Interval:

@@ -68,7 +68,8 @@ def command(
     """Project recordings to N trajectories on W workers: worker-hours, wall-clock, tax, money, how sure.
 
     RECORDING is a file that `taxtui run` wrote, or published latencies (a .toml file); shipped ones go by name, as
-    scenarios/published/essay.toml. Recordings of the same cells are pooled.
+    scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
+    trajectories on how many workers, and for how much; an option that it cannot use is refused by name.
     """
     from costmodel.pricing import load_prices
     from costmodel.projection import project

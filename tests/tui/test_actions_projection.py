@@ -19,6 +19,8 @@ from taxtui.tui.widgets.question_panel import LABEL_WIDTH, QuestionPanel
 from tests.tui.driving import SIZE, covers
 from tests.tui.recorded import looking_at, record, until
 
+ESSAY = Path(__file__).parents[2] / "scenarios" / "published" / "essay.toml"
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -134,6 +136,22 @@ async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_li
         assert rows(pilot).rows is before  # what was answered last stays
         await pilot.press("enter", *"x")
         await until(pilot, lambda: "not a valid integer" in projection(pilot).refusal)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+async def test_what_published_rows_cannot_answer_is_refused_by_name(path: Path, mixed: bool) -> None:
+    async with looking_at(*[path] * mixed, ESSAY).run_test(size=(80, 24)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        before = rows(pilot).rows
+        panel(pilot).set("think", "8s")
+        await until(pilot, lambda: projection(pilot).refusal)
+        words = str(projection(pilot).query_one("#words", Static).render())
+        assert "essay.toml" in words
+        assert "--think" in words
+        assert rows(pilot).rows is before
+        panel(pilot).set("think", "")
+        await until(pilot, lambda: not projection(pilot).refusal)
 
 
 @covers("projection", "why")

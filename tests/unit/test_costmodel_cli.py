@@ -109,7 +109,8 @@ EVERYTHING = """
     "more", [[], ["--explain", "--plot"], [*EVERYTHING, "--explain"], ["-n", "90", "--plot", "--over", "actions"]]
 )
 def test_the_table_fits_80_columns(recording: str, more: list[str]) -> None:
-    lines = output("project", recording, ESSAY, *ASK, *more).splitlines()
+    published = [] if "--think" in more else [ESSAY]  # which refuses next to everything
+    lines = output("project", recording, *published, *ASK, *more).splitlines()
     assert max(map(table.display_width, lines)) <= 80
     for section in ("Where the worker-hours go", "What a change adds"):
         assert section in lines
@@ -279,6 +280,8 @@ BAD = [
     ([*ASK, "--format", "json", "--plot"], 2),
     ([*ASK, "--prices", "nowhere.toml"], 2),
     ([*ASK, "--prices", "aws-fargate"], 2),
+    ([ESSAY, *ASK, "--think", "8s"], 2),
+    ([ESSAY, *ASK, "--batch", "5", "--gpus", "8"], 2),
     (["nowhere.msgpack", *ASK], 4),
     (["../nowhere", *ASK], 4),
     (["/nowhere", *ASK], 4),

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from costmodel import (
+    Delta,
     Demand,
     DemandError,
     PriceError,
     Published,
     RecordingError,
+    Think,
     load_prices,
     project,
     read,
     sensitivity,
 )
+from costmodel.quoted import USED, option
+from taxtui.commands.project import command
+from tests.support.costmodel_files import trial, write
 
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "published"
 ESSAY = {  # latency, wall-clock hours, worker-hours, versus Kubernetes: as printed
@@ -80,6 +88,63 @@ def test_other_lengths_are_unknown_not_guessed() -> None:
     rows = project([essay, read(SHIPPED / "paper.toml")], Demand(trajectories=10, workers=1, actions=150))
     assert [row.worker_hours is None for row in rows] == [True] * 5 + [False] * 2
     assert "length_unknown" in rows[0].flags
+
+
+ASKED: dict[str, dict[str, Any]] = {  # each field of a demand, with what it cannot be asked without
+    "trajectories": {"trajectories": 2000},
+    "workers": {"workers": 7},
+    "actions": {"actions": 50},
+    "baseline": {"baseline": "docker"},
+    "reference": {"reference": "docker"},
+    "max_attempts": {"max_attempts": 3},
+    "backoff_s": {"backoff_s": 1.0},
+    "timeout_s": {"timeout_s": 1.0},
+    "think": {"think": Think(8_000_000_000)},
+    "include_cleanup": {"include_cleanup": True},
+    "quota": {"quota": 3},
+    "create_rate": {"create_rate": 5.0},
+    "create_burst": {"create_burst": 9, "create_rate": 5.0},
+    "warm_pool": {"warm_pool": 5, "refill_s": 2.0},
+    "refill_s": {"refill_s": 2.0, "warm_pool": 5},
+    "refill_rate": {"refill_rate": 2.0, "warm_pool": 5},
+    "group_size": {"group_size": 8, "warm_pool": 5},
+    "batch": {"batch": 10},
+    "train_s": {"train_s": 60.0, "batch": 10},
+    "policy": {"policy": "async"},
+    "over_provision": {"over_provision": 0.2, "batch": 10},
+    "partial_rollouts": {"partial_rollouts": True, "over_provision": 0.2, "batch": 10},
+    "gpus": {"gpus": 8, "batch": 10},
+    "gpu_usd_hour": {"gpu_usd_hour": 2.0, "gpus": 8, "batch": 10},
+    "deltas": {"deltas": (Delta(5_000_000_000, True),)},
+    "tolerance": {"tolerance": 1e-2},
+    "seed": {"seed": 7},
+}
+
+
+def test_every_option_of_a_demand_is_in_the_matrix() -> None:
+    assert set(ASKED) == {one.name for one in fields(Demand)}
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("mixed", [False, True])
+def test_an_option_is_used_by_a_published_row_or_refused_by_name(tmp_path: Path, name: str, mixed: bool) -> None:
+    sources = [read(SHIPPED / "essay.toml")]
+    if mixed:
+        sources.insert(0, read(write(tmp_path / "run.msgpack", [trial(n) for n in range(3)])))
+    usual = {"trajectories": 1000, "workers": 5}
+    demand = Demand(**usual | ASKED[name])
+    if name not in USED:
+        with pytest.raises(DemandError, match=r"^essay\.toml holds published latencies") as error:
+            project(sources, demand)
+        assert f"{option(name)}" in str(error.value)
+        assert "\n" not in str(error.value)
+        assert option(name) in {text for one in command.params for text in one.opts if isinstance(one, click.Option)}
+        return
+    rows, before = project(sources, demand)[-5:], project(sources, Demand(**usual))[-5:]
+    if name == "deltas":
+        assert sensitivity(demand, 50) != sensitivity(Demand(**usual), 50)
+    else:  # the printed length is the only one; nothing is simulated
+        assert (rows == before) == (name in ("actions", "tolerance", "seed"))
 
 
 def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""One row per published figure: every trajectory takes what was printed, and nothing more is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, replace
+from fractions import Fraction
+from typing import Final
+
+from costmodel import flags
+from costmodel.demand import Demand
+from costmodel.errors import DemandError
+from costmodel.pricing import NS_PER_HOUR, Prices, billed_ns
+from costmodel.published import PROVENANCE, Published, PublishedRow
+from costmodel.results import Cost, Projection, Trajectory, WallClock
+from costmodel.statistics import Interval
+
+NS_PER_S: Final = 1e9
+USED: Final = frozenset({"trajectories", "workers", "actions", "baseline", "quota", "deltas", "tolerance", "seed"})
+"""What of a demand one latency can answer. The length must be the printed one; nothing is simulated, so that the
+tolerance and the seed of simulations change nothing."""
+
+
+def quoted(summary: Published, demand: Demand, prices: Prices | None) -> list[Projection]:
+    """The rows of a file of published latencies.
+
+    Raises:
+        DemandError: the demand asks for what one latency cannot answer; the message names the options and the file.
+        PriceError: the sheet lacks a price.
+    """
+    if unused := [option(name) for name in asked(demand) if name not in USED]:
+        raise DemandError(
+            f"{summary.name} holds published latencies, one number a row, which cannot answer {', '.join(unused)}; "
+            f"leave {'it' if len(unused) == 1 else 'them'} out, or {summary.name}"
+        )
+    return [_row(row, summary, demand, prices) for row in summary.rows]
+
+
+def asked(demand: Demand) -> list[str]:
+    """The fields of a demand that are not as they are when nobody asks."""
+    return [one.name for one in fields(Demand) if one.default is MISSING or getattr(demand, one.name) != one.default]
+
+
+def option(field: str) -> str:
+    """The command line's name of a demand's field: ``--train-seconds`` of ``train_s``."""
+    words = field[:-2] + "-seconds" if field.endswith("_s") else field
+    return f"--{words.replace('_', '-')}"
+
+
+def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices | None) -> Projection:
+    projection = Projection(
+        identity=row.identity,
+        actions=row.identity.actions if demand.actions is None else demand.actions,
+        label=row.label or row.identity.label,
+        provenance=PROVENANCE,
+        sources=(summary.name,),
+        trials=None,
+        failures=None,
+        flags=(flags.PUBLISHED,),
+    )
+    if projection.actions != row.identity.actions:
+        return replace(projection, flags=(flags.PUBLISHED, flags.LENGTH_UNKNOWN))
+    latency_s = row.trajectory_ns / NS_PER_S
+    worker_hours = float(Fraction(demand.trajectories * row.trajectory_ns, NS_PER_HOUR))
+    fluid = worker_hours / demand.usable_workers
+    cost = None
+    if prices is not None:
+        price = prices.sandbox(row.identity)
+        rate = price.usd_hour(row.identity)
+        billed = billed_ns(row.trajectory_ns, price.minimum_ns, price.increment_ns)
+        sandbox = demand.trajectories * billed / NS_PER_HOUR * rate
+        worker = None if prices.worker_usd_hour is None else worker_hours * prices.worker_usd_hour
+        cost = Cost(
+            Interval(sandbox),
+            0.0,
+            worker,
+            sandbox + (worker or 0.0),
+            rate,
+            billed / row.trajectory_ns,
+            f"{prices.title} ({prices.date})",
+        )
+    doubts = [flags.BILLED_MEAN] * (prices is not None) + [flags.STALE_PRICES] * (prices is not None and prices.stale)
+    return replace(
+        projection,
+        trajectory=Trajectory(Interval(latency_s), None, None),
+        held_per_success=Interval(latency_s),
+        worker_hours=Interval(worker_hours),
+        wall_clock=WallClock(fluid, None, None, fluid, "fluid", None),
+        cost=cost,
+        flags=(*projection.flags, *doubts),
+    )
