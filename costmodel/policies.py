@@ -5,21 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
-from heapq import heapify, heapreplace
 from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.demand import Policy
-from costmodel.errors import DemandError
 from costmodel.law import Law
 from costmodel.simulation import drawer
-from costmodel.statistics import student_t
 
 CHAINS: Final = 2_000
 """Trajectories from which the law of "failures, then a success" is put together."""
-STEP_DRAWS: Final = 400_000
-"""Random durations that a simulated over-provisioned step may cost."""
-MAX_LAUNCHED: Final = 1_000_000
 
 
 class Retries(NamedTuple):
@@ -95,79 +89,20 @@ def effective_workers(workers: int, rate: float | None, mean_ns: float) -> float
     return workers if rate is None else min(workers, rate * mean_ns / 1e9)
 
 
-def wall_ns(policy: Policy, steps_ns: list[tuple[int, float]], whole_ns: float, train_ns: float) -> float:
-    """Wall-clock of a run whose steps need rollouts of the given durations (count, ns each), and training each.
+def wall_of(policy: Policy, steps: list[tuple[int, float]], whole: float, train: float) -> float:
+    """Wall-clock of a run whose steps need rollouts of the given durations (how often, how long), and training each.
+
+    All durations are in one unit, and so is the answer; it is never below that of the training alone.
 
     sync: rollouts and training take turns. one-step-off: the next step's rollouts run during training.
-    async: rollouts never wait (``whole_ns`` is their one makespan), training does if it must.
+    async: rollouts never wait (``whole`` is their one makespan), training does if it must.
     """
-    count = sum(times for times, _ in steps_ns)
+    count = sum(times for times, _ in steps)
     if not count:
         return 0.0
     if policy == "sync":
-        return sum(times * (step + train_ns) for times, step in steps_ns)
+        return sum(times * (step + train) for times, step in steps)
     if policy == "one-step-off":
-        first = steps_ns[0][1]
-        return sum(times * max(step, train_ns) for times, step in steps_ns) - max(first, train_ns) + first + train_ns
-    return max(whole_ns, whole_ns / count + (count - 1) * train_ns) + train_ns
-
-
-class Step(NamedTuple):
-    """The rollouts of one step on average: how long, how sure, and what the workers did. All ns."""
-
-    value_ns: float
-    error_ns: float
-    busy_ns: float
-    wasted_ns: float  # of that, on rollouts that were thrown away
-    method: str
-
-
-def over_provisioned(law: Law, batch: int, launched: int, workers: int, partial: bool, seed: int) -> Step:
-    """Launch more than the batch and stop when it is full; ``partial`` carries the unfinished on.
-
-    Simulated job by job, the mean of seeded replicates (consecutive steps after a first one where work is carried).
-
-    Raises:
-        DemandError: more than a million are launched.
-    """
-    if launched > MAX_LAUNCHED:
-        raise DemandError(f"an over-provisioned step is simulated job by job, {launched} are more than {MAX_LAUNCHED}")
-    rng = Random(seed)
-    draw = drawer(law, rng)
-    steps: list[_Step] = []
-    carried: list[int] = []
-    count = max(4, min(30, STEP_DRAWS // launched))
-    for number in range(count + partial):
-        jobs = [*carried, *map(int, draw(launched - len(carried)))]
-        step = _one_step(jobs, batch, workers)
-        if partial:
-            carried = step.unfinished
-        if number or not partial:
-            steps.append(step)
-    mean = sum(step.end_ns for step in steps) / count
-    variance = sum((step.end_ns - mean) ** 2 for step in steps) / (count - 1)
-    busy = sum(step.busy_ns for step in steps) / count
-    wasted = 0.0 if partial else sum(step.busy_unfinished_ns for step in steps) / count
-    return Step(mean, student_t(count - 1) * math.sqrt(variance / count), busy, wasted, "simulation")
-
-
-class _Step(NamedTuple):
-    end_ns: int
-    busy_ns: int
-    busy_unfinished_ns: int
-    unfinished: list[int]  # what is left of the jobs that had started, none of them done
-
-
-def _one_step(jobs: list[int], batch: int, workers: int) -> _Step:
-    ends = jobs[:workers]
-    heapify(ends)
-    finished = [(job, 0) for job in jobs[:workers]]
-    for job in jobs[workers:]:
-        start = ends[0]
-        heapreplace(ends, start + job)
-        finished.append((start + job, start))
-    end = sorted(done for done, _ in finished)[batch - 1]
-    cut = [(done, start) for done, start in finished if done > end > start]
-    busy_done = sum(done - start for done, start in finished if done <= end)
-    busy_cut = sum(end - start for _, start in cut)
-    return _Step(end, busy_done + busy_cut, busy_cut, [done - end for done, _ in cut])
+        first = steps[0][1]
+        return sum(times * max(step, train) for times, step in steps) - max(first, train) + first + train
+    return max(whole, whole / count + (count - 1) * train) + train

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 from costmodel import flags
 from costmodel.comparison import with_baseline, with_reference
-from costmodel.demand import Demand
+from costmodel.demand import Demand, Policy
 from costmodel.errors import DemandError, RecordingError
 from costmodel.law import Law
-from costmodel.makespan import Makespan
+from costmodel.overprovision import Rollouts, Try, Usage
 from costmodel.policies import Retries, effective_workers, with_retries
 from costmodel.pricing import Prices, billed_ns
 from costmodel.published import Published
@@ -23,16 +23,17 @@ from costmodel.results import (
     ByCause,
     Cost,
     Evidence,
+    GpuStall,
     HeldOut,
     Projection,
     Stress,
     Trajectory,
     WallClock,
 )
-from costmodel.samples import Pool, attempts, from_pool, killed_after, nearest_length, pools
+from costmodel.samples import Attempt, Pool, attempts, from_pool, killed_after, nearest_length, pools
 from costmodel.statistics import Interval, quantile
 from costmodel.tally import Tally
-from costmodel.wallclock import Run, run_in_time
+from costmodel.wallclock import Run, limits, run_in_time
 from costmodel.warmpool import PoolUse, pool_use
 
 NS_PER_S: Final = 1e9
@@ -92,17 +93,12 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     if demand.warm_pool is not None and any(attempt.ok for attempt in sample):
         warm_pool = _pool_use(Tally(sample, pool.trials), demand)
         sample = from_pool(sample, round(1000 * warm_pool.hit))
-    if demand.timeout_s is not None:
-        sample = killed_after(sample, demand.timeout_s)
-    tally = Tally(sample, pool.trials)
-    success = tally.law(ok=True)
-    if success is None:
+    timed = _timed(sample, pool, demand)
+    if timed is None:
         return replace(row, flags=(flags.NO_SUCCESS, *_trust(pool)))
 
-    retries = Retries(tally.failure, demand.max_attempts)
+    tally, retries, law, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
-    law = with_retries(success, tally.law(ok=False), retries, backoff_ns, Random(demand.seed))
-    run = run_in_time(law, demand, float(retries.attempts))
     held = tally.per_success(lambda attempt: attempt.held_ns)
     exact_held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
@@ -111,6 +107,13 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     waiting_hours = float(demand.trajectories * waiting / NS_PER_HOUR)
     exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
     worker_hours = _not_negative(_shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)))
+    tax, by_cause = _tax(tally, hours, waiting_hours), _by_cause(tally, hours, waiting_hours)
+    wall_clock = _wall_clock(run, worker_hours, demand)
+    if run.usage is not None:
+        kept = (run.usage.busy_ns - run.usage.wasted_ns) / (law.mean * demand.trajectories or 1.0)
+        worker_hours = _launched(worker_hours, run.usage.busy_ns / NS_PER_HOUR, run.usage)
+        wall_clock = wall_clock._replace(fluid=worker_hours.value / demand.usable_workers)
+        tax, by_cause = tax and tax.times(kept), by_cause.kept(kept, run.usage.wasted_ns / NS_PER_HOUR)
     return replace(
         row,
         failures=len(pool.trials) - round(tally.successes),
@@ -120,17 +123,76 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
         attempts=float(retries.attempts),
         delivered=float(retries.delivered),
         worker_hours=worker_hours,
-        tax=_tax(tally, hours, waiting_hours),
-        by_cause=_by_cause(tally, hours, waiting_hours),
-        wall_clock=_wall_clock(run, worker_hours, demand),
+        tax=tax,
+        by_cause=by_cause,
+        wall_clock=wall_clock,
         steps=run.steps,
-        gpu=run.gpu,
+        gpu=run.gpu and _with_generation(run.gpu, sample, pool, demand),
         warm_pool=warm_pool,
-        cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run.wall),
+        cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run),
         stress=_stress(law, demand, float(retries.attempts), worker_hours),
         flags=_flags(pool, tally, demand, actions, run, prices),
         evidence=_evidence(tally, law, run, demand, actions),
     )
+
+
+class _Timed(NamedTuple):
+    """A sample of attempts as a run of the demand's size."""
+
+    tally: Tally
+    retries: Retries
+    law: Law  # of how long a worker is busy with one trajectory
+    run: Run
+
+
+def _timed(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> _Timed | None:
+    """None where no attempt succeeds in time."""
+    if demand.timeout_s is not None:
+        sample = killed_after(sample, demand.timeout_s)
+    tally = Tally(sample, pool.trials)
+    success = tally.law(ok=True)
+    if success is None:
+        return None
+    retries = Retries(tally.failure, demand.max_attempts)
+    backoff_ns = round(demand.backoff_s * NS_PER_S)
+    law = with_retries(success, tally.law(ok=False), retries, backoff_ns, Random(demand.seed))
+    launches = _launches(sample, demand, backoff_ns)
+    return _Timed(tally, retries, law, run_in_time(law, demand, float(retries.attempts), launches))
+
+
+def _with_generation(
+    gpu: dict[Policy, GpuStall], sample: Sequence[Attempt], pool: Pool, demand: Demand
+) -> dict[Policy, GpuStall]:
+    """With how much of the waiting is for the model: what is saved where the same attempts hold no think time."""
+    if not any(attempt.think_ns for attempt in sample):
+        return gpu
+    silent = [attempt._replace(held_ns=attempt.held_ns - attempt.think_ns, think_ns=0) for attempt in sample]
+    timed = _timed(silent, pool, demand)
+    assert timed is not None  # whatever succeeds in time also does so sooner
+    assert timed.run.gpu is not None
+    parted = {}
+    for policy, stall in gpu.items():
+        hours = max(0.0, stall.stalled_gpu_hours - timed.run.gpu[policy].stalled_gpu_hours)
+        usd = None if demand.gpu_usd_hour is None else hours * demand.gpu_usd_hour
+        parted[policy] = stall._replace(generation_gpu_hours=hours, generation_usd=usd)
+    return parted
+
+
+def _launches(sample: Sequence[Attempt], demand: Demand, backoff_ns: int) -> Rollouts | None:
+    """Where over-provisioned steps draw their rollouts from; None without such steps."""
+    if demand.over_provision == 0:
+        return None
+    tries = (Try(a.weight, a.ok, a.held_ns, a.sandbox_ns) for a in sample)
+    return Rollouts(tries, demand.max_attempts, backoff_ns)
+
+
+def _launched(one_by_one: Interval, value: float, usage: Usage) -> Interval:
+    """An amount for all that was launched: as sure, in proportion, as one by one, less the simulation's error."""
+    if one_by_one.low is None or one_by_one.high is None or not one_by_one.value:
+        return Interval(value)
+    off = usage.error_ns / usage.busy_ns if usage.busy_ns else 0.0
+    low, high = (end / one_by_one.value for end in (one_by_one.low, one_by_one.high))
+    return Interval(value, max(0.0, 1 - off) * value * low, (1 + off) * value * high)
 
 
 def _pool_use(tally: Tally, demand: Demand) -> PoolUse:
@@ -174,12 +236,9 @@ def _by_cause(tally: Tally, hours: float, waiting_hours: float) -> ByCause:
 
 
 def _wall_clock(run: Run, worker_hours: Interval, demand: Demand) -> WallClock:
-    """Hours; the mean's interval carries over in proportion, widened by the makespan's own error."""
+    """Hours; the mean's interval carries over to the rollouts in proportion, widened by the makespan's own error."""
     value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
-    low = high = None
-    if worker_hours.low is not None and worker_hours.high is not None and worker_hours.value:
-        low = max(0.0, value - error) * worker_hours.low / worker_hours.value
-        high = (value + error) * worker_hours.high / worker_hours.value
+    low, high = limits(run, demand, worker_hours)
     return WallClock(value, low, high, worker_hours.value / demand.usable_workers, run.wall.method, error)
 
 
@@ -190,15 +249,24 @@ def _cost(
     worker_hours: Interval,
     hours: float,
     warm_pool: PoolUse | None,
-    wall: Makespan,
+    run: Run,
 ) -> Cost:
-    """Dollars: every attempt is billed on the provider's clock, by its own minimum and increment."""
+    """Dollars: every attempt is billed on the provider's clock, by its own minimum and increment.
+
+    With over-provisioning every launch is: for as long as its sandbox ran until it was done or cut.
+    """
     price = prices.sandbox(pool.identity)
     rate = price.usd_hour(pool.identity)
     billed = tally.per_success(lambda a: billed_ns(a.sandbox_ns, price.minimum_ns, price.increment_ns))
     used = tally.total(lambda a: a.sandbox_ns) / tally.successes
     sandbox = _not_negative(billed.times(hours * rate))
-    idle = warm_pool.idle * wall.value_ns / NS_PER_HOUR * rate if warm_pool else 0.0
+    ratio = billed.value / float(used) if used else 1.0
+    if run.usage is not None:
+        clocks = run.usage.sandboxes.items()
+        paid = sum(count * billed_ns(ns, price.minimum_ns, price.increment_ns) for ns, count in clocks)
+        ratio = paid / (sum(count * ns for ns, count in clocks) or paid or 1.0)
+        sandbox = _launched(sandbox, paid / NS_PER_HOUR * rate, run.usage)
+    idle = warm_pool.idle * run.wall.value_ns / NS_PER_HOUR * rate if warm_pool else 0.0
     worker = None if prices.worker_usd_hour is None else worker_hours.value * prices.worker_usd_hour
     return Cost(
         sandbox=sandbox,
@@ -206,7 +274,7 @@ def _cost(
         worker=worker,
         total=sandbox.value + idle + (worker or 0.0),
         usd_per_sandbox_hour=rate,
-        billed_ratio=billed.value / float(used) if used else 1.0,
+        billed_ratio=ratio,
         sheet=f"{prices.title} ({prices.date})",
     )
 
@@ -214,8 +282,9 @@ def _cost(
 def _stress(law: Law, demand: Demand, attempts_per: float, worker_hours: Interval) -> Stress:
     stressed = law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1)
     factor = (STRESS_SHARE - 1 + STRESS_FACTOR) / STRESS_SHARE
-    wall = run_in_time(stressed, demand, attempts_per).wall
-    return Stress(worker_hours.value * factor, wall.value_ns / NS_PER_HOUR)
+    run = run_in_time(stressed, demand, attempts_per)
+    hours = worker_hours.value * factor if run.usage is None else run.usage.busy_ns / NS_PER_HOUR
+    return Stress(hours, run.wall.value_ns / NS_PER_HOUR)
 
 
 def _evidence(tally: Tally, law: Law, run: Run, demand: Demand, actions: int) -> Evidence:

@@ -31,6 +31,11 @@ class ByCause(NamedTuple):
     work: float | None  # the commands' own time
     think: float
     failed: float  # attempts that did not succeed, and waits before the next
+    wasted: float | None = None  # rollouts that were launched in excess; None without over-provisioning
+
+    def kept(self, share: float, wasted: float) -> ByCause:
+        """With over-provisioning: ``share`` of it went into what was kept, by cause as usual; the rest was wasted."""
+        return ByCause._make([*(None if hours is None else share * hours for hours in self[:-1]), wasted])
 
 
 class WallClock(NamedTuple):
@@ -52,16 +57,23 @@ class Steps(NamedTuple):
     launched: int
     step: Makespan  # rollouts of a full step
     idle_worker_hours: float  # at the barriers: W·E[M] − B·μ, summed; 0 where there are none
-    busy_worker_hours: float | None  # with over-provisioning: what is really worked
-    wasted_worker_hours: float | None  # of that, thrown away
+    busy_worker_hours: float | None  # with over-provisioning: of all that was launched, until it was done or cut
+    wasted_worker_hours: float | None  # of that, on what was thrown away
 
 
 class GpuStall(NamedTuple):
-    """What the trainer waits under one policy."""
+    """How long the trainer's GPUs do not train under one policy, whatever they wait for.
+
+    That includes the model's own generation wherever trajectories hold think time, so it is not what the sandbox
+    costs. ``generation_gpu_hours`` are the hours less that the GPUs would wait if nothing but think time were removed:
+    the rest is the sandbox's and the commands'. None where there is no think time in what was recorded or asked.
+    """
 
     wall_clock_hours: float
     stalled_gpu_hours: float
-    usd: float | None
+    usd: float | None  # of the stalled hours
+    generation_gpu_hours: float | None = None
+    generation_usd: float | None = None
 
 
 class Cost(NamedTuple):

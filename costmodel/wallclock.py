@@ -8,8 +8,10 @@ from typing import NamedTuple
 from costmodel.demand import POLICIES, Demand, Policy
 from costmodel.law import Law
 from costmodel.makespan import Makespan, expected_makespan
-from costmodel.policies import Step, over_provisioned, throttle_floor_ns, wall_ns
+from costmodel.overprovision import Rollouts, Step, Usage, over_provisioned, total
+from costmodel.policies import throttle_floor_ns, wall_of
 from costmodel.results import GpuStall, Steps
+from costmodel.statistics import Interval
 
 NS_PER_HOUR = 3.6e12
 
@@ -22,21 +24,34 @@ class Run(NamedTuple):
     floor_ns: float | None  # the create rate's, for the whole run
     steps: Steps | None
     gpu: dict[Policy, GpuStall] | None
+    parts: list[tuple[int, Makespan]]  # the rollouts of a step and how many steps are alike; none without steps
+    usage: Usage | None = None  # what over-provisioned steps take; None: what the trajectories take
 
 
-def run_in_time(law: Law, demand: Demand, attempts: float) -> Run:
-    """How long the demand takes if one trajectory keeps a worker busy as ``law`` says, in ``attempts`` creates."""
+def run_in_time(law: Law, demand: Demand, attempts: float, rollouts: Rollouts | None = None) -> Run:
+    """How long the demand takes if one trajectory keeps a worker busy as ``law`` says, in ``attempts`` creates.
+
+    ``rollouts`` are the same trajectories attempt by attempt, for over-provisioned steps; None: as the law has them.
+    """
     if demand.batch is None:
         whole = _throttled(_makespan(law, demand, demand.trajectories), law, demand, demand.trajectories, attempts)
-        return Run(whole, whole, _floor(law, demand, demand.trajectories, attempts), None, None)
-    return _in_steps(law, demand, demand.batch, attempts)
+        return Run(whole, whole, _floor(law, demand, demand.trajectories, attempts), None, None, [])
+    return _in_steps(law, demand, demand.batch, attempts, rollouts or Rollouts.of(law))
 
 
-def _in_steps(law: Law, demand: Demand, batch: int, attempts: float) -> Run:
+def _in_steps(law: Law, demand: Demand, batch: int, attempts: float, source: Rollouts) -> Run:
     full, rest = divmod(demand.trajectories, batch)
     sizes = [(times, size) for times, size in ((full, batch), (1, rest)) if times and size]
-    simulated = [_step(law, demand, size, attempts) for _, size in sizes]
-    timed = [(times, step.value_ns) for (times, _), step in zip(sizes, simulated, strict=True)]
+    usage = None
+    if demand.over_provision > 0:
+        simulated = [(times, _step(law, demand, size, attempts, source)) for times, size in sizes]
+        parts = [(times, step.makespan) for times, step in simulated]
+        usage = total([*((times, step.usage) for times, step in simulated), *((1, s.left) for _, s in simulated[-1:])])
+    else:
+        parts = [
+            (times, _throttled(_makespan(law, demand, size), law, demand, size, attempts)) for times, size in sizes
+        ]
+    timed = [(times, step.value_ns) for times, step in parts]
     count = sum(times for times, _ in sizes)
     train_ns = demand.train_s * 1e9
     policy = demand.effective_policy
@@ -44,39 +59,62 @@ def _in_steps(law: Law, demand: Demand, batch: int, attempts: float) -> Run:
     if policy == "async" or demand.gpus is not None:
         whole = _throttled(_makespan(law, demand, demand.trajectories), law, demand, demand.trajectories, attempts)
 
-    walls = {name: wall_ns(name, timed, whole.value_ns, train_ns) for name in POLICIES}
-    first = simulated[0] if simulated else Step(0.0, 0.0, 0.0, 0.0, "order-statistic")
-    step = Makespan(first.value_ns, first.error_ns, first.method)
+    walls = {name: wall_of(name, timed, whole.value_ns, train_ns) for name in POLICIES}
+    step = parts[0][1] if parts else Makespan(0.0, 0.0, "order-statistic")
     rollouts = whole if policy == "async" else step
     error_ns = whole.error_ns if policy == "async" else step.error_ns * count
     workers = demand.usable_workers
-    busy = sum(times * one.busy_ns for (times, _), one in zip(sizes, simulated, strict=True)) / NS_PER_HOUR
-    held = sum(times * workers * one.value_ns for (times, _), one in zip(sizes, simulated, strict=True)) / NS_PER_HOUR
-    wasted = sum(times * one.wasted_ns for (times, _), one in zip(sizes, simulated, strict=True)) / NS_PER_HOUR
-    extra = demand.over_provision > 0
+    busy = (sum(times * (size * law.mean) for times, size in sizes) if usage is None else usage.busy_ns) / NS_PER_HOUR
+    held = sum(times * workers * value for times, value in timed) / NS_PER_HOUR
     steps = Steps(
         steps=count,
         batch=batch,
         launched=_launched(demand, batch),
         step=step,
         idle_worker_hours=0.0 if policy == "async" else max(0.0, held - busy),
-        busy_worker_hours=busy if extra else None,
-        wasted_worker_hours=wasted if extra else None,
+        busy_worker_hours=None if usage is None else busy,
+        wasted_worker_hours=None if usage is None else usage.wasted_ns / NS_PER_HOUR,
     )
     gpu = {name: _stall(demand, wall, count * train_ns) for name, wall in walls.items()} if demand.gpus else None
     floor = _floor(law, demand, _launched(demand, batch), attempts)
-    return Run(Makespan(walls[policy], error_ns, rollouts.method), rollouts, floor, steps, gpu)
+    return Run(Makespan(walls[policy], error_ns, rollouts.method), rollouts, floor, steps, gpu, parts, usage)
 
 
-def _step(law: Law, demand: Demand, size: int, attempts: float) -> Step:
-    """The rollouts of one step of ``size`` trajectories."""
+def limits(run: Run, demand: Demand, mean: Interval) -> tuple[float | None, float | None]:
+    """Between which hours the run ends if trajectories last as long as the ends of their mean's interval say.
+
+    Only rollouts are as uncertain as that, and as their makespan: training takes what it takes, so that no limit is
+    below the run's training alone. None where the mean has no interval.
+    """
+    if mean.low is None or mean.high is None or not mean.value:
+        return None, None
+
+    def at(end: float, sign: int) -> float:
+        def lasting(rollouts: Makespan) -> float:
+            hours = rollouts.value_ns / NS_PER_HOUR + sign * rollouts.error_ns / NS_PER_HOUR
+            return max(0.0, hours) * end / mean.value
+
+        if not run.parts:
+            return lasting(run.rollouts)
+        steps = [(times, lasting(rollouts)) for times, rollouts in run.parts]
+        return wall_of(demand.effective_policy, steps, lasting(run.rollouts), demand.train_s / 3600)
+
+    return at(mean.low, -1), at(mean.high, +1)
+
+
+def _step(law: Law, demand: Demand, size: int, attempts: float, source: Rollouts) -> Step:
+    """An over-provisioned step that keeps ``size`` trajectories, no sooner than the create rate allows."""
     launched = _launched(demand, size)
-    if demand.over_provision == 0:
-        rollouts = _throttled(_makespan(law, demand, size), law, demand, size, attempts)
-        return Step(rollouts.value_ns, rollouts.error_ns, size * law.mean, 0.0, rollouts.method)
-    step = over_provisioned(law, size, launched, demand.usable_workers, demand.partial_rollouts, demand.seed)
-    floor = _floor(law, demand, launched, attempts)
-    return step if floor is None or floor <= step.value_ns else step._replace(value_ns=floor, method="create-rate")
+    return over_provisioned(
+        source,
+        size,
+        launched,
+        demand.usable_workers,
+        partial=demand.partial_rollouts,
+        seed=demand.seed,
+        no_sooner_ns=_floor(law, demand, launched, attempts) or 0.0,
+        attempts=attempts,
+    )
 
 
 def _launched(demand: Demand, size: int) -> int:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--policy", type=click.Choice(["sync", "one-step-off", "async"]), help="Default: sync with a batch.")
 @click.option("--over-provision", type=float, default=0.0, metavar="X", help="Launch B(1+X), keep the first B.")
 @click.option("--partial-rollouts", is_flag=True, help="... and carry the unfinished into the next step.")
-@click.option("--gpus", type=int, metavar="G", help="GPUs that wait for rollouts.")
+@click.option("--gpus", type=int, metavar="G", help="GPUs that train; how long they wait, generation included.")
 @click.option("--gpu-usd-hour", type=float, metavar="X", help="Price of one.")
 @click.option("--prices", metavar="FILE", help="Price sheet (TOML), or a shipped one: aws-fargate.")
 @click.option(

@@ -12,7 +12,8 @@ import pytest
 
 from costmodel import Demand, DemandError, PriceError, Think, load_prices
 from costmodel.law import Law
-from costmodel.policies import Retries, effective_workers, over_provisioned, throttle_floor_ns, wall_ns, with_retries
+from costmodel.overprovision import Rollouts, over_provisioned
+from costmodel.policies import Retries, effective_workers, throttle_floor_ns, wall_of, with_retries
 from costmodel.pricing import billed_ns
 from costmodel.recording import Identity
 from costmodel.statistics import (
@@ -67,27 +68,31 @@ def test_throttles() -> None:
 
 def test_wall_clock_of_the_three_policies() -> None:
     steps = [(3, 10.0), (1, 4.0)]
-    assert wall_ns("sync", steps, 30.0, 2.0) == 3 * 12 + 6
-    assert wall_ns("one-step-off", steps, 30.0, 2.0) == 10 + 10 + 10 + 4 + 2
-    assert wall_ns("one-step-off", steps, 30.0, 50.0) == 10 + 3 * 50 + 50
-    assert wall_ns("async", steps, 30.0, 2.0) == 32
-    assert wall_ns("async", steps, 40.0, 50.0) == 10 + 150 + 50
-    assert wall_ns("sync", [], 0.0, 2.0) == 0
+    assert wall_of("sync", steps, 30.0, 2.0) == 3 * 12 + 6
+    assert wall_of("one-step-off", steps, 30.0, 2.0) == 10 + 10 + 10 + 4 + 2
+    assert wall_of("one-step-off", steps, 30.0, 50.0) == 10 + 3 * 50 + 50
+    assert wall_of("async", steps, 30.0, 2.0) == 32
+    assert wall_of("async", steps, 40.0, 50.0) == 10 + 150 + 50
+    assert wall_of("sync", [], 0.0, 2.0) == 0
 
 
 def test_over_provisioning_keeps_the_first_of_equal_jobs() -> None:
-    step = over_provisioned(Law.of([10 * S]), batch=4, launched=6, workers=2, partial=False, seed=0)
-    assert (step.value_ns, step.error_ns, step.busy_ns, step.wasted_ns) == (20 * S, 0, 40 * S, 0)
+    step = over_provisioned(Rollouts.of(Law.of([10 * S])), batch=4, launched=6, workers=2, partial=False, seed=0)
+    assert step.makespan == (20 * S, 0, "simulation")
+    assert step.usage == (40 * S, 0, 0, {10 * S: 4})  # no worker was free for the other two
+    step = over_provisioned(Rollouts.of(Law.of([10 * S])), batch=4, launched=6, workers=6, partial=False, seed=0)
+    assert step.usage == (60 * S, 0, 20 * S, {10 * S: 6})
 
 
 def test_over_provisioning_shortens_steps_and_wastes_work() -> None:
-    law = Law({10 * S: 9, 100 * S: 1})
+    law = Rollouts.of(Law({10 * S: 9, 100 * S: 1}))
     plain = over_provisioned(law, 100, 100, 200, partial=False, seed=1)
     extra = over_provisioned(law, 100, 130, 200, partial=False, seed=1)
     carried = over_provisioned(law, 100, 130, 200, partial=True, seed=1)
-    assert extra.value_ns < plain.value_ns
-    assert extra.wasted_ns > 0
-    assert plain.wasted_ns == carried.wasted_ns == 0
+    assert extra.makespan.value_ns < plain.makespan.value_ns
+    assert extra.usage.wasted_ns > 0
+    assert plain.usage.wasted_ns == carried.usage.wasted_ns == 0
+    assert carried.left.wasted_ns > 0
     with pytest.raises(DemandError, match="job by job"):
         over_provisioned(law, 10**6, 2 * 10**6, 200, partial=False, seed=1)
 

@@ -65,7 +65,7 @@ def test_worker_hours_tax_and_causes_by_hand(folder: Path) -> None:
     assert row.trajectory.mean.value == pytest.approx((12 + 14) / 2)  # think time and throttles are not latency
     assert row.tax is not None
     assert row.tax.value == pytest.approx(held - 3 / 2 - 5)
-    assert row.by_cause == pytest.approx((((3 + 7) / 2), 4, None, 5, 1.5, 2))
+    assert row.by_cause == pytest.approx((((3 + 7) / 2), 4, None, 5, 1.5, 2, None))
     assert row.think_s == pytest.approx(1.5)
     assert row.attempts == pytest.approx(1.5)
     assert row.delivered == 1
@@ -189,7 +189,8 @@ def test_training_steps_and_gpus(folder: Path) -> None:
     assert (throttled.steps.step.method, throttled.steps.launched) == ("create-rate", 15)
     carried = one(file, trajectories=20, workers=20, batch=10, over_provision=0.5, partial_rollouts=True)
     assert carried.steps is not None
-    assert carried.steps.wasted_worker_hours == 0
+    assert carried.steps.wasted_worker_hours == pytest.approx(5 * 6 / HOUR)  # what the last step leaves over
+    assert hours(carried) == pytest.approx((20 + 5) * 6 / HOUR)
 
 
 def test_no_trajectories_cost_nothing(folder: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from costmodel.demand import Demand
 from costmodel.renewal import bounds, expected_max
-from costmodel.results import Evidence, Projection
+from costmodel.results import Evidence, GpuStall, Projection
 from costmodel.statistics import Interval, wilson
 from taxtui.report.projection.numbers import hours, seconds
 from taxtui.state import clean
@@ -98,6 +98,16 @@ def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterat
         "worker-hours",
         f"N{share} · held / 3600{waits} = {demand.trajectories:,}{share} · {seconds(held.value)} / 3600{waits}",
     )
+    if row.steps is not None and row.steps.wasted_worker_hours is not None:
+        steps, wasted = row.steps, row.steps.wasted_worker_hours
+        yield "", f"= {_exact(demand.trajectories * evidence.law.mean / S / 3600)} without over-provisioning"
+        yield (
+            "launched per step",
+            f"⌈B·(1 + {demand.over_provision:g})⌉ = {steps.launched:,}, B = {steps.batch:,} are kept",
+        )
+        carried = ", and goes on in the next step" if demand.partial_rollouts else ""
+        yield "held", f"each launch from its start until it is done or the step ends{carried}: simulated"
+        yield "worker-hours", f"{_exact(row.worker_hours.value - wasted)} kept + {_exact(wasted)} thrown away"
     yield "", f"= {_exact(row.worker_hours.value)}{_limits(row.worker_hours)}"
     kind = "Hall's transformed interval over trials"
     if 3 <= evidence.clusters < evidence.attempts:
@@ -132,15 +142,36 @@ def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator
         step = row.steps.step
         yield "rollouts of a step", f"{seconds(step.value_ns / S)} ± {seconds(step.error_ns / S)} s"
         yield "training of a step", f"{seconds(demand.train_s)} s, {demand.effective_policy}"
+    if row.gpu is not None:
+        yield from _waiting(row.gpu[demand.effective_policy], demand)
     error = "" if wall.error is None else f" ± {_exact(wall.error)}"
     yield "wall-clock", f"{_exact(wall.value)}{error} h{_limits(Interval(wall.value, wall.low, wall.high))}"
     yield "fluid, N·L/W", f"worker-hours / W = {_exact(wall.fluid)} h: without the tail of the last trajectories"
 
 
+def _waiting(stall: GpuStall, demand: Demand) -> Iterator[tuple[str, str]]:
+    steps = -(-demand.trajectories // (demand.batch or 1))
+    yield (
+        "GPUs not training",
+        f"{demand.gpus:,} · (wall-clock − {steps:,} · {seconds(demand.train_s)} / 3600) = "
+        f"{_exact(stall.stalled_gpu_hours)} GPU-hours, generation included{_dollars(stall.usd)}",
+    )
+    generation = stall.generation_gpu_hours
+    if generation is None:
+        yield "... for generation", "none: there is no think time in these trajectories; --think TIME adds it"
+    else:
+        yield "... for generation", f"less without think time: {_exact(generation)}{_dollars(stall.generation_usd)}"
+
+
+def _dollars(usd: float | None) -> str:
+    return "" if usd is None else f", {usd:,.6g} $"
+
+
 def _causes(row: Projection) -> Iterator[tuple[str, str]]:
     if row.by_cause is not None:
         for cause, value in row.by_cause._asdict().items():
-            yield cause, hours(value) if value is None else _exact(value)
+            if value is not None or cause != "wasted":  # which is nothing, rather than unknown
+                yield cause, hours(value) if value is None else _exact(value)
     if row.tax is not None:
         yield "tax", f"startup + dispatch + failed = {_exact(row.tax.value)} worker-hours{_limits(row.tax)}"
 

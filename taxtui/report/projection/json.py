@@ -42,7 +42,7 @@ def record(row: Projection) -> dict[str, Any]:
         "delivered": row.delivered,
         "worker_hours": _interval(row.worker_hours),
         "tax_worker_hours": _interval(row.tax),
-        "by_cause": row.by_cause._asdict() if row.by_cause else None,
+        "by_cause": _by_cause(row),
         "wall_clock_hours": row.wall_clock._asdict() if row.wall_clock else None,
         "cost": _cost(row),
         "vs_baseline": _versus(row),
@@ -87,6 +87,16 @@ def _cost(row: Projection) -> dict[str, Any] | None:
         "billed_ratio": cost.billed_ratio,
         "prices": cost.sheet,
     }
+
+
+def _by_cause(row: Projection) -> dict[str, float | None] | None:
+    """As ever; what over-provisioning wastes only where there is any."""
+    if row.by_cause is None:
+        return None
+    causes = row.by_cause._asdict()
+    return (
+        causes if row.by_cause.wasted is not None else {cause: causes[cause] for cause in causes if cause != "wasted"}
+    )
 
 
 def _versus(row: Projection) -> dict[str, Any] | None:

@@ -114,9 +114,10 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         tax = NOTHING
         if row.tax is not None and total:
             tax = f"{hours(row.tax.value)}\n{row.tax.value / total:.1%}"
-        return [tax, *(hours(part) for part in row.by_cause)]
+        return [tax, *(hours(part) for part in row.by_cause[: len(head) - 1])]
 
     head = ["tax\n", "startup\n", "dispatch\n", "slowdown\n", "work\n", "think\n", "failed\n"]
+    head += ["wasted\n"] * (demand.over_provision > 0)
     notes = [
         "tax = startup + dispatch + failed: worker-hours beyond think time and the commands' own time in the sandbox."
     ]
@@ -124,6 +125,10 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         notes.append("slowdown is unknown and part of work; --reference SUBSTRATE tells them apart.")
     else:
         notes.append(f"slowdown: the commands' own time beyond what they take on {clean(demand.reference)}.")
+    if demand.over_provision > 0:
+        notes.append(
+            "wasted: rollouts launched in excess, until they were done or cut; the other columns are the kept."
+        )
     return _table("Where the worker-hours go", head, rows, cells, *notes)
 
 
@@ -157,13 +162,32 @@ def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
 
 
 def _gpu(rows: Sequence[Projection], demand: Demand) -> Section:
-    lines = [
-        [name, policy, clock(stall.wall_clock_hours), hours(stall.stalled_gpu_hours), usd(stall.usd)]
+    stalls = [
+        (name, policy, stall)
         for name, row in zip(_names(rows), rows, strict=True)
         for policy, stall in (row.gpu or {}).items()
     ]
-    head = ["sandbox\n", "policy\n", "wall-clock\nh", "stalled\nGPU-hours", "stalled\n$"]
-    return Section(f"GPUs waiting for rollouts ({demand.gpus} GPUs)", head, lines, [])
+    lines = []
+    for name, policy, stall in stalls:
+        whole, part = (stall.stalled_gpu_hours, stall.usd), (stall.generation_gpu_hours, stall.generation_usd)
+        rest = [None if of is None or less is None else of - less for of, less in zip(whole, part, strict=True)]
+        amounts = (
+            f"{hours(amount)}\n{usd(price) if price is not None else ''}" for amount, price in (whole, part, rest)
+        )
+        lines.append([name, policy, clock(stall.wall_clock_hours), *amounts])
+    unit = "GPU-hours" if demand.gpu_usd_hour is None else "GPU-h, $"
+    head = ["sandbox\n", "policy\n", "wall-clock\nh", f"waiting\n{unit}", f"generation\n{unit}", f"the rest\n{unit}"]
+    if any(stall.generation_gpu_hours is not None for _, _, stall in stalls):
+        note = (
+            "Waiting includes the model's own generation: what GPUs would not wait if only think time were removed. "
+            "The rest is the sandbox's and the commands'. –: no think time in the row, so it holds no generation."
+        )
+    else:
+        lines, head = [line[:4] for line in lines], head[:4]
+        note = (
+            "Waiting includes generation only where there is think time, and there is none here; --think TIME adds it."
+        )
+    return Section(f"GPUs not training, generation included ({demand.gpus} GPUs)", head, lines, [note])
 
 
 def _pool(rows: Sequence[Projection], demand: Demand) -> Section:

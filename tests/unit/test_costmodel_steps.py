@@ -1,0 +1,133 @@
+"""``project`` in training steps: over-provisioned launches, limits of the wall-clock, and what GPUs wait for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from costmodel import Demand, Projection, Think, load_prices, project, read
+from taxtui.commands.project import command
+from tests.support.costmodel_files import S, trial, write
+
+HOUR = 3600
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Trials of 6 to 8 s."""
+    return write(tmp_path / "run.msgpack", [trial(n, create=(2 + n % 3) * S, cleanup=S) for n in range(12)])
+
+
+def one(file: Path, prices: Path | None = None, **more: Any) -> Projection:
+    demand = Demand(**{"trajectories": 2000, "workers": 500, "batch": 100} | more)
+    (row,) = project([read(file)], demand, prices and load_prices(prices))
+    return row
+
+
+@pytest.fixture
+def sheet(tmp_path: Path) -> Path:
+    path = tmp_path / "sheet.toml"
+    path.write_text(
+        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nusd_per_hour = 3600\nminimum_s = 1\nincrement_s = 1\n'
+        'source = "x"\n[worker]\nusd_per_hour = 7200\n'
+    )
+    return path
+
+
+def test_every_launch_costs_workers_and_money(file: Path, sheet: Path) -> None:
+    rows = [one(file, sheet, over_provision=x) for x in (0.0, 0.25, 0.5, 1.0)]
+    hours = [row.worker_hours.value for row in rows if row.worker_hours]
+    totals = [row.cost.total for row in rows if row.cost]
+    assert hours == sorted(hours)
+    assert totals == sorted(totals)
+    assert hours[-1] > 1.5 * hours[0]
+    assert totals[-1] > 1.5 * totals[0]
+    for row in rows[1:]:
+        assert row.steps is not None
+        assert row.worker_hours is not None
+        assert row.by_cause is not None
+        assert row.cost is not None
+        assert row.wall_clock is not None
+        assert row.worker_hours.value == row.steps.busy_worker_hours
+        assert row.by_cause.wasted == row.steps.wasted_worker_hours
+        assert sum(hours or 0 for hours in row.by_cause) == pytest.approx(row.worker_hours.value)
+        assert row.wall_clock.fluid * 500 == pytest.approx(row.worker_hours.value)
+        assert row.cost.worker == pytest.approx(7200 * row.worker_hours.value)
+        assert row.worker_hours.low is not None
+        assert row.worker_hours.high is not None
+        assert row.worker_hours.low < row.worker_hours.value < row.worker_hours.high
+
+
+def test_launches_of_equal_rollouts_by_hand(tmp_path: Path, sheet: Path) -> None:
+    file = write(tmp_path / "same", [trial(n) for n in range(4)])
+    row = one(file, sheet, trajectories=20, workers=20, batch=10, over_provision=0.5)
+    assert row.worker_hours is not None
+    assert row.cost is not None
+    assert row.worker_hours.value * HOUR == pytest.approx(2 * 15 * 6)
+    assert row.cost.sandbox.value == pytest.approx(2 * 15 * 6)  # 1 $ a second
+    assert row.cost.billed_ratio == 1
+    few = one(file, sheet, trajectories=20, workers=5, batch=10, over_provision=0.5)
+    assert few.worker_hours is not None
+    assert few.worker_hours.value * HOUR == pytest.approx(2 * 10 * 6)  # nobody was free to begin the others
+
+
+def test_nothing_launched_in_excess_is_as_ever(file: Path, sheet: Path) -> None:
+    plain, none = one(file, sheet), one(file, sheet, over_provision=0.0)
+    assert plain.worker_hours == none.worker_hours
+    assert plain.cost == none.cost
+    assert plain.by_cause is not None
+    assert plain.by_cause.wasted is None
+    assert plain.steps is not None
+    assert plain.steps.busy_worker_hours is None
+
+
+def test_explain_tells_kept_from_thrown_away(file: Path) -> None:
+    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--over-provision=0.5"]
+    told = " ".join(CliRunner().invoke(command, [*ask, "--explain"]).output.split())
+    (row,) = json.loads(CliRunner().invoke(command, [*ask, "--format=json"]).output)
+    assert "= 150, B = 100 are kept" in told
+    assert f"{row['by_cause']['wasted']:,.9g} thrown away = {row['worker_hours']['value']:,.9g}" in told
+    assert "wasted: rollouts launched in excess" in told
+
+
+@pytest.mark.parametrize("policy", ["sync", "one-step-off", "async"])
+def test_the_wall_clock_is_never_below_the_training_alone(file: Path, policy: str) -> None:
+    row = one(file, train_s=600.0, policy=policy)
+    assert row.wall_clock is not None
+    assert row.wall_clock.low is not None
+    assert row.wall_clock.high is not None
+    assert 20 * 600 / HOUR <= row.wall_clock.low <= row.wall_clock.value <= row.wall_clock.high
+
+
+def test_generation_is_told_from_the_rest_of_what_gpus_wait_for(tmp_path: Path) -> None:
+    file = write(tmp_path / "same", [trial(n) for n in range(4)])  # 6 s, 3 actions
+    ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "gpu_usd_hour": 3.0}
+    silent = one(file, **ask).gpu
+    thinking = one(file, think=Think(8 * S), **ask).gpu
+    assert silent is not None
+    assert thinking is not None
+    assert silent["sync"].generation_gpu_hours is None
+    assert thinking["sync"].stalled_gpu_hours * HOUR == pytest.approx(2 * 2 * (6 + 24))
+    assert thinking["sync"].generation_gpu_hours is not None
+    assert thinking["sync"].generation_gpu_hours * HOUR == pytest.approx(2 * 2 * 24)
+    assert thinking["sync"].generation_usd == pytest.approx(3 * thinking["sync"].generation_gpu_hours)
+    limited = one(file, think=Think(8 * S), timeout_s=40.0, over_provision=0.5, **ask).gpu
+    assert limited is not None
+    assert limited["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 24 / HOUR)
+
+
+@pytest.mark.parametrize("form", ["table", "markdown"])
+@pytest.mark.parametrize("think", [[], ["--think=8s"]])
+def test_waiting_says_that_it_includes_generation_and_calls_nothing_stalled(
+    file: Path, form: str, think: list[str]
+) -> None:
+    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--gpus=8", "--gpu-usd-hour=2"]
+    told = " ".join(CliRunner().invoke(command, [*ask, *think, "--explain", f"--format={form}"]).output.split())
+    assert "GPUs not training, generation included (8 GPUs)" in told
+    assert "stalled" not in told
+    assert ("includes the model's own generation" in told) == bool(think)
+    assert ("--think TIME adds it" in told) != bool(think)
