@@ -237,7 +237,7 @@ class _OpenTrial:
             self.trial.cleanup_ns += event.duration_ns
 
     def _setup(self, event: wire.Actions) -> None:
-        trial, runs = self.trial, event.run_ns
+        trial, runs = self.trial, _runs(event)
         if wire.UNKNOWN in runs or trial.setup_run_ns == wire.UNKNOWN:
             trial.setup_run_ns = wire.UNKNOWN
             return
@@ -256,7 +256,7 @@ class _OpenTrial:
             trial.spans_ns.extend([gap + own for gap, own in zip(event.gap_ns, event.duration_ns, strict=True)])
         else:
             trial.spans_ns.extend(event.duration_ns)
-        trial.runs_ns.extend(event.run_ns or [0] * rows)
+        trial.runs_ns.extend(_runs(event))
         if event.think_ns:
             trial.thinks_ns.extend([0] * (event.first - len(trial.thinks_ns)))
             trial.thinks_ns.extend(event.think_ns)
@@ -272,3 +272,11 @@ class _OpenTrial:
         if trial.held_ns < sum(trial.spans_ns) + sum(trial.thinks_ns):
             raise RecordingError(f"{path}: trial {event.trial} ends before its last action does; its clock is damaged")
         return trial
+
+
+def _runs(event: wire.Actions) -> list[int]:
+    """The commands' own times: UNKNOWN also where one is longer than its command took."""
+    if not event.run_ns:
+        return [0] * len(event.duration_ns)
+    pairs = zip(event.run_ns, event.duration_ns, strict=False)
+    return [run if run <= duration else wire.UNKNOWN for run, duration in pairs]

@@ -110,7 +110,7 @@ def measure(cell: CellState, trial: OpenTrial, held_ns: int, queued_ns: int) -> 
     parts["setup"] += setup_ns
     parts["cleanup"] += taken_ns(events.CLEANUP)
     for batch in trial.actions:
-        durations_ns, runs_ns = batch.duration_ns, events.column(batch.run_ns, len(batch.duration_ns))
+        durations_ns, runs_ns = batch.duration_ns, events.runs(batch)
         facets["action"].add(durations_ns)
         unsplit_ns = 0
         if min(runs_ns, default=0) < 0:  # unknown for some: they are in neither run nor dispatch

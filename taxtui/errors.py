@@ -15,6 +15,7 @@
     │   │   └── ExecTimeout                   the command outlived its timeout and was killed
     │   ├── SandboxLost                       it existed and is gone: evicted, OOM-killed, reclaimed
     │   └── CleanupFailed                     it may still exist: say so loudly
+    ├── RunCrashed                   exit 1   a bug, of taxtui or of an adapter, ended a run
     ├── RecordingError               exit 4   not a recording, damaged, or of a newer version
     └── WriteFailed                  exit 1   the recording could not be written on: disk full, disk gone
 
@@ -88,6 +89,10 @@ class SandboxLost(SubstrateError, ConnectionError):
 
 class CleanupFailed(SubstrateError):
     """The sandbox may still exist."""
+
+
+class RunCrashed(TaxtuiError):
+    """A bug, of taxtui or of an adapter, ended a run. Its trials have cleaned up, and its watchdog looks again."""
 
 
 class RecordingError(TaxtuiError, ValueError):

@@ -8,6 +8,7 @@ they reach a screen.
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Final
 
 import msgspec
@@ -36,6 +37,9 @@ TIMEOUT: Final = "timeout"
 CANCELLED: Final = "cancelled"
 INTERRUPTED: Final = "interrupted"
 OUTCOMES: Final = (OK, FAILED, TIMEOUT, CANCELLED, INTERRUPTED)
+
+CRASHED: Final = "crashed"
+"""The outcome of a run that a bug ended, of taxtui or of an adapter."""
 
 
 class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
@@ -176,7 +180,7 @@ class Notice(msgspec.Struct, array_like=True, tag=9, frozen=True):
 class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
     """The run ended in an orderly way. Alone in the last frame."""
 
-    outcome: str  # finished | cancelled | interrupted | budget
+    outcome: str  # finished | cancelled | interrupted | budget | crashed
     counts: dict[str, int]  # trials by outcome, warm-ups excluded; "actions"
 
 
@@ -186,6 +190,14 @@ Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | Tri
 def column(values: list[int], rows: int) -> list[int]:
     """A column of :class:`Actions` at its full length: one that was written empty is all zeros."""
     return values or [0] * rows
+
+
+def runs(actions: Actions) -> list[int]:
+    """``run_ns`` at its full length: UNKNOWN also where a command is said to have run longer than it took."""
+    known, taken = column(actions.run_ns, len(actions.duration_ns)), actions.duration_ns
+    if len(known) != len(taken) or not any(map(operator.gt, known, taken)):
+        return known
+    return [run if run <= own else UNKNOWN for run, own in zip(known, taken, strict=True)]
 
 
 def sparse(values: list[int]) -> list[int]:

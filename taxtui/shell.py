@@ -104,6 +104,7 @@ class FramedShell:
 
         Raises:
             ExecTimeout: it was killed with everything that runs in this session.
+            ExecFailed: what came back is no answer of the shell's; the session is closed.
             SandboxLost: the session was closed, or the command ended the shell itself.
         """
         return await self._exchange(_subshell(command, merged=self._merged), command.timeout_s)
@@ -126,13 +127,16 @@ class FramedShell:
                     if channel == ENDED:
                         raise SandboxLost("the session's shell ended")  # the handler closes
                     frames.feed(channel, chunk)
+            return frames.result()
+        except ValueError:  # a command can find its frame's nonce and print a marker itself
+            await self.close()
+            raise ExecFailed("the session's answer is garbled; the session is closed") from None
         except TimeoutError:
             await self.close()
             raise ExecTimeout(f"the command was killed after {timeout_s:g} s; its session is closed") from None
         except BaseException:
             await self.close()
             raise
-        return frames.result()
 
 
 _T = TypeVar("_T")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Protocol, Self
+from typing import ClassVar, Final, Literal, Protocol, Self
 
 import msgspec
 
@@ -49,6 +49,10 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
     region: str = ""
     latency_ns: int = 0  # round trip to the control plane
     facts: dict[str, str] = {}  # anything else worth recording: daemon, kernel and SDK versions
+
+
+EXIT_CODES: Final = range(256)
+"""All that a command can end with; any other number was forged or garbled on its way."""
 
 
 class ExecResult(msgspec.Struct, frozen=True):

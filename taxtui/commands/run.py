@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taxtui.errors import UsageError
+from taxtui.errors import RunCrashed, UsageError
 
 if TYPE_CHECKING:
     from costmodel.pricing import Prices
@@ -266,7 +266,8 @@ def _reporter(kind: str) -> Callable[[Progress, bool], None]:
             return
         if kind == "json":
             facts = {"planned": progress.planned, "ended": progress.ended, "ok": progress.ok}
-            _say(json.dumps(facts | {"in_flight": progress.in_flight, "last": last}))
+            stopped = {"stopped": progress.cut_short} if last and progress.cut_short else {}
+            _say(json.dumps(facts | {"in_flight": progress.in_flight, "last": last} | stopped))
         elif kind == "line":
             _say(f"\r\x1b[K{line(progress)}", nl=last)
         else:
@@ -290,15 +291,26 @@ def _conclude(run: Run) -> None:
         click.echo(str(run.path))
     if run.write_error is not None:
         raise run.write_error
+    check = f"taxtui sweep --run {run.run_id} --force --dry-run"
     if run.cleanup_failed:
-        _say(f"taxtui: a clean-up failed; check with: taxtui sweep --run {run.run_id} --dry-run")
+        _say(f"taxtui: a clean-up failed; check with: {check}")
+    if run.crash is not None:
+        from taxtui.runner.redaction import located, scrub
+
+        raise RunCrashed(
+            f"the run crashed: {located(run.crash)} {scrub(str(run.crash))}; what it has measured is kept, "
+            f"its watchdog removes what may be left; look with: {check}"
+        )
     if run.outcome in ("interrupted", "cancelled"):
         sys.exit(130)
-    why = "; taxtui recordings info says why"
-    if run.outcome == "budget":
-        why = " before --budget or --max-sandboxes was used up; raise it, or plan less"
+    progress = run.progress
     for cell in run.unmeasured:
-        _say(f"taxtui: {cell}: no trial succeeded{why}")
-    if run.cleanup_failed or run.unmeasured:
+        _say(f"taxtui: {cell}: no trial succeeded{'' if progress.cut_short else '; taxtui recordings info says why'}")
+    failed = run.cleanup_failed or run.unmeasured
+    if not failed:
+        _say(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")
+    if progress.cut_short:
+        done = f"{progress.ended} of {progress.planned} trials"
+        _say(f"taxtui: ended after {done}: {progress.cut_short}; raise it, or plan less")
+    if failed:
         sys.exit(1)
-    _say(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from typing import Final
 
 import click
@@ -16,41 +17,50 @@ from taxtui.spec import SubstrateRef
 from taxtui.substrate import Found, Substrate
 
 _AT_ONCE: Final = 8
+_END_OF_TIME_S: Final = 253_402_300_799  # the year 9999: a label may say anything
 
 
 @click.command("sweep")
 @click.option("--run", "run_id", metavar="ID", help="Only what this run made.")
 @click.option("--older-than", metavar="AGE", default="0s", help="Only what is at least this old, such as 1h.")
 @click.option("-s", "--substrate", "named", metavar="NAME[:key=value,…]", multiple=True, help="By default all.")
+@click.option("--force", is_flag=True, help="Also what is not past its deadline: a run may still use it.")
 @click.option("--dry-run", is_flag=True, help="Only list.")
-def command(run_id: str | None, older_than: str, named: tuple[str, ...], dry_run: bool) -> None:
-    """Remove every sandbox that carries our labels, but those of runs that are still going on on this machine.
+def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: bool, dry_run: bool) -> None:
+    """Remove every sandbox that carries our labels and is past its deadline.
 
-    --run ID removes also these. Where others use the same account or cluster, --older-than spares what they run.
-    Exit code: 0 when nothing is left, 1 when something could not be removed, 3 when a substrate that was named
-    cannot be used.
+    Until then it may belong to a run that goes on, whoever's and wherever: it is spared, and counted. --force removes
+    it too, --run and --older-than narrow that down.
+    Exit code: 0 when all that was asked for is gone, 1 when something could not be removed or --run names what is
+    spared, 3 when a substrate that was named cannot be used.
     """
     at_least_s = parse_duration_ns(older_than) / 1e9
     unswept = [entry for entry in ledger.entries() if run_id in (None, entry.run_id)]
-    spared = {} if run_id else ledger.going_on()
     references = [parse_substrate(text) for text in named] or _everywhere(unswept)
     left: list[str] = []
+    spared: set[str] = set()
     skipped: list[str] = []
     for reference in references:
         try:
-            left += asyncio.run(_sweep(reference, run_id, at_least_s, spared, dry_run))
+            found, failed = asyncio.run(_sweep(reference, run_id, at_least_s, force, dry_run))
         except SubstrateUnavailable as error:
             if named:
                 raise
             skipped.append(str(reference))
             click.echo(f"taxtui: not swept: {error}", err=True)
+            continue
+        left += failed
+        spared |= {each.run_id for each in found}
+        for line in _spared(reference, found):
+            click.echo(line, err=True)
     for line in left:
         click.echo(f"taxtui: may still exist: {line}", err=True)
     if not (left or named or dry_run or at_least_s):
+        kept = spared | set(ledger.going_on())
         for entry in unswept:
-            if entry.run_id not in spared and not {str(ref) for ref in entry.substrates} & set(skipped):
+            if entry.run_id not in kept and not {str(ref) for ref in entry.substrates} & set(skipped):
                 ledger.remove(entry.run_id)
-    sys.exit(1 if left else 0)
+    sys.exit(1 if left or (run_id and spared and not dry_run) else 0)
 
 
 def _everywhere(unswept: list[ledger.Entry]) -> list[SubstrateRef]:
@@ -61,15 +71,50 @@ def _everywhere(unswept: list[ledger.Entry]) -> list[SubstrateRef]:
 
 
 async def _sweep(
-    reference: SubstrateRef, run_id: str | None, at_least_s: float, spared: dict[str, int], dry_run: bool
-) -> list[str]:
-    """What could not be removed, one line each. Raises ``SubstrateUnavailable``."""
+    reference: SubstrateRef, run_id: str | None, at_least_s: float, force: bool, dry_run: bool
+) -> tuple[list[Found], list[str]]:
+    """What was spared, and what could not be removed, one line each. Raises ``SubstrateUnavailable``."""
     async with registry.build(reference) as substrate:
-        found = [each for each in await substrate.find(run_id) if each.age_s >= at_least_s]
-        left = await _remove(substrate, [each for each in found if each.run_id not in spared], dry_run)
-    for run in sorted({each.run_id for each in found} & set(spared)):
-        click.echo(f"taxtui: {reference}: run {run} is going on (process {spared[run]}), spared", err=True)
-    return left
+        due: list[Found] = []
+        spared: list[Found] = []
+        for each in await substrate.find(run_id):
+            if each.age_s >= at_least_s:
+                (due if force or not _may_be_used(each) else spared).append(each)
+        return spared, await _remove(substrate, due, dry_run)
+
+
+def _may_be_used(found: Found) -> bool:
+    """Until its deadline; what has lost the label that says it, while its run goes on on this machine."""
+    if found.deadline_unix_s is None:
+        return found.run_id in ledger.going_on()
+    return found.deadline_unix_s > time.time()
+
+
+def _spared(reference: SubstrateRef, found: list[Found]) -> list[str]:
+    """How many of each run, until when, and what there is to do about it."""
+    runs: dict[str, list[Found]] = {}
+    for each in found:
+        runs.setdefault(each.run_id, []).append(each)
+    return [
+        f"taxtui: {reference}: spared {len(own)} of run {run}{_state(run)} until {_until(own)}; --force removes them"
+        for run, own in sorted(runs.items())
+    ]
+
+
+def _state(run_id: str) -> str:
+    """What this machine's ledger knows of a run, which may be of another."""
+    if process := ledger.going_on().get(run_id):
+        return f", which is going on here (process {process}),"
+    known = any(entry.run_id == run_id for entry in ledger.entries())
+    return ", whose process on this machine has ended," if known else ""
+
+
+def _until(found: list[Found]) -> str:
+    last_s = max((each.deadline_unix_s for each in found if each.deadline_unix_s is not None), default=None)
+    if last_s is None:
+        return "it ends"
+    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(min(last_s, _END_OF_TIME_S)))
+    return f"the last one's deadline, {when}"
 
 
 async def _remove(substrate: Substrate, found: list[Found], dry_run: bool) -> list[str]:

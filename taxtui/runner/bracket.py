@@ -38,10 +38,11 @@ def wrap(script: str, nonce: str, method: Method) -> str:
     return f"{head}{trap}_taxtui_began={now}\n{script}"
 
 
-def unwrap(stderr: bytes, nonce: str, method: Method) -> tuple[bytes, int]:
+def unwrap(stderr: bytes, nonce: str, method: Method, within_ns: int) -> tuple[bytes, int]:
     """Standard error without the trailer, and the run in nanoseconds, or ``UNKNOWN``.
 
-    The clock inside is a wall clock: where it stepped back the run is unknown too.
+    The clock inside is a wall clock, and the trailer is the sandbox's word: a run that ends before it begins, or is
+    longer than ``within_ns``, which the whole command took, is unknown too.
     """
     if method == "none":
         return stderr, UNKNOWN
@@ -55,7 +56,7 @@ def unwrap(stderr: bytes, nonce: str, method: Method) -> tuple[bytes, int]:
     except ValueError:
         return stderr, UNKNOWN
     run_ns = ended - began
-    return stderr[:start] + stderr[end + 1 :], run_ns if run_ns >= 0 else UNKNOWN
+    return stderr[:start] + stderr[end + 1 :], run_ns if 0 <= run_ns <= within_ns else UNKNOWN
 
 
 def _nanoseconds(text: bytes, method: Method) -> int:

@@ -6,14 +6,15 @@ import asyncio
 import contextlib
 import os
 import time
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
 from costmodel.pricing import Prices
-from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError, WriteFailed
-from taxtui.events import CANCELLED, FORMAT_VERSION, INTERRUPTED, MAGIC, OK, Clock, Header, Notice, RunFinished
+from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable, UsageError, WriteFailed
+from taxtui.events import CANCELLED, CRASHED, FORMAT_VERSION, INTERRUPTED, MAGIC, OK, Clock, Header, Notice, RunFinished
 from taxtui.recording import Recorder
 from taxtui.registry import build
 from taxtui.runner import health, identity
@@ -22,13 +23,17 @@ from taxtui.runner.arrivals import Block, blocks, run_block
 from taxtui.runner.cell import CellRun
 from taxtui.runner.journal import Journal
 from taxtui.runner.ledger import Entry
-from taxtui.runner.redaction import redact
+from taxtui.runner.redaction import located, redact
 from taxtui.runner.trial import Trial
 from taxtui.runner.watchdog import Watchdog
 from taxtui.spec import CellPlan, Plan, SubstrateRef
 from taxtui.substrate import Availability, Substrate
 
 SWEEP_TIMEOUT_S: Final = 300.0
+END_TIMEOUT_S: Final = 240.0
+"""How long abandoned trials have to clean up after themselves; the sweep takes what they have not removed by then."""
+LET_GO_S: Final = 5.0
+"""How long a trial that has passed that deadline, and is cancelled in its clean-up, is waited for."""
 
 
 class Progress(msgspec.Struct):
@@ -38,6 +43,12 @@ class Progress(msgspec.Struct):
     in_flight: int = 0
     ended: int = 0
     ok: int = 0
+    limit: str = ""  # which of the plan's limits has stopped the launching
+
+    @property
+    def cut_short(self) -> str:
+        """Which limit ended the run before its plan was done; empty where none did."""
+        return self.limit if self.ended < self.planned else ""
 
 
 class Opened(NamedTuple):
@@ -66,6 +77,7 @@ class Run:
         self.run_id = run_id
         self.progress = Progress(planned=sum(cell.trials for cell in plan.cells))
         self.write_error: WriteFailed | None = None
+        self.crash: Exception | None = None  # what nobody expected, and ended the run
         self.cleanup_failed = False
         self.unmeasured: list[str] = []  # cells without one ok trial, once the run has ended
         self.outcome = "finished"
@@ -76,21 +88,24 @@ class Run:
         self._next_trial = 0
         self._stopping = ""
         self._stopped = asyncio.Event()
+        self._abandoned = asyncio.Event()
         self._unpaused = asyncio.Event()
         self._unpaused.set()
         self._cells: list[CellRun] = []
 
     # ------------------------------------------------------------------------------------- what a person can ask for
 
-    def stop(self, outcome: str) -> None:
-        """Launch nothing more; trials in flight come to their end."""
-        self._stopping = self._stopping or outcome
+    def stop(self, outcome: str, limit: str = "") -> None:
+        """Launch nothing more; trials in flight come to their end. ``limit``: which one is used up, where one is."""
+        if not self._stopping:
+            self._stopping, self.progress.limit = outcome, limit
         self._stopped.set()
         self._unpaused.set()
 
     def abandon(self, outcome: str) -> None:
         """Launch nothing more and stop trials where they are; every clean-up still runs."""
         self.stop(outcome)
+        self._abandoned.set()
         for trial in list(self._trials):
             trial.abandon(CANCELLED if outcome == CANCELLED else INTERRUPTED)
 
@@ -109,7 +124,10 @@ class Run:
     # ---------------------------------------------------------------------------------------------------- the run
 
     async def execute(self) -> None:
-        """Measure the whole plan.
+        """Measure the whole plan. However it ends: trials are awaited, then comes the sweep, then the last frame.
+
+        Only then is the watchdog dismissed, and only if nothing is left and nothing has crashed. What nobody expected
+        is in ``crash`` afterwards.
 
         Raises:
             SubstrateUnavailable: a precondition fails; nothing was created or written.
@@ -129,13 +147,43 @@ class Run:
                     pid=os.getpid(),
                 )
             )
+            clean = True  # nothing has been made yet
             try:
                 await watchdog.wait_ready()
-                await self._measure(journal)
+                clean = False
+                await self._awaited(asyncio.ensure_future(self._measure(journal)))
+                swept = await self._sweep(journal, [opened.substrate for opened in substrates.values()])
+                self._finish(journal)
+                clean = swept and self.crash is None
             finally:
-                clean = await self._sweep(journal, [opened.substrate for opened in substrates.values()])
                 watchdog.release(clean=clean)
-            self._finish(journal)
+
+    async def _awaited(self, measuring: asyncio.Task[None]) -> None:
+        """Return once every trial has ended; abandoned ones, and they alone, have a deadline."""
+        abandoned = asyncio.ensure_future(self._abandoned.wait())
+        try:
+            await asyncio.wait({measuring, abandoned}, return_when=asyncio.FIRST_COMPLETED)
+        finally:  # also where this task is cancelled: the trials are not, their clean-ups have to run
+            abandoned.cancel()
+            if not (measuring.done() or self._abandoned.is_set()):
+                self.abandon(CANCELLED)
+            _, late = await asyncio.wait({measuring}, timeout=END_TIMEOUT_S)
+            if late:
+                self._crashed(CleanupFailed(f"trials did not end within {END_TIMEOUT_S:g} s of being abandoned"))
+                measuring.cancel()
+                await asyncio.wait({measuring}, timeout=LET_GO_S)
+
+    @contextlib.contextmanager
+    def _guard(self) -> Iterator[None]:
+        """What nobody expected ends the run as everything else does: trials are abandoned, and clean up."""
+        try:
+            yield
+        except Exception as error:
+            self._crashed(error)
+
+    def _crashed(self, error: Exception) -> None:
+        self.crash = self.crash or error
+        self.abandon(CRASHED)
 
     async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
         """Every substrate of the plan, its clients open and its preconditions met."""
@@ -171,37 +219,42 @@ class Run:
             cell.announce()
 
     async def _measure(self, journal: Journal) -> None:
-        helpers = [
-            asyncio.ensure_future(health.watch(journal.emit, journal.now, lambda: self.progress.in_flight)),
-            asyncio.ensure_future(journal.flush_regularly(self._trials)),
+        work: list[Awaitable[None]] = [
+            health.watch(journal.emit, journal.now, lambda: self.progress.in_flight),
+            journal.flush_regularly(self._trials),
         ]
         if self.plan.budget_s is not None:
-            helpers.append(asyncio.ensure_future(self._keep_budget(self.plan.budget_s)))
+            work.append(self._keep_budget(self.plan.budget_s))
+        helpers = [asyncio.ensure_future(self._guarded(helper)) for helper in work]
         try:
-            for cell in self._cells:
-                for _ in range(cell.plan.warmup):
-                    await self._trial(cell, time.monotonic_ns(), block=-1)
-            everything = range(len(self._cells))
-            if self.plan.side_by_side:
-                groups: dict[str, list[int]] = {}
-                for number in everything:
-                    groups.setdefault(str(self.plan.cells[number].substrate), []).append(number)
-                await asyncio.gather(*(self._run_blocks(blocks(self.plan, group)) for group in groups.values()))
-            else:
-                await self._run_blocks(blocks(self.plan, everything))
-            for cell in self._cells:
-                await self._retire(cell)
+            await self._guarded(self._run_cells())
         finally:
             for helper in helpers:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        with self._guard():
+            await work
+
+    async def _run_cells(self) -> None:
+        for cell in self._cells:
+            for _ in range(cell.plan.warmup):
+                await self._trial(cell, time.monotonic_ns(), block=-1)
+        groups: dict[str, list[int]] = {}
+        for number in range(len(self._cells)):
+            side = str(self.plan.cells[number].substrate) if self.plan.side_by_side else ""
+            groups.setdefault(side, []).append(number)
+        await asyncio.gather(*(self._guarded(self._run_blocks(blocks(self.plan, group))) for group in groups.values()))
+        for cell in self._cells:
+            await self._retire(cell)
 
     async def _run_blocks(self, order: list[Block]) -> None:
         for block in order:
             cell = self._cells[block.cell]
 
             async def launch(scheduled_ns: int, cell: CellRun = cell, block: Block = block) -> None:
-                await self._trial(cell, scheduled_ns, block=block.number)
+                await self._guarded(self._trial(cell, scheduled_ns, block=block.number))
 
             await run_block(block.trials, cell.plan.arrival, cell.plan.concurrency, launch, self._stopped)
 
@@ -250,7 +303,7 @@ class Run:
         reason = "" if cell.idle else self._allowance.refuses(cell.cell)
         if reason:
             cell.emit(Notice(cell.now(), "warning", f"stopped: {reason}"))
-            self.stop("budget")
+            self.stop("budget", reason)
         return bool(reason)
 
     async def _retire(self, cell: CellRun) -> None:
@@ -272,12 +325,17 @@ class Run:
             except Exception as error:  # an adapter's bug must not keep the other substrates from being swept
                 left.append(f"{substrate.name}: the last sweep failed: {' '.join(redact(error))}")
         for text in left:
-            journal.emit(Notice(journal.now(), "error", f"{text}; taxtui sweep --run {self.run_id}"))
+            journal.emit(Notice(journal.now(), "error", f"{text}; taxtui sweep --run {self.run_id} --force"))
         self.cleanup_failed |= bool(left)
         return not left
 
     def _finish(self, journal: Journal) -> None:
-        self.outcome = self._stopping or "finished"
+        with self._guard():
+            journal.flush()
+        if self.crash is not None:
+            text = f"crashed: {located(self.crash)} {redact(self.crash)[1]}"
+            journal.emit(Notice(journal.now(), "error", text.rstrip()))
+        self.outcome = CRASHED if self.crash is not None else self._stopping or "finished"
         self.unmeasured = [str(cell) for cell in self._cells if not cell.ok]
         journal.emit(RunFinished(self.outcome, dict(sorted(self._counts.items()))))
 
@@ -287,7 +345,7 @@ class Run:
 
     async def _keep_budget(self, budget_s: float) -> None:
         await asyncio.sleep(budget_s)
-        self.stop("budget")
+        self.stop("budget", f"--budget {budget_s:g}s is used up")
 
 
 def _require(cell: CellPlan, substrate: Substrate, found: Availability) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from taxtui.errors import WriteFailed
-from taxtui.events import Event, TrialStarted
+from taxtui.events import Event, RunFinished, TrialStarted
 from taxtui.recording import Recorder
 
 FLUSH_S: Final = 0.25
@@ -31,24 +31,34 @@ class Journal:
         self._recorder = recorder
         self._failed = failed
         self._error: WriteFailed | None = None
+        self._ended = False
 
     def now(self) -> int:
         """``time.monotonic_ns()`` − ``anchor_ns``."""
         return time.monotonic_ns() - self.anchor_ns
 
     def emit(self, event: Event) -> None:
-        """Append an event.
+        """Append an event. After RunFinished nothing is: a trial that could not be stopped may still talk.
 
         Raises:
             WriteFailed: only for TrialStarted, because a sandbox that is not in the file must not be made.
         """
-        if self._error is None:
+        if self._error is None and not self._ended:
             try:
                 self._recorder.add(event)
             except WriteFailed as error:
                 self._fail(error)
+            self._ended = isinstance(event, RunFinished)
         if self._error is not None and isinstance(event, TrialStarted):
             raise self._error
+
+    def flush(self) -> None:
+        """Write what has gathered."""
+        if self._error is None:
+            try:
+                self._recorder.flush()
+            except WriteFailed as error:
+                self._fail(error)
 
     async def flush_regularly(self, buffering: Iterable[Buffering]) -> None:
         """Write what has gathered every ``FLUSH_S``, until cancelled."""
@@ -56,11 +66,7 @@ class Journal:
             await asyncio.sleep(FLUSH_S)
             for source in buffering:
                 source.flush_columns()
-            if self._error is None:
-                try:
-                    self._recorder.flush()
-                except WriteFailed as error:
-                    self._fail(error)
+            self.flush()
 
     def _fail(self, error: WriteFailed) -> None:
         self._error = error

@@ -39,7 +39,7 @@ from taxtui.runner.context import Context
 from taxtui.runner.redaction import redact
 from taxtui.runner.throttling import Patience
 from taxtui.spec import Command, SandboxSpec, Step, Think
-from taxtui.substrate import ExecResult, Marks, Sandbox, Session
+from taxtui.substrate import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
 READY_POLL_S: Final = 0.05
@@ -130,9 +130,11 @@ class Trial:
             self.outcome = FAILED
         end_ns = self._last_ns if error is None else self.context.now()
         failed_in = "" if error is None else self._phase
-        self.flush_columns()
-        self._flush_marks()
-        await self._clean_up()
+        try:
+            self.flush_columns()
+            self._flush_marks()
+        finally:  # a bug up to here must not cost the sandbox its clean-up
+            await self._clean_up()
         name, message = ("", "") if error is None else _describe(error)
         self.context.emit(
             TrialEnded(
@@ -289,12 +291,13 @@ class Trial:
         if result.ended_ns:  # taken in the thread that made the blocking call, of the request that was answered
             began, ended = result.started_ns - self.context.anchor_ns, result.ended_ns - self.context.anchor_ns
             queued = 0
-        stderr, run_ns = bracket.unwrap(result.stderr, self._nonce, method)
+        duration_ns = ended - began - queued
+        stderr, run_ns = bracket.unwrap(result.stderr, self._nonce, method, duration_ns)
         if kind in (SETUP, ACTION):
             self._columns.append(
                 gap_ns=max(0, began - self._last_ns - think_ns),
                 think_ns=think_ns,
-                duration_ns=ended - began - queued,
+                duration_ns=duration_ns,
                 run_ns=run_ns,
                 exit_code=result.exit_code,
                 stdout_bytes=len(result.stdout),
@@ -316,13 +319,16 @@ class Trial:
         command = Command(script=script, timeout_s=timeout_s)
         try:
             async with asyncio.timeout(timeout_s + TIMEOUT_GRACE_S):
-                return await self._patience(lambda: runner.exec(command))
+                result = await self._patience(lambda: runner.exec(command))
         except TimeoutError as error:
             if isinstance(error, SubstrateError):
                 raise
             raise ExecTimeout(
                 f"no answer {TIMEOUT_GRACE_S:g} s after the command's timeout of {timeout_s:g} s"
             ) from error
+        if result.exit_code not in EXIT_CODES:
+            raise ExecFailed("the answer to a command has no exit code from 0 to 255")
+        return result
 
     # ------------------------------------------------------------------------------------------------- the clean-up
 

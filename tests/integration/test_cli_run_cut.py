@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from tests.support.command_line import (
     run_id,
     tier,
     wait_until,
+    with_a_bug,
 )
 
 pytestmark = pytest.mark.timeout(120)
@@ -59,7 +61,11 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(home: Home, tmpfs:
 def test_a_budget_ends_the_run_in_good_order(home: Home) -> None:
     done = home.run("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "100000", "--budget", "1s", "-o", "r.msgpack")
     assert done.code == 0
-    assert last(home.cwd / "r.msgpack").outcome == "budget"
+    finished = last(home.cwd / "r.msgpack")
+    assert finished.outcome == "budget"
+    assert done.err.splitlines()[-1] == (
+        f"taxtui: ended after {finished.counts['ok']} of 200000 trials: --budget 1s is used up; raise it, or plan less"
+    )
 
 
 def test_a_budget_too_small_for_one_trial_says_so(home: Home) -> None:
@@ -68,27 +74,24 @@ def test_a_budget_too_small_for_one_trial_says_so(home: Home) -> None:
         "run", *PLAIN, "-t", slow, "-n", "1", "--trials", "9", "--mode", "exec", "--budget", "200ms", "-o", "r.msgpack"
     )
     assert done.code == 1
-    assert "no trial succeeded before --budget or --max-sandboxes was used up" in done.err
+    assert done.err.splitlines()[-2:] == [
+        "taxtui: local:isolation=plain X x 1 exec: no trial succeeded",
+        "taxtui: ended after 0 of 9 trials: --budget 0.2s is used up; raise it, or plan less",
+    ]
 
 
-def test_never_more_sandboxes_than_allowed(home: Home) -> None:
-    done = home.run(
-        "run",
-        *PLAIN,
-        "-t",
-        "T0",
-        "-n",
-        "2",
-        "--trials",
-        "9",
-        "--mode",
-        "exec",
-        "--max-sandboxes",
-        "3",
-        "-o",
-        "r.msgpack",
-    )
+@pytest.mark.parametrize("progress", ["none", "plain", "json"])
+def test_never_more_sandboxes_than_allowed(home: Home, progress: str) -> None:
+    workload = ("-t", "T0", "-n", "2", "--trials", "9", "--warmup", "1", "--mode", "exec")
+    limits = ("--max-sandboxes", "3", "--progress", progress)
+    done = home.run("run", *PLAIN, *workload, *limits, "-o", "r.msgpack")
     assert done.code == 0
+    said = done.err.splitlines()
+    assert said[-1] == "taxtui: ended after 2 of 9 trials: --max-sandboxes 3 is used up; raise it, or plan less"
+    if progress == "json":
+        facts = [json.loads(line) for line in said if line.startswith("{")]
+        assert facts[-1]["stopped"] == "--max-sandboxes 3 is used up"
+        assert not any("stopped" in earlier for earlier in facts[:-1])
     got = events(home.cwd / "r.msgpack")
     assert sum(isinstance(event, TrialEnded) for event in got) == 3
     assert any(isinstance(event, Notice) and "--max-sandboxes 3 is used up" in event.text for event in got)
@@ -129,6 +132,24 @@ def test_nobody_reads_what_another_command_prints(home: Home) -> None:
     process = home.start("recordings", "info", "r.msgpack", stdout=writer)
     os.close(writer)
     assert ended(process) == (0, "", "")
+
+
+def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Path) -> None:
+    home.env |= with_a_bug(tmp_path / "site", "taxtui.runner.trial", "Trial.flush_columns", "raise KeyError('no')")
+    scenario = home.cwd / "crash.toml"
+    cell = 'substrates = ["local:isolation=plain"]\ntiers = ["T0"]\nactions = [2]\nmodes = ["exec"]\nconcurrency = 2'
+    scenario.write_text(f'create_timeout = "2s"\n[[cells]]\n{cell}\ntrials = 50\n')
+    process = home.start("run", str(scenario), "--progress", "none", "-o", "r.msgpack")
+    done = ended(process)
+    assert (done.code, done.out) == (1, "r.msgpack\n")
+    assert done.complaint.startswith("taxtui: the run crashed: KeyError (sitecustomize.py:")
+    assert "'no'; what it has measured is kept" in done.complaint
+    assert f"look with: taxtui sweep --run {run_id(home.cwd / 'r.msgpack')} --force --dry-run" in done.complaint
+    assert last(home.cwd / "r.msgpack").outcome == "crashed"
+    assert home.sandboxes() == []
+    assert home.ledger() == [f"{run_id(home.cwd / 'r.msgpack')}.json"], "until its watchdog has found nothing"
+    wait_until(lambda: not home.processes(), "the watchdog has ended")
+    home.assert_nothing_left()
 
 
 # ------------------------------------------------------------------------------------------------ signals, control

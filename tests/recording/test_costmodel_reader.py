@@ -76,10 +76,16 @@ def test_actions_may_arrive_in_parts_and_columns_of_zeros_empty(file: Path) -> N
     assert list(one.runs_ns) == [S, 0, UNKNOWN]
 
 
-def test_setup_time_is_unknown_as_soon_as_one_command_is(file: Path) -> None:
-    events = trial(1, setup=[(S, UNKNOWN), (S, S)])
+@pytest.mark.parametrize("run", [UNKNOWN, S + 1])
+def test_setup_time_is_unknown_as_soon_as_one_command_is(file: Path, run: int) -> None:
+    events = trial(1, setup=[(S, run), (S, S)])
     (one,) = opened(write(file, [events])).cells[0].trials
     assert one.setup_run_ns == UNKNOWN
+
+
+def test_a_run_that_is_longer_than_its_command_is_unknown(file: Path) -> None:
+    (one,) = opened(write(file, [trial(1, runs=[S + 1, S, 900 * S])])).cells[0].trials
+    assert list(one.runs_ns) == [UNKNOWN, S, UNKNOWN]
 
 
 def test_what_does_not_count_is_left_out(file: Path) -> None:

@@ -185,3 +185,28 @@ def without_modules(folder: Path, *names: str) -> Mapping[str, str]:
         "sys.meta_path.insert(0, Blocker())\n"
     )
     return {"PYTHONPATH": str(folder)}
+
+
+def with_a_bug(folder: Path, module: str, method: str, statement: str) -> Mapping[str, str]:
+    """Variables under which a method of taxtui's, ``Class.name``, executes this statement instead."""
+    folder.mkdir()
+    owner, name = method.split(".")
+    (folder / "sitecustomize.py").write_text(
+        "import importlib.util, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name != {module!r}:\n"
+        "            return None\n"
+        "        sys.meta_path.remove(self)\n"
+        "        spec = importlib.util.find_spec(name)\n"
+        "        sound = spec.loader.exec_module\n"
+        "        def exec_module(module):\n"
+        "            sound(module)\n"
+        f"            setattr(module.{owner}, {name!r}, bug)\n"
+        "        spec.loader.exec_module = exec_module\n"
+        "        return spec\n"
+        "def bug(*args, **kwargs):\n"
+        f"    {statement}\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    return {"PYTHONPATH": str(folder)}

@@ -10,11 +10,12 @@ from taxtui.events import UNKNOWN
 from taxtui.runner.bracket import Method, method_for, unwrap, wrap
 
 NONCE = "0123456789abcdef"
+HOUR_NS = 3_600_000_000_000
 
 
 def run(script: str, method: Method = "bash", shell: str = "bash") -> tuple[int, bytes, bytes, int]:
     done = subprocess.run([shell, "-c", wrap(script, NONCE, method)], capture_output=True, check=False)
-    return done.returncode, done.stdout, *unwrap(done.stderr, NONCE, method)
+    return done.returncode, done.stdout, *unwrap(done.stderr, NONCE, method, HOUR_NS)
 
 
 @pytest.mark.parametrize(("method", "shell"), [("bash", "bash"), ("date", "sh")])
@@ -54,13 +55,17 @@ def test_output_that_looks_like_a_trailer_is_left_alone() -> None:
         (b"\n%b 10.000001 10.000003\n", 2000),
         (b"\n%b 10,000001 10,000003\n", 2000),
         (b"\n%b 10.000003 10.000001\n", UNKNOWN),  # the wall clock stepped back
+        (b"\n%b 10.000001 10.003001\n", 3_000_000),
+        (b"\n%b 10.000001 10.003002\n", UNKNOWN),  # longer than the command took: forged, or the clock was set
+        (b"\n%b 0 99999999999999999999999999\n", UNKNOWN),
+        (b"\n%b 0 " + b"9" * 5000 + b"\n", UNKNOWN),
         (b"\n%b 10.000001\n", UNKNOWN),
         (b"\n%b 10.000001 garbage\n", UNKNOWN),
         (b"\n%b 10.000001 10.0000", UNKNOWN),  # cut off
     ],
 )
 def test_trailers(trailer: bytes, run_ns: int) -> None:
-    assert unwrap(b"err" + trailer % NONCE.encode(), NONCE, "bash")[1] == run_ns
+    assert unwrap(b"err" + trailer % NONCE.encode(), NONCE, "bash", 3_000_000)[1] == run_ns
 
 
 def test_which_method() -> None:

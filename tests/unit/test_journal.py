@@ -8,7 +8,7 @@ import pytest
 
 from taxtui import recording
 from taxtui.errors import WriteFailed
-from taxtui.events import Event, Header, Notice, TrialStarted
+from taxtui.events import Event, Header, Notice, RunFinished, TrialStarted
 from taxtui.recording import Recorder
 from taxtui.runner import journal as journal_module
 from taxtui.runner.journal import Journal
@@ -77,6 +77,17 @@ async def test_a_full_disk_is_reported_once_and_only_a_trials_start_is_refused(
     got: list[Event] = []
     recording.read(recorder.path, got.append)
     assert got == [HEADER]
+
+
+def test_after_the_end_of_the_run_nothing_is_written(recorder: Recorder, failures: list[WriteFailed]) -> None:
+    journal = Journal(recorder, failures.append)
+    end = RunFinished("crashed", {})
+    for event in (HEADER, end, Notice(1, "error", "from a trial that could not be stopped")):
+        journal.emit(event)
+    recorder.close()
+    got: list[Event] = []
+    assert recording.read(recorder.path, got.append).complete
+    assert got == [HEADER, end]
 
 
 def test_instants_are_relative_to_its_anchor(recorder: Recorder, failures: list[WriteFailed]) -> None:

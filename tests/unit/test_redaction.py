@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from taxtui.errors import CreateFailed
-from taxtui.runner.redaction import redact, scrub
+from taxtui.runner.redaction import located, redact, scrub
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,14 @@ def test_what_helps_stays() -> None:
 def test_only_our_own_messages_are_shown() -> None:
     assert redact(CreateFailed("quota of 5 is used up")) == ("CreateFailed", "quota of 5 is used up")
     assert redact(RuntimeError("password hunter2")) == ("RuntimeError", "")
+
+
+def test_where_an_error_comes_from_is_a_file_and_a_line() -> None:
+    try:
+        raise RuntimeError("password hunter2")
+    except RuntimeError as error:
+        assert re.fullmatch(r"RuntimeError \(test_redaction\.py:\d+\)", located(error))
+    assert located(RuntimeError("never raised")) == "RuntimeError"
 
 
 def test_one_line_of_bounded_length() -> None:

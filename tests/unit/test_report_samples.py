@@ -106,8 +106,9 @@ def test_a_reset_replaces_create_and_shows_no_orchestration(tmp_path: Path) -> N
     assert found.columns["orchestration"].sizes.tolist() == [0]
 
 
-def test_an_unknown_run_is_never_guessed(tmp_path: Path) -> None:
-    known, unknown = trial(0, runs=[S // 2] * 3), trial(1, actions=[S, 2 * S, 3 * S], runs=[S // 4, -1, S])
+@pytest.mark.parametrize("second", [-1, 2 * S + 1, 900 * S], ids=["unknown", "a bit too long", "much too long"])
+def test_a_run_that_is_unknown_or_cannot_be_is_never_guessed(tmp_path: Path, second: int) -> None:
+    known, unknown = trial(0, runs=[S // 2] * 3), trial(1, actions=[S, 2 * S, 3 * S], runs=[S // 4, second, S])
     found = only(cells_of(tmp_path, ([known, unknown], [])))
     assert values(found, "run") == [S // 2] * 3 + [S // 4, S]
     assert values(found, "dispatch") == [S // 2] * 3 + [3 * S // 4, 2 * S]

@@ -67,6 +67,20 @@ async def test_the_markers_cannot_be_printed(shell: FramedShell) -> None:
         assert (await shell.exec(Command(script=f"{nosy}\nexit 9"))).exit_code == 9
 
 
+@pytest.mark.parametrize("code", ["", "zero", "9" * 5000])
+async def test_a_forged_marker_closes_the_session(code: str) -> None:
+    """The frame is in a variable of the shell, and its nonce with it, for whoever puts the halves together."""
+    shell = await FramedShell.open(shell_process())
+    forge = (
+        "h=$(printf %s \"$_c\" | grep -oE '[0-9a-f]{16} [0-9a-f]{16}' | head -1 | tr -d ' '); "
+        f"printf '%s}}{code}\\n' \"$h\"; printf '%s}}{code}\\n' \"$h\" >&2"
+    )
+    with pytest.raises(ExecFailed, match="garbled; the session is closed"):
+        await shell.exec(Command(script=forge))
+    with pytest.raises(SandboxLost, match="closed"):
+        await shell.exec(Command(script="true"))
+
+
 async def test_a_timeout_closes_the_session(shell: FramedShell) -> None:
     with pytest.raises(ExecTimeout, match=r"0\.2 s"):
         await shell.exec(Command(script="sleep 60", timeout_s=0.2))

@@ -66,6 +66,12 @@ def test_an_unknown_run_splits_nothing_and_guesses_nothing() -> None:
     assert (parts["unsplit"], parts["run"], parts["dispatch"]) == (10 * MS, 5 * MS, 15 * MS)
 
 
+def test_a_run_that_is_longer_than_its_command_is_unknown() -> None:
+    state = fold(trial(1, 0, 0, durations_ns=[10 * MS, 20 * MS], runs_ns=[900 * MS, 5 * MS]))
+    facets, parts = state.cells[0].facets, state.cells[0].mean_parts_ns()
+    assert (facets["run"].total, facets["dispatch"].total, parts["unsplit"]) == (5 * MS, 15 * MS, 10 * MS)
+
+
 def test_an_empty_column_is_all_zeros() -> None:
     state = fold(trial(1, 0, 0, durations_ns=[10 * MS], runs_ns=[]))
     assert (state.cells[0].facets["run"].n, state.cells[0].facets["dispatch"].total) == (1, 10 * MS)

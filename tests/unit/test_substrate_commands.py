@@ -18,7 +18,7 @@ from taxtui.errors import CleanupFailed, SubstrateUnavailable, UsageError
 from taxtui.notation import parse_substrate
 from taxtui.runner import ledger
 from taxtui.runner.ledger import Entry
-from taxtui.spec import LABEL_RUN, Limits, SandboxSpec
+from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, Limits, SandboxSpec
 from taxtui.substrate import Found, Marks
 from taxtui.substrates.local import LocalOptions, LocalSubstrate
 
@@ -26,17 +26,26 @@ RUN = f"s{os.getpid()}"
 PLAIN = "local:isolation=plain"
 
 
-async def leave_one(number: int) -> str:
-    """A sandbox that nobody removes; its name."""
+async def leave_one(number: int, deadline_s: str = "1") -> str:
+    """A sandbox that nobody removes; its name. Its deadline, in Unix seconds, passed long ago if nothing is said."""
     name = f"taxtui-{RUN}-{number}"
+    labels = {LABEL_RUN: RUN, LABEL_DEADLINE: deadline_s}
     async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
-        await substrate.create(SandboxSpec(name=name, labels={LABEL_RUN: RUN}, limits=Limits(), ttl_s=60), Marks())
+        await substrate.create(SandboxSpec(name=name, labels=labels, limits=Limits(), ttl_s=60), Marks())
     return name
 
 
 async def found() -> list[str]:
     async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
         return [each.name for each in await substrate.find(RUN)]
+
+
+@pytest.fixture
+def ended_pid() -> int:
+    """Of a process that is no more."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    return ended.pid
 
 
 class TestSubstrates:
@@ -108,24 +117,62 @@ class TestSweep:
         monkeypatch.setattr(LocalSubstrate, "reap", sound)
         assert CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN]).exit_code == 0
 
-    def test_a_run_that_is_going_on_is_spared_unless_named(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    @pytest.mark.parametrize("who", ["of another machine", "which is going on here", "whose process has ended"])
+    def test_before_its_deadline_it_takes_force(
+        self, who: str, ended_pid: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # this sweep takes all it finds: only our own
-        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
-        name = asyncio.run(leave_one(3))
-        spared = CliRunner().invoke(sweep.command, ["-s", PLAIN])
-        assert (spared.exit_code, spared.stdout) == (0, "")
-        assert f"run {RUN} is going on (process {os.getpid()}), spared" in spared.stderr
+        pid = {"which is going on here": os.getpid(), "whose process has ended": ended_pid}.get(who)
+        if pid is not None:
+            ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=pid))
+        known = {os.getpid(): f", which is going on here (process {pid}),", None: ""}
+        until = "until the last one's deadline, 2100-01-01 00:00:00 UTC; --force removes them"
+        words = f"spared 1 of run {RUN}{known.get(pid, ', whose process on this machine has ended,')} {until}\n"
+        name = asyncio.run(leave_one(3, "4102444800"))
+        for args, code in ([], 0), (["--dry-run"], 0), (["--run", RUN, "--dry-run"], 0), (["--run", RUN], 1):
+            spared = CliRunner().invoke(sweep.command, ["-s", PLAIN, *args])
+            assert (spared.exit_code, spared.stdout) == (code, "")
+            assert spared.stderr == f"taxtui: {PLAIN}: {words}"
         assert asyncio.run(found()) == [name]
-        assert CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN]).exit_code == 0
+        told = CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN, "--force", "--dry-run"])
+        assert told.stdout.startswith(f"would remove local {name} ")
+        assert CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN, "--force"]).exit_code == 0
         assert asyncio.run(found()) == []
 
-    def test_where_a_dead_run_had_been_is_looked_at_and_then_forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        ended = subprocess.Popen(["true"])
-        ended.wait()
+    def test_a_reused_process_id_spares_nothing_whose_deadline_has_passed(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
         monkeypatch.setattr("taxtui.registry.names", list)
-        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=ended.pid))
+        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
+        name = asyncio.run(leave_one(5))
+        assert f"removed local {name}" in CliRunner().invoke(sweep.command, []).stdout
+        assert [entry.run_id for entry in ledger.entries()] == [RUN], "it may be going on, and make more"
+
+    def test_without_a_deadline_only_a_run_that_goes_on_here_is_spared(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
+        name = asyncio.run(leave_one(6, ""))
+        spared = CliRunner().invoke(sweep.command, ["-s", PLAIN])
+        assert f"which is going on here (process {os.getpid()}), until it ends; --force" in spared.stderr
+        ledger.remove(RUN)
+        assert f"removed local {name}" in CliRunner().invoke(sweep.command, ["-s", PLAIN]).stdout
+
+    def test_a_deadline_that_no_calendar_has(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        monkeypatch.setattr("taxtui.registry.names", list)
+        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5))
+        asyncio.run(leave_one(7, "9" * 30))
+        assert "deadline, 9999-12-31" in CliRunner().invoke(sweep.command, []).stderr
+        assert [entry.run_id for entry in ledger.entries()] == [RUN], "what is spared is not forgotten"
+
+    def test_where_a_dead_run_had_been_is_looked_at_and_then_forgotten(
+        self, ended_pid: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("taxtui.registry.names", list)
+        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=ended_pid))
         name = asyncio.run(leave_one(4))
         swept = CliRunner().invoke(sweep.command, ["--run", RUN])
         assert f"removed local {name}" in swept.stdout

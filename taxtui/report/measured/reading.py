@@ -162,7 +162,7 @@ class _OpenTrial:
     def _commands(self, event: events.Actions, durations_ns: array[int], runs_ns: array[int]) -> None:
         self.gapless &= event.first == len(durations_ns)
         durations_ns.extend(event.duration_ns)
-        runs_ns.extend(events.column(event.run_ns, len(event.duration_ns)))
+        runs_ns.extend(events.runs(event))
         self.gapless &= len(runs_ns) == len(durations_ns)
 
     def whole(self, actions: int) -> bool:
