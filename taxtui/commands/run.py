@@ -297,9 +297,10 @@ def _conclude(run: Run) -> None:
     if run.crash is not None:
         from taxtui.runner.redaction import located, scrub
 
+        cause = f"{located(run.crash)} {scrub(str(run.crash))}".rstrip()
         raise RunCrashed(
-            f"the run crashed: {located(run.crash)} {scrub(str(run.crash))}; what it has measured is kept, "
-            f"its watchdog removes what may be left; look with: {check}"
+            f"the run crashed: {cause}; what it has measured is kept, its watchdog removes what may be left; "
+            f"look with: {check}"
         )
     if run.outcome in ("interrupted", "cancelled"):
         sys.exit(130)

@@ -251,6 +251,8 @@ class Run:
 
     async def _run_blocks(self, order: list[Block]) -> None:
         for block in order:
+            if self._stopping:
+                return
             cell = self._cells[block.cell]
 
             async def launch(scheduled_ns: int, cell: CellRun = cell, block: Block = block) -> None:
