@@ -14,7 +14,7 @@ from costmodel.pricing import load_prices
 from taxtui import recording
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
-from taxtui.runner import engine, ledger
+from taxtui.runner import arrivals, engine, ledger
 from taxtui.runner.engine import Run
 from taxtui.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.substrate import Availability
@@ -166,6 +166,21 @@ async def test_never_more_sandboxes_than_allowed(tmp_path: Path, fake: FakeSubst
     _, got = await execute(tmp_path, plan(trials=10, top={"max_sandboxes": 4}))
     assert sum(call.startswith("create") for call in fake.calls) == 4
     assert any("--max-sandboxes 4" in notice.text for notice in of(got, Notice))
+
+
+async def test_once_stopped_a_run_does_not_walk_through_the_blocks_that_are_left(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked = []
+
+    async def run_block(*args: Any) -> None:
+        walked.append(args)
+        await arrivals.run_block(*args)
+
+    monkeypatch.setattr(engine, "run_block", run_block)
+    run, _ = await execute(tmp_path, plan(trials=50, warmup=0, top={"max_sandboxes": 2}))
+    assert (run.progress.ended, len(walked)) == (2, 3), "the third was refused"
+    assert run.progress.cut_short == "--max-sandboxes 2 is used up"
 
 
 async def test_dollars_end_a_run_in_good_order(tmp_path: Path, fake: FakeSubstrate) -> None:

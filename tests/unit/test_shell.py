@@ -67,7 +67,7 @@ async def test_the_markers_cannot_be_printed(shell: FramedShell) -> None:
         assert (await shell.exec(Command(script=f"{nosy}\nexit 9"))).exit_code == 9
 
 
-@pytest.mark.parametrize("code", ["", "zero", "9" * 5000])
+@pytest.mark.parametrize("code", ["", "zero", "9" * 5000], ids=["none", "a word", "5000 digits"])
 async def test_a_forged_marker_closes_the_session(code: str) -> None:
     """The frame is in a variable of the shell, and its nonce with it, for whoever puts the halves together."""
     shell = await FramedShell.open(shell_process())
