@@ -121,7 +121,9 @@ class Sandbox(Protocol):
     async def wait_ready(self, marks: Marks) -> None:
         """Return once commands can be sent. Raises ``ReadyTimeout``, ``SandboxLost``, ``CreateFailed``, ``Throttled``.
 
-        The runner then runs a no-op itself: ready is when that has returned 0.
+        The runner then runs a no-op itself: ready is when that has returned 0. After ``Throttled`` it is called again
+        and goes on where it was; only the runner's wait in between is queued. An adapter that looks for many sandboxes
+        at once waits out a throttle itself, once for all, and tells ``Marks.queued`` how late that made the last look.
         """
         ...
 

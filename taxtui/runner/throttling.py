@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from taxtui.backoff import pause_s
 from taxtui.errors import Throttled
 
 T = TypeVar("T")
@@ -26,8 +27,11 @@ class Patience:
         self._source = source
         self._announce = announce
 
-    async def __call__(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def __call__(self, attempt: Callable[[], Awaitable[T]], *, resumes: bool = False) -> T:
         """The first answer that is not ``Throttled``. Refused requests and the waits after them are queued.
+
+        With ``resumes`` an attempt goes on where the refused one stopped, as waiting for a sandbox that boots does:
+        what passed before the refusal was not in vain, and only the waits are queued.
 
         Raises:
             Throttled: still refused at the last try.
@@ -37,14 +41,16 @@ class Patience:
             try:
                 return await attempt()
             except Throttled as throttled:
-                wait_s = self._wait_s(tries, throttled.retry_after_s)
+                wait_s = pause_s(
+                    tries,
+                    throttled.retry_after_s,
+                    first_s=FIRST_BACKOFF_S,
+                    longest_s=MAX_BACKOFF_S,
+                    source=self._source,
+                )
+                if resumes:
+                    began = time.monotonic_ns()
             self._announce(wait_s)
             await asyncio.sleep(wait_s)
             self.queued_ns += time.monotonic_ns() - began
         return await attempt()
-
-    def _wait_s(self, tries: int, advice_s: float | None) -> float:
-        """The provider's advice with a little jitter, else back-off with a lot: trials must not march in step."""
-        if advice_s is not None:
-            return advice_s * self._source.uniform(1.0, 1.1)
-        return min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0**tries) * self._source.uniform(0.5, 1.0)

@@ -223,7 +223,7 @@ class Trial:
         refusal = ""
         try:
             async with asyncio.timeout(self.context.create_timeout_s):
-                await self._patience(lambda: sandbox.wait_ready(self._marks))
+                await self._patience(lambda: sandbox.wait_ready(self._marks), resumes=True)
                 while True:
                     try:
                         if self.context.plan.mode == "session" and self._session is None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
+import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,6 +18,7 @@ import botocore.exceptions
 import botocore.parsers
 import msgspec
 
+from taxtui.backoff import pause_s
 from taxtui.errors import (
     CreateFailed,
     QuotaExceeded,
@@ -27,6 +31,12 @@ from taxtui.errors import (
 from taxtui.shell import FramedShell
 from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, Command
 from taxtui.substrate import ExecResult, Found
+
+LONGEST_PAUSE_S: Final = 10.0
+"""Between two requests that AWS throttles, where it gives no advice."""
+_JITTER: Final = random.Random()
+SOON_S: Final = 10.0
+"""For the state that explains a failure: while AWS throttles, the failure is told without it."""
 
 MAX_CALLS: Final = 256
 """Threads and connections of a substrate, so that no call of up to as many sandboxes queues on our side."""
@@ -215,12 +225,33 @@ class ExplainedSession:
 
 
 S = TypeVar("S")
+T = TypeVar("T")
+
+
+async def unthrottled(request: Callable[[], Awaitable[T]], first_pause_s: float) -> T:
+    """The first answer that is not ``Throttled``. It has no end of its own: give it a deadline."""
+    tries = 0
+    while True:
+        try:
+            return await request()
+        except Throttled as throttled:
+            advice_s = throttled.retry_after_s
+        await asyncio.sleep(pause_s(tries, advice_s, first_s=first_pause_s, longest_s=LONGEST_PAUSE_S, source=_JITTER))
+        tries += 1
+
+
+class Seen(NamedTuple, Generic[S]):
+    """What a look saw, and how much later than without throttling it was made."""
+
+    state: S | None  # None: AWS knows of no such thing, or not yet
+    late_ns: int
 
 
 class Poller(Generic[S]):
     """Looks up the states of everything that is waited for in one call per interval, however many wait.
 
     AWS throttles by calls: 200 tasks that ask for themselves each second would be refused, two batches are not.
+    A look that is throttled all the same is repeated here: one pause for all that wait for it.
     """
 
     def __init__(
@@ -230,25 +261,31 @@ class Poller(Generic[S]):
         self.interval_ns = round(interval_s * 1e9)
         self._describe = describe
         self._batch = batch
-        self._waiting: dict[str, list[asyncio.Future[S | None]]] = {}
+        self._waiting: dict[str, list[asyncio.Future[Seen[S]]]] = {}
         self._task: asyncio.Task[None] | None = None
         self._next_ns = 0
 
-    async def next(self, handle: str) -> S | None:
-        """The state seen by the next look, None where there is no such thing. Raises what ``describe`` raises."""
-        future: asyncio.Future[S | None] = asyncio.get_running_loop().create_future()
+    async def next(self, handle: str) -> Seen[S]:
+        """What the next look sees, however long it is throttled. Raises what else ``describe`` raises."""
+        future: asyncio.Future[Seen[S]] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(handle, []).append(future)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look())
         return await future
+
+    async def soon(self, handle: str) -> Seen[S] | None:
+        """As ``next``, or None where no look was answered within ``SOON_S``."""
+        with contextlib.suppress(SubstrateError, TimeoutError):
+            async with asyncio.timeout(SOON_S):
+                return await self.next(handle)
+        return None
 
     async def close(self) -> None:
         """Stop looking; whoever still waits is cancelled."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
-        for future in (future for futures in self._waiting.values() for future in futures):
-            future.cancel()
+        _cancel(self._waiting)
 
     async def _look(self) -> None:
         while self._waiting:
@@ -256,24 +293,32 @@ class Poller(Generic[S]):
             self._next_ns = time.monotonic_ns() + self.interval_ns
             waiting, self._waiting = self._waiting, {}
             handles = list(waiting)
-            for at in range(0, len(handles), self._batch):
-                batch = handles[at : at + self._batch]
-                await self._answer(batch, [future for handle in batch for future in waiting[handle]], waiting)
+            try:
+                for at in range(0, len(handles), self._batch):
+                    await self._answer({handle: waiting[handle] for handle in handles[at : at + self._batch]})
+            finally:
+                _cancel(waiting)
 
-    async def _answer(
-        self,
-        batch: list[str],
-        futures: list[asyncio.Future[S | None]],
-        waiting: Mapping[str, list[asyncio.Future[S | None]]],
-    ) -> None:
+    async def _answer(self, batch: Mapping[str, list[asyncio.Future[Seen[S]]]]) -> None:
+        asked_ns: list[int] = []
+
+        async def describe() -> Mapping[str, S]:
+            asked_ns.append(time.monotonic_ns())
+            return await self._describe(list(batch))
+
         try:
-            states = await self._describe(batch)
+            states = await unthrottled(describe, self.interval_ns / 1e9)
         except SubstrateError as error:
-            for future in futures:
+            for future in itertools.chain.from_iterable(batch.values()):
                 if not future.done():
                     future.set_exception(error)
             return
-        for handle in batch:
-            for future in waiting[handle]:
+        for handle, futures in batch.items():
+            for future in futures:
                 if not future.done():
-                    future.set_result(states.get(handle))
+                    future.set_result(Seen(states.get(handle), asked_ns[-1] - asked_ns[0]))
+
+
+def _cancel(waiting: Mapping[str, list[asyncio.Future[Seen[S]]]]) -> None:
+    for future in itertools.chain.from_iterable(waiting.values()):
+        future.cancel()

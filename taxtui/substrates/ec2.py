@@ -7,14 +7,16 @@ already verified, and no key pair is left in the account. ``exec`` mode opens a 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final, Literal, Self, TypeVar
 
 import asyncssh
 import botocore
 
 from taxtui.blocking import BlockingPool
-from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.shell import unbroken
 from taxtui.spec import LABEL_RUN, Limits, SandboxSpec
 from taxtui.substrate import Availability, Capabilities, Found, Marks
@@ -31,6 +33,7 @@ from taxtui.substrates.aws import (
     open_client,
     provenance,
 )
+from taxtui.substrates.aws_removal import insist, remove
 from taxtui.substrates.ec2_instance import InstanceState, run_request, user_data
 from taxtui.substrates.ec2_network import Network
 from taxtui.substrates.ec2_sandbox import Ec2Sandbox
@@ -211,7 +214,7 @@ class Ec2Substrate:
             "running an instance",
             "run_instances",
             CreateFailed,
-            dispose=lambda answer: self._terminate(answer["Instances"][0]["InstanceId"]),
+            dispose=lambda answer: insist(partial(self._terminate, answer["Instances"][0]["InstanceId"])),
             **self._request(spec, image_id, root_device, group, data),
         )
         marks("accepted")
@@ -291,36 +294,43 @@ class Ec2Substrate:
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""
         if found.handle.startswith("vol-"):
-            await self._delete("a volume", "delete_volume", "InvalidVolume.NotFound", VolumeId=found.handle)
+            await self.delete("volume", found.handle, "delete_volume", "InvalidVolume.NotFound", VolumeId=found.handle)
         elif found.handle.startswith("sg-"):
             await self.network.delete(found.handle)
         else:
-            await self.remove(found.handle)
+            await self.remove(found.handle, time.monotonic() - found.age_s)
 
-    async def _delete(self, what: str, operation: str, gone: str, **parameters: Any) -> None:
-        try:
-            await self.call(f"deleting {what}", operation, CleanupFailed, **parameters)
-        except SubstrateError as error:
-            if code_of(error.__cause__) != gone:
-                raise CleanupFailed(f"{what} may still exist: {error}") from error
+    async def delete(self, kind: str, handle: str, operation: str, gone: str, **parameters: Any) -> None:
+        """Delete what is gone once AWS has answered; throttling is waited out. Idempotent. Raises ``CleanupFailed``."""
+        await remove(
+            f"{kind} {handle}",
+            lambda: self._known(gone, f"deleting a {kind}", operation, **parameters),
+            poll_s=self.options.poll_s,
+        )
 
-    async def remove(self, instance: str) -> None:
+    async def remove(self, instance: str, launched_s: float) -> None:
         """Terminate an instance and wait until it is; throttling is waited out. Raises ``CleanupFailed``."""
-        asked = False
-        while True:
-            try:
-                if not asked:
-                    await self.call(
-                        "terminating an instance", "terminate_instances", CleanupFailed, InstanceIds=[instance]
-                    )
-                    asked = True
-                state = await self.poller.next(instance)
-            except Throttled as throttled:
-                await asyncio.sleep(throttled.retry_after_s or self.options.poll_s)
-                continue
-            except SubstrateError as error:
-                if code_of(error.__cause__) == "InvalidInstanceID.NotFound":
-                    return
-                raise CleanupFailed(f"an instance may still run: {error}") from error
-            if state is None or state.status == "terminated":
-                return
+
+        async def terminated() -> bool | None:
+            state = (await self.poller.next(instance)).state
+            return None if state is None else state.status == "terminated"
+
+        await remove(
+            f"instance {instance}",
+            lambda: self._known(
+                "InvalidInstanceID.NotFound", "terminating an instance", "terminate_instances", InstanceIds=[instance]
+            ),
+            terminated,
+            poll_s=self.options.poll_s,
+            launched_s=launched_s,
+        )
+
+    async def _known(self, unknown: str, doing: str, operation: str, **parameters: Any) -> bool:
+        """Make a call that removes something; False where EC2 answers that it does not know it."""
+        try:
+            await self.call(doing, operation, CleanupFailed, **parameters)
+        except SubstrateError as error:
+            if code_of(error.__cause__) != unknown:
+                raise
+            return False
+        return True

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.spec import LABEL_RUN
 from taxtui.substrate import Found
-from taxtui.substrates.aws import code_of, found, tag_list
+from taxtui.substrates.aws import found, tag_list, unthrottled
 
 if TYPE_CHECKING:
     from taxtui.substrates.ec2 import Ec2Substrate
@@ -104,30 +104,30 @@ class Network:
 
     async def delete(self, group: str) -> None:
         """Remove a group. Idempotent. Raises ``CleanupFailed``, also while an instance still uses it."""
-        try:
-            await self._ec2.call("deleting a security group", "delete_security_group", CleanupFailed, GroupId=group)
-        except SubstrateError as error:
-            if code_of(error.__cause__) != "InvalidGroup.NotFound":
-                raise CleanupFailed(f"a security group may still exist: {error}") from error
+        await self._ec2.delete("security group", group, "delete_security_group", "InvalidGroup.NotFound", GroupId=group)
 
     async def close(self) -> None:
         """Remove what was made, unless instances that use it are left; then a sweep finds both."""
-        give_up = time.monotonic() + DETACH_TIMEOUT_S
         for run_id, group in self._made.items():
-            while True:
-                try:
-                    await self.delete(group)
-                except CleanupFailed:
-                    if time.monotonic() > give_up or await self._in_use(run_id):
-                        break
-                    await asyncio.sleep(self._ec2.options.poll_s)
-                else:
-                    break
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DETACH_TIMEOUT_S):
+                    await self._leave(run_id, group)
         self._made.clear()
+
+    async def _leave(self, run_id: str, group: str) -> None:
+        while True:
+            try:
+                await self.delete(group)
+            except CleanupFailed:
+                if await self._in_use(run_id):
+                    return
+                await asyncio.sleep(self._ec2.options.poll_s)
+            else:
+                return
 
     async def _in_use(self, run_id: str) -> bool:
         with contextlib.suppress(SubstrateError):
-            return bool(await self._ec2.instances(run_id))
+            return bool(await unthrottled(lambda: self._ec2.instances(run_id), self._ec2.options.poll_s))
         return True
 
 

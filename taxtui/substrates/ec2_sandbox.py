@@ -16,6 +16,7 @@ from taxtui.shell import ENDED, STDERR, STDOUT, FramedShell, launch_argv, unbrok
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult, Marks, Session
 from taxtui.substrates.aws import AgentNeverConnected, ExplainedSession
+from taxtui.substrates.aws_removal import settled
 from taxtui.substrates.captured_command import Captured, wrap_command
 from taxtui.substrates.ec2_ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, Program, connect, remote_command
 from taxtui.substrates.marked import MARK, kill_script
@@ -49,6 +50,8 @@ class Ec2Sandbox:
         self._env = env
         self._client_key, self._host_key = client_key, host_key
         self._connection: asyncssh.SSHClientConnection | None = None
+        self._launched_s = time.monotonic()
+        self._late_ns = 0  # how late throttling made the look that saw it running, if that held anything up
 
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``: running, the port open, logged in, a first command run."""
@@ -67,25 +70,27 @@ class Ec2Sandbox:
             if first.exit_code != 0:
                 raise ExecFailed(f"the first command in the instance ended with exit code {first.exit_code}")
             marks("first exec")
+            marks.queued(self._late_ns)
             return
 
     async def _running(self, marks: Marks) -> str:
         poller = self._substrate.poller
         seen = {name for name, _, _ in marks.seen}
         while True:
-            state = await poller.next(self._instance)
+            state, late_ns = await poller.next(self._instance)
             if state is None:
                 continue  # RunInstances has answered, DescribeInstances does not know of it yet
             if state.ending:
                 raise state.failure()
             if state.status not in seen:
                 seen.add(state.status)
-                marks(state.status, resolution_ns=poller.interval_ns)
+                marks(state.status, resolution_ns=poller.interval_ns + late_ns)
             if state.status == "running":
                 if not state.address:
                     raise AgentNeverConnected(
                         "the instance runs but has no public address; its subnet gives none: use address=private"
                     )
+                self._late_ns = late_ns
                 return state.address
 
     async def _knock(self, address: str, marks: Marks, give_up_ns: int) -> None:
@@ -126,6 +131,7 @@ class Ec2Sandbox:
             raise AgentNeverConnected(
                 f"the instance runs, but not within {self._substrate.options.login_timeout_s:g} s of it: {why}"
             )
+        self._late_ns = 0  # it has not booted yet: knocking earlier would only have been in vain
         await asyncio.sleep(KNOCK_S)
 
     @property
@@ -180,13 +186,12 @@ class Ec2Sandbox:
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """Why the connection failed: what became of its instance, if that is the reason."""
-        try:
-            state = await self._substrate.poller.next(self._instance)
-        except SubstrateError:
+        seen = await self._substrate.poller.soon(self._instance)
+        if seen is None:
             return error
-        if state is None:
-            return SandboxLost("the instance no longer exists")
-        return state.failure() if state.ending else error
+        if seen.state is None:
+            return SandboxLost("the instance no longer exists") if settled(self._launched_s) else error
+        return seen.state.failure() if seen.state.ending else error
 
     async def reset(self, marks: Marks) -> None:
         """Not among the capabilities."""
@@ -196,7 +201,7 @@ class Ec2Sandbox:
         """As ``Sandbox.destroy``: returns when the instance is terminated."""
         if self._connection is not None:
             self._connection.abort()
-        await self._substrate.remove(self._instance)
+        await self._substrate.remove(self._instance, self._launched_s)
 
 
 async def _collect(program: Program, marker: bytes) -> ExecResult:

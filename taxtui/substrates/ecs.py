@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
@@ -24,7 +25,6 @@ from taxtui.errors import (
     ExecFailed,
     SubstrateError,
     SubstrateUnavailable,
-    Throttled,
 )
 from taxtui.shell import unbroken
 from taxtui.spec import Limits, SandboxSpec
@@ -41,6 +41,7 @@ from taxtui.substrates.aws import (
     open_client,
     provenance,
 )
+from taxtui.substrates.aws_removal import insist, remove
 from taxtui.substrates.ecs_channel import DataChannel
 from taxtui.substrates.ecs_sandbox import EcsSandbox
 from taxtui.substrates.ecs_task import CONTAINER, TaskState, definition, fargate_size, refusal, run_request, started_by
@@ -202,7 +203,7 @@ class EcsSubstrate:
             "running a task",
             lambda: self._client.run_task(**request),
             CreateFailed,
-            dispose=lambda answer: [self._stop(task["taskArn"]) for task in answer["tasks"]],
+            dispose=self._discard,
         )
         if not answer["tasks"]:
             raise refusal(answer.get("failures", []))
@@ -268,33 +269,38 @@ class EcsSubstrate:
     def _stop(self, arn: str) -> object:
         return self._client.stop_task(cluster=self.options.cluster, task=arn, reason="taxtui: done")
 
+    def _discard(self, answer: Mapping[str, Any]) -> None:
+        for task in answer["tasks"]:
+            insist(partial(self._stop, task["taskArn"]))
+
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""
-        await self.remove(found.handle)
+        await self.remove(found.handle, time.monotonic() - found.age_s)
 
-    async def remove(self, arn: str) -> None:
+    async def remove(self, arn: str, launched_s: float) -> None:
         """Stop a task and wait until it has; throttling is waited out. Raises ``CleanupFailed``."""
-        stopped = False
-        while True:
-            try:
-                if not stopped:
-                    await self._ask_to_stop(arn)
-                    stopped = True
-                state = await self.poller.next(arn)
-            except Throttled as throttled:
-                await asyncio.sleep(throttled.retry_after_s or self.options.poll_s)
-                continue
-            except SubstrateError as error:
-                raise CleanupFailed(f"a task may still run: {error}") from error
-            if state is None or state.status == "STOPPED":
-                return
 
-    async def _ask_to_stop(self, arn: str) -> None:
+        async def stopped() -> bool | None:
+            state = (await self.poller.next(arn)).state
+            return None if state is None else state.status == "STOPPED"
+
+        await remove(
+            f"task {arn.rpartition('/')[2]}",
+            lambda: self._ask_to_stop(arn),
+            stopped,
+            poll_s=self.options.poll_s,
+            launched_s=launched_s,
+        )
+
+    async def _ask_to_stop(self, arn: str) -> bool:
+        """Whether ECS knows the task."""
         try:
             await self._pool.run(lambda: self._stop(arn))
         except SDK_ERRORS as error:
             if code_of(error) != "InvalidParameterException" or "not found" not in str(error):
                 raise classified(error, "ecs: stopping a task", CleanupFailed) from error
+            return False
+        return True
 
     async def open_channel(self, arn: str, command: str) -> DataChannel:
         """A session in the task's container. Raises ``ExecFailed`` while the container's agent is not connected."""

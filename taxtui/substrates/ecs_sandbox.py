@@ -14,6 +14,7 @@ from taxtui.shell import OPEN_TIMEOUT_S, FramedShell, unbroken
 from taxtui.spec import Command
 from taxtui.substrate import ExecResult, Marks, Session
 from taxtui.substrates.aws import AgentNeverConnected, ExplainedSession
+from taxtui.substrates.aws_removal import settled
 from taxtui.substrates.ecs_channel import DataChannel, entry_command, framed
 from taxtui.substrates.ecs_exec import SessionCut
 from taxtui.substrates.marked import MARK, kill_script
@@ -36,6 +37,7 @@ class EcsSandbox:
         self._entry, self._typed = entry_command(f"${{TMPDIR:-/tmp}}/{name}")
         self._sessions = asyncio.Semaphore(substrate.options.sessions)
         self._marks: Marks | None = None
+        self._launched_s = time.monotonic()
 
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``: running, and then its session agent too, which are two different instants."""
@@ -44,7 +46,7 @@ class EcsSandbox:
         seen = {name for name, _, _ in marks.seen}
         running_ns = 0
         while True:
-            state = await poller.next(self._arn)
+            state, late_ns = await poller.next(self._arn)
             if state is None:
                 continue  # RunTask has answered, DescribeTasks does not know of it yet
             if state.stopping or state.agent == "STOPPED":
@@ -52,11 +54,12 @@ class EcsSandbox:
             for name in (state.status.lower(), "agent running" if state.agent == "RUNNING" else ""):
                 if name and name not in seen:
                     seen.add(name)
-                    marks(name, resolution_ns=poller.interval_ns)
+                    marks(name, resolution_ns=poller.interval_ns + late_ns)
             if state.status == "RUNNING":
                 running_ns = running_ns or time.monotonic_ns()
                 if state.agent == "RUNNING":
                     self._marks = marks
+                    marks.queued(late_ns)  # of this look alone: while those before it waited, the task went on booting
                     return
                 if time.monotonic_ns() - running_ns > options.agent_timeout_s * 1e9:
                     raise AgentNeverConnected(
@@ -106,12 +109,11 @@ class EcsSandbox:
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """Why a session failed: what became of its task, if that is the reason."""
-        try:
-            state = await self._substrate.poller.next(self._arn)
-        except SubstrateError:
+        seen = await self._substrate.poller.soon(self._arn)
+        if seen is None:
             return error
-        if state is None:
-            return SandboxLost("the task no longer exists")
+        if (state := seen.state) is None:
+            return SandboxLost("the task no longer exists") if settled(self._launched_s) else error
         return state.failure() if state.stopping or state.status == "STOPPED" else error
 
     async def reset(self, marks: Marks) -> None:
@@ -120,7 +122,7 @@ class EcsSandbox:
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: returns when the task is STOPPED."""
-        await self._substrate.remove(self._arn)
+        await self._substrate.remove(self._arn, self._launched_s)
 
 
 class _Terminal:

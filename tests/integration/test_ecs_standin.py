@@ -123,21 +123,18 @@ async def test_exec_mode_never_exceeds_the_containers_sessions(ecs: EcsStandin) 
 
 
 async def test_throttling_is_told_with_the_providers_advice(ecs: EcsStandin) -> None:
-    ecs.refuse("RunTask", "ThrottlingException", "Rate exceeded", retry_after="3")
+    ecs.refuse("RunTask", "ThrottlingException", "Rate exceeded", retry_after_s=3)
     async with EcsSubstrate(options(ecs)) as substrate:
         with pytest.raises(Throttled) as caught:
             await substrate.create(spec(), Marks())
         assert caught.value.retry_after_s == 3.0
         assert ecs.calls["RunTask"] == 1  # the SDK did not retry behind our back
         made = await substrate.create(spec(), Marks())
-        ecs.refuse("DescribeTasks", "ThrottlingException", "Rate exceeded")
-        with pytest.raises(Throttled):
-            await made.wait_ready(Marks())
         await made.wait_ready(Marks())
         ecs.refuse("ExecuteCommand", "ThrottlingException", "Rate exceeded")
         with pytest.raises(Throttled):
             await made.exec(Command(script="true"))
-        ecs.refuse("StopTask", "ThrottlingException", "Rate exceeded", times=2, retry_after="0.01")
+        ecs.refuse("StopTask", "ThrottlingException", "Rate exceeded", times=2, retry_after_s=0.01)
         await made.destroy()
     assert ecs.running() == []
 

@@ -1,6 +1,7 @@
 """A stand-in for EC2: moto's server, and for each instance a real sshd on the loopback address that moto gives it.
 
-Added to moto: ClientToken, DependencyViolation, what cloud-init and a shutdown do, refusals that a test asks for.
+Added to moto: ClientToken, DependencyViolation, security groups that keep ports shut, instances that are not known at
+once, what cloud-init and a shutdown do, refusals that a test asks for.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from moto.ec2.models.instances import Instance, StateReason
 from moto.server import ThreadedMotoServer
 
 from tests.support.ecs_peer_pty import kill_marked
+from tests.support.standin_faults import Fault, Faults
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 MARKER = "EC2_STANDIN_INSTANCE"
@@ -75,7 +77,7 @@ class Machine:
                 int(minutes) * standin.minute_s, standin.end, [instance, "Client.InstanceInitiatedShutdown"]
             ),
         ]
-        for timer in self._timers[not standin.sshd_starts :]:
+        for timer in self._timers[not (standin.sshd_starts and standin.lets_in(instance)) :]:
             timer.daemon = True
             timer.start()
 
@@ -122,9 +124,11 @@ class Ec2Standin:
         self.minute_s = 60.0
         self.sshd_starts = True
         self.host_key_from_user_data = True
+        self.late_calls = 0  # how many calls of a kind after a launch do not know the instance yet
         self.calls: Counter[str] = Counter()
         self.machines: dict[str, Machine] = {}
-        self._refusals: dict[str, list[tuple[str, str]]] = {}
+        self.faults = Faults()
+        self._unknown: dict[str, Counter[str]] = {}  # instance → calls of a kind that have not known it
         self._tokens: dict[str, Any] = {}
         self._lock = threading.RLock()
         self._patches = contextlib.ExitStack()
@@ -168,9 +172,15 @@ class Ec2Standin:
         session: Any = boto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name=REGION)
         return session.client(service, endpoint_url=self.url)
 
-    def refuse(self, operation: str, code: str, message: str = "no", *, times: int = 1) -> None:
-        """Answer the next calls of an operation with an error."""
-        self._refusals.setdefault(operation, []).extend([(code, message)] * times)
+    def refuse(self, operation: str, code: str, message: str = "no", *, times: float = 1, skip: int = 0) -> None:
+        """Answer calls of an operation with an error, after ``skip`` that are answered well."""
+        self.faults.add(operation, code=code, message=message, times=times, skip=skip)
+
+    def lets_in(self, instance: Any) -> bool:
+        """Whether a security group of the instance opens the port of its sshd."""
+        groups = [group for nic in instance.nics.values() for group in nic.group_set]
+        rules = [rule for group in groups for rule in group.ingress_rules if rule.from_port is not None]
+        return any(int(rule.from_port) <= self.port <= int(rule.to_port) for rule in rules)
 
     def end(self, instance: Any, code: str, message: str = "") -> None:
         """What AWS may do to an instance by itself, or its own shutdown."""
@@ -200,15 +210,27 @@ class Ec2Standin:
         action = response._get_action()
         self.calls[action] += 1
         with self._lock:
-            refusals = self._refusals.get(action)
-            refused = refusals.pop(0) if refusals else None
-        if refused is not None:
-            error = f"<Error><Code>{refused[0]}</Code><Message>{refused[1]}</Message></Error>"
+            fault = self.faults.next(action)
+            late = fault is None and self._not_known_yet(action, response)
+        if late and action == "DescribeInstances":
+            return 200, {}, "<DescribeInstancesResponse><reservationSet/></DescribeInstancesResponse>"
+        if late:
+            fault = Fault(action, code="InvalidInstanceID.NotFound", message="The instance ID does not exist")
+        if fault is not None:
+            error = f"<Error><Code>{fault.code}</Code><Message>{fault.message}</Message></Error>"
             body = f"<Response><Errors>{error}</Errors><RequestID>{uuid.uuid4()}</RequestID></Response>"
             if response.service_name == "sts":
                 body = f"<ErrorResponse>{error}</ErrorResponse>"
             return 400, {}, body
         return original(response)
+
+    def _not_known_yet(self, action: str, response: Any) -> bool:
+        """Whether one of the instances that are asked for was launched too few calls ago."""
+        asked = {value for values in response.querystring.values() for value in values}
+        young = [self._unknown[each] for each in asked & self._unknown.keys() if action != "RunInstances"]
+        for calls in young:
+            calls[action] += 1
+        return any(calls[action] <= self.late_calls for calls in young)
 
     def _run_instances(self, original: Any, backend: Any, *args: Any, **more: Any) -> Any:
         with self._lock:
@@ -217,6 +239,7 @@ class Ec2Standin:
                 self._tokens[token] = original(backend, *args, **more)
                 for instance in self._tokens[token].instances:
                     self.machines[instance.id] = Machine(instance, self)
+                    self._unknown[instance.id] = Counter()
             return self._tokens[token]
 
     def _terminate(self, original: Any, instance: Any) -> Any:

@@ -16,7 +16,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -25,6 +25,7 @@ from aiohttp import web
 from botocore.validate import ParamValidator
 
 from tests.support.ecs_peer_pty import AgentSession, Behaviour, kill_marked
+from tests.support.standin_faults import Fault, Faults
 
 ACCOUNT = "123456789012"
 MODEL = botocore.session.get_session().get_service_model("ecs")
@@ -34,9 +35,15 @@ MARKER = "ECS_STANDIN_TASK"
 class Refused(Exception):
     """An error answer."""
 
-    def __init__(self, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, code: str, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
-        self.code, self.message, self.headers = code, message, dict(headers or {})
+        self.code, self.message = code, message
+        self.headers = {} if retry_after_s is None else {"retry-after": f"{retry_after_s:g}"}
+
+    @classmethod
+    def by(cls, fault: Fault) -> Refused:
+        """As a test asked for."""
+        return cls(fault.code, fault.message, fault.retry_after_s)
 
 
 @dataclass
@@ -70,7 +77,9 @@ class EcsStandin:
         self.calls: Counter[str] = Counter()
         self.tasks: dict[str, Task] = {}
         self.definitions: dict[str, dict[str, Any]] = {}
-        self._refusals: dict[str, list[Refused]] = {}
+        self.late_calls = 0  # how many calls of a kind after RunTask do not know the task yet
+        self.faults = Faults()
+        self._unknown: dict[str, Counter[str]] = {}  # task → calls of a kind that have not known it
         self._sessions: dict[str, AgentSession] = {}
         self._tokens: dict[str, str] = {}
         self._validator = ParamValidator()
@@ -107,10 +116,14 @@ class EcsStandin:
 
     # -- what tests look at and cause
 
-    def refuse(self, operation: str, code: str, message: str = "", *, times: int = 1, **headers: str) -> None:
-        """Answer the next calls of an operation with an error."""
-        named = {key.replace("_", "-"): value for key, value in headers.items()}
-        self._refusals.setdefault(operation, []).extend(Refused(code, message, named) for _ in range(times))
+    def refuse(self, operation: str, code: str, message: str = "", **how: Any) -> None:
+        """Answer calls of an operation with an error; ``how`` is a ``Fault``'s times, skip and retry_after_s."""
+        self.faults.add(operation, code=code, message=message, **how)
+
+    def _known(self, operation: str, arn: str) -> Task | None:
+        calls = self._unknown.setdefault(arn, Counter())
+        calls[operation] += 1
+        return self.tasks.get(arn) if calls[operation] > self.late_calls else None
 
     def running(self) -> list[Task]:
         """The tasks that cost money."""
@@ -140,8 +153,8 @@ class EcsStandin:
         self.calls[operation] += 1
         model = MODEL.operation_model(operation)
         try:
-            if refusals := self._refusals.get(operation):
-                raise refusals.pop(0)
+            if fault := self.faults.next(operation):
+                raise Refused.by(fault)
             body = await request.json()
             self._check(body, model.input_shape)
             handler: Callable[[dict[str, Any]], dict[str, Any]] = getattr(self, f"_{operation}")
@@ -160,8 +173,7 @@ class EcsStandin:
     def _identity(self, form: str) -> web.Response:
         assert "Action=GetCallerIdentity" in form
         self.calls["GetCallerIdentity"] += 1
-        if refusals := self._refusals.get("GetCallerIdentity"):
-            refused = refusals.pop(0)
+        if refused := self.faults.next("GetCallerIdentity"):
             body = (
                 f"<ErrorResponse><Error><Code>{refused.code}</Code><Message>{refused.message}</Message></Error>"
                 "</ErrorResponse>"
@@ -247,13 +259,14 @@ class EcsStandin:
     def _DescribeTasks(self, body: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         if len(body["tasks"]) > 100:
             raise Refused("InvalidParameterException", "Tasks cannot have more than 100 entries")
-        known = [self.tasks[arn] for arn in body["tasks"] if arn in self.tasks]
-        missing = [{"arn": arn, "reason": "MISSING"} for arn in body["tasks"] if arn not in self.tasks]
+        asked = {arn: self._known("DescribeTasks", arn) for arn in body["tasks"]}
+        known = [task for task in asked.values() if task is not None]
+        missing = [{"arn": arn, "reason": "MISSING"} for arn, task in asked.items() if task is None]
         tagged = "TAGS" in body.get("include", [])
         return {"tasks": [self._describe(task, tagged=tagged) for task in known], "failures": missing}
 
     def _StopTask(self, body: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        task = self.tasks.get(body["task"])
+        task = self._known("StopTask", body["task"])
         if task is None:
             raise Refused("InvalidParameterException", "The referenced task was not found.")
         self._end(task, "UserInitiated", body.get("reason", ""))

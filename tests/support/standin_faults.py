@@ -20,11 +20,12 @@ class Fault:
 
     on: str
     status: int = 0
-    retry_after_s: int | None = None
+    code: str = ""  # AWS's name for the refusal
+    retry_after_s: float | None = None
     message: str = "injected"
     hang: Literal["", "before", "after"] = ""  # never answer, before or after the side effect
     reset: Literal["", "before", "after", "mid"] = ""  # break the connection; mid: within a command's output
-    times: int = 1
+    times: float = 1  # math.inf: for ever
     skip: int = 0
 
     async def strike(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -50,6 +51,10 @@ class Faults:
     def add(self, on: str, **how: Any) -> None:
         """Arrange a ``Fault``."""
         self._waiting.append(Fault(on, **how))
+
+    def clear(self) -> None:
+        """Nothing goes wrong any more."""
+        self._waiting.clear()
 
     def next(self, kind: str) -> Fault | None:
         """The one that hits this request, if any."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
-
 import botocore.exceptions
 import pytest
 
@@ -13,7 +10,6 @@ from taxtui.substrates.aws import (
     AccessDenied,
     AwsOptions,
     CapacityUnavailable,
-    Poller,
     classified,
     found,
     open_client,
@@ -125,49 +121,3 @@ def test_labels_survive_as_tags() -> None:
         assert ours is not None
         assert (ours.name, ours.handle, ours.run_id, ours.deadline_unix_s) == ("n", "h", "r1", 1_700_000_000)
     assert found([{"Key": "Name", "Value": "other"}], "h", 0.0) is None
-
-
-async def test_a_poller_asks_once_for_all_that_wait() -> None:
-    asked: list[list[str]] = []
-
-    async def describe(handles: list[str]) -> Mapping[str, str]:
-        asked.append(handles)
-        return {handle: handle.upper() for handle in handles if handle != "gone"}
-
-    poller = Poller(describe, 0.01, batch=2)
-    assert await asyncio.gather(*map(poller.next, ["a", "b", "a", "gone"])) == ["A", "B", "A", None]
-    assert asked == [["a", "b"], ["gone"]]
-    assert await poller.next("c") == "C"
-    await poller.close()
-
-
-async def test_a_pollers_failure_reaches_everyone_in_the_batch_and_the_next_look_is_new() -> None:
-    failing = True
-
-    async def describe(handles: list[str]) -> Mapping[str, str]:
-        if failing:
-            raise Throttled("slow down", 1.0)
-        return dict.fromkeys(handles, "ok")
-
-    poller = Poller(describe, 0.0)
-    for outcome in await asyncio.gather(poller.next("a"), poller.next("b"), return_exceptions=True):
-        assert isinstance(outcome, Throttled)
-    failing = False
-    assert await poller.next("a") == "ok"
-    waiting = asyncio.ensure_future(poller.next("a"))
-    await poller.close()
-    await asyncio.wait({waiting})
-    assert waiting.cancelled() or waiting.result() == "ok"
-
-
-async def test_cancelling_one_waiter_leaves_the_others() -> None:
-    async def describe(handles: list[str]) -> Mapping[str, str]:
-        return dict.fromkeys(handles, "ok")
-
-    poller = Poller(describe, 0.02)
-    await poller.next("a")
-    one, other = asyncio.ensure_future(poller.next("a")), asyncio.ensure_future(poller.next("a"))
-    await asyncio.sleep(0)
-    one.cancel()
-    assert await other == "ok"
-    await poller.close()

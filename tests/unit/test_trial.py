@@ -236,6 +236,22 @@ async def test_throttling_is_queued_and_never_latency() -> None:
     assert [notice.level for notice in context.of(Notice)] == ["warning", "warning"]
 
 
+async def test_a_throttle_while_it_boots_does_not_take_what_had_passed_from_the_cold_start() -> None:
+    context = FakeContext()
+    refusals = iter([Throttled("slow down", 0.05)])
+
+    async def boot() -> None:
+        if (refusal := next(refusals, None)) is not None:
+            await asyncio.sleep(0.2)
+            raise refusal
+
+    context.substrate.ready_hook = boot
+    await run(context)
+    [ready] = [event for event in context.of(PhaseEnded) if event.phase == events.READY]
+    assert ready.duration_ns >= 190_000_000  # it booted all the while
+    assert context.ended.queued_ns >= 50_000_000  # the wait, and that alone
+
+
 async def test_throttling_in_the_middle_is_not_an_actions_latency() -> None:
     context = FakeContext(actions=1)
     left = iter([Throttled("slow down", 0.1)])

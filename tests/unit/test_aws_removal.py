@@ -1,0 +1,96 @@
+"""A removal ends: with what it was told to remove gone, or with a deadline and a word about what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+
+import botocore.exceptions
+import pytest
+
+from taxtui.errors import CleanupFailed, CreateFailed, Throttled
+from taxtui.substrates import aws_removal
+from taxtui.substrates.aws_removal import insist, remove
+
+
+def throttled() -> Throttled:
+    return Throttled("slow down", 0.001)
+
+
+class Provider:
+    """Answers the next requests with these; the last one for ever."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+
+    async def __call__(self) -> bool | None:
+        self.asked += 1
+        await asyncio.sleep(0)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[return-value]
+
+
+async def gone(ask: Provider, ended: Provider | None = None, *, age_s: float = 0.0) -> None:
+    await remove("task t1", ask, ended, poll_s=0.001, launched_s=time.monotonic() - age_s)  # type: ignore[arg-type]
+
+
+async def test_throttling_is_waited_out_and_the_end_is_seen() -> None:
+    ask, ended = Provider(throttled(), throttled(), True), Provider(False, False, True)
+    await gone(ask, ended)
+    assert (ask.asked, ended.asked) == (3, 3)
+
+
+async def test_not_found_right_after_a_launch_is_not_gone() -> None:
+    ask, ended = Provider(False, False, False, True), Provider(None, None, False, True)
+    await gone(ask, ended)
+    assert (ask.asked, ended.asked) == (4, 4)
+
+
+@pytest.mark.parametrize("age_s", [aws_removal.SETTLING_S + 1, math.inf])
+async def test_later_not_found_is_gone(age_s: float) -> None:
+    ask = Provider(False)
+    await gone(ask, age_s=age_s)
+    assert ask.asked == 1
+    await gone(Provider(True), Provider(None), age_s=age_s)
+
+
+@pytest.mark.parametrize(
+    ("ask", "ended", "words"),
+    [
+        (Provider(throttled()), None, "AWS has not accepted its end"),
+        (Provider(False), None, "AWS does not know it yet"),
+        (Provider(True), Provider(False), "AWS has accepted its end, but not confirmed it"),
+    ],
+)
+async def test_a_removal_has_a_deadline_and_says_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, ask: Provider, ended: Provider | None, words: str
+) -> None:
+    monkeypatch.setattr(aws_removal, "REMOVE_S", 0.05)
+    with pytest.raises(CleanupFailed, match=rf"^task t1 may still exist: {words} within 0\.05 s$"):
+        await gone(ask, ended)
+
+
+async def test_a_refusal_ends_it_at_once() -> None:
+    ask = Provider(CreateFailed("no such right"))
+    with pytest.raises(CleanupFailed, match="task t1 may still exist: no such right"):
+        await gone(ask)
+    assert ask.asked == 1
+
+
+def test_what_nobody_holds_is_ended_in_spite_of_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aws_removal, "INSIST_S", (0.0, 0.0, 0.0))
+    asked: list[int] = []
+
+    def ask() -> None:
+        asked.append(len(asked))
+        if len(asked) < 3:
+            raise botocore.exceptions.ClientError(
+                {"Error": {"Code": "InvalidInstanceID.NotFound"}}, "TerminateInstances"
+            )
+
+    insist(ask)
+    assert len(asked) == 3
