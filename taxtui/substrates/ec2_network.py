@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.spec import LABEL_RUN
 from taxtui.substrate import Found
-from taxtui.substrates.aws import found, tag_list, unthrottled
+from taxtui.substrates.aws import code_of, found, tag_list, unthrottled
 
 if TYPE_CHECKING:
     from taxtui.substrates.ec2 import Ec2Substrate
@@ -35,6 +35,7 @@ class Network:
         """Nothing is made yet."""
         self._ec2 = ec2
         self._made: dict[str, str] = {}  # run → group
+        self._reachable: set[str] = set()  # those of them whose port is open
 
     async def group(self, run_id: str) -> str:
         """The group for a run's instances. Raises ``CreateFailed`` and what the classification of errors has."""
@@ -42,7 +43,6 @@ class Network:
         if options.security_group:
             return options.security_group
         if run_id not in self._made:
-            allowed = await self._allowed()
             looked_up = await self._ec2.call("looking up the subnet", "describe_subnets", SubnetIds=[options.subnet])
             name = f"taxtui-{run_id}-{secrets.token_hex(4)}"
             labels = {LABEL_RUN: run_id, CREATED: str(int(time.time()))}
@@ -56,21 +56,28 @@ class Network:
                 TagSpecifications=[{"ResourceType": "security-group", "Tags": tag_list(name, labels)}],
             )
             self._made[run_id] = str(answer["GroupId"])
-            await self._open(self._made[run_id], allowed)
-        return self._made[run_id]
+        group = self._made[run_id]
+        if group not in self._reachable:  # also one whose opening was refused before: it is completed, not used
+            await self._open(group, await self._allowed())
+            self._reachable.add(group)
+        return group
 
     async def _open(self, group: str, allowed: str) -> None:
         version = ipaddress.ip_network(allowed).version
         key, field = ("IpRanges", "CidrIp") if version == 4 else ("Ipv6Ranges", "CidrIpv6")
         port = self._ec2.options.port
         rule = {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, key: [{field: allowed}]}
-        await self._ec2.call(
-            "opening the security group",
-            "authorize_security_group_ingress",
-            CreateFailed,
-            GroupId=group,
-            IpPermissions=[rule],
-        )
+        try:
+            await self._ec2.call(
+                "opening the security group",
+                "authorize_security_group_ingress",
+                CreateFailed,
+                GroupId=group,
+                IpPermissions=[rule],
+            )
+        except CreateFailed as error:
+            if code_of(error.__cause__) != "InvalidPermission.Duplicate":  # opened by a request whose answer was lost
+                raise
 
     async def _allowed(self) -> str:
         """What the group is open to, as a CIDR. Raises ``SubstrateUnavailable``."""
@@ -113,6 +120,7 @@ class Network:
                 async with asyncio.timeout(DETACH_TIMEOUT_S):
                     await self._leave(run_id, group)
         self._made.clear()
+        self._reachable.clear()
 
     async def _leave(self, run_id: str, group: str) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""EC2 and ECS as unkind as they are: throttled looks, instances not known yet, throttling for ever."""
+"""EC2 and ECS as unkind as they are: throttled looks, refused set-up, instances not known yet, throttling for ever."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from taxtui.errors import CleanupFailed
+from taxtui.errors import CleanupFailed, CreateFailed, Throttled
 from taxtui.events import READY, PhaseEnded
+from taxtui.spec import Command
 from taxtui.substrate import Found, Marks
 from taxtui.substrates import aws_removal
+from taxtui.substrates.aws import AccessDenied
 from taxtui.substrates.ec2 import Ec2Substrate
 from taxtui.substrates.ecs import EcsSubstrate
 from tests.support import ec2_standin_setup, ecs_standin_setup
@@ -107,6 +109,51 @@ async def test_twenty_that_wait_are_throttled_once(ec2: Ec2Standin) -> None:
         ec2.refuse("DescribeInstances", EC2_THROTTLE)
         await asyncio.gather(*(substrate.poller.next(f"i-{number}") for number in range(20)))
     assert ec2.calls["DescribeInstances"] == 2
+
+
+# -- a security group that is half made
+
+
+@pytest.mark.sshd
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(EC2_THROTTLE, Throttled), ("UnauthorizedOperation", AccessDenied), ("InvalidGroup.NotFound", CreateFailed)],
+)
+async def test_a_group_whose_port_was_not_opened_is_completed_before_anything_runs_in_it(
+    ec2: Ec2Standin, code: str, kind: type[Exception]
+) -> None:
+    ec2.refuse("AuthorizeSecurityGroupIngress", code)
+    async with Ec2Substrate(ec2_standin_setup.options(ec2, login_timeout_s=20.0)) as substrate:
+        with pytest.raises(kind):
+            await substrate.create(spec(), Marks())
+        assert ec2.calls["RunInstances"] == 0
+        made = await substrate.create(spec(), Marks())
+        assert len(ec2.leftovers()["security groups"]) == 1
+        await made.wait_ready(Marks())
+        assert (await made.exec(Command(script="true"))).exit_code == 0
+        await made.destroy()
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+@pytest.mark.sshd
+async def test_a_group_that_is_never_opened_runs_nothing_and_goes_with_the_run(ec2: Ec2Standin) -> None:
+    ec2.refuse("AuthorizeSecurityGroupIngress", "UnauthorizedOperation", times=math.inf)
+    ec2.refuse("DeleteSecurityGroup", EC2_THROTTLE, times=2)
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        for number in range(3):
+            with pytest.raises(AccessDenied):
+                await substrate.create(spec(f"taxtui-r1-{number}"), Marks())
+    assert ec2.calls["RunInstances"] == 0
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+@pytest.mark.sshd
+async def test_a_port_opened_by_a_request_whose_answer_was_lost_is_open(ec2: Ec2Standin) -> None:
+    ec2.refuse("AuthorizeSecurityGroupIngress", "InvalidPermission.Duplicate")
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        await made.destroy()
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
 
 
 # -- what was launched is not known yet
