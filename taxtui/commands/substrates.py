@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
@@ -12,7 +13,7 @@ import click
 import msgspec
 
 from taxtui import registry
-from taxtui.errors import TaxtuiError, UsageError
+from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.notation import parse_substrate
 from taxtui.spec import SubstrateRef
 
@@ -26,7 +27,10 @@ _REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
 )
 @click.option("--format", "layout", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(checking: bool, chosen: tuple[str, ...], layout: str) -> None:
-    """List the installed substrates, what each still needs, and how to get it."""
+    """List the installed substrates, what each still needs, and how to get it.
+
+    Exit code: 3 when a substrate that was named with -s was checked and cannot be used.
+    """
     known = registry.names()
     refs = [parse_substrate(text) for text in chosen] or [SubstrateRef(name=name) for name in known]
     if unknown := [ref.name for ref in refs if ref.name not in known]:
@@ -34,7 +38,13 @@ def command(checking: bool, chosen: tuple[str, ...], layout: str) -> None:
     rows = asyncio.run(_checked(refs)) if checking else [_listed(ref) for ref in refs]
     if layout == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(rows)).decode())
-        return
+    else:
+        _show(rows)
+    if checking and chosen and not all(row["ok"] for row in rows):
+        sys.exit(SubstrateUnavailable.exit_code)
+
+
+def _show(rows: Sequence[dict[str, Any]]) -> None:
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
         state = {True: "ready", False: "unavailable", None: "installed"}[row["ok"]]

@@ -11,9 +11,9 @@ from taxtui.commands.substrates import command
 from taxtui.errors import UsageError
 
 
-def rows(*args: str) -> list[dict[str, object]]:
+def rows(*args: str, exit_code: int = 0) -> list[dict[str, object]]:
     done = CliRunner().invoke(command, [*args, "--format", "json"], catch_exceptions=False)
-    assert done.exit_code == 0
+    assert done.exit_code == exit_code
     found: list[dict[str, object]] = json.loads(done.stdout)
     return found
 
@@ -34,7 +34,7 @@ def test_a_substrate_is_checked_with_its_options() -> None:
     ("ref", "detail"), [("local:isolated=plain", "no option 'isolated'"), ("local:isolation=no", "isolation")]
 )
 def test_an_option_that_it_does_not_take_is_its_answer(ref: str, detail: str) -> None:
-    [row] = rows("--check", "-s", ref)
+    [row] = rows("--check", "-s", ref, exit_code=3)
     assert row["ok"] is False
     assert detail in str(row["detail"])
 
@@ -43,3 +43,17 @@ def test_an_option_that_it_does_not_take_is_its_answer(ref: str, detail: str) ->
 def test_what_is_no_substrate_is_refused(ref: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         CliRunner().invoke(command, ["-s", ref], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("args", "exit_code"),
+    [
+        (["--check", "-s", "local:isolation=plain"], 0),
+        (["--check", "-s", "local:isolation=plain", "-s", "docker:host=unix:///nonexistent"], 3),
+        (["-s", "docker:host=unix:///nonexistent"], 0),  # only listed
+    ],
+)
+def test_what_was_named_and_cannot_be_used_is_the_exit_code(args: list[str], exit_code: int) -> None:
+    done = CliRunner().invoke(command, args, catch_exceptions=False)
+    assert done.exit_code == exit_code
+    assert done.stdout.count("\n") == args.count("-s")  # the table is complete all the same
