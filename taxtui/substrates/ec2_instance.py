@@ -30,7 +30,7 @@ def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -
     """Cloud-init configuration: both keys, the user, and a shutdown that needs nobody; JSON is YAML too."""
     config = {
         "ssh_deletekeys": True,
-        "ssh_genkeytypes": [],
+        # With keys given cloud-init makes none. To say so by an empty ssh_genkeytypes breaks its schema.
         "ssh_keys": {"ed25519_private": host_key.private, "ed25519_public": host_key.public},
         "ssh_pwauth": False,
         "disable_root": True,

@@ -64,6 +64,7 @@ def test_user_data_brings_both_keys_and_a_shutdown_that_needs_nobody() -> None:
     assert config["users"][0]["ssh_authorized_keys"] == ["ssh-ed25519 B"]
     assert config["runcmd"] == [["shutdown", "-P", "+2"]]  # 90.4 s, rounded up
     assert config["ssh_pwauth"] is False
+    assert [] not in config.values()  # the lists of cloud-init's schema have one element at least
     assert len(text.encode()) < 16 * 1024  # what EC2 takes
 
 
