@@ -123,9 +123,14 @@ def read_recording(path: Path) -> Recording:
     """
     frames = wire.Frames(path)
     reader = _Reader(Recording(path.name), path)
-    for batch in frames:
-        for event in batch:
-            reader.apply(event)
+    try:
+        for batch in frames:
+            for event in batch:
+                reader.apply(event)
+    except OverflowError:
+        raise RecordingError(
+            f"{path}: damaged at byte {frames.offset}: a duration is beyond 292 years", frames.offset
+        ) from None
     recording = reader.finish()
     recording.skipped += frames.skipped
     recording.torn_bytes = frames.torn_bytes
@@ -138,7 +143,6 @@ class _Reader:
     def __init__(self, recording: Recording, path: Path) -> None:
         self._recording = recording
         self._path = path
-        self._seen_header = False
         self._cells: dict[int, Cell] = {}
         self._open: dict[int, _OpenTrial] = {}
         self._lags: list[int] = []
@@ -146,9 +150,7 @@ class _Reader:
 
     def apply(self, event: wire.Event) -> None:
         if isinstance(event, wire.Header):
-            self._header(event)
-        elif not self._seen_header:
-            raise RecordingError(f"{self._path} is not a taxtui recording: it has no header", 0)
+            self._recording.run_id = event.run_id
         elif isinstance(event, wire.Cell):
             self._cells[event.id] = cell = Cell(event)
             self._recording.cells.append(cell)
@@ -167,18 +169,6 @@ class _Reader:
         elif isinstance(event, wire.RunFinished):
             self._recording.complete = True
 
-    def _header(self, event: wire.Header) -> None:
-        if event.magic != wire.MAGIC:
-            raise RecordingError(f"{self._path} is not a taxtui recording: its header says otherwise", 0)
-        if event.version > wire.FORMAT_VERSION:
-            raise RecordingError(
-                f"{self._path} has format version {event.version}, this program reads up to "
-                f"{wire.FORMAT_VERSION}; install a newer one",
-                0,
-            )
-        self._seen_header = True
-        self._recording.run_id = event.run_id
-
     def _ended(self, event: wire.TrialEnded) -> None:
         opened = self._open.pop(event.trial, None)
         cell = self._cells.get(opened.cell) if opened else None
@@ -196,8 +186,6 @@ class _Reader:
             self._recording.skipped += 1
 
     def finish(self) -> Recording:
-        if not self._seen_header:
-            raise RecordingError(f"{self._path} is not a taxtui recording: it has no header", 0)
         recording = self._recording
         lag = sorted(self._lags)[-1 - len(self._lags) // 100] if self._lags else 0  # a second in a hundred may be bad
         cpu = sorted(self._cpus)[len(self._cpus) // 2] if self._cpus else 0

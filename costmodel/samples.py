@@ -203,7 +203,7 @@ def _with_think(
 
 def _unit_mean_factors(count: int, terms: int, sigma: float, rng: Random) -> Iterator[float]:
     """Quantiles of a mean of ``terms`` lognormal times over its expectation, in random order."""
-    if not sigma:
+    if not (count and terms and sigma):  # nobody thinks, or always as long
         return iter([1.0] * count)
     spread = math.sqrt(math.log1p(math.expm1(sigma**2) / terms))
     normal = NormalDist()

@@ -1,7 +1,7 @@
-"""The recording format on the wire: frames around batches of events. Only the fields that a projection needs.
+"""The recording format on the wire: frames around batches of events.
 
-An event is a positional array ``[tag, field, …]`` to which fields are only ever appended, so a struct here may stop
-at the last field that it wants.
+An event is a positional array ``[tag, field, …]`` to which fields are only ever appended. Every field is declared,
+also those that no projection needs: their types are what is checked, and what ``taxtui`` refuses is refused here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -29,6 +29,7 @@ MAX_EVENTS: Final = 65_536
 MAX_INT: Final = (1 << 63) - 1
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
+MaybeCount = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
 MaybeNanoseconds = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
 
@@ -39,10 +40,17 @@ class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
     magic: str
     version: Count
     run_id: str
+    scenario: dict[str, Any]
+    software: dict[str, str]
 
 
 class Clock(msgspec.Struct, array_like=True, tag=1, frozen=True):
     """Not needed: durations never mix the clocks of two workers."""
+
+    worker: Count
+    monotonic_ns: Nanoseconds
+    unix_ns: Nanoseconds
+    host: str
 
 
 class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
@@ -72,6 +80,7 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     preload: str
     limits: str
     provenance: str
+    capabilities: tuple[str, ...] = ()
 
 
 class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
@@ -84,11 +93,16 @@ class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
     start_ns: Nanoseconds
     attempt: Count = 0
     warm_up: bool = False
-    block: Count = 0
+    block: MaybeCount = 0
 
 
 class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True):
     """Not needed: a mark lies inside a phase."""
+
+    trial: Count
+    name: str
+    at_ns: Nanoseconds
+    resolution_ns: Nanoseconds
 
 
 class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True):
@@ -110,6 +124,9 @@ class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
     think_ns: list[Nanoseconds]
     duration_ns: list[Nanoseconds]
     run_ns: list[MaybeNanoseconds]
+    exit_code: list[MaybeCount]
+    stdout_bytes: list[Count]
+    stderr_bytes: list[Count]
 
 
 class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True):
@@ -122,6 +139,7 @@ class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True):
     message: str
     end_ns: Nanoseconds
     queued_ns: Nanoseconds
+    connection: str
 
 
 class Health(msgspec.Struct, array_like=True, tag=8, frozen=True):
@@ -132,19 +150,29 @@ class Health(msgspec.Struct, array_like=True, tag=8, frozen=True):
     lag_p99_ns: Nanoseconds
     lag_max_ns: Nanoseconds
     cpu_permille: Count
+    in_flight: Count
+    pool_waits: Count
+    floor_ns: MaybeNanoseconds
 
 
 class Notice(msgspec.Struct, array_like=True, tag=9, frozen=True):
     """Not needed: words for people."""
 
+    at_ns: Nanoseconds
+    level: str
+    text: str
+
 
 class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
     """The run ended in an orderly way."""
 
+    outcome: str
+    counts: dict[str, Count]
+
 
 Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | TrialEnded | Health | Notice | RunFinished
-NEEDED: Final = (0, 2, 3, 5, 6, 7)
-"""Tags of events without which a number would change: one that cannot be read is damage, not a novelty."""
+TAGS: Final = range(11)
+"""Of the events above: one of these that cannot be read is damage, not a novelty."""
 
 _decode_batch = msgspec.msgpack.Decoder(list[Event]).decode
 _decode_raw = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
@@ -160,6 +188,7 @@ class Frames:
         self.path = path
         self.skipped = 0  # events of kinds that this version does not know
         self.torn_bytes = 0  # an unfinished last frame: the writer died
+        self.offset = 0  # of the frame whose batch was handed out last
         try:
             self._data = path.read_bytes()
         except OSError as error:
@@ -168,16 +197,35 @@ class Frames:
             raise RecordingError(f"{path} is empty", 0)
 
     def __iter__(self) -> Iterator[list[Event]]:
-        """Batch after batch; raises RecordingError, with the offset, where the file is damaged."""
+        """Batch after batch, a header first; raises RecordingError, with the offset, where the file is damaged."""
         view = memoryview(self._data)
         start = 0
         while start < len(view):
             end = self._frame_end(start)
             if end is None:
                 self._check_torn_tail(start)
-                return
-            yield self._events(view[start + PREFIX.size : end], start)
+                break
+            events = self._events(view[start + PREFIX.size : end], start)
+            if start == 0:
+                self._check_header(events)
+            self.offset = start
+            yield events
             start = end
+        if start == 0:
+            raise self._damaged(0, "it has no header")
+
+    def _check_header(self, events: list[Event]) -> None:
+        first = events[0] if events else None
+        if not isinstance(first, Header):
+            raise self._damaged(0, "it has no header")
+        if first.magic != MAGIC:
+            raise self._damaged(0, "its header says otherwise")
+        if first.version > FORMAT_VERSION:
+            raise RecordingError(
+                f"{self.path} has format version {first.version}, this program reads up to "
+                f"{FORMAT_VERSION}; install a newer one",
+                0,
+            )
 
     def _frame_end(self, start: int) -> int | None:
         """Where the frame at ``start`` ends, None if the file ends before; RecordingError if it is none."""
@@ -211,26 +259,15 @@ class Frames:
     def _events(self, payload: memoryview, offset: int) -> list[Event]:
         try:
             try:
-                events = _decode_batch(payload)
+                events, unknown = _decode_batch(payload), 0
             except msgspec.ValidationError:
-                events = self._one_by_one(payload, offset)
-        except (msgspec.DecodeError, RecursionError) as error:
+                told = [_known(raw) for raw in _decode_raw(payload)]
+                events, unknown = [event for event in told if event is not None], told.count(None)
+        except Exception as error:  # not UTF-8, nested too deep …: whatever it is, this is not what was written
             raise self._damaged(offset, str(error)) from error
-        if len(events) > MAX_EVENTS:
-            raise self._damaged(offset, f"{len(events)} events in one frame")
-        return events
-
-    def _one_by_one(self, payload: memoryview, offset: int) -> list[Event]:
-        """What a later version added is skipped and counted."""
-        events = []
-        for raw in _decode_raw(payload):
-            try:
-                events.append(_decode_event(raw))
-            except msgspec.ValidationError as error:
-                event = _decode_any(raw)
-                if isinstance(event, list) and event and event[0] in NEEDED:
-                    raise self._damaged(offset, f"event of kind {event[0]}: {error}") from error
-                self.skipped += 1
+        if len(events) + unknown > MAX_EVENTS:
+            raise self._damaged(offset, f"{len(events) + unknown} events in one frame")
+        self.skipped += unknown
         return events
 
     def _damaged(self, offset: int, what: str) -> RecordingError:
@@ -241,3 +278,15 @@ class Frames:
             "`taxtui recordings verify --salvage OUT` keeps what is intact",
             offset,
         )
+
+
+def _known(raw: msgspec.Raw) -> Event | None:
+    """An event, None where a later version added it. Raises whatever msgspec does."""
+    try:
+        event: Event = _decode_event(raw)
+    except msgspec.ValidationError as error:
+        told = _decode_any(raw)
+        if isinstance(told, list) and told and type(told[0]) is int and told[0] in TAGS:
+            raise ValueError(f"event of kind {told[0]}: {error}") from error
+        return None
+    return event

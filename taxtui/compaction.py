@@ -10,7 +10,8 @@ import msgspec
 
 from taxtui.errors import RecordingError, WriteFailed
 from taxtui.events import Actions, Clock, Event, Header, RunFinished, TrialEnded, column, sparse
-from taxtui.recording import Follower, Recorder, Summary, decode_untyped
+from taxtui.frames import split
+from taxtui.recording import Follower, Recorder, Summary
 
 COLUMNS: Final = ("gap_ns", "think_ns", "duration_ns", "run_ns", "exit_code", "stdout_bytes", "stderr_bytes")
 MAX_ROWS: Final = 8192
@@ -63,7 +64,7 @@ class _Exact(Follower):
 
     def _events(self, offset: int, payload: bytes) -> list[Event]:
         events = super()._events(offset, payload)
-        told = decode_untyped(payload)
+        told = split(payload)
         # a field or an event that a newer version has added
         if len(events) < len(told) or any(map(_is_shorter, events, told)):
             raise RecordingError(f"at byte {offset} there is what this taxtui does not know; use a newer one", offset)

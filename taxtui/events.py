@@ -4,12 +4,14 @@ Each event is a msgspec array-like struct: on the wire ``[tag, field, …]``. Fi
 with defaults; tags are never reused. Durations and instants are int nanoseconds; an instant is the writing
 worker's ``CLOCK_MONOTONIC`` minus the anchor in its :class:`Clock`. Strings are data: they are cleaned before
 they reach a screen.
+
+The types of the fields are what a reader checks: integers in their bounds, text that is UTF-8.
 """
 
 from __future__ import annotations
 
 import operator
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -17,7 +19,15 @@ FORMAT_VERSION: Final = 1
 MAGIC: Final = "taxtui"
 
 UNKNOWN: Final = -1
-"""A ``run_ns`` that could not be measured."""
+"""A ``run_ns`` that could not be measured, and whatever else a field says can be unknown."""
+
+MAX_INT: Final = (1 << 63) - 1
+
+# What a reader accepts in a field; whoever makes an event is not checked.
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
+MaybeCount = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
+Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
+MaybeNanoseconds = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
 
 # Phases, in the order in which a trial passes through them. Strings in the file, so that more can follow.
 CREATE: Final = "create"
@@ -46,7 +56,7 @@ class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
     """What the file is and which run it holds. Alone in the first frame."""
 
     magic: str
-    version: int
+    version: Count
     run_id: str  # time-sortable
     scenario: dict[str, Any]  # the resolved plan, allow-listed keys only
     software: dict[str, str]  # versions and machine facts: python, taxtui, kernel, cpu, docker.server …
@@ -55,9 +65,9 @@ class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
 class Clock(msgspec.Struct, array_like=True, tag=1, frozen=True):
     """Opens a worker; repeated in each frame that switches worker."""
 
-    worker: int
-    monotonic_ns: int  # the anchor that all of this worker's instants are relative to
-    unix_ns: int  # orders for display only
+    worker: Count
+    monotonic_ns: Nanoseconds  # the anchor that all of this worker's instants are relative to
+    unix_ns: Nanoseconds  # orders for display only
     host: str  # digest, never a name
 
 
@@ -67,27 +77,27 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     Everything up to ``substrate_version`` is identity; what follows describes how it was measured.
     """
 
-    id: int
+    id: Count
     substrate: str
     variant: str  # runtime, transport, instance type …; "" where there is only one
     tier: str
     tier_digest: str
-    actions: int
+    actions: Count
     mode: str  # exec | session
-    concurrency: int
+    concurrency: Count
     arrival: str  # sequential | closed | staggered:500ms | burst
     think: str  # 0s | 8s | lognormal:8s,0.6
     acquire: str  # create | reset | pool:NAME | snapshot:ID
     cache: str  # cold | node | unknown
-    cpu_milli: int  # asked for
-    memory_mib: int  # asked for
+    cpu_milli: Count  # asked for
+    memory_mib: Count  # asked for
     network: str  # none | full
     image: str  # digest, "" where there is none
     environment: str  # digest of client CPU, cores, kernel, region and versions
     substrate_version: str
-    cycle: int  # length of the tier's action cycle
+    cycle: Count  # length of the tier's action cycle
     bracket: str  # bash | date | none: how run_ns was taken
-    bracket_cost_ns: int  # p50 of an empty bracket inside the sandbox, UNKNOWN where it was not measured
+    bracket_cost_ns: MaybeNanoseconds  # p50 of an empty bracket inside the sandbox, UNKNOWN where it was not measured
     preload: str  # none | image | trial
     limits: str  # in force: cgroup | prlimit | none | as asked
     provenance: str  # measured | stand_in
@@ -97,32 +107,32 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
 class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
     """Written and flushed before the create request is sent, so that a lost answer can be cleaned up."""
 
-    trial: int
-    cell: int
+    trial: Count
+    cell: Count
     sandbox: str
-    scheduled_ns: int
-    start_ns: int  # the first create request
-    attempt: int = 0
+    scheduled_ns: Nanoseconds
+    start_ns: Nanoseconds  # the first create request
+    attempt: Count = 0
     warm_up: bool = False
-    block: int = 0
+    block: MaybeCount = 0  # UNKNOWN: a warm-up is in none
 
 
 class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True):
     """A sub-step that was seen inside a phase, with the resolution at which it was observed."""
 
-    trial: int
+    trial: Count
     name: str
-    at_ns: int
-    resolution_ns: int
+    at_ns: Nanoseconds
+    resolution_ns: Nanoseconds
 
 
 class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True):
     """One finished phase of a trial; the actions themselves are in :class:`Actions`."""
 
-    trial: int
+    trial: Count
     phase: str
-    start_ns: int
-    duration_ns: int
+    start_ns: Nanoseconds
+    duration_ns: Nanoseconds
 
 
 class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
@@ -131,48 +141,48 @@ class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
     ``duration_ns`` is never empty unless the event holds no command: it gives the number of rows.
     """
 
-    trial: int
+    trial: Count
     step: str  # SETUP or ACTION
-    first: int  # index of the first row
-    gap_ns: list[int]  # harness time before the command, think time excluded
-    think_ns: list[int]
-    duration_ns: list[int]  # submitted → exit code and full output in our hands
-    run_ns: list[int]  # inside the sandbox; UNKNOWN where it could not be measured
-    exit_code: list[int]
-    stdout_bytes: list[int]
-    stderr_bytes: list[int]
+    first: Count  # index of the first row
+    gap_ns: list[Nanoseconds]  # harness time before the command, think time excluded
+    think_ns: list[Nanoseconds]
+    duration_ns: list[Nanoseconds]  # submitted → exit code and full output in our hands
+    run_ns: list[MaybeNanoseconds]  # inside the sandbox; UNKNOWN where it could not be measured
+    exit_code: list[MaybeCount]
+    stdout_bytes: list[Count]
+    stderr_bytes: list[Count]
 
 
 class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True):
     """Written after cleanup. ``end_ns`` is the end of ``held``: the last action's end, or the failure."""
 
-    trial: int
+    trial: Count
     outcome: str
     phase: str  # where it ended; "" when ok
     error: str  # class of the error; "" when ok
     message: str  # redacted, one line
-    end_ns: int
-    queued_ns: int
+    end_ns: Nanoseconds
+    queued_ns: Nanoseconds
     connection: str  # cold | warm: was the client's connection made for this trial
 
 
 class Health(msgspec.Struct, array_like=True, tag=8, frozen=True):
     """Once a second: whether the harness itself distorted what it measured."""
 
-    at_ns: int
-    lag_p50_ns: int
-    lag_p99_ns: int
-    lag_max_ns: int
-    cpu_permille: int  # of one core, this process
-    in_flight: int
-    pool_waits: int
-    floor_ns: int  # p50 of posix_spawn("/bin/true"), UNKNOWN until measured
+    at_ns: Nanoseconds
+    lag_p50_ns: Nanoseconds
+    lag_p99_ns: Nanoseconds
+    lag_max_ns: Nanoseconds
+    cpu_permille: Count  # of one core, this process
+    in_flight: Count
+    pool_waits: Count
+    floor_ns: MaybeNanoseconds  # p50 of posix_spawn("/bin/true"), UNKNOWN until measured
 
 
 class Notice(msgspec.Struct, array_like=True, tag=9, frozen=True):
     """Something a person should know: throttled, image pulled, cleanup failed …"""
 
-    at_ns: int
+    at_ns: Nanoseconds
     level: str  # info | warning | error
     text: str
 
@@ -181,7 +191,7 @@ class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
     """The run ended in an orderly way. Alone in the last frame."""
 
     outcome: str  # finished | cancelled | interrupted | budget | crashed
-    counts: dict[str, int]  # trials by outcome, warm-ups excluded; "actions"
+    counts: dict[str, Count]  # trials by outcome, warm-ups excluded; "actions"
 
 
 Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | TrialEnded | Health | Notice | RunFinished
@@ -203,3 +213,7 @@ def runs(actions: Actions) -> list[int]:
 def sparse(values: list[int]) -> list[int]:
     """A column as :class:`Actions` has it: empty where all its values are 0."""
     return values if any(values) else []
+
+
+TAGS: Final = range(11)
+"""Of the events above. One of these that cannot be read is damage; any other was added by a later version."""

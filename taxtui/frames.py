@@ -10,12 +10,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from taxtui.errors import RecordingError
-from taxtui.events import Event
+from taxtui.events import TAGS, Event
 
 EXT32: Final = 0xC9
 FRAME_TYPE: Final = 0x54
@@ -25,6 +25,18 @@ MAX_LENGTH: Final = 1 << 20
 MAX_EVENTS: Final = 65_536
 
 _encode = msgspec.msgpack.Encoder().encode
+_decode_batch = msgspec.msgpack.Decoder(list[Event]).decode
+_decode_event = msgspec.msgpack.Decoder(Event).decode
+_decode_any = msgspec.msgpack.Decoder().decode
+split = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+"""The events of a payload that ``decode`` has accepted, each as its bytes."""
+
+
+class Batch(NamedTuple):
+    """What one frame holds."""
+
+    events: list[Event]
+    unknown: int  # events of kinds that a later version added
 
 
 def frame(payload: bytes) -> bytes:
@@ -43,6 +55,37 @@ def encode(events: list[Event]) -> list[bytes]:
         raise RecordingError(f"one event of {len(payload)} bytes does not fit a frame of {MAX_LENGTH} bytes")
     half = len(events) // 2
     return encode(events[:half]) + encode(events[half:])
+
+
+def decode(payload: bytes, offset: int) -> Batch:
+    """The events of the frame at ``offset``: the only place where taxtui makes events of bytes.
+
+    Raises:
+        RecordingError: with that offset: no list of events, a value that its field cannot have, or too many events.
+    """
+    try:
+        try:
+            batch = Batch(_decode_batch(payload), 0)
+        except msgspec.ValidationError:
+            told = [_known(raw) for raw in split(payload)]
+            batch = Batch([event for event in told if event is not None], told.count(None))
+    except Exception as error:  # not UTF-8, nested too deep …: whatever it is, these bytes are not what was written
+        raise RecordingError(f"damaged at byte {offset}: {error}", offset) from error
+    if (count := len(batch.events) + batch.unknown) > MAX_EVENTS:
+        raise RecordingError(f"damaged at byte {offset}: {count} events in one frame", offset)
+    return batch
+
+
+def _known(raw: msgspec.Raw) -> Event | None:
+    """An event, None where a later version added it. Raises whatever msgspec does."""
+    try:
+        event: Event = _decode_event(raw)
+    except msgspec.ValidationError:
+        told = _decode_any(raw)
+        if isinstance(told, list) and told and type(told[0]) is int and told[0] in TAGS:
+            raise
+        return None
+    return event
 
 
 class FrameParser:

@@ -17,8 +17,7 @@ from taxtui.commands.run import default_folder
 from taxtui.errors import RecordingError, UsageError
 from taxtui.events import FORMAT_VERSION, MAGIC, Clock, Event, Header, RunFinished, TrialStarted
 from taxtui.events import Cell as CellEvent
-from taxtui.frames import MAX_LENGTH, PREFIX, next_valid, payload_at
-from taxtui.recording import decode_one, decode_untyped
+from taxtui.frames import MAX_LENGTH, PREFIX, decode, next_valid, payload_at
 from taxtui.scenario import bundled
 from taxtui.state import RunState, clean
 
@@ -36,9 +35,6 @@ END_BYTES: Final = 64 << 10  # read at each end of a file
 LATEST_FRAMES: Final = 4  # of the end, which name the latest instant
 FRESH_S: Final = 5.0
 """A run writes at least once a second: what was written to more recently than this and has no end is still running."""
-
-_decode_header = msgspec.msgpack.Decoder(Header).decode
-_UNDECODABLE: Final = (RecordingError, msgspec.DecodeError, RecursionError)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,7 +228,7 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
             if not isinstance(event, Header):
                 run.apply(event)
             last = event
-    except _UNDECODABLE as error:
+    except RecordingError as error:
         state, detail = "damaged", clean(str(error))
     else:
         state = "complete" if isinstance(last, RunFinished) else "running" if fresh else "incomplete"
@@ -260,11 +256,11 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
 
 def _header(head: bytes) -> Header | None:
     """The header, which is alone in the first frame; None where that is something else, or not all there."""
-    with contextlib.suppress(*_UNDECODABLE):
-        events = decode_untyped(payload_at(head, 0, 0) or b"\x90")
-        header = _decode_header(events[0]) if events else None
-        if header and header.magic == MAGIC:
-            return header
+    with contextlib.suppress(RecordingError):
+        payload = payload_at(head, 0, 0)
+        first = next(iter(decode(payload, 0).events), None) if payload else None
+        if isinstance(first, Header) and first.magic == MAGIC:
+            return first
     return None
 
 
@@ -278,10 +274,10 @@ def _has_header(path: Path) -> bool:
 
 
 def _opening(head: bytes) -> Iterator[Event]:
-    """What describes the run, up to its first trial. Raises as ``_events`` and ``payload_at``."""
+    """What describes the run, up to its first trial. Raises ``RecordingError``."""
     start = 0
     while (payload := payload_at(head, start, start)) is not None:
-        for event in _events(payload):
+        for event in decode(payload, start).events:
             if isinstance(event, Header | Clock | CellEvent):
                 yield event
             elif isinstance(event, TrialStarted):
@@ -293,9 +289,9 @@ def _latest(tail: bytes, tail_start: int) -> Iterator[Event]:
     """The events of the last frames; a torn one at the very end is left out, as reading the file would.
 
     Raises:
-        RecordingError: something stands between or behind frames that is none.
+        RecordingError: something stands between or behind frames that is none, or in one that is no event.
     """
-    payloads: list[bytes] = []
+    found: list[tuple[int, bytes]] = []  # where each begins in the file, its payload
     end: int | None = 0 if tail_start == 0 else None  # of the frame before; not known where the tail begins
     while (start := next_valid(tail, end or 0)) is not None:
         if end is not None and start != end:
@@ -303,19 +299,12 @@ def _latest(tail: bytes, tail_start: int) -> Iterator[Event]:
             raise RecordingError(f"damaged at byte {tail_start + end}: intact frames follow", tail_start + end)
         payload = payload_at(tail, start, tail_start + start)
         assert payload is not None  # next_valid() has seen it
-        payloads.append(payload)
+        found.append((tail_start + start, payload))
         end = start + PREFIX.size + len(payload)
     if end is not None:
         payload_at(tail, end, tail_start + end)
-    for payload in payloads[-LATEST_FRAMES:]:
-        yield from _events(payload)
-
-
-def _events(payload: bytes) -> Iterator[Event]:
-    """Those that this version understands. Raises ``msgspec.DecodeError`` where it is no list."""
-    for raw in decode_untyped(payload):
-        with contextlib.suppress(msgspec.ValidationError):
-            yield decode_one(raw)
+    for offset, payload in found[-LATEST_FRAMES:]:
+        yield from decode(payload, offset).events
 
 
 def _shipped() -> Iterator[Path]:

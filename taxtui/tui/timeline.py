@@ -73,7 +73,8 @@ class Timeline:
             self._fold()
             while not (self.state.started_unix_ns or self.complete or self._offset > MAX_LENGTH):
                 self._fold()
-            self._last_unix_ns = self._last_instant()
+            if not self.complete:  # else the fold knows it, and the file is closed
+                self._last_unix_ns = self._last_instant()
         except RecordingError:
             self.close()
             raise

@@ -217,7 +217,7 @@ def test_impossible_lengths_are_refused(file: Path, length: int) -> None:
         (b"\xc9", "has no header"),
         (frame([cell()]), "has no header"),
         (frame([]), "has no header"),
-        (frame([[0, "other", 1, "r"]]), "header says otherwise"),
+        (frame([[0, "other", 1, "r", {}, {}]]), "header says otherwise"),
         (frame([header(version=2)]), "format version 2, this program reads up to 1"),
     ],
 )
