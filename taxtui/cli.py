@@ -15,6 +15,7 @@ from typing import Final
 import click
 
 from taxtui.errors import TaxtuiError, UsageError
+from taxtui.terminal_text import clean_lines
 
 COMMANDS: Final = {
     "run": "Measure: create sandboxes, run trajectories, write a recording.",
@@ -84,10 +85,10 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        click.echo(f"taxtui: {error.format_message()}", err=True)
+        click.echo(f"taxtui: {clean_lines(error.format_message())}", err=True)
         sys.exit(error.exit_code)
     except (TaxtuiError, _costmodel_error()) as error:
-        click.echo(f"taxtui: {error}", err=True)
+        click.echo(f"taxtui: {clean_lines(str(error))}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
         if error.errno != errno.ENOSPC:

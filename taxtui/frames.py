@@ -106,11 +106,10 @@ class FrameParser:
         start = 0
         try:
             while (payload := payload_at(self._buffer, start, self.offset)) is not None:
-                offset = self.offset
-                size = PREFIX.size + len(payload)
+                yield self.offset, payload
+                size = PREFIX.size + len(payload)  # counted once it is taken: whoever refuses it stands before it
                 start += size
                 self.offset += size
-                yield offset, payload
         finally:
             del self._buffer[:start]
 

@@ -8,7 +8,6 @@ successful trials that are not warm-ups, which are the trials that the exact tab
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,17 +19,11 @@ from taxtui import events
 from taxtui.cell_state import CellState, OpenTrial, measure
 from taxtui.events import Event
 from taxtui.histogram import LogHistogram
+from taxtui.terminal_text import clean
 
 LOG_LINES: Final = 500
 MAX_LAG_NS: Final = 5_000_000
 MAX_CPU_PERMILLE: Final = 800
-
-_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-
-
-def clean(text: str) -> str:
-    """Text from a file, safe for a terminal: control, direction and zero-width characters become a visible mark."""
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 class LogLine(msgspec.Struct, frozen=True):

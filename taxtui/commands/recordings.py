@@ -11,6 +11,7 @@ from taxtui.compaction import compact
 from taxtui.errors import RecordingError
 from taxtui.events import Cell, Event, Notice, TrialEnded, TrialStarted
 from taxtui.recording import Summary, read, salvage
+from taxtui.terminal_text import clean
 
 
 @click.group("recordings")
@@ -25,12 +26,12 @@ def info(files: tuple[Path, ...]) -> None:
     for path in files:
         contents = _Contents()
         summary = read(path, contents.apply)
-        click.echo(f"{path}: run {summary.header.run_id}, {_state(summary)}")
+        _say(f"{path}: run {summary.header.run_id}, {_state(summary)}")
         for key, value in sorted(summary.header.software.items()):
-            click.echo(f"  {key:24} {_clean(value)}")
-        click.echo(f"  {'events':24} {summary.events} in {summary.frames} frames, {summary.size_bytes} bytes")
+            _say(f"  {key:24} {value}")
+        _say(f"  {'events':24} {summary.events} in {summary.frames} frames, {summary.size_bytes} bytes")
         for line in contents.lines():
-            click.echo(f"  {line}")
+            _say(f"  {line}")
 
 
 @command.command("verify")
@@ -43,17 +44,17 @@ def verify(ctx: click.Context, files: tuple[Path, ...], out: Path | None) -> Non
         if len(files) != 1:
             raise click.UsageError("--salvage OUT takes exactly one FILE")
         kept, lost = salvage(files[0], out)
-        click.echo(f"{out}: {kept} frames kept, {lost} bytes lost")
+        _say(f"{out}: {kept} frames kept, {lost} bytes lost")
         return
     worst = 0
     for path in files:
         try:
             summary = read(path, lambda event: None)
         except RecordingError as error:
-            click.echo(f"taxtui: {error}", err=True)
+            _say(f"taxtui: {error}", err=True)
             worst = RecordingError.exit_code
             continue
-        click.echo(f"{path}: {_state(summary)}, {summary.events} events in {summary.frames} frames")
+        _say(f"{path}: {_state(summary)}, {summary.events} events in {summary.frames} frames")
         worst = max(worst, 0 if summary.complete else 1)
     ctx.exit(worst)
 
@@ -68,7 +69,7 @@ def compact_(file: Path, out: Path) -> None:
     """
     found = compact(file, out)
     after = out.stat().st_size
-    click.echo(f"{out}: {after} bytes, {after / found.size_bytes:.0%} of {file}; {_state(found)}")
+    _say(f"{out}: {after} bytes, {after / found.size_bytes:.0%} of {file}; {_state(found)}")
 
 
 class _Contents:
@@ -107,9 +108,9 @@ class _Contents:
             counts = ", ".join(f"{n} {outcome}" for (k, outcome), n in sorted(self._outcomes.items()) if k == number)
             stand_in = " STAND-IN, not the provider" if cell.provenance == "stand_in" else ""
             shape = f"{cell.tier} x {cell.actions} {cell.mode} c={cell.concurrency}"
-            lines.append(_clean(f"{name:20} {shape:22} {counts or 'no trials'}{stand_in}"))
-        lines += [_clean(f"{n} x {reason}") for reason, n in self._reasons.most_common()]
-        lines += [_clean(f"{n} x notice: {text}") for text, n in self._notices.most_common()]
+            lines.append(f"{name:20} {shape:22} {counts or 'no trials'}{stand_in}")
+        lines += [f"{n} x {reason}" for reason, n in self._reasons.most_common()]
+        lines += [f"{n} x notice: {text}" for text, n in self._notices.most_common()]
         return lines
 
 
@@ -122,5 +123,6 @@ def _state(summary: Summary) -> str:
     return ", ".join(parts)
 
 
-def _clean(text: str) -> str:
-    return "".join(character if character.isprintable() else "�" for character in text)
+def _say(line: str, *, err: bool = False) -> None:
+    """A line with texts from a file in it, or its name."""
+    click.echo(clean(line), err=err)

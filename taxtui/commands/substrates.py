@@ -16,6 +16,7 @@ from taxtui import registry
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.notation import parse_substrate
 from taxtui.spec import SubstrateRef
+from taxtui.terminal_text import clean
 
 _REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
 
@@ -49,7 +50,8 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         state = {True: "ready", False: "unavailable", None: "installed"}[row["ok"]]
         fix = f"  →  {row['fix']}" if row["fix"] else ""
-        click.echo(f"{row['name']:{width}}  {state:11}  {row['detail'].removeprefix('ready, ')}{fix}".rstrip())
+        detail = row["detail"].removeprefix("ready, ")
+        click.echo(clean(f"{row['name']:{width}}  {state:11}  {detail}{fix}").rstrip())
 
 
 def _listed(ref: SubstrateRef) -> dict[str, Any]:

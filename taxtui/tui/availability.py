@@ -63,7 +63,7 @@ async def check(refs: Sequence[str] = ()) -> dict[str, Answer]:
         child.kill()
         await child.wait()
         raise
-    from taxtui.state import clean  # not at the start: it brings what only reading recordings needs
+    from taxtui.terminal_text import clean
 
     try:
         answers = msgspec.json.decode(out, type=list[Answer])

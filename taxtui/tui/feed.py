@@ -21,7 +21,8 @@ import msgspec
 
 from taxtui.errors import RecordingError
 from taxtui.recording import Follower
-from taxtui.state import RunState, clean
+from taxtui.state import RunState
+from taxtui.terminal_text import clean
 
 NICENESS: Final = 10
 SLICE_BYTES: Final = 128 << 10

@@ -19,7 +19,8 @@ from taxtui.events import FORMAT_VERSION, MAGIC, Clock, Event, Header, RunFinish
 from taxtui.events import Cell as CellEvent
 from taxtui.frames import MAX_LENGTH, PREFIX, decode, next_valid, payload_at
 from taxtui.scenario import bundled
-from taxtui.state import RunState, clean
+from taxtui.state import RunState
+from taxtui.terminal_text import clean
 
 State = Literal[
     "complete", "incomplete", "running", "damaged", "newer version", "not a recording", "empty", "unreadable"
@@ -63,7 +64,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The file's name without the suffix that all have."""
-        return printable(self.path.name.removesuffix(SUFFIX))
+        return clean(self.path.name.removesuffix(SUFFIX))
 
     @property
     def words(self) -> str:
@@ -90,22 +91,17 @@ class Listing(NamedTuple):
     problem: str = ""
 
 
-def printable(text: str) -> str:
-    """A path or a message that holds one, safe for a screen: a file's name need not be valid text."""
-    return clean(text.encode(errors="replace").decode())
-
-
 def names(paths: Iterable[Path]) -> str:
     """The files' names, safe for a screen: ``run.msgpack, gvisor.msgpack``."""
-    return ", ".join(printable(path.name) for path in paths)
+    return ", ".join(clean(path.name) for path in paths)
 
 
 def shown(path: Path) -> str:
     """A path as short as it can be given here: relative to the current folder where it lies below it."""
     full = Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve() would follow links
     with contextlib.suppress(ValueError, OSError):  # OSError: the current folder was deleted
-        return printable(str(full.relative_to(Path.cwd())))
-    return printable(str(full))
+        return clean(str(full.relative_to(Path.cwd())))
+    return clean(str(full))
 
 
 def same(one: Path, other: Path) -> bool:
@@ -150,9 +146,9 @@ def scan(feed: Path | None = None, *, running: bool = False, known: Iterable[Ent
         folder = default_folder()
         found = recordings(folder)
     except UsageError as error:
-        problem = printable(str(error))
+        problem = clean(str(error))
     except OSError as error:
-        problem = f"cannot list {printable(str(folder))}: {error.strerror}"
+        problem = f"cannot list {clean(str(folder))}: {error.strerror}"
     shipped = {os.path.realpath(path): path for path in _shipped()}
     live = os.path.realpath(feed) if feed else None
     unchanged = {(entry.path, *entry.stamp): entry for entry in known if entry.state != "running"}

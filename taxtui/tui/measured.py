@@ -14,6 +14,7 @@ from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import Source
 from taxtui.report.measured.tables import LATENCIES, ranked, sections
 from taxtui.report.projection.sections import Section
+from taxtui.terminal_text import clean
 from taxtui.tui import library
 
 TABLES: Final[Mapping[str, str]] = MappingProxyType(
@@ -82,10 +83,8 @@ class Reader:
         found = differences.pairs(self._rows((against,))[0], rows)
         names = library.names(wanted.paths)
         if not found:
-            raise RecordingError(
-                f"{library.printable(against.name)} and {names} share no cell: no tier was run in the same way"
-            )
-        shown = differences.sections(found, [wanted.table], library.printable(against.name), names)
+            raise RecordingError(f"{clean(against.name)} and {names} share no cell: no tier was run in the same way")
+        shown = differences.sections(found, [wanted.table], clean(against.name), names)
         return [Part(section) for section in shown]
 
     def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Source], int]:

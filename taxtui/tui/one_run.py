@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 from textual import work
 from textual.app import App
 
+from taxtui.terminal_text import clean_lines
 from taxtui.tui.actions import Scope
 
 if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+
     from taxtui.tui.feed import Feed, Launcher
 
 # What no first screen needs is imported by the method that does: the start is that much sooner.
@@ -28,6 +31,19 @@ class OneRun(App[None]):
         self.chosen: tuple[Path, ...] = ()
         self.against: Path | None = None  # what Results compares with
         self._leaving = False
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """As ``App.notify``; but whatever a message quotes is never markup, wherever it is said."""
+        message, title = clean_lines(message), clean_lines(title)
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=False)
 
     async def action_go(self, scope: Scope) -> None:
         """Go to a screen."""
@@ -77,7 +93,7 @@ class OneRun(App[None]):
             path = default_folder() / f"{new_run_id()}.msgpack"
             self.take(RunFeed(scenario, path, self.launcher, options))
         except (TaxtuiError, OSError) as error:  # no folder to write to, no room, no more processes
-            self.notify(str(error), title="The run did not start", severity="error", timeout=10, markup=False)
+            self.notify(str(error), title="The run did not start", severity="error", timeout=10)
             return
         self.launcher.yield_cpu()
         await self.action_go("live")

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 from taxtui.errors import UsageError
 from taxtui.events import Event
 from taxtui.recording import Follower
-from taxtui.state import RunState, clean
+from taxtui.state import RunState
+from taxtui.terminal_text import clean
 from taxtui.tui.feed import BUDGET_S, SLICE_BYTES
 from taxtui.tui.timeline import After, Place, Timeline, Upto
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.text import Text
-from textual.markup import escape
 
 from taxtui.cell_state import FACETS, CellState, OpenTrial
 from taxtui.histogram import LogHistogram
-from taxtui.state import RunState, clean
+from taxtui.state import RunState
+from taxtui.terminal_text import clean
 from taxtui.tui.colours import colour
 from taxtui.tui.widgets.cell_table import workload
 from taxtui.tui.widgets.histogram_plot import HistogramPlot, view
@@ -40,7 +40,7 @@ def paint_charts(
             continue
         zoomed = f" · zoom {2**zoom}×" if zoom else ""
         chart.show(
-            f"{title} · {escape(f'{cell.label} {workload(cell, cells)}')}{zoomed}",
+            f"{title} · {cell.label} {workload(cell, cells)}{zoomed}",
             cell.facets[FACETS[which]],
             colour(cell.label, dark=dark),
             limits,
@@ -55,7 +55,7 @@ def paint_phases(bars: PhaseBars, cells: Sequence[CellState], chosen: CellState 
     bars.empty = "the mean time of a trial by phase, once the first has finished"
     name = f"phases of {workload(chosen, cells)}" if chosen else "phases"
     legends = legend(like, dark=dark)
-    bars.entitle(Text.assemble(name, " ·" if legends else "", legends).markup)
+    bars.entitle(Text.assemble(name, " ·" if legends else "", legends))
 
 
 def same_workload(a: CellState, b: CellState) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.text import Text
 
 from taxtui.state import RunState
+from taxtui.terminal_text import clean, fit, widest
 from taxtui.tui import question, units
 from taxtui.tui.feed import Feed, RunFeed
 from taxtui.tui.replay import ReplayFeed
@@ -64,16 +65,17 @@ def farewell(state: RunState, path: Path) -> str:
     lines = [
         f"run {state.run_id} {state.outcome or 'incomplete'} after {units.clock(state.elapsed_ns)}: {_counts(state)}"
     ]
-    width = max((len(cell.label) for cell in state.cells.values()), default=0)
+    columns = widest(cell.label for cell in state.cells.values())
     for cell in state.cells.values():
         cold, action = (units.percentile(cell.facets[name], "p50") for name in ("cold_start", "action"))
         lines.append(
-            f"  {cell.label:<{width}}  {cell.tier}×{cell.actions} {cell.mode:<7}  {cell.ok} ok, {cell.failed} failed"
-            f"  cold start p50 {cold}  action p50 {action}"
+            f"  {fit(cell.label, columns)}  {cell.tier}×{cell.actions} {cell.mode:<7}"
+            f"  {cell.ok} ok, {cell.failed} failed  cold start p50 {cold}  action p50 {action}"
         )
     if problems := state.runner.problems:
         lines.append(f"  the runner was disturbed ({', '.join(problems)}): durations may be too long")
-    return "\n".join([*lines, f"recording: {path}", f"next: {question.command([path])}"])
+    lines += [f"recording: {clean(str(path))}", f"next: {question.command([path])}"]
+    return "\n".join(lines)
 
 
 def as_markdown(state: RunState, facet: str) -> str:

@@ -14,7 +14,8 @@ from taxtui.errors import RecordingError
 from taxtui.events import TrialEnded
 from taxtui.frames import MAX_LENGTH, PREFIX, next_valid
 from taxtui.recording import Follower
-from taxtui.state import RunState, clean
+from taxtui.state import RunState
+from taxtui.terminal_text import clean
 from taxtui.tui.feed import SLICE_BYTES
 
 KEYFRAMES: Final = 128

@@ -13,8 +13,9 @@ from textual.message_pump import MessagePump
 from taxtui.errors import RecordingError
 from taxtui.frames import MAX_LENGTH, PREFIX
 from taxtui.recording import Follower
+from taxtui.terminal_text import clean
 from taxtui.tui.background import Newest
-from taxtui.tui.library import Entry, printable, shown
+from taxtui.tui.library import Entry, shown
 
 SLICE_BYTES: Final = PREFIX.size + MAX_LENGTH
 """Read at once: at least one frame, so that a slice without one is the end."""
@@ -55,7 +56,7 @@ class Verification:
         except RecordingError as error:
             words = ["taxtui", "recordings", "verify", shown(self.path), "--salvage", "OUT.msgpack"]
             advice = shlex.join(words) if error.offset else ""  # before the first frame there is nothing to keep
-            return Verdict("damaged", printable(str(error).removeprefix(f"{self.path}: ")), advice)
+            return Verdict("damaged", clean(str(error).removeprefix(f"{self.path}: ")), advice)
         except OSError as error:  # a disk that fails, a network that goes
             return Verdict("damaged", f"cannot be read beyond byte {self.done_bytes}: {error.strerror}")
 

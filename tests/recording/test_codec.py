@@ -293,3 +293,15 @@ def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refus
     with pytest.raises(RecordingError):
         recording.read(path, got.append)
     assert got == sample()[:-1]
+
+
+def test_whoever_goes_on_after_a_frame_that_is_no_event_meets_it_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.msgpack"
+    whole = write(path, sample())
+    path.write_bytes(whole + frames.frame(b"\x91\xa1\xff") + frames.encode([Notice(9, "info", "behind")])[0])
+    with recording.Follower(path) as follower:
+        assert follower.poll() == sample()
+        assert follower.offset == len(whole)
+        follower.resume(follower.offset)
+        with pytest.raises(RecordingError, match=f"damaged at byte {len(whole)}"):
+            follower.poll()

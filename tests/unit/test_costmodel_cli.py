@@ -17,7 +17,8 @@ from costmodel.errors import CostModelError
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report.projection import csv as csv_format
-from taxtui.report.projection import numbers, table
+from taxtui.report.projection import numbers
+from taxtui.terminal_text import width
 from tests.support.costmodel_files import S, cell, trial, write
 
 ROW = {
@@ -111,7 +112,7 @@ EVERYTHING = """
 def test_the_table_fits_80_columns(recording: str, more: list[str]) -> None:
     published = [] if "--think" in more else [ESSAY]  # which refuses next to everything
     lines = output("project", recording, *published, *ASK, *more).splitlines()
-    assert max(map(table.display_width, lines)) <= 80
+    assert max(map(width, lines)) <= 80
     for section in ("Where the worker-hours go", "What a change adds"):
         assert section in lines
 
@@ -166,7 +167,7 @@ def test_lengths_money_and_break_even_in_every_format(tmp_path: Path) -> None:
     text = output("project", file, *ask, "--explain")
     for part in ("Length extrapolation", "Money", "Break-even", "unbounded", "Warm pool of 2", "2 to 4"):
         assert part in text
-    assert max(map(table.display_width, text.splitlines())) <= 80
+    assert max(map(width, text.splitlines())) <= 80
 
 
 def test_csv_has_one_line_per_row(recording: str) -> None:
@@ -315,7 +316,7 @@ def test_compare(recording: str, tmp_path: Path, form: str) -> None:
         assert float(line["held_s.value"]) == pytest.approx(3)
     else:
         assert "+3" in text
-        assert max(map(table.display_width, text.splitlines())) <= (80 if form == "table" else 10_000)
+        assert max(map(width, text.splitlines())) <= (80 if form == "table" else 10_000)
     if form == "table":
         assert "tie" in output("compare", recording, recording)
 
@@ -338,7 +339,7 @@ def test_wide_names_are_cut_and_huge_runs_stay_aligned(tmp_path: Path) -> None:
     trials = [trial(n, create=(2 + n % 3) * S) for n in range(4)]
     file = str(write(tmp_path / "a", trials, cell(substrate="コンテナ" * 20, variant="x" * 100)))
     lines = output("project", file, "--trajectories", str(10**15), "--workers", "100000").splitlines()
-    assert max(map(table.display_width, lines)) <= 80
+    assert max(map(width, lines)) <= 80
     assert any("e+12" in line for line in lines)
 
 

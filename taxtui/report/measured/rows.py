@@ -14,7 +14,7 @@ from taxtui.events import UNKNOWN
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.samples import Cell
 from taxtui.report.measured.summary import Summary, clusters_of, not_negative, summarize
-from taxtui.state import clean
+from taxtui.terminal_text import clean
 
 NS_PER_HOUR: Final = 3_600 * 10**9
 STAND_IN: Final = "stand_in"

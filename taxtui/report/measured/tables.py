@@ -14,7 +14,7 @@ from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, Row, namesakes
 from taxtui.report.measured.samples import Source
 from taxtui.report.projection.numbers import NOTHING, hours
 from taxtui.report.projection.sections import Section
-from taxtui.state import clean
+from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
     "cold-start": {"cold_start": "Cold start: create request to the first command that returned"},

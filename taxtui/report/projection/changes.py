@@ -11,7 +11,7 @@ from costmodel.statistics import Interval
 from taxtui.report.projection.json import record
 from taxtui.report.projection.numbers import rounded_seconds, seconds, span
 from taxtui.report.projection.sections import Section, letters_of, name_of
-from taxtui.state import clean
+from taxtui.terminal_text import clean
 
 
 def section(changes: Sequence[Change], before: str, after: str) -> Section:

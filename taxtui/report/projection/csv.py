@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from taxtui.state import clean
+from taxtui.terminal_text import clean
 
 
 def to_text(records: Sequence[dict[str, Any]]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator
 
 from costmodel.demand import Demand
@@ -11,7 +10,7 @@ from costmodel.renewal import bounds, expected_max
 from costmodel.results import Evidence, GpuStall, Projection
 from costmodel.statistics import Interval, wilson
 from taxtui.report.projection.numbers import hours, seconds
-from taxtui.state import clean
+from taxtui.terminal_text import clean, wrap
 
 S = 1e9
 WIDTH, INDENT = 80, 26
@@ -57,13 +56,7 @@ def to_text(row: Projection, demand: Demand) -> str:
 def _table(items: list[tuple[str, str]]) -> list[str]:
     lines = []
     for name, value in items:
-        lines += textwrap.wrap(
-            f"  {name:{INDENT - 3}} {value}",
-            WIDTH,
-            subsequent_indent=" " * INDENT,
-            break_on_hyphens=False,
-            drop_whitespace=True,
-        )
+        lines += wrap(clean(f"  {name:{INDENT - 3}} {value}"), WIDTH, " " * INDENT)
     return lines
 
 

@@ -9,11 +9,13 @@ import msgspec
 
 from costmodel.results import Projection
 from costmodel.statistics import Interval
+from taxtui.terminal_text import UNPRINTABLE
 
 
 def to_text(records: Sequence[dict[str, Any]]) -> str:
-    """A list of objects, indented."""
-    return msgspec.json.format(msgspec.json.encode(records), indent=2).decode()
+    """A list of objects, indented; what a terminal would obey is written as its number."""
+    plain = UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(records).decode())
+    return msgspec.json.format(plain, indent=2)
 
 
 def record(row: Projection) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from taxtui.report.projection.sections import Section
+from taxtui.terminal_text import clean
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|#~!])")
 
@@ -35,4 +36,4 @@ def _one_line(cell: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", text)
+    return _SPECIAL.sub(r"\\\1", clean(text))

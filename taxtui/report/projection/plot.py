@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from costmodel.whatif import Axis, Curve
-from taxtui.state import clean
+from taxtui.terminal_text import clean
 
 WIDTH, HEIGHT = 78, 20
 MARKERS = ("dot", "braille", "x", "o", "+", "*", "sd", "hd")
@@ -26,7 +26,7 @@ def to_text(curves: Sequence[Curve], axis: Axis, *, color: bool) -> str:
         if not points:
             continue
         positive &= all(value > 0 for _, value in points)
-        label = f"{clean(curve.label)} {curve.identity.tier} {curve.identity.mode}".strip()
+        label = clean(f"{curve.label} {curve.identity.tier} {curve.identity.mode}").strip()
         if axis != "actions":
             label += f" {curve.identity.actions:,}"
         xs, ys = zip(*points, strict=True)

@@ -13,7 +13,7 @@ from costmodel.results import Projection
 from costmodel.statistics import Interval
 from costmodel.whatif import levers, sensitivity
 from taxtui.report.projection.numbers import NOTHING, clock, hours, rounded_seconds, seconds, span, usd
-from taxtui.state import clean
+from taxtui.terminal_text import clean
 
 
 class Section(NamedTuple):

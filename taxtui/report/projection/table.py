@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
-import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
 from taxtui.report.projection.sections import Section
+from taxtui.terminal_text import clean, clean_lines, cut, widest, wrap
+from taxtui.terminal_text import width as width_of
 
 WIDTH: Final = 80
 MIN_FIRST: Final = 12
@@ -25,9 +25,10 @@ def laid_out(section: Section, width: int = WIDTH) -> list[tuple[str, int | None
     """
     lines: list[tuple[str, int | None]] = []
     if section.title:
-        lines += [(line, None) for line in [*textwrap.wrap(section.title, width), ""]]
-    columns = list(zip(section.head, *section.rows, strict=True))
-    widths = [max(display_width(line) for cell in column for line in cell.split("\n")) for column in columns]
+        lines += [(line, None) for line in [*wrap(clean(section.title), width), ""]]
+    rows = [list(map(clean_lines, row)) for row in section.rows]
+    columns = list(zip(section.head, *rows, strict=True))
+    widths = [widest(line for cell in column for line in cell.split("\n")) for column in columns]
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= width else 1
     excess = sum(widths) + gap * (len(widths) - 1) - width
     if excess > 0:
@@ -36,15 +37,13 @@ def laid_out(section: Section, width: int = WIDTH) -> list[tuple[str, int | None
     rule = (" " * gap).join("─" * width for width in widths)
     lines += [(line, None) for line in _lines_of(section.head, widths, left, gap)]
     lines.append((rule, None))
-    for number, row in enumerate(section.rows):
+    for number, row in enumerate(rows):
         lines += [(line, number) for line in _lines_of(row, widths, left, gap)]
     if section.notes:
         lines.append(("", None))
     for note in section.notes:
         indent = "   " if note[1:3] == "  " else "  "
-        room = width - (display_width(note) - len(note))  # textwrap counts characters, not columns
-        wrapped = textwrap.wrap(note, room, subsequent_indent=indent, break_on_hyphens=False)
-        lines += [(line, None) for line in wrapped]
+        lines += [(line, None) for line in wrap(clean(note), width, indent)]
     return lines
 
 
@@ -61,20 +60,7 @@ def _two_lines(cell: str) -> tuple[str, str]:
 def _aligned(line: Sequence[str], widths: Sequence[int], left: set[int], gap: int) -> str:
     cells = []
     for number, (text, width) in enumerate(zip(line, widths, strict=True)):
-        fitting = _cut(text, width)
-        padding = " " * (width - display_width(fitting))
+        fitting = cut(text, width)
+        padding = " " * (width - width_of(fitting))
         cells.append(fitting + padding if number in left else padding + fitting)
     return (" " * gap).join(cells).rstrip()
-
-
-def _cut(text: str, width: int) -> str:
-    if display_width(text) <= width:
-        return text
-    while display_width(text) > width - 1:
-        text = text[:-1]
-    return f"{text}…"
-
-
-def display_width(text: str) -> int:
-    """Columns of a terminal: wide characters take two, combining ones none."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

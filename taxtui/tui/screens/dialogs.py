@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from taxtui.terminal_text import fit, widest
 from taxtui.tui import actions
 
 Value = TypeVar("Value")
@@ -39,7 +40,7 @@ class Confirm(ModalScreen[bool | None]):
     def compose(self) -> ComposeResult:
         """A box with two buttons."""
         with Vertical(classes="dialog") as box:
-            box.border_title = self._title
+            box.border_title = Text(self._title)
             yield Static(self._body, markup=False)
             with Horizontal(classes="buttons"):
                 yield Button(f"{self._yes} (y)", id="yes", variant="error", compact=True)
@@ -68,7 +69,7 @@ class Ask(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """A box with one input."""
         with Vertical(classes="dialog") as box:
-            box.border_title = self._title
+            box.border_title = Text(self._title)
             box.border_subtitle = "enter to go on · esc to go back"
             yield Static(self._body, markup=False)
             yield Input(placeholder=self._placeholder, compact=True)
@@ -105,14 +106,14 @@ class Choose(ModalScreen[Value | None]):
 
     def compose(self) -> ComposeResult:
         """A list; what cannot be taken is listed with the reason."""
-        width = max((len(choice.label) for choice in self._choices), default=0)
+        columns = widest(choice.label for choice in self._choices)
         with Vertical(classes="dialog wide") as box:
-            box.border_title = self._title
+            box.border_title = Text(self._title)
             box.border_subtitle = "enter to use · esc to go back"
             yield OptionList(
                 *(
                     Option(
-                        Text.assemble((f"{one.label:<{width}}  ", "bold"), (one.note, "" if one.ok else "red")),
+                        Text.assemble((f"{fit(one.label, columns)}  ", "bold"), (one.note, "" if one.ok else "red")),
                         disabled=not one.ok,
                     )
                     for one in self._choices
@@ -143,7 +144,7 @@ class Tell(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """A box that scrolls."""
         with ScrollableContainer(classes="dialog wide") as box:
-            box.border_title = self._title
+            box.border_title = Text(self._title)
             box.border_subtitle = "y copies the command · esc closes" if self._copyable else "esc closes"
             yield Static(self._body, id="told")
 

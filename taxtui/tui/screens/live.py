@@ -6,6 +6,7 @@ import dataclasses
 import time
 from typing import ClassVar, Final
 
+from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -15,7 +16,8 @@ from textual.widgets import Input, Static
 
 from taxtui.cell_state import FACETS
 from taxtui.errors import RecordingError
-from taxtui.state import LogLine, RunState, clean
+from taxtui.state import LogLine, RunState
+from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.feed import BUDGET_S, Feed, RunFeed
 from taxtui.tui.replay import Standing
@@ -83,7 +85,7 @@ class LiveScreen(PlaybackScreen):
 
     def on_mount(self) -> None:
         """Name the panels."""
-        self.query_one("#cells").border_title = "cells · ↑↓ choose · \\[ ] facet · -/+/a zoom"
+        self.query_one("#cells").border_title = Text("cells · ↑↓ choose · [ ] facet · -/+/a zoom")
         self.query_one("#log").border_title = "log · / filter · ! errors only"
         if self.feed is not None:
             self.follow(self.feed)
@@ -163,7 +165,7 @@ class LiveScreen(PlaybackScreen):
         elif self.failure or (self.feed.over and not self.replay):
             self._conclude(self.feed)
         if self.replay and self.replay.refusal:
-            self.notify(self.replay.refusal, severity="error", markup=False)
+            self.notify(self.replay.refusal, severity="error")
             self.replay.refusal = ""
         if sought and self.replay and not self.replay.seeking and self.is_current:
             self.paint()  # there: no need to wait for the next frame

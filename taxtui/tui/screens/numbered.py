@@ -57,6 +57,6 @@ class NumberedScreen(Screen[None]):
         try:
             path.write_text(self.app.export_screenshot(title="taxtui"), encoding="utf-8", errors="replace")
         except OSError as error:
-            self.notify(f"cannot write {path}: {error.strerror}", severity="error", markup=False)
+            self.notify(f"cannot write {path}: {error.strerror}", severity="error")
         else:
-            self.notify(str(path), title="Exported", markup=False)
+            self.notify(str(path), title="Exported")

@@ -103,7 +103,7 @@ class PlaybackScreen(NumberedScreen):
             try:
                 self.replay.go_to(text)
             except UsageError as error:
-                self.notify(str(error), severity="error", markup=False)
+                self.notify(str(error), severity="error")
             self.hurry()
 
     @on(ReplayBar.Toggled)

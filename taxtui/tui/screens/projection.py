@@ -10,13 +10,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.markup import escape
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from costmodel.flags import WORDS
 from costmodel.whatif import Curve
-from taxtui.state import clean
+from taxtui.terminal_text import clean
 from taxtui.tui import actions, library, question
 from taxtui.tui.background import Newest
 from taxtui.tui.colours import themed
@@ -157,7 +156,7 @@ class ProjectionScreen(NumberedScreen):
             and (axis == "actions" or one.identity.actions == wanted.actions)
         ]
         at = {"trajectories": self.answered.demand.trajectories, "workers": self.answered.demand.workers}
-        plot.border_title = escape(f"{VALUES[axis]} over {axis} · {clean(f'{wanted.tier} {wanted.mode}')} · x axis")
+        plot.border_title = Text(f"{VALUES[axis]} over {axis} · {clean(f'{wanted.tier} {wanted.mode}')} · x axis")
         plot.present(like[:MAX_CURVES], axis, at.get(axis, row.actions), why or "no curve for this row")
 
     @on(CursorList.Moved)
@@ -258,7 +257,7 @@ class ProjectionScreen(NumberedScreen):
     def action_copy(self) -> None:
         """The command line that prints the same."""
         self.app.copy_to_clipboard(self._command())
-        self.notify(self._command(), title="Copied", markup=False)
+        self.notify(self._command(), title="Copied")
 
     def _command(self) -> str:
         return question.command(self.paths, self.query_one("#question", QuestionPanel).values)

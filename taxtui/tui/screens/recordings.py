@@ -12,13 +12,13 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical, VerticalScroll
-from textual.markup import escape
 from textual.widgets import Input, Static
 
 from taxtui.errors import RecordingError, TaxtuiError
+from taxtui.terminal_text import clean
 from taxtui.tui import actions, library, units
 from taxtui.tui.background import Newest
-from taxtui.tui.library import HOPELESS, READABLE, Entry, Listing, printable, shown
+from taxtui.tui.library import HOPELESS, READABLE, Entry, Listing, shown
 from taxtui.tui.screens.dialogs import Choice, Choose, Confirm
 from taxtui.tui.screens.numbered import NumberedScreen
 from taxtui.tui.trash import discard
@@ -137,11 +137,11 @@ class RecordingsScreen(NumberedScreen):
         self.set_class(not everything, "-nothing")
         how_to = "\n\n".join(filter(None, [self.listing.problem, HOW_TO]))
         self.query_one("#how-to", Static).update(how_to)
-        listed.empty = f"no recording contains {printable(self.wanted)}"
+        listed.empty = f"no recording contains {clean(self.wanted)}"
         listed.present(self.entries, self.marks, self.verifier)
         folder = f"{shown(self.listing.folder)}/" if self.listing.folder else "recordings"
         hint = KEYS if any(not entry.shipped for entry in everything) else NONE_OF_YOUR_OWN
-        listed.entitle(escape(f"{folder} · {self.listing.problem or hint}"))
+        listed.entitle(Text(f"{folder} · {self.listing.problem or hint}"))
         self.query_one(TopBar).say(self._status(everything))
         self._describe()
 
@@ -239,7 +239,7 @@ class RecordingsScreen(NumberedScreen):
             return
         others.sort(key=lambda other: other.path not in self.marks)
         choices = [Choice(other.name, _note(other), other) for other in others]
-        other = await self.app.push_screen_wait(Choose(f"Compare {escape(entry.name)} with", choices))
+        other = await self.app.push_screen_wait(Choose(f"Compare {entry.name} with", choices))
         if other and self._usable([entry, other]):
             await self.taxtui.compare(entry.path, other.path)
 
@@ -256,7 +256,7 @@ class RecordingsScreen(NumberedScreen):
         unseen = not self.is_current or self.chosen is None or self.chosen.path != job.path
         if verdict and unseen:
             severity: Literal["error", "information"] = "error" if verdict.state == "damaged" else "information"
-            self.notify(verdict.text, title=shown(job.path), severity=severity, markup=False)
+            self.notify(verdict.text, title=shown(job.path), severity=severity)
         self.paint()
 
     @work
@@ -280,7 +280,7 @@ class RecordingsScreen(NumberedScreen):
             self.taxtui.chosen = tuple(path for path in self.taxtui.chosen if path != entry.path)
             if self.taxtui.against == entry.path:
                 self.taxtui.against = None
-            self.notify(f"{shown(entry.path)} is in the trash", timeout=3, markup=False)
+            self.notify(f"{shown(entry.path)} is in the trash", timeout=3)
         self.rescan()
 
     def _kept(self, entry: Entry) -> bool:
@@ -344,10 +344,10 @@ class RecordingsScreen(NumberedScreen):
         """The command line that replays the recording."""
         if entry := self.chosen:
             self.app.copy_to_clipboard(library.command(entry.path))
-            self.notify(library.command(entry.path), title="Copied", markup=False)
+            self.notify(library.command(entry.path), title="Copied")
 
     def _complain(self, why: str) -> None:
-        self.notify(printable(why), severity="warning", markup=False)
+        self.notify(clean(why), severity="warning")
 
 
 def _note(entry: Entry) -> str:

@@ -14,7 +14,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from taxtui.state import clean
+from taxtui.terminal_text import clean
 from taxtui.tui import actions, library
 from taxtui.tui.background import Newest
 from taxtui.tui.measured import TABLES, Reader, Shown, Wanted
@@ -114,7 +114,7 @@ class ResultsScreen(NumberedScreen):
 
     def _say(self) -> None:
         names = library.names(self.paths) or "no recording"
-        against = f" against {library.printable(self.taxtui.against.name)}" if self.taxtui.against else ""
+        against = f" against {clean(self.taxtui.against.name)}" if self.taxtui.against else ""
         busy = "reading … · " if self._reading.busy else ""
         self.query_one(TopBar).say(Text(f"{busy}{names}{against}"))
         why = self.query_one("#why", Static)

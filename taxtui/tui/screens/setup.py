@@ -108,7 +108,7 @@ class SetupScreen(NumberedScreen):
         """Ask the substrates and the earlier recordings, which the form does not wait for."""
         from taxtui.tui.experience import Experience
 
-        self.experience = Experience(self, self.refresh_plan, partial(self.notify, severity="warning", markup=False))
+        self.experience = Experience(self, self.refresh_plan, partial(self.notify, severity="warning"))
         self.action_recheck()
 
     # -------------------------------------------------------------------------------------------- what the form says
@@ -236,7 +236,7 @@ class SetupScreen(NumberedScreen):
         try:
             answers = await (self.taxtui.checker or availability.check)(refs)
         except (TaxtuiError, OSError) as error:
-            self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10, markup=False)
+            self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10)
         self.substrates.hear(keys, answers)
         self.refresh_plan()
 
@@ -265,7 +265,7 @@ class SetupScreen(NumberedScreen):
         """Say what stands in the way, if anything does; a key may come before the form is whole."""
         await self._whole.wait()
         if obstacle := self.obstacle:
-            self.notify(obstacle, title="Not ready", severity="warning", markup=False)
+            self.notify(obstacle, title="Not ready", severity="warning")
         return bool(obstacle)
 
     @work
@@ -274,7 +274,7 @@ class SetupScreen(NumberedScreen):
         if not await self._refused():
             command = self._command()
             self.app.copy_to_clipboard(command)
-            self.notify(command, title="Copied", markup=False)
+            self.notify(command, title="Copied")
 
     @work
     async def action_add(self) -> None:
@@ -293,10 +293,10 @@ class SetupScreen(NumberedScreen):
         try:
             ref = parse_substrate(text)
         except UsageError as error:
-            self.notify(str(error), severity="error", markup=False)
+            self.notify(str(error), severity="error")
             return
         if ref.name not in registry.names():
-            self.notify(f"no substrate {ref.name!r}; {', '.join(registry.names())}", severity="error", markup=False)
+            self.notify(f"no substrate {ref.name!r}; {', '.join(registry.names())}", severity="error")
             return
         self.substrates.add(str(ref), picked=True)
         self._check_options([str(ref)])

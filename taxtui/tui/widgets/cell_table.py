@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from taxtui.cell_state import CellState
+from taxtui.terminal_text import fit
 from taxtui.tui import units
 from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.widgets.cursor_list import CursorList
@@ -27,9 +28,8 @@ class CellTable(CursorList[CellState]):
         """Show these cells' percentiles of ``facet``."""
         self.facet = facet
         self._names = {cell.id: workload(cell, cells) for cell in cells}
-        self._label_width = min(max((len(cell.label) for cell in cells), default=0), self.size.width // 3)
-        self._label_width = max(self._label_width, len("substrate"))
-        self._name_width = max(map(len, self._names.values()), default=4)
+        self._label_width = max(self.room_for(cell.label for cell in cells), len("substrate"))
+        self._name_width = max(self.room_for(self._names.values()), len("cell"))
         self.show(cells, self._heading())
 
     @property
@@ -38,7 +38,7 @@ class CellTable(CursorList[CellState]):
         return self.size.width >= self._label_width + self._name_width + 3 * (NUMBER_WIDTH + 1) + 4 + 14
 
     def _heading(self) -> Text:
-        label = "substrate"[: self._label_width].ljust(self._label_width)
+        label = fit("substrate", self._label_width)
         counts = f"{'n':>7}{'fail':>6} " if self.wide else " "
         quantiles = " ".join(f"{'≈' + name:>{NUMBER_WIDTH}}" for name in units.QUANTILES)
         return Text(f"    {label} {'cell':<{self._name_width}}{counts}{quantiles}", MUTED)
@@ -47,10 +47,10 @@ class CellTable(CursorList[CellState]):
         """``● docker:runc T0×10   281   0  612ms  803ms  n≥368``."""
         histogram = item.facets[self.facet]
         dark = self.app.current_theme.dark
-        label = item.label[: self._label_width].ljust(self._label_width)
+        label = fit(item.label, self._label_width)
         line = Text.assemble(
             (f"{glyph(item.label)} {label} ", substrate_style(item.label, dark=dark)),
-            f"{self._names[item.id]:<{self._name_width}}",
+            fit(self._names[item.id], self._name_width),
         )
         if self.wide:
             line.append(f"{histogram.n:>7}")

@@ -13,7 +13,7 @@ from textual.color import Color
 from textual_plotext import PlotextPlot
 
 from costmodel.whatif import Axis, Curve, Point
-from taxtui.state import clean
+from taxtui.terminal_text import clean
 from taxtui.tui.colours import colour, glyph, substrate_style
 
 VALUES: Final[dict[Axis, str]] = {

@@ -45,7 +45,7 @@ class HistogramPlot(PlotextPlot):
         drawn = (title, histogram.n, histogram.total, colour, bounds, empty)
         if drawn != self._drawn:
             self._drawn = drawn
-            self.border_title = title  # which draws the rest anew too
+            self.border_title = Text(title)  # which draws the rest anew too
 
     def render(self) -> RenderResult:
         """Percentile names, bars with dotted rules through them, and the axis."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final, Generic, TypeVar
 
 from rich.segment import Segment
@@ -13,6 +13,8 @@ from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+
+from taxtui.terminal_text import clean, widest
 
 Item = TypeVar("Item")
 MUTED: Final = Style(dim=True)
@@ -32,7 +34,7 @@ class LineList(ScrollView, Generic[Item]):
         self.heading: Text | None = None  # stays when the list scrolls
         self.empty = ""  # shown where there is no item
         self._at_end = True
-        self._title = ""
+        self._title = Text()
 
     def draw(self, item: Item, number: int, width: int) -> Text:
         """The line of an item; it is cut at ``width``."""
@@ -52,10 +54,14 @@ class LineList(ScrollView, Generic[Item]):
                 self.vertical_scrollbar.window_virtual_size = self.lines
             self.refresh()
 
-    def entitle(self, markup: str) -> None:
+    def entitle(self, title: Text) -> None:
         """Set the border's title; setting it to what it is would draw everything anew."""
-        if markup != self._title:
-            self._title = self.border_title = markup
+        if title != self._title:
+            self._title = self.border_title = title
+
+    def room_for(self, labels: Iterable[str]) -> int:
+        """Columns for the widest of these, but not more than a third of the list: numbers want to be seen too."""
+        return min(widest(labels), self.size.width // 3)
 
     def on_resize(self) -> None:
         """Stay at the end, if that is where the list was."""
@@ -108,5 +114,6 @@ class LineList(ScrollView, Generic[Item]):
             line = Text(self.empty, MUTED)
         else:
             line = Text()
+        line.plain = clean(line.plain)  # character for character, so what is styled stays so
         line.truncate(width, overflow="ellipsis", pad=True)
         return Strip(Segment.apply_style(line.render(self.app.console), self.rich_style), width)

@@ -8,6 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from taxtui.cell_state import CellState
+from taxtui.terminal_text import fit
 from taxtui.tui import units
 from taxtui.tui.colours import PARTS, glyph, shade, substrate_style
 from taxtui.tui.widgets.line_list import LineList
@@ -20,7 +21,7 @@ class PhaseBars(LineList[CellState]):
         """Show the cells that have a successful trial."""
         measured = [cell for cell in cells if cell.ok]
         self._longest_ns = max((sum(cell.mean_parts_ns().values()) for cell in measured), default=0.0)
-        self._label_width = max((len(cell.label) for cell in measured), default=0)
+        self._label_width = self.room_for(cell.label for cell in measured)
         self.show(measured)
 
     def draw(self, item: CellState, number: int, width: int) -> Text:
@@ -29,7 +30,9 @@ class PhaseBars(LineList[CellState]):
         total = sum(parts.values())
         dark = self.app.current_theme.dark
         line = Text()
-        line.append(f"{glyph(item.label)} {item.label:<{self._label_width}} ", substrate_style(item.label, dark=dark))
+        line.append(
+            f"{glyph(item.label)} {fit(item.label, self._label_width)} ", substrate_style(item.label, dark=dark)
+        )
         room = width - line.cell_len - 9
         scale = room / max(self._longest_ns, 1)
         for part, letters in shares(parts, scale, room).items():

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from taxtui.cell_state import CellState
 from taxtui.state import RunState
+from taxtui.terminal_text import fit
 from taxtui.tui import units
 from taxtui.tui.colours import colour, glyph, substrate_style, themed
 from taxtui.tui.widgets.line_list import MUTED, LineList
@@ -31,7 +32,7 @@ class ProgressBars(LineList[Group]):
     def present(self, state: RunState, *, over: bool) -> None:
         """Show how far ``state`` has come; ``over`` when nothing more will happen."""
         groups = state.by_substrate()
-        self._label_width = max((len(label) for label in groups), default=0)
+        self._label_width = self.room_for(groups)
         self.show([Group(label, cells, state.remaining_ns(cells), over) for label, cells in groups.items()])
 
     def draw(self, item: Group, number: int, width: int) -> Text:
@@ -48,7 +49,9 @@ class ProgressBars(LineList[Group]):
         )
         dark = self.app.current_theme.dark
         line = Text()
-        line.append(f"{glyph(item.label)} {item.label:<{self._label_width}} ", substrate_style(item.label, dark=dark))
+        line.append(
+            f"{glyph(item.label)} {fit(item.label, self._label_width)} ", substrate_style(item.label, dark=dark)
+        )
         room = max(4, width - line.cell_len - tail.cell_len)
         eighths = round(min(1.0, done / planned) * room * 8) if planned else 0
         full, rest = divmod(eighths, 8)

@@ -11,7 +11,7 @@ from costmodel.results import Projection
 from costmodel.statistics import Interval
 from taxtui.report.projection.numbers import NOTHING, clock, hours, rounded_seconds, span, usd
 from taxtui.report.projection.sections import letters_of
-from taxtui.state import clean
+from taxtui.terminal_text import clean, fit
 from taxtui.tui.colours import glyph, substrate_style
 from taxtui.tui.widgets.cursor_list import CursorList
 from taxtui.tui.widgets.line_list import MUTED
@@ -77,8 +77,8 @@ class ProjectionRows(CursorList[Line]):
 
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
-        self._label_width = max((len(row.label) for row in self.rows), default=0)
-        work = max((len(_work(row)) for row in self.rows), default=0)
+        self._label_width = self.room_for(map(_label, self.rows))
+        work = self.room_for(map(_work, self.rows))
         wanted = [WORKER_HOURS, LIMITS, WALL, TRAJECTORY, TAX]
         wanted += [MONEY] if any(row.cost for row in self.rows) else []
         wanted += [VERSUS] if any(row.versus for row in self.rows) else []
@@ -92,7 +92,7 @@ class ProjectionRows(CursorList[Line]):
         self._columns = wanted if needed <= room else []
         if self._columns:
             head = "".join(f" {column.title:>{column.width}}" for column in self._columns)
-            heading = Text(f"    {'substrate':<{self._label_width}} {'cell':<{work}}{head}", MUTED)
+            heading = Text(f"    {fit('substrate', self._label_width)} {fit('cell', work)}{head}", MUTED)
             self.show([Line(row) for row in self.rows], heading)
         else:
             self.show([line for row in self.rows for line in (Line(row), Line(row, continued=True))])
@@ -104,9 +104,8 @@ class ProjectionRows(CursorList[Line]):
             return Text.assemble("    ", *self._brief(row))
         line = Text()
         style = substrate_style(row.label, dark=self.app.current_theme.dark)
-        label = clean(f"{'STAND-IN ' if row.provenance == 'stand_in' else ''}{row.label}")
-        line.append(f"{glyph(row.label)} {label:<{self._label_width}} ", style)
-        line.append(f"{_work(row):<{self._work_width}}")
+        line.append(f"{glyph(row.label)} {fit(_label(row), self._label_width)} ", style)
+        line.append(fit(_work(row), self._work_width))
         for column in self._columns:
             line.append(f" {_value(column, row):>{column.width}}", None if column is not LIMITS else MUTED)
         line.append(f"  {self._flags(row)}", MUTED)
@@ -123,6 +122,10 @@ class ProjectionRows(CursorList[Line]):
 
     def _flags(self, row: Projection) -> str:
         return "".join(self._letters.get(flag, "") for flag in row.flags)
+
+
+def _label(row: Projection) -> str:
+    return clean(f"{'STAND-IN ' if row.provenance == 'stand_in' else ''}{row.label}")
 
 
 def _work(row: Projection) -> str:

@@ -10,6 +10,8 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
+from taxtui.terminal_text import cut, fit
+from taxtui.terminal_text import width as width_of
 from taxtui.tui import question
 from taxtui.tui.question import Field
 from taxtui.tui.widgets.cursor_list import CursorList
@@ -85,11 +87,11 @@ class QuestionPanel(CursorList[Field | str]):
             return Text(item, "underline")
         value = self.values.get(item.name, "")
         usual = value == question.USUAL.get(item.name, "")
-        line = Text(item.label[:LABEL_WIDTH].ljust(LABEL_WIDTH), "" if usual else "bold")
+        line = Text(fit(item.label, LABEL_WIDTH), "" if usual else "bold")
         room = width - 2 - LABEL_WIDTH - VALUE_WIDTH - 1
         line.append(self._track(item, value, room), MUTED if usual else "")
-        shown = _shown(item, value)
-        line.append(f" {shown[:VALUE_WIDTH]:>{VALUE_WIDTH}}", MUTED if shown == NOT_ASKED else "")
+        shown = cut(_shown(item, value), VALUE_WIDTH)
+        line.append(f" {' ' * (VALUE_WIDTH - width_of(shown))}{shown}", MUTED if shown == NOT_ASKED else "")
         return self.marked(line, number, width)
 
     def on_click(self, event: events.Click) -> None:

@@ -12,6 +12,7 @@ from rich.text import Text
 from textual import events
 from textual.message import Message
 
+from taxtui.terminal_text import widest
 from taxtui.tui import units
 from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.library import Entry
@@ -109,7 +110,7 @@ class RecordingList(CursorList[Entry]):
             for form in ("glyphs", "names", "labels")
         }
         self._state_width = max([len("incomplete"), *(len(self.state(entry)) for entry in entries)])
-        longest = max((len(_named(entry)) for entry in entries), default=4)
+        longest = widest(map(_named, entries))
         room = self._width - len("▸ + ✓  ") - self._state_width - 2 - where["glyphs"]
         self._name_width = max(min(longest, NAME_MAX, room), 4)
         room -= self._name_width

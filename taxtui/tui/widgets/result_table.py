@@ -9,8 +9,9 @@ from rich.text import Text
 from textual.message import Message
 
 from taxtui.report.measured.rows import Row
-from taxtui.report.projection.table import WIDTH, display_width, laid_out
-from taxtui.state import clean
+from taxtui.report.projection.table import WIDTH, laid_out
+from taxtui.terminal_text import clean
+from taxtui.terminal_text import width as width_of
 from taxtui.tui import units
 from taxtui.tui.colours import substrate_style
 from taxtui.tui.measured import Part
@@ -126,7 +127,7 @@ class ResultTable(CursorList[Line]):
             line.stylize(style, 0, len(label))
             limits, room = self._limits[item.part], self.bars
             if limits and room and item.row < len(part.rows):
-                line.pad_right(max(0, WIDTH - 2 - display_width(item.text)))
+                line.pad_right(max(0, WIDTH - 2 - width_of(item.text)))
                 line.append(f" {_bar(part.rows[item.row], part.name, limits, room)}", style)
         return self.marked(line, number, width)
 

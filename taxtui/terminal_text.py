@@ -1,0 +1,80 @@
+"""Text that others have written, on its way to a terminal: nothing in it steers that, and columns are counted.
+
+Whatever comes from a recording, a scenario, a provider or a person's own arguments passes ``clean``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+UNPRINTABLE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
+"""Control, direction and zero-width characters, and what a file's name holds that is no text."""
+
+
+def clean(text: str) -> str:
+    """The text with a visible mark in the place of each character that a terminal would obey or hide."""
+    return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def clean_lines(text: str) -> str:
+    """As ``clean``, but lines stay lines."""
+    return "\n".join(map(clean, text.split("\n")))
+
+
+def width(text: str) -> int:
+    """Columns of a terminal: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def widest(texts: Iterable[str]) -> int:
+    """The width of the widest one; 0 where there is none."""
+    return max(map(width, texts), default=0)
+
+
+def cut(text: str, columns: int) -> str:
+    """The text where it fits, else its beginning and an ellipsis."""
+    if width(text) <= columns:
+        return text
+    return f"{next(_pieces(text, columns - 1))}…"[: max(0, columns)]
+
+
+def fit(text: str, columns: int) -> str:
+    """The text, cut or padded to exactly so many columns."""
+    text = cut(text, columns)
+    return text + " " * (columns - width(text))
+
+
+def wrap(text: str, columns: int, indent: str = "") -> list[str]:
+    """Lines of at most so many columns, the second and later ones behind ``indent``.
+
+    As ``textwrap.wrap``, which counts characters: broken at spaces, within a word only where it has no line alone.
+    """
+    lines: list[str] = []
+    line = ""
+    for chunk in re.findall(r"\s*\S+", text):
+        if width(line) + width(chunk) <= columns:
+            line += chunk
+            continue
+        lines += [line] if line else []
+        *full, line = (f"{indent}{piece}" for piece in _pieces(chunk.lstrip(), columns - width(indent)))
+        lines += full
+    return [*lines, line] if line else lines
+
+
+def _pieces(word: str, columns: int) -> Iterator[str]:
+    """The word in pieces of at most so many columns."""
+    piece, room = "", columns
+    for character in word:
+        if width(character) > room:
+            yield piece
+            piece, room = "", columns
+        piece += character
+        room -= width(character)
+    yield piece

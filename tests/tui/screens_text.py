@@ -1,0 +1,21 @@
+"""When a screen shows what it has to show."""
+
+from __future__ import annotations
+
+from textual.pilot import Pilot
+
+from taxtui.tui.screens.projection import ProjectionScreen
+from taxtui.tui.screens.recordings import RecordingsScreen
+from taxtui.tui.screens.results import ResultsScreen
+from tests.tui.recorded import until
+
+
+async def shown(pilot: Pilot[None]) -> None:
+    """Nothing is being read, computed or verified any more."""
+    await pilot.pause()
+    screen = pilot.app.screen
+    if isinstance(screen, ResultsScreen | ProjectionScreen):
+        await until(pilot, lambda: screen.settled)
+    if isinstance(screen, RecordingsScreen):
+        await until(pilot, lambda: screen.listing is not None and screen.verifier.job is None)
+    await pilot.pause()

@@ -1,0 +1,101 @@
+"""Whatever a recording calls things, every screen shows it as text: no markup, no control character, no end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, example, given, seed, settings
+from hypothesis import strategies as st
+
+from taxtui.events import Cell, Event, Header, Notice, TrialEnded
+from taxtui.frames import FrameParser, frame
+from taxtui.terminal_text import UNPRINTABLE
+from tests.support import hostile
+from tests.tui import story
+from tests.tui.feeds import app
+from tests.tui.recorded import record, until
+from tests.tui.screens_text import shown
+from tests.tui.shelf import names, open_shelf, taxtui, text
+
+SIZE = (118, 30)
+WIDE = "漢" * 100
+
+
+def renamed(event: Event, one: str, other: str) -> Event:
+    """The event with these texts wherever a file has words of its own."""
+    match event:
+        case Header():
+            return msgspec.structs.replace(
+                event, run_id=one, scenario={**event.scenario, "name": other}, software={one: other}
+            )
+        case Cell():
+            return msgspec.structs.replace(
+                event, substrate=one, variant=f"{event.id}{other}", tier=other, mode=one, arrival=other, environment=one
+            )
+        case Notice():
+            return msgspec.structs.replace(event, level=one, text=other)
+        case TrialEnded() if event.outcome != "ok":
+            return msgspec.structs.replace(event, phase=one, error=other, message=one)
+        case _:
+            return event
+
+
+@seed(18)
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(one=hostile.names, other=st.text(max_size=40))
+@example(one="[/]", other="[red]\x1b[31m")
+@example(one=WIDE, other=WIDE)
+@pytest.mark.timeout(240)
+def test_no_name_ends_a_screen_or_reaches_the_terminal(folder: Path, one: str, other: str) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    record(folder / "a.msgpack", [renamed(event, one, other) for event in story.run(8)], run_id=one)
+    record(folder / "b.msgpack", [renamed(event, one, other) for event in story.run(8)], run_id=f"{one}b")
+    asyncio.run(_visit())
+
+
+async def _visit() -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        assert sorted(names(screen)) == ["a", "b"]
+        for keys in ("d", "escape", "v", "3", "4", "w", "escape", "5", "enter", "end", "exclamation_mark"):
+            await pilot.press(keys)
+            await shown(pilot)
+            assert not UNPRINTABLE.search(text(pilot).replace("\n", ""))
+        feed = taxtui(pilot).feed
+        assert feed is not None
+        feed.close()
+
+
+async def test_a_file_that_is_not_utf_8_stands_in_the_list_beside_the_others(folder: Path) -> None:
+    data = record(folder / "a.msgpack").read_bytes()
+    payloads = [payload for _, payload in FrameParser().feed(data)]
+    for name, number, before in (("header", 0, b"story"), ("body", 1, b"cgroup")):
+        bad = [p.replace(before, b"\xff" * len(before)) if n == number else p for n, p in enumerate(payloads)]
+        assert bad != payloads
+        (folder / f"{name}.msgpack").write_bytes(b"".join(map(frame, bad)))
+    async with app().run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        assert {entry.name: entry.state for entry in screen.entries} == {
+            "a": "complete",
+            "header": "not a recording",
+            "body": "damaged",
+        }
+        for key in "345":
+            await pilot.press(key)
+            await shown(pilot)
+
+
+async def test_a_bad_header_alone_leaves_results_and_projection_open(folder: Path) -> None:
+    data = record(folder / "a.msgpack").read_bytes()
+    payloads = [payload for _, payload in FrameParser().feed(data)]
+    payloads[0] = payloads[0].replace(b"story", b"\xff" * 5)
+    (folder / "a.msgpack").write_bytes(b"".join(map(frame, payloads)))
+    async with app().run_test(size=SIZE) as pilot:
+        for key in "34":
+            await pilot.press(key)
+            await shown(pilot)
+            await until(pilot, lambda: "no recording" in text(pilot))

@@ -1,0 +1,44 @@
+"""Text on its way to a terminal: what is replaced, and how wide the rest is."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taxtui.terminal_text import UNPRINTABLE, clean, clean_lines, cut, fit, width, wrap
+
+anything = st.text(st.characters(exclude_categories=[]), max_size=60)
+
+
+@given(anything)
+def test_what_is_clean_can_be_printed_and_keeps_its_length(text: str) -> None:
+    cleaned = clean(text)
+    assert len(cleaned) == len(text)
+    assert not UNPRINTABLE.search(cleaned)
+    assert cleaned.encode().decode() == cleaned == clean(cleaned)
+
+
+def test_escape_sequences_directions_and_bytes_of_no_text_are_marked() -> None:
+    name = os.fsdecode(b"\xff")
+    assert clean(f"\x1b]52;c;aGk=\x07 \x9b31m \u202e{name}") == "\ufffd]52;c;aGk=\ufffd \ufffd31m \ufffd\ufffd"
+    assert clean_lines("one\ntwo\r") == "one\ntwo\ufffd"
+
+
+@given(anything, st.integers(1, 40))
+def test_what_is_fitted_has_exactly_the_columns(text: str, columns: int) -> None:
+    assert width(cut(text, columns)) <= columns
+    assert width(fit(text, columns)) == columns
+
+
+@given(st.text("ab漢\u0301 ", max_size=80), st.integers(6, 40))
+def test_what_is_wrapped_fits_and_is_all_there(text: str, columns: int) -> None:
+    lines = wrap(text, columns, "  ")
+    assert max(map(width, lines), default=0) <= columns
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+def test_wrapping_breaks_at_spaces_and_keeps_those_within_a_line() -> None:
+    assert wrap("a  flag: some words", 12, "   ") == ["a  flag:", "   some", "   words"]
+    assert wrap("漢" * 5, 4) == ["漢漢", "漢漢", "漢"]
