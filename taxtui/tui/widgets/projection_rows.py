@@ -92,7 +92,7 @@ class ProjectionRows(CursorList[Line]):
         self._columns = wanted if needed <= room else []
         if self._columns:
             head = "".join(f" {column.title:>{column.width}}" for column in self._columns)
-            heading = Text(f"    {fit('substrate', self._label_width)} {fit('cell', work)}{head}", MUTED)
+            heading = Text(f"    {'substrate':<{self._label_width}} {'cell':<{work}}{head}", MUTED)
             self.show([Line(row) for row in self.rows], heading)
         else:
             self.show([line for row in self.rows for line in (Line(row), Line(row, continued=True))])
