@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # Most tests wait for a daemon or a timeout.
 WORKERS ?= 3
 
-COVERED := 'costmodel/*,taxtui/recording.py,taxtui/compaction.py,taxtui/frames.py,taxtui/events.py,taxtui/state.py,taxtui/shell.py,taxtui/runner/*'
+COVERED := 'costmodel/*,taxtui/recording/reader.py,taxtui/recording/compact.py,taxtui/recording/frames.py,taxtui/recording/events.py,taxtui/live/state.py,taxtui/sandboxes/kit/framed_shell.py,taxtui/runner/*'
 
 .PHONY: run test lint lock snapshots screenshots bench clean
 

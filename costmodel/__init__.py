@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from costmodel.reading import read as read
     from costmodel.recording import Recording as Recording
     from costmodel.results import Projection as Projection
-    from costmodel.statistics import Interval as Interval
+    from costmodel.uncertainty import Interval as Interval
     from costmodel.whatif import curve as curve
     from costmodel.whatif import sensitivity as sensitivity
 
@@ -59,7 +59,7 @@ _HOMES: Final = {
     "Projection": "results",
     "curve": "whatif",
     "sensitivity": "whatif",
-    "Interval": "statistics",
+    "Interval": "uncertainty",
 }
 """Public name → module. Imported on first use: a command line that only reports an error needs none of them."""
 

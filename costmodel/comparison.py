@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from costmodel import flags
 from costmodel.errors import DemandError
-from costmodel.results import BreakEven, Line, Projection, Versus
-from costmodel.statistics import Interval, difference, student_t
+from costmodel.results import BreakEven, Projection, StraightLine, Versus
+from costmodel.uncertainty import Interval, difference, student_t
 
 
 def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
@@ -158,7 +158,7 @@ def break_even(one: Projection, other: Projection) -> BreakEven | None:
     return crossing(one.evidence.line, other.evidence.line)
 
 
-def crossing(one: Line, other: Line) -> BreakEven:
+def crossing(one: StraightLine, other: StraightLine) -> BreakEven:
     """Where two lines cross at n ≥ 0, with Fieller's 95 % interval of the ratio, which may be unbounded."""
     numerator = other.fixed - one.fixed
     denominator = one.per_action - other.per_action

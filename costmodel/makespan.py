@@ -10,9 +10,9 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel import renewal, simulation
+from costmodel.distribution import Distribution
 from costmodel.errors import DemandError
-from costmodel.law import Law
-from costmodel.statistics import student_t
+from costmodel.uncertainty import student_t
 
 DRAWS: Final = 1_000_000
 """Random durations that one simulated expectation may cost: about half a second."""
@@ -58,7 +58,12 @@ def _checked(durations: list[float]) -> list[float]:
 
 
 def expected_makespan(
-    sample_ns: Sequence[float] | Law, trajectories: int, workers: int, *, tolerance: float = 2e-3, seed: int = 0
+    sample_ns: Sequence[float] | Distribution,
+    trajectories: int,
+    workers: int,
+    *,
+    tolerance: float = 2e-3,
+    seed: int = 0,
 ) -> Makespan:
     """E[makespan] of ``trajectories`` jobs drawn from the sample, within ``error_ns`` and inside guaranteed bounds.
 
@@ -69,7 +74,7 @@ def expected_makespan(
         DemandError: trajectories below 0, workers below 1, or a sample that is empty, negative or not finite.
     """
     check_counts(trajectories, workers)
-    law = sample_ns if isinstance(sample_ns, Law) else Law.of(sample_ns)
+    law = sample_ns if isinstance(sample_ns, Distribution) else Distribution.of(sample_ns)
     if trajectories == 0 or law.mean == 0:
         return Makespan(0.0, 0.0, "order-statistic")
     if trajectories <= workers:
@@ -91,7 +96,7 @@ def expected_makespan(
     return Makespan(value, error, "simulation") if error < middle.error_ns else middle
 
 
-def _replicates(law: Law, jobs: int, workers: int, tolerance: float, rng: Random) -> list[int]:
+def _replicates(law: Distribution, jobs: int, workers: int, tolerance: float, rng: Random) -> list[int]:
     """Random makespans, as many as the budget allows, all at full size; none if they are too few.
 
     A smaller pool in proportion would be cheaper, but in lockstep it is another system: one job more than whole

@@ -20,10 +20,10 @@ from itertools import accumulate
 from random import Random
 from typing import Final, NamedTuple
 
+from costmodel.distribution import Distribution
 from costmodel.errors import DemandError
-from costmodel.law import Law
 from costmodel.makespan import Makespan
-from costmodel.statistics import student_t
+from costmodel.uncertainty import student_t
 
 STEP_DRAWS: Final = 400_000
 """Random attempts that a simulated step may cost."""
@@ -62,7 +62,7 @@ class Rollouts:
         self._at_once = [Rollout(one.held_ns, ((0, one),)) for one in self._tries]
 
     @classmethod
-    def of(cls, law: Law) -> Rollouts:
+    def of(cls, law: Distribution) -> Rollouts:
         """Rollouts that succeed at once, and hold their sandbox as long as their worker."""
         pairs = zip(law.values, law.counts, strict=True)
         return cls(Try(weight, ok=True, held_ns=value, clock_ns=value) for value, weight in pairs)
@@ -104,7 +104,7 @@ def total(parts: Iterable[tuple[int, Usage]]) -> Usage:
     return Usage(busy_ns, error_ns, wasted_ns, sandboxes)
 
 
-class Step(NamedTuple):
+class TrainingStep(NamedTuple):
     """An over-provisioned step on average."""
 
     makespan: Makespan  # of its rollouts
@@ -122,7 +122,7 @@ def over_provisioned(
     seed: int,
     no_sooner_ns: float = 0.0,
     attempts: float = 1.0,
-) -> Step:
+) -> TrainingStep:
     """Launch more than the batch and stop when it is full, ``no_sooner_ns`` for a create rate's sake.
 
     Simulated job by job, the mean of seeded replicates (consecutive steps after a first one where work is carried);
@@ -153,8 +153,10 @@ def over_provisioned(
     makespan = Makespan(end_ns, end_error_ns, method)
     if partial:
         left = Usage(beyond_ns, 0.0, beyond_ns, _each(cut, count))
-        return Step(makespan, Usage(busy_ns, busy_error_ns, 0.0, _each(kept, count)), left)
-    return Step(makespan, Usage(busy_ns, busy_error_ns, beyond_ns, _each(kept + cut, count)), Usage(0.0, 0.0, 0.0, {}))
+        return TrainingStep(makespan, Usage(busy_ns, busy_error_ns, 0.0, _each(kept, count)), left)
+    return TrainingStep(
+        makespan, Usage(busy_ns, busy_error_ns, beyond_ns, _each(kept + cut, count)), Usage(0.0, 0.0, 0.0, {})
+    )
 
 
 def _each(found: Counter[int], steps: int) -> dict[int, float]:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.demand import Policy
-from costmodel.law import Law
+from costmodel.distribution import Distribution
 from costmodel.simulation import drawer
 
 CHAINS: Final = 2_000
@@ -39,7 +39,9 @@ class Retries(NamedTuple):
         return self.failure**self.cap if self.cap <= 64 else Fraction(float(self.failure) ** self.cap)
 
 
-def with_retries(success: Law, failure: Law | None, retries: Retries, backoff_ns: int, rng: Random) -> Law:
+def with_retries(
+    success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, rng: Random
+) -> Distribution:
     """The law of how long one worker is busy with one trajectory, failed attempts and waits included.
 
     Put together from stratified quantiles and scaled, so that its mean is the exact one.
@@ -59,7 +61,7 @@ def with_retries(success: Law, failure: Law | None, retries: Retries, backoff_ns
             index = (2 * stratum + 1) * success.size // (2 * CHAINS)
             busy += _at(success, index)
         weights[busy] += 1
-    chained = Law(weights)
+    chained = Distribution(weights)
     retried = retries.attempts - 1
     exact = (
         retries.delivered * Fraction(success.total, success.size)
@@ -70,7 +72,7 @@ def with_retries(success: Law, failure: Law | None, retries: Retries, backoff_ns
     return chained.scaled(ratio.numerator, ratio.denominator)
 
 
-def _at(law: Law, index: int) -> int:
+def _at(law: Distribution, index: int) -> int:
     """The ``index``-th smallest of the law's sample."""
     low, high = 0, len(law.values) - 1
     while low < high:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from costmodel.errors import PriceError
-from costmodel.recording import Identity
+from costmodel.recording import CellIdentity
 
 SHIPPED: Final = Path(__file__).parent / "prices"
 STALE_AFTER: Final = datetime.timedelta(days=365)
@@ -38,12 +38,12 @@ class SandboxPrice:
     increment_ns: int
     source: str
 
-    def usd_hour(self, identity: Identity) -> float:
+    def usd_hour(self, identity: CellIdentity) -> float:
         """The rate of a sandbox with the cell's limits."""
         cpu, memory = identity.cpu_milli / 1000, identity.memory_mib / 1024
         return self.usd_per_hour + cpu * self.usd_per_vcpu_hour + memory * self.usd_per_gib_hour
 
-    def usd(self, identity: Identity, sandbox_ns: int) -> Fraction:
+    def usd(self, identity: CellIdentity, sandbox_ns: int) -> Fraction:
         """What one sandbox costs that existed for ``sandbox_ns``."""
         billed = billed_ns(sandbox_ns, self.minimum_ns, self.increment_ns)
         return Fraction(self.usd_hour(identity)) * billed / NS_PER_HOUR
@@ -59,7 +59,7 @@ class Prices:
     worker_usd_hour: float | None
     stale: bool  # older than a year on the day on which it was loaded
 
-    def sandbox(self, identity: Identity) -> SandboxPrice:
+    def sandbox(self, identity: CellIdentity) -> SandboxPrice:
         """The price of a cell's sandboxes, the one for its variant before the one for any.
 
         Raises:

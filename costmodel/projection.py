@@ -11,29 +11,19 @@ from typing import Final, NamedTuple
 from costmodel import flags
 from costmodel.comparison import with_baseline, with_reference
 from costmodel.demand import Demand, Policy
+from costmodel.distribution import Distribution
 from costmodel.errors import DemandError, RecordingError
-from costmodel.law import Law
 from costmodel.overprovision import Rollouts, Try, Usage
 from costmodel.policies import Retries, effective_workers, with_retries
 from costmodel.pricing import Prices, billed_ns
 from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import Recording
-from costmodel.results import (
-    ByCause,
-    Cost,
-    Evidence,
-    GpuStall,
-    HeldOut,
-    Projection,
-    Stress,
-    Trajectory,
-    WallClock,
-)
+from costmodel.results import ByCause, Cost, Evidence, GpuStall, HeldOut, Projection, Stress, Trajectory, WallClock
 from costmodel.samples import Attempt, Pool, attempts, from_pool, killed_after, nearest_length, pools
-from costmodel.statistics import Interval, quantile
 from costmodel.tally import Tally
-from costmodel.wallclock import Run, limits, run_in_time
+from costmodel.uncertainty import Interval, quantile
+from costmodel.wallclock import WholeRun, limits, run_in_time
 from costmodel.warmpool import PoolUse, pool_use
 
 NS_PER_S: Final = 1e9
@@ -141,8 +131,8 @@ class _Timed(NamedTuple):
 
     tally: Tally
     retries: Retries
-    law: Law  # of how long a worker is busy with one trajectory
-    run: Run
+    law: Distribution  # of how long a worker is busy with one trajectory
+    run: WholeRun
 
 
 def _timed(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> _Timed | None:
@@ -235,7 +225,7 @@ def _by_cause(tally: Tally, hours: float, waiting_hours: float) -> ByCause:
     return ByCause(startup, dispatch, None, work, think, failed)
 
 
-def _wall_clock(run: Run, worker_hours: Interval, demand: Demand) -> WallClock:
+def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand) -> WallClock:
     """Hours; the mean's interval carries over to the rollouts in proportion, widened by the makespan's own error."""
     value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
     low, high = limits(run, demand, worker_hours)
@@ -249,7 +239,7 @@ def _cost(
     worker_hours: Interval,
     hours: float,
     warm_pool: PoolUse | None,
-    run: Run,
+    run: WholeRun,
 ) -> Cost:
     """Dollars: every attempt is billed on the provider's clock, by its own minimum and increment.
 
@@ -279,7 +269,7 @@ def _cost(
     )
 
 
-def _stress(law: Law, demand: Demand, attempts_per: float, worker_hours: Interval) -> Stress:
+def _stress(law: Distribution, demand: Demand, attempts_per: float, worker_hours: Interval) -> Stress:
     stressed = law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1)
     factor = (STRESS_SHARE - 1 + STRESS_FACTOR) / STRESS_SHARE
     run = run_in_time(stressed, demand, attempts_per)
@@ -287,7 +277,7 @@ def _stress(law: Law, demand: Demand, attempts_per: float, worker_hours: Interva
     return Stress(hours, run.wall.value_ns / NS_PER_HOUR)
 
 
-def _evidence(tally: Tally, law: Law, run: Run, demand: Demand, actions: int) -> Evidence:
+def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand, actions: int) -> Evidence:
     known = tally.run_known
     return Evidence(
         successes=tally.successes,
@@ -329,7 +319,9 @@ def _trust(pool: Pool) -> list[str]:
     return [flag for flag, holds in conditions.items() if holds]
 
 
-def _flags(pool: Pool, tally: Tally, demand: Demand, actions: int, run: Run, prices: Prices | None) -> tuple[str, ...]:
+def _flags(
+    pool: Pool, tally: Tally, demand: Demand, actions: int, run: WholeRun, prices: Prices | None
+) -> tuple[str, ...]:
     in_flight = min(demand.usable_workers, demand.trajectories)
     simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
     loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > demand.tolerance * run.rollouts.value_ns

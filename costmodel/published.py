@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from costmodel.errors import RecordingError
-from costmodel.recording import Identity
+from costmodel.recording import CellIdentity
 
 PROVENANCE: Final = "published"
 _KEYS: Final = {"substrate", "variant", "tier", "actions", "mode", "trajectory_s", "label", "note"}
@@ -20,7 +20,7 @@ _KEYS: Final = {"substrate", "variant", "tier", "actions", "mode", "trajectory_s
 class PublishedRow(NamedTuple):
     """One printed latency, kept as exactly as it was printed."""
 
-    identity: Identity
+    identity: CellIdentity
     trajectory_ns: int
     label: str  # the source's own word for the substrate
     note: str
@@ -77,7 +77,7 @@ def _row(table: dict[str, Any], where: str, document: dict[str, Any]) -> Publish
         raise RecordingError(f"{where}: actions must be a whole number of at least 1, not {actions!r}")
     if not table.get("substrate"):
         raise RecordingError(f"{where}: substrate is missing")
-    identity = Identity(
+    identity = CellIdentity(
         substrate=str(table["substrate"]),
         variant=str(table.get("variant", "")),
         tier=str(table.get("tier", "")),

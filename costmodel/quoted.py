@@ -12,7 +12,7 @@ from costmodel.errors import DemandError
 from costmodel.pricing import NS_PER_HOUR, Prices, billed_ns
 from costmodel.published import PROVENANCE, Published, PublishedRow
 from costmodel.results import Cost, Projection, Trajectory, WallClock
-from costmodel.statistics import Interval
+from costmodel.uncertainty import Interval
 
 NS_PER_S: Final = 1e9
 USED: Final = frozenset({"trajectories", "workers", "actions", "baseline", "quota", "deltas", "tolerance", "seed"})

@@ -16,7 +16,7 @@ LAG_LIMIT_NS: Final = 5_000_000
 CPU_LIMIT_PERMILLE: Final = 800
 
 
-class Identity(NamedTuple):
+class CellIdentity(NamedTuple):
     """All that makes two cells the same, in any file; equal ones pool."""
 
     substrate: str
@@ -48,7 +48,7 @@ class Identity(NamedTuple):
         return f"{self.substrate}:{self.variant}" if self.variant else self.substrate
 
 
-class Trial:
+class RecordedTrial:
     """One finished trial that counts: a success, a failure or a timeout. Durations are int ns."""
 
     __slots__ = (
@@ -86,17 +86,17 @@ class Trial:
         self.runs_ns = array("q")  # per action: inside the sandbox, or UNKNOWN
 
 
-class Cell:
+class RecordedCell:
     """What a recording knows of one cell."""
 
     __slots__ = ("cycle", "identity", "provenance", "trials")
 
     def __init__(self, event: wire.Cell) -> None:
         """A cell without trials."""
-        self.identity = Identity(*(getattr(event, field) for field in Identity._fields))
+        self.identity = CellIdentity(*(getattr(event, field) for field in CellIdentity._fields))
         self.cycle = max(1, event.cycle)
         self.provenance = event.provenance
-        self.trials: list[Trial] = []
+        self.trials: list[RecordedTrial] = []
 
 
 class Recording:
@@ -108,7 +108,7 @@ class Recording:
         """A recording of which nothing has been read yet."""
         self.name = name
         self.run_id = ""
-        self.cells: list[Cell] = []
+        self.cells: list[RecordedCell] = []
         self.complete = False  # it ends with RunFinished, and no trial lacks a part
         self.distorted = False  # the measuring process was too busy to be believed
         self.skipped = 0
@@ -143,7 +143,7 @@ class _Reader:
     def __init__(self, recording: Recording, path: Path) -> None:
         self._recording = recording
         self._path = path
-        self._cells: dict[int, Cell] = {}
+        self._cells: dict[int, RecordedCell] = {}
         self._open: dict[int, _OpenTrial] = {}
         self._lags: list[int] = []
         self._cpus: list[int] = []
@@ -152,7 +152,7 @@ class _Reader:
         if isinstance(event, wire.Header):
             self._recording.run_id = event.run_id
         elif isinstance(event, wire.Cell):
-            self._cells[event.id] = cell = Cell(event)
+            self._cells[event.id] = cell = RecordedCell(event)
             self._recording.cells.append(cell)
         elif isinstance(event, wire.TrialStarted):
             self._open[event.trial] = _OpenTrial(event, self._recording.run_id)
@@ -204,7 +204,7 @@ class _OpenTrial:
         self.start_ns = event.start_ns
         self.create_ns = event.start_ns  # when the request was sent that succeeded
         self.ready_again_ns = 0
-        self.trial = Trial(run_id, event.block)
+        self.trial = RecordedTrial(run_id, event.block)
 
     def add(self, event: wire.Actions | wire.PhaseEnded) -> None:
         if isinstance(event, wire.PhaseEnded):
@@ -249,7 +249,7 @@ class _OpenTrial:
             trial.thinks_ns.extend([0] * (event.first - len(trial.thinks_ns)))
             trial.thinks_ns.extend(event.think_ns)
 
-    def closed(self, event: wire.TrialEnded, path: Path) -> Trial:
+    def closed(self, event: wire.TrialEnded, path: Path) -> RecordedTrial:
         trial = self.trial
         if trial.thinks_ns:
             trial.thinks_ns.extend([0] * (len(trial.spans_ns) - len(trial.thinks_ns)))

@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 
-from costmodel.law import Law
+from costmodel.distribution import Distribution
 
 
-def expected_max(law: Law, jobs: int) -> float:
+def expected_max(law: Distribution, jobs: int) -> float:
     """E[max of ``jobs`` draws] in ns: x_last − Σ F(x_k)^jobs · (x_{k+1} − x_k)."""
     if jobs <= 0:
         return 0.0
@@ -27,7 +27,7 @@ def expected_max(law: Law, jobs: int) -> float:
     return law.values[-1] - shortfall
 
 
-def bounds(law: Law, jobs: int, workers: int) -> tuple[float, float]:
+def bounds(law: Distribution, jobs: int, workers: int) -> tuple[float, float]:
     """Guaranteed bounds in ns on the expected makespan of first-come-first-served list scheduling (Graham 1969)."""
     waves = -(-jobs // workers)
     fluid = jobs * law.mean / workers
@@ -37,7 +37,7 @@ def bounds(law: Law, jobs: int, workers: int) -> tuple[float, float]:
     return low, max(low, high)  # equal up to rounding where all jobs are equal
 
 
-def renewal_makespan(law: Law, jobs: int, workers: int) -> float:
+def renewal_makespan(law: Distribution, jobs: int, workers: int) -> float:
     """E[makespan] in ns once workers are out of step: the last start, then the longest of what is still running.
 
     (Nμ − μ − (W−1)·m₂/2μ)/W + E[max(L, R₁ … R_{W−1})], with L a fresh job and R from the residual law, whose
@@ -58,7 +58,7 @@ def renewal_makespan(law: Law, jobs: int, workers: int) -> float:
     return last_start + law.values[-1] - math.fsum(shortfall)
 
 
-def out_of_step(law: Law, jobs: int, workers: int, tolerance: float) -> bool:
+def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) -> bool:
     """Whether the workers provably lost step before the end, so that ``renewal_makespan`` holds to ``tolerance``.
 
     The r-th harmonic of the renewal density displaces the end by at most μ/(πr) · |φ(2πr/μ)|^(N/W). Harmonics
@@ -69,7 +69,7 @@ def out_of_step(law: Law, jobs: int, workers: int, tolerance: float) -> bool:
     return _stays_below(law, 0.5, 1 / beyond, lambda r: (beyond * r) ** (1 / waves))
 
 
-def sums_are_smooth(law: Law, terms: int, jobs: int, workers: int, tolerance: float) -> bool:
+def sums_are_smooth(law: Distribution, terms: int, jobs: int, workers: int, tolerance: float) -> bool:
     """Whether a sum of ``terms`` jobs has lost the gaps of its law (a lattice, far clusters) and is near normal.
 
     Structure that is finer than ``tolerance`` of the makespan does not matter.
@@ -83,7 +83,7 @@ def sums_are_smooth(law: Law, terms: int, jobs: int, workers: int, tolerance: fl
 MAX_EVALUATIONS = 400
 
 
-def _stays_below(law: Law, start: float, stop: float, ceiling: Callable[[float], float]) -> bool:
+def _stays_below(law: Distribution, start: float, stop: float, ceiling: Callable[[float], float]) -> bool:
     """Prove |φ(2πr/μ)| ≤ ceiling(r), a growing function, on [start, stop] by branch and bound; False if unproved.
 
     |φ| changes by at most E|X − c| per unit of frequency whatever c is, because a shift only turns its phase.
@@ -105,7 +105,7 @@ def _stays_below(law: Law, start: float, stop: float, ceiling: Callable[[float],
     return not pending
 
 
-def _characteristic(law: Law, frequency: float) -> float:
+def _characteristic(law: Distribution, frequency: float) -> float:
     """|φ| at ``frequency``, in 1/ns."""
     turn = 1j * frequency
     exp = cmath.exp
@@ -113,6 +113,6 @@ def _characteristic(law: Law, frequency: float) -> float:
     return abs(waves) / law.size
 
 
-def _mean_absolute_deviation(law: Law) -> float:
+def _mean_absolute_deviation(law: Distribution) -> float:
     """E|X − mean| in ns."""
     return sum([count * abs(value - law.mean) for value, count in zip(law.values, law.counts, strict=True)]) / law.size

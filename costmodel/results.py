@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from costmodel.demand import Policy
-from costmodel.law import Law
+from costmodel.distribution import Distribution
 from costmodel.makespan import Makespan
-from costmodel.recording import Identity
-from costmodel.statistics import Interval
+from costmodel.recording import CellIdentity
+from costmodel.uncertainty import Interval
 from costmodel.warmpool import PoolUse
 
 
@@ -122,7 +122,7 @@ class BreakEven(NamedTuple):
     bounded: bool  # whether the data exclude that it lies anywhere
 
 
-class Line(NamedTuple):
+class StraightLine(NamedTuple):
     """held(n) ≈ fixed + n · per_action in s, with the covariance of the two means."""
 
     fixed: float
@@ -143,19 +143,19 @@ class Evidence(NamedTuple):
     failure: Fraction
     runs: int
     clusters: int
-    law: Law  # of how long a worker is busy with one trajectory
+    law: Distribution  # of how long a worker is busy with one trajectory
     usable_workers: int
     effective_workers: float
     throttle_floor_ns: float | None
     work_per_success_ns: Fraction | None
-    line: Line | None
+    line: StraightLine | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
     """One row: a cell at the demand's scale. Fields are None where the data do not support a number."""
 
-    identity: Identity
+    identity: CellIdentity
     actions: int
     label: str
     provenance: str  # measured | stand_in | published

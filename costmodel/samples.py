@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from costmodel.demand import Demand, Think
 from costmodel.errors import RecordingError
-from costmodel.recording import Identity, Recording, Trial
+from costmodel.recording import CellIdentity, RecordedTrial, Recording
 from costmodel.wire import UNKNOWN
 
 MIN_THINK_DRAWS = 1_000
@@ -22,18 +22,18 @@ class Pool:
 
     __slots__ = ("complete", "cycle", "distorted", "identity", "provenance", "sources", "trials")
 
-    def __init__(self, identity: Identity, cycle: int, provenance: str) -> None:
+    def __init__(self, identity: CellIdentity, cycle: int, provenance: str) -> None:
         """A pool without trials."""
         self.identity = identity
         self.cycle = cycle
         self.provenance = provenance
-        self.trials: list[Trial] = []
+        self.trials: list[RecordedTrial] = []
         self.sources: list[str] = []
         self.complete = True
         self.distorted = False
 
     @property
-    def series(self) -> Identity:
+    def series(self) -> CellIdentity:
         """The same for cells that differ in their length only."""
         return self.identity._replace(actions=0)
 
@@ -65,7 +65,7 @@ class Attempt(NamedTuple):
 
 def pools(recordings: Iterable[Recording]) -> list[Pool]:
     """One pool per cell, in the order in which cells first appear."""
-    found: dict[tuple[Identity, str], Pool] = {}
+    found: dict[tuple[CellIdentity, str], Pool] = {}
     names: dict[str, str] = {}
     for recording in recordings:
         if recording.run_id in names:
@@ -117,7 +117,7 @@ def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]
     return [attempt if attempt.held_ns <= limit else _killed(attempt, limit) for attempt in recorded]
 
 
-def at_length(trial: Trial, index: int, actions: int, cycle: int) -> Attempt:
+def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int) -> Attempt:
     """The trial cut to its first ``actions``, or prolonged by repeating its own last whole cycle.
 
     Its own: a sandbox that started slowly tends to go on slowly, and that stays in the sample. A trial that failed
@@ -175,7 +175,7 @@ def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
 
 
 def _with_think(
-    recorded: list[Attempt], trials: Sequence[Trial], actions: int, think: Think, rng: Random
+    recorded: list[Attempt], trials: Sequence[RecordedTrial], actions: int, think: Think, rng: Random
 ) -> list[Attempt]:
     """Each attempt with the demand's think time; several versions of each where it is a distribution.
 

@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import accumulate, chain, islice, repeat
 from random import Random
 
-from costmodel.law import Law
+from costmodel.distribution import Distribution
 
 Draw = Callable[[int], Iterator[float]]
 """Draws that many durations, whole ns."""
@@ -28,7 +28,7 @@ EXACT = 2**53
 """Below this a float holds whole ns exactly, and adds in half the time."""
 
 
-def drawer(law: Law, rng: Random, number: type[float] = int) -> Draw:
+def drawer(law: Distribution, rng: Random, number: type[float] = int) -> Draw:
     """An unbiased sampler of the law, several times faster than ``rng.choices`` for up to 65,536 values."""
     values = [number(value) for value in law.values]
     if law.size > 65_536:
@@ -74,18 +74,18 @@ def _padded(count: int, factor: float) -> int:
     return int(count * factor + 8 * math.sqrt(count * (factor - 1) * factor)) + 16
 
 
-def streams(law: Law, jobs: int, workers: int, rng: Random) -> int:
+def streams(law: Distribution, jobs: int, workers: int, rng: Random) -> int:
     """One random makespan in ns; every job is drawn: O(N) time, O(W) memory."""
     draw = drawer(law, rng, float if law.values[-1] * jobs < EXACT * workers else int)
     return _simulated(law, jobs, workers, rng, lambda count: int(sum(draw(count))))
 
 
-def leap(law: Law, jobs: int, workers: int, rng: Random) -> int:
+def leap(law: Distribution, jobs: int, workers: int, rng: Random) -> int:
     """One random makespan in ns; jobs that surely start are drawn as sums: O(W log log N) time, O(W) memory."""
     return _simulated(law, jobs, workers, rng, _three_moments(law, rng))
 
 
-def _simulated(law: Law, jobs: int, workers: int, rng: Random, advance: Callable[[int], int]) -> int:
+def _simulated(law: Distribution, jobs: int, workers: int, rng: Random, advance: Callable[[int], int]) -> int:
     """Move each worker on by as many jobs as surely start, again and again; draw the rest one by one.
 
     ``advance`` draws the sum of that many jobs.
@@ -112,7 +112,7 @@ def _simulated(law: Law, jobs: int, workers: int, rng: Random, advance: Callable
             return _last_end(free_at, jobs, law, rng)
 
 
-def _three_moments(law: Law, rng: Random) -> Callable[[int], int]:
+def _three_moments(law: Distribution, rng: Random) -> Callable[[int], int]:
     """Draws the sum of ``count`` jobs: normal, skewed as Cornish and Fisher do, on the law's own lattice."""
     lowest = law.values[0]
     pitch = reduce(math.gcd, [value - lowest for value in law.values])
@@ -132,7 +132,7 @@ def _three_moments(law: Law, rng: Random) -> Callable[[int], int]:
     return advance
 
 
-def _last_end(free_at: list[int], jobs: int, law: Law, rng: Random) -> int:
+def _last_end(free_at: list[int], jobs: int, law: Distribution, rng: Random) -> int:
     """When the last of ``jobs`` ends, if worker w takes its first one at ``free_at[w]``."""
     latest = max(free_at) + (jobs // len(free_at) + 1_000) * law.values[-1]
     number = float if latest < EXACT else int

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 
-from costmodel.law import Law
-from costmodel.recording import Trial
-from costmodel.results import Line
+from costmodel.distribution import Distribution
+from costmodel.recording import RecordedTrial
+from costmodel.results import StraightLine
 from costmodel.samples import Attempt
-from costmodel.statistics import MIN_CLUSTERS, Interval, ratio_interval
+from costmodel.uncertainty import MIN_CLUSTERS, Interval, ratio_interval
 from costmodel.wire import UNKNOWN
 
 Value = Callable[[Attempt], int]
@@ -20,7 +20,7 @@ Value = Callable[[Attempt], int]
 class Tally:
     """The attempts at one length. A quantity "per success" is its sum over all attempts by the successes."""
 
-    def __init__(self, attempts: Sequence[Attempt], trials: Sequence[Trial]) -> None:
+    def __init__(self, attempts: Sequence[Attempt], trials: Sequence[RecordedTrial]) -> None:
         """Attempts of ``trials``, each of which has the same total weight."""
         self.attempts = attempts
         self.trials = trials
@@ -58,7 +58,7 @@ class Tally:
         """Whether the time inside the sandbox is known for every success."""
         return all(attempt.run_ns != UNKNOWN for attempt in self.attempts if attempt.ok)
 
-    def law(self, ok: bool) -> Law | None:
+    def law(self, ok: bool) -> Distribution | None:
         """The law of held time among successes, or among failures; None if there are none."""
         weights: Counter[int] = Counter()
         for attempt in self.attempts:
@@ -66,7 +66,7 @@ class Tally:
                 weights[attempt.held_ns] += attempt.weight
         return _reduced(weights) if weights else None
 
-    def line(self, actions: int) -> Line | None:
+    def line(self, actions: int) -> StraightLine | None:
         """The straight line through the successes' fixed and per-action time; None with fewer than 3."""
         if not actions:
             return None
@@ -85,10 +85,10 @@ class Tally:
         var_fixed, var_slope, covariance = (
             math.fsum(pair[i] * pair[j] for pair in off) / (count - 1) / count for i, j in ((0, 0), (1, 1), (0, 1))
         )
-        return Line(means[0], means[1], var_fixed, var_slope, covariance)
+        return StraightLine(means[0], means[1], var_fixed, var_slope, covariance)
 
 
-def _clusters(trials: Sequence[Trial]) -> list[Hashable]:
+def _clusters(trials: Sequence[RecordedTrial]) -> list[Hashable]:
     """What may move trials together: runs where there are enough of them, else blocks."""
     runs: list[Hashable] = [trial.run_id for trial in trials]
     if len(set(runs)) >= MIN_CLUSTERS:
@@ -96,7 +96,7 @@ def _clusters(trials: Sequence[Trial]) -> list[Hashable]:
     return [(trial.run_id, trial.block) for trial in trials]
 
 
-def _reduced(weights: Counter[int]) -> Law:
+def _reduced(weights: Counter[int]) -> Distribution:
     """The law with the smallest whole weights: small ones can be drawn from faster."""
     divisor = math.gcd(*weights.values())
-    return Law({value: weight // divisor for value, weight in weights.items()})
+    return Distribution({value: weight // divisor for value, weight in weights.items()})

@@ -6,17 +6,17 @@ import math
 from typing import NamedTuple
 
 from costmodel.demand import POLICIES, Demand, Policy
-from costmodel.law import Law
+from costmodel.distribution import Distribution
 from costmodel.makespan import Makespan, expected_makespan
-from costmodel.overprovision import Rollouts, Step, Usage, over_provisioned, total
+from costmodel.overprovision import Rollouts, TrainingStep, Usage, over_provisioned, total
 from costmodel.policies import throttle_floor_ns, wall_of
 from costmodel.results import GpuStall, Steps
-from costmodel.statistics import Interval
+from costmodel.uncertainty import Interval
 
 NS_PER_HOUR = 3.6e12
 
 
-class Run(NamedTuple):
+class WholeRun(NamedTuple):
     """A whole run in time."""
 
     wall: Makespan  # training included, where steps were asked for
@@ -28,18 +28,18 @@ class Run(NamedTuple):
     usage: Usage | None = None  # what over-provisioned steps take; None: what the trajectories take
 
 
-def run_in_time(law: Law, demand: Demand, attempts: float, rollouts: Rollouts | None = None) -> Run:
+def run_in_time(law: Distribution, demand: Demand, attempts: float, rollouts: Rollouts | None = None) -> WholeRun:
     """How long the demand takes if one trajectory keeps a worker busy as ``law`` says, in ``attempts`` creates.
 
     ``rollouts`` are the same trajectories attempt by attempt, for over-provisioned steps; None: as the law has them.
     """
     if demand.batch is None:
         whole = _throttled(_makespan(law, demand, demand.trajectories), law, demand, demand.trajectories, attempts)
-        return Run(whole, whole, _floor(law, demand, demand.trajectories, attempts), None, None, [])
+        return WholeRun(whole, whole, _floor(law, demand, demand.trajectories, attempts), None, None, [])
     return _in_steps(law, demand, demand.batch, attempts, rollouts or Rollouts.of(law))
 
 
-def _in_steps(law: Law, demand: Demand, batch: int, attempts: float, source: Rollouts) -> Run:
+def _in_steps(law: Distribution, demand: Demand, batch: int, attempts: float, source: Rollouts) -> WholeRun:
     full, rest = divmod(demand.trajectories, batch)
     sizes = [(times, size) for times, size in ((full, batch), (1, rest)) if times and size]
     usage = None
@@ -77,10 +77,10 @@ def _in_steps(law: Law, demand: Demand, batch: int, attempts: float, source: Rol
     )
     gpu = {name: _stall(demand, wall, count * train_ns) for name, wall in walls.items()} if demand.gpus else None
     floor = _floor(law, demand, _launched(demand, batch), attempts)
-    return Run(Makespan(walls[policy], error_ns, rollouts.method), rollouts, floor, steps, gpu, parts, usage)
+    return WholeRun(Makespan(walls[policy], error_ns, rollouts.method), rollouts, floor, steps, gpu, parts, usage)
 
 
-def limits(run: Run, demand: Demand, mean: Interval) -> tuple[float | None, float | None]:
+def limits(run: WholeRun, demand: Demand, mean: Interval) -> tuple[float | None, float | None]:
     """Between which hours the run ends if trajectories last as long as the ends of their mean's interval say.
 
     Only rollouts are as uncertain as that, and as their makespan: training takes what it takes, so that no limit is
@@ -102,7 +102,7 @@ def limits(run: Run, demand: Demand, mean: Interval) -> tuple[float | None, floa
     return at(mean.low, -1), at(mean.high, +1)
 
 
-def _step(law: Law, demand: Demand, size: int, attempts: float, source: Rollouts) -> Step:
+def _step(law: Distribution, demand: Demand, size: int, attempts: float, source: Rollouts) -> TrainingStep:
     """An over-provisioned step that keeps ``size`` trajectories, no sooner than the create rate allows."""
     launched = _launched(demand, size)
     return over_provisioned(
@@ -121,11 +121,11 @@ def _launched(demand: Demand, size: int) -> int:
     return math.ceil(size * (1 + demand.over_provision) - 1e-9)
 
 
-def _makespan(law: Law, demand: Demand, jobs: int) -> Makespan:
+def _makespan(law: Distribution, demand: Demand, jobs: int) -> Makespan:
     return expected_makespan(law, jobs, demand.usable_workers, tolerance=demand.tolerance, seed=demand.seed)
 
 
-def _throttled(makespan: Makespan, law: Law, demand: Demand, jobs: int, attempts: float) -> Makespan:
+def _throttled(makespan: Makespan, law: Distribution, demand: Demand, jobs: int, attempts: float) -> Makespan:
     """No sooner than the create rate allows."""
     floor = _floor(law, demand, jobs, attempts)
     if floor is None or floor <= makespan.value_ns:
@@ -133,7 +133,7 @@ def _throttled(makespan: Makespan, law: Law, demand: Demand, jobs: int, attempts
     return Makespan(floor, makespan.error_ns, "create-rate")
 
 
-def _floor(law: Law, demand: Demand, jobs: int, attempts: float) -> float | None:
+def _floor(law: Distribution, demand: Demand, jobs: int, attempts: float) -> float | None:
     if demand.create_rate is None or not jobs:
         return None
     return throttle_floor_ns(jobs * attempts, demand.create_rate, demand.create_burst, law.mean)

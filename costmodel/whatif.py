@@ -13,7 +13,7 @@ from costmodel.errors import DemandError
 from costmodel.pricing import NS_PER_HOUR
 from costmodel.projection import project
 from costmodel.published import Published
-from costmodel.recording import Identity, Recording
+from costmodel.recording import CellIdentity, Recording
 from costmodel.results import Projection
 
 Axis = Literal["trajectories", "workers", "actions"]
@@ -80,7 +80,7 @@ class Point(NamedTuple):
 class Curve(NamedTuple):
     """How one cell moves along an axis."""
 
-    identity: Identity
+    identity: CellIdentity
     label: str
     points: list[Point]
 
@@ -95,7 +95,7 @@ def curve(
     """
     if axis not in ("trajectories", "workers", "actions"):
         raise DemandError(f"a curve is over trajectories, workers or actions, not {axis!r}")
-    curves: dict[Identity, Curve] = {}
+    curves: dict[CellIdentity, Curve] = {}
     for value in at or around(_center(recordings, demand, axis)):
         if axis == "trajectories" and value < (demand.batch or 0):
             continue  # no training step is that small

@@ -22,7 +22,8 @@ def command(before: str, after: str, actions: int | None, form: str) -> None:
     from costmodel.demand import Demand
     from costmodel.projection import project
     from taxtui.commands.opening import opened
-    from taxtui.report.projection import changes, csv, json, markdown, table
+    from taxtui.report.formats import csv, json, markdown, table
+    from taxtui.report.projected import changes
 
     demand = Demand(trajectories=1, workers=1, actions=actions)
     rows = [project([opened(name)], demand) for name in (before, after)]

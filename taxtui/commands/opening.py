@@ -28,7 +28,7 @@ def located(name: str) -> Path:
     if (path := Path(name)).exists():
         return path
     if not path.is_absolute():
-        from taxtui.scenario import bundled
+        from taxtui.plan.scenario import bundled
 
         within = name.removeprefix("./").removeprefix("scenarios/")
         for relative in (

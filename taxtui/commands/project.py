@@ -87,7 +87,7 @@ def command(
         rows = [row for row in rows if row.identity.cell_id in cells]
     click.echo(_shown(rows, demand, sources, form))
     if explain:
-        from taxtui.report.projection import explain as explanation
+        from taxtui.report.projected import explain as explanation
 
         for row in rows:
             click.echo(f"\n{explanation.to_text(row, demand)}")
@@ -103,7 +103,7 @@ def demand_of(question: dict[str, Any]) -> Demand:
         costmodel.errors.DemandError: the options contradict each other, or cannot be answered.
     """
     from costmodel.demand import Delta, Demand, Think
-    from taxtui.notation import parse_duration_ns, parse_think
+    from taxtui.plan.notation import parse_duration_ns, parse_think
 
     for seconds in ("backoff", "timeout", "refill", "train"):
         question[f"{seconds}_s"] = question.pop(f"{seconds}_seconds")
@@ -122,12 +122,12 @@ def demand_of(question: dict[str, Any]) -> Demand:
 
 def _shown(rows: Sequence[Projection], demand: Demand, sources: Sequence[Recording | Published], form: str) -> str:
     if form in ("json", "csv"):
-        from taxtui.report.projection import csv, json
+        from taxtui.report.formats import csv, json
 
         records = [json.record(row) for row in rows]
         return json.to_text(records) if form == "json" else csv.to_text(records)
-    from taxtui.report.projection import markdown, table
-    from taxtui.report.projection.sections import sections
+    from taxtui.report.formats import markdown, table
+    from taxtui.report.projected.sections import sections
 
     found = sections(rows, demand, sources)
     return markdown.to_text(found) if form == "markdown" else table.to_text(found)
@@ -135,7 +135,7 @@ def _shown(rows: Sequence[Projection], demand: Demand, sources: Sequence[Recordi
 
 def _plot(sources: Sequence[Recording | Published], demand: Demand, over: str, wanted: set[Any]) -> None:
     from costmodel.whatif import curve
-    from taxtui.report.projection import plot
+    from taxtui.report.projected import plot
 
     axis: Any = over
     curves = [one for one in curve(sources, demand, axis) if one.identity._replace(actions=0) in wanted]

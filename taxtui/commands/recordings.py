@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from taxtui.compaction import compact
 from taxtui.errors import RecordingError
-from taxtui.events import Cell, Event, Notice, TrialEnded, TrialStarted
-from taxtui.recording import Summary, read, salvage
+from taxtui.recording.compact import compact
+from taxtui.recording.events import Cell, Event, Notice, TrialEnded, TrialStarted
+from taxtui.recording.reader import RecordingSummary, read, salvage
 from taxtui.terminal_text import clean
 
 
@@ -114,7 +114,7 @@ class _Contents:
         return lines
 
 
-def _state(summary: Summary) -> str:
+def _state(summary: RecordingSummary) -> str:
     parts = ["complete" if summary.complete else "incomplete (no end of the run)"]
     if summary.torn_bytes:
         parts.append(f"{summary.torn_bytes} bytes of a torn frame dropped")

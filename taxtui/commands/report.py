@@ -48,13 +48,13 @@ def command(recordings: tuple[str, ...], name: str, form: str, against: str | No
         click.echo(_differences(rows, recordings, against, tables, form))
         return
     if form in ("csv", "json"):
+        from taxtui.report.formats import csv, json
         from taxtui.report.measured.record import record
-        from taxtui.report.projection import csv, json
 
         records = [record(row, tables) for row in rows]
         click.echo(json.to_text(records) if form == "json" else csv.to_text(records))
     else:
-        from taxtui.report.projection import markdown, table
+        from taxtui.report.formats import markdown, table
 
         found = sections(rows, sources, tables, len(cells) - len(rows))
         click.echo(markdown.to_text(found) if form == "markdown" else table.to_text(found))
@@ -62,10 +62,10 @@ def command(recordings: tuple[str, ...], name: str, form: str, against: str | No
 
 def _differences(rows: Sequence[Row], recordings: Sequence[str], against: str, tables: Sequence[str], form: str) -> str:
     from taxtui.commands.opening import located
+    from taxtui.report.formats import markdown, table
     from taxtui.report.measured.differences import pairs, sections
     from taxtui.report.measured.reading import read_samples
     from taxtui.report.measured.rows import rows_of
-    from taxtui.report.projection import markdown, table
 
     if form not in ("table", "markdown"):
         raise UsageError(f"--against is for people; it does not go with --format {form}")

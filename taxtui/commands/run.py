@@ -22,9 +22,9 @@ from taxtui.errors import RunCrashed, UsageError
 
 if TYPE_CHECKING:
     from costmodel.pricing import Prices
+    from taxtui.plan.scenario import ScenarioFile
+    from taxtui.plan.spec import Plan
     from taxtui.runner.engine import Progress, Run
-    from taxtui.scenario import ScenarioFile
-    from taxtui.spec import Plan
 
 PROGRESS_S = 0.5
 SWITCH_INTERVAL_S = 0.0005
@@ -114,7 +114,7 @@ def _plan(name: str | None, options: dict[str, Any]) -> Plan:
     """The scenario with the options laid over it; every block of cells takes the same ones."""
     import msgspec
 
-    from taxtui import scenario
+    from taxtui.plan import scenario
 
     file, folder = scenario.load_file(name or "quick")
     if name is None and any(options[key] for key in ("substrates", "tiers", "actions", "trials")):
@@ -157,7 +157,7 @@ def _prices(plan: Plan, sheet: Path | None) -> Prices | None:
 
 def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
     """A substrate that costs money is only used when that was said, and how much of it may be used."""
-    from taxtui.registry import build
+    from taxtui.sandboxes.registry import build
 
     refs = {str(cell.substrate): cell.substrate for cell in plan.cells}
     paid = {text: substrate for text, ref in refs.items() if (substrate := build(ref)).capabilities.paid}
@@ -168,7 +168,7 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
     if prices is None:
         estimate, limit = "no price is known", f"--max-sandboxes {sandboxes}"
     else:
-        from taxtui.runner.allowance import least_usd
+        from taxtui.runner.spend_limit import least_usd
 
         total_usd = sum(
             (cell.trials + cell.warmup) * least_usd(prices, paid[str(cell.substrate)], plan.limits)

@@ -12,10 +12,10 @@ from typing import Any
 import click
 import msgspec
 
-from taxtui import registry
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
-from taxtui.notation import parse_substrate
-from taxtui.spec import SubstrateRef
+from taxtui.plan.notation import parse_substrate
+from taxtui.plan.spec import SubstrateRef
+from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
 
 _REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")

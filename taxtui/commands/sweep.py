@@ -9,12 +9,12 @@ from typing import Final
 
 import click
 
-from taxtui import registry
 from taxtui.errors import SubstrateError, SubstrateUnavailable
-from taxtui.notation import parse_duration_ns, parse_substrate
+from taxtui.plan.notation import parse_duration_ns, parse_substrate
+from taxtui.plan.spec import SubstrateRef
 from taxtui.runner import ledger
-from taxtui.spec import SubstrateRef
-from taxtui.substrate import Found, Substrate
+from taxtui.sandboxes import registry
+from taxtui.sandboxes.protocol import Found, Substrate
 
 _AT_ONCE: Final = 8
 _END_OF_TIME_S: Final = 253_402_300_799  # the year 9999: a label may say anything
@@ -63,7 +63,7 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     sys.exit(1 if left or (run_id and spared and not dry_run) else 0)
 
 
-def _everywhere(unswept: list[ledger.Entry]) -> list[SubstrateRef]:
+def _everywhere(unswept: list[ledger.LedgerEntry]) -> list[SubstrateRef]:
     """Every installed substrate as it is by default, and as the runs that were not swept clean had used it."""
     references = [SubstrateRef(name=name) for name in registry.names()]
     references += [ref for entry in unswept for ref in entry.substrates]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from taxtui.spec import Arrival, CellPlan, Plan
+from taxtui.plan.spec import Arrival, CellPlan, Plan
 
 CLOSED_ROUNDS = 4
 """A closed block keeps its lanes filled for this many trials each, so that they fall out of step as in a long run."""

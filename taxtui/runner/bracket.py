@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from taxtui.events import UNKNOWN
+from taxtui.recording.events import UNKNOWN
 
 Method = Literal["bash", "date", "none"]
 

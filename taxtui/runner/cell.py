@@ -6,12 +6,12 @@ import math
 import time
 from typing import Final
 
-from taxtui.events import UNKNOWN, Event
+from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, CellPlan, Plan, SandboxSpec
+from taxtui.recording.events import UNKNOWN, Event
 from taxtui.runner.bracket import Method, method_for
 from taxtui.runner.identity import cell_event
 from taxtui.runner.journal import Journal
-from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, CellPlan, Plan, SandboxSpec
-from taxtui.substrate import Availability, Sandbox, Substrate
+from taxtui.sandboxes.protocol import Availability, Sandbox, Substrate
 
 BASE_TTL_S: Final = 3600.0
 RESET_TTL_S: Final = 24 * 3600.0

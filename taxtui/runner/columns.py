@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from taxtui.events import Actions, sparse
+from taxtui.recording.events import Actions, sparse
 
 
 class Columns:
-    """Collects rows and hands them over as :class:`~taxtui.events.Actions`, in as many pieces as asked for."""
+    """Collects rows and hands them over as ``events.Actions``, in as many pieces as asked for."""
 
     def __init__(self, trial: int, step: str) -> None:
         """Begin at row 0 of ``step``."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from taxtui.events import Event
+from taxtui.plan.spec import CellPlan
+from taxtui.recording.events import Event
 from taxtui.runner.bracket import Method
-from taxtui.spec import CellPlan
-from taxtui.substrate import Substrate
+from taxtui.sandboxes.protocol import Substrate
 
 
 class Context(Protocol):

@@ -14,20 +14,31 @@ import msgspec
 
 from costmodel.pricing import Prices
 from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable, UsageError, WriteFailed
-from taxtui.events import CANCELLED, CRASHED, FORMAT_VERSION, INTERRUPTED, MAGIC, OK, Clock, Header, Notice, RunFinished
-from taxtui.recording import Recorder
-from taxtui.registry import build
+from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
+from taxtui.recording.events import (
+    CANCELLED,
+    CRASHED,
+    FORMAT_VERSION,
+    INTERRUPTED,
+    MAGIC,
+    OK,
+    Clock,
+    Header,
+    Notice,
+    RunFinished,
+)
+from taxtui.recording.writer import Recorder
 from taxtui.runner import health, identity
-from taxtui.runner.allowance import Allowance
 from taxtui.runner.arrivals import Block, blocks, run_block
 from taxtui.runner.cell import CellRun
 from taxtui.runner.journal import Journal
-from taxtui.runner.ledger import Entry
+from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.redaction import located, redact
+from taxtui.runner.spend_limit import SpendLimit
 from taxtui.runner.trial import Trial
 from taxtui.runner.watchdog import Watchdog
-from taxtui.spec import CellPlan, Plan, SubstrateRef
-from taxtui.substrate import Availability, Substrate
+from taxtui.sandboxes.protocol import Availability, Substrate
+from taxtui.sandboxes.registry import build
 
 SWEEP_TIMEOUT_S: Final = 300.0
 END_TIMEOUT_S: Final = 240.0
@@ -82,7 +93,7 @@ class Run:
         self.unmeasured: list[str] = []  # cells without one ok trial, once the run has ended
         self.outcome = "finished"
         self._software = software or {}
-        self._allowance = Allowance(plan, prices)
+        self._allowance = SpendLimit(plan, prices)
         self._counts: dict[str, int] = {}
         self._trials: set[Trial] = set()
         self._next_trial = 0
@@ -140,7 +151,7 @@ class Run:
             journal = Journal(recorder, self._write_failed)
             self._begin(journal, substrates)  # first of all, so that whatever follows leaves a readable file
             watchdog = Watchdog(
-                Entry(
+                LedgerEntry(
                     run_id=self.run_id,
                     substrates=tuple(opened.ref for opened in substrates.values()),
                     create_timeout_s=self.plan.create_timeout_s,

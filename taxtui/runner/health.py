@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from taxtui.events import UNKNOWN, Health
+from taxtui.recording.events import UNKNOWN, Health
 
 TICK_S: Final = 0.010
 REPORT_S: Final = 1.0

@@ -15,10 +15,10 @@ from typing import Any, Final
 import msgspec
 
 from taxtui import __version__
-from taxtui.events import UNKNOWN, Cell
+from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
+from taxtui.recording.events import UNKNOWN, Cell
 from taxtui.runner.bracket import Method
-from taxtui.spec import CellPlan, Plan, SubstrateRef
-from taxtui.substrate import Availability, Substrate
+from taxtui.sandboxes.protocol import Availability, Substrate
 
 SHOWN_OPTIONS: Final = frozenset({"runtime", "isolation", "network", "region", "instance_type", "launch_type", "spot"})
 """Options whose values may stand in a recording; of all others only a digest does."""

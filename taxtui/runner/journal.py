@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from taxtui.errors import WriteFailed
-from taxtui.events import Event, RunFinished, TrialStarted
-from taxtui.recording import Recorder
+from taxtui.recording.events import Event, RunFinished, TrialStarted
+from taxtui.recording.writer import Recorder
 
 FLUSH_S: Final = 0.25
 

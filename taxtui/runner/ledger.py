@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from taxtui.errors import TaxtuiError
-from taxtui.spec import SubstrateRef
+from taxtui.plan.spec import SubstrateRef
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One run that has not yet been swept clean."""
 
     run_id: str
@@ -30,7 +30,7 @@ def folder() -> Path:
     return Path.home() / ".local" / "state" / "taxtui" / "runs"
 
 
-def write(entry: Entry) -> Path:
+def write(entry: LedgerEntry) -> Path:
     """Save an entry, readable by this user only: options may name accounts, clusters and endpoints.
 
     Raises:
@@ -46,7 +46,7 @@ def write(entry: Entry) -> Path:
     return path
 
 
-def entries() -> list[Entry]:
+def entries() -> list[LedgerEntry]:
     """Every run that was not swept clean, oldest first. Unreadable files are passed over."""
     found = []
     for path in sorted(folder().glob("*.json")):
@@ -72,9 +72,9 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def read(path: Path) -> Entry:
+def read(path: Path) -> LedgerEntry:
     """One entry. Raises ``OSError`` or ``msgspec.DecodeError``."""
-    return msgspec.json.decode(path.read_bytes(), type=Entry)
+    return msgspec.json.decode(path.read_bytes(), type=LedgerEntry)
 
 
 def remove(run_id: str) -> None:

@@ -8,8 +8,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from taxtui.backoff import pause_s
 from taxtui.errors import Throttled
+from taxtui.sandboxes.kit.backoff import pause_s
 
 T = TypeVar("T")
 

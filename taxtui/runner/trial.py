@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Final
 
 from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
-from taxtui.events import (
+from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
+from taxtui.recording.events import (
     ACTION,
     CANCELLED,
     CLEANUP,
@@ -38,8 +39,7 @@ from taxtui.runner.contamination import CHECK, PLANT
 from taxtui.runner.context import Context
 from taxtui.runner.redaction import redact
 from taxtui.runner.throttling import Patience
-from taxtui.spec import Command, SandboxSpec, Step, Think
-from taxtui.substrate import EXIT_CODES, ExecResult, Marks, Sandbox, Session
+from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
 READY_POLL_S: Final = 0.05
@@ -264,12 +264,12 @@ class Trial:
         plain, bracketed = (sorted(durations)[BRACKET_ROUNDS // 2] for durations in took)
         return max(0, bracketed - plain)
 
-    async def _steps(self, kind: str, steps: Sequence[Step], think: Think | None = None) -> None:
+    async def _steps(self, kind: str, steps: Sequence[Step], think: ThinkTime | None = None) -> None:
         for index, step in enumerate(steps):
             think_ns = await self._think(think) if think is not None and index else 0
             await self._step(step, think_ns, index, kind)
 
-    async def _think(self, think: Think) -> int:
+    async def _think(self, think: ThinkTime) -> int:
         """Idle as an agent that waits for its model does; the nanoseconds that it really took."""
         if not think.median_ns:
             return 0

@@ -19,10 +19,10 @@ from typing import Final
 import msgspec
 
 from taxtui.errors import TaxtuiError
-from taxtui.registry import build
 from taxtui.runner import ledger
-from taxtui.runner.ledger import Entry
-from taxtui.substrate import Substrate
+from taxtui.runner.ledger import LedgerEntry
+from taxtui.sandboxes.protocol import Substrate
+from taxtui.sandboxes.registry import build
 
 DONE: Final = b"done\n"
 READY: Final = b"ready\n"
@@ -35,7 +35,7 @@ GIVE_UP_AFTER_S: Final = 3600.0
 class Watchdog:
     """The runner's end of it."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: LedgerEntry) -> None:
         """Start the process and tell it what to guard; it is ready after ``wait_ready``."""
         self._run_id = entry.run_id
         self._process = subprocess.Popen(
@@ -78,7 +78,7 @@ class Watchdog:
             self._process.stdin.flush()
 
 
-async def sweep(entry: Entry, substrates: list[Substrate]) -> None:
+async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
     """Find and reap until nothing was found for one create-timeout; then forget the run."""
     began = quiet_since = time.monotonic()
     pause_s = FIRST_PAUSE_S
@@ -104,7 +104,7 @@ async def _main() -> None:
     line = sys.stdin.buffer.readline()
     if not line:
         return  # the runner died before it had made anything
-    entry = msgspec.json.decode(line, type=Entry)
+    entry = msgspec.json.decode(line, type=LedgerEntry)
     async with contextlib.AsyncExitStack() as stack:
         try:
             ledger.write(entry)

@@ -15,13 +15,13 @@ from textual.screen import Screen
 
 from taxtui.tui import actions
 from taxtui.tui.colours import THEMES
-from taxtui.tui.one_run import OneRun
-from taxtui.tui.screens.numbered import NumberedScreen
-from taxtui.tui.widgets.too_small import MINIMUM
+from taxtui.tui.numbered_screen import NumberedScreen
+from taxtui.tui.run_app import RunApp
+from taxtui.tui.too_small import MINIMUM
 
 if TYPE_CHECKING:
-    from taxtui.tui.availability import Checker
-    from taxtui.tui.feed import Feed
+    from taxtui.tui.live.feed import Feed
+    from taxtui.tui.setup.availability import Checker
 
 COLLECT_AFTER: Final = (20_000, 10, 10)
 """Cycles are looked for this rarely: what a frame or an event allocates is freed without, and looking after every 700
@@ -30,11 +30,11 @@ took a sixth of what a flood of events costs."""
 
 def _screen(scope: actions.Scope) -> NumberedScreen:
     """Made when it is first gone to: Setup need not wait for what the others import."""
-    module = import_module(f"taxtui.tui.screens.{scope}")
+    module = import_module(f"taxtui.tui.{scope}.screen")
     return cast("NumberedScreen", getattr(module, f"{scope.title()}Screen")())
 
 
-class TaxtuiApp(OneRun):
+class TaxtuiApp(RunApp):
     """The five screens, and what they have in common: one run or replay, and the recordings that are looked at."""
 
     CSS_PATH = "first.tcss"
@@ -75,7 +75,7 @@ class TaxtuiApp(OneRun):
             return self.chosen
         if self.feed and self.feed.path.exists():
             return (self.feed.path,)
-        from taxtui.tui import library
+        from taxtui.tui.recordings import catalogue as library
 
         newest = library.newest()
         return (newest,) if newest else ()
@@ -93,7 +93,7 @@ class TaxtuiApp(OneRun):
     def action_help(self) -> None:
         """All keys of this screen."""
         if isinstance(self.screen, NumberedScreen):
-            from taxtui.tui.screens.dialogs import help_dialog
+            from taxtui.tui.dialogs import help_dialog
 
             self.push_screen(help_dialog(self.screen.scope))
 

@@ -12,7 +12,7 @@ import click
 from taxtui.tui.app import TaxtuiApp
 
 if TYPE_CHECKING:
-    from taxtui.tui.replay import ReplayFeed
+    from taxtui.tui.live.replay import ReplayFeed
 
 
 def launch(path: Path | None = None, speed: float = 1.0) -> int:
@@ -36,13 +36,13 @@ def launch(path: Path | None = None, speed: float = 1.0) -> int:
                 click.echo("taxtui: cancelling the run and removing its sandboxes …", err=True)
             feed.close()
     if feed and (ending := feed.ending):
-        from taxtui.tui.summary import farewell
+        from taxtui.tui.live.summary import farewell
 
         click.echo(farewell(ending, feed.path))
     return app.return_code or 0
 
 
 def _replay(path: Path, speed: float) -> ReplayFeed:
-    from taxtui.tui.replay import ReplayFeed
+    from taxtui.tui.live.replay import ReplayFeed
 
     return ReplayFeed(path, speed)

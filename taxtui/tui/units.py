@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from taxtui.histogram import LogHistogram
+from taxtui.live.histogram import LogHistogram
 
 QUANTILES: Final[Mapping[str, float]] = MappingProxyType({"p50": 0.5, "p95": 0.95, "p99": 0.99})
 NEEDED: Final[Mapping[str, int]] = MappingProxyType({"p50": 1, "p95": 72, "p99": 368})

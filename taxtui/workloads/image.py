@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from taxtui.errors import SubstrateUnavailable, UsageError
-from taxtui.scenario import load_tier
+from taxtui.plan.scenario import load_tier
 from taxtui.workloads import fixtures
 
 DOCKERFILE: Final = Path(__file__).parent / "Dockerfile"

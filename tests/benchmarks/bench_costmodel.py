@@ -21,8 +21,8 @@ import numpy as np
 import simpy
 
 from costmodel import expected_makespan, list_makespan
-from costmodel.law import Law
-from costmodel.recording import Trial
+from costmodel.distribution import Distribution
+from costmodel.recording import RecordedTrial
 from costmodel.renewal import renewal_makespan
 from costmodel.samples import at_length
 from costmodel.simulation import drawer, leap, streams
@@ -47,7 +47,7 @@ def naive(values: list[int], jobs: int, workers: int, rng: Random) -> int:
     return max(free)
 
 
-def list_engine(law: Law, jobs: int, workers: int, rng: Random) -> int:
+def list_engine(law: Distribution, jobs: int, workers: int, rng: Random) -> int:
     draw = drawer(law, rng, float)  # whole ns, exact below 2**53
     chunks = (draw(min(10_000, jobs - start)) for start in range(0, jobs, 10_000))
     return list_makespan(chain.from_iterable(chunks), workers)
@@ -95,12 +95,12 @@ def seconds(calls: list[Callable[[], object]]) -> list[float]:
     return best
 
 
-def worker_hours(trials: list[Trial]) -> float:
+def worker_hours(trials: list[RecordedTrial]) -> float:
     tally = Tally([at_length(trial, index, 0, 1) for index, trial in enumerate(trials)], trials)
     return float(JOBS * tally.total(lambda attempt: attempt.held_ns) / tally.successes)
 
 
-def peak_mib(jobs: int, law: Law) -> float:
+def peak_mib(jobs: int, law: Distribution) -> float:
     tracemalloc.start()
     expected_makespan(law, jobs, WORKERS)
     leap(law, jobs, WORKERS, Random(0))
@@ -111,10 +111,10 @@ def peak_mib(jobs: int, law: Law) -> float:
 
 def main() -> str:
     values, rng = sample(), Random(2)
-    law = Law.of(values)
+    law = Distribution.of(values)
     trials = []
     for value in values:
-        trial = Trial("run", 0)
+        trial = RecordedTrial("run", 0)
         trial.ok, trial.held_ns = True, value
         trials.append(trial)
     held = sum(values)

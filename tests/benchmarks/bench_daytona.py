@@ -11,10 +11,10 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from taxtui.spec import LABEL_RUN, Command, Limits, SandboxSpec
-from taxtui.substrate import Marks
-from taxtui.substrates.daytona import DaytonaSubstrate
-from taxtui.substrates.daytona_client import DaytonaOptions
+from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.daytona.client import DaytonaOptions
+from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.crowd import print_crowds
 from tests.support.daytona_standin import KEY
 from tests.support.rounds import p50_ms

@@ -17,10 +17,10 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
+from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
 from taxtui.runner import bracket
-from taxtui.spec import LABEL_RUN, Command, Limits, SandboxSpec
-from taxtui.substrate import Marks, Sandbox, Substrate
-from taxtui.substrates.local import LocalSubstrate
+from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
+from taxtui.substrates.local.substrate import LocalSubstrate
 
 PLAIN = Command(script="true")
 NONCE = "0123456789abcdef"
@@ -116,7 +116,7 @@ async def local(actions: int) -> bool:
 
 
 async def docker(actions: int) -> bool:
-    from taxtui.substrates.docker import DockerSubstrate
+    from taxtui.substrates.docker.substrate import DockerSubstrate
 
     async with DockerSubstrate() as substrate:
         sandbox = await sandbox_of(substrate)
@@ -144,7 +144,7 @@ async def main(actions: int) -> bool:
 
 async def _docker_answers() -> bool:
     try:
-        from taxtui.substrates.docker import DockerSubstrate
+        from taxtui.substrates.docker.substrate import DockerSubstrate
     except ImportError:
         return False
     return (await DockerSubstrate().check()).ok

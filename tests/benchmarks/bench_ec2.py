@@ -9,9 +9,9 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 
-from taxtui.spec import Command
-from taxtui.substrate import Marks
-from taxtui.substrates.ec2 import Ec2Options, Ec2Substrate
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.ec2.substrate import Ec2Options, Ec2Substrate
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
 from tests.support.standin_process import serving
 

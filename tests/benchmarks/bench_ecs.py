@@ -14,9 +14,9 @@ from pathlib import Path
 
 import aiohttp
 
-from taxtui.spec import Command
-from taxtui.substrate import Marks
-from taxtui.substrates.ecs import EcsOptions, EcsSubstrate
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.ecs.substrate import EcsOptions, EcsSubstrate
 from tests.support.crowd import crowd
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
 from tests.support.standin_process import serving

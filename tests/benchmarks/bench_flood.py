@@ -23,10 +23,10 @@ from typing import Any
 from textual.app import App, ComposeResult
 from textual.widgets import Static
 
-from taxtui import events
-from taxtui.recording import Recorder
+from taxtui.recording import events
+from taxtui.recording.writer import Recorder
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.feed import Launcher, RunFeed
+from taxtui.tui.live.feed import Launcher, RunFeed
 from tests.tui import story
 
 RATES = (10_000, 200_000)

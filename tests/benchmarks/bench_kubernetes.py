@@ -12,10 +12,10 @@ from pathlib import Path
 from kubernetes.aio import client, config
 from kubernetes.aio.stream import WsApiClient
 
-from taxtui.spec import LABEL_RUN, Command, Limits, SandboxSpec
-from taxtui.substrate import Marks
-from taxtui.substrates.kubernetes import KubernetesSubstrate
-from taxtui.substrates.kubernetes_manifest import KubernetesOptions
+from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.crowd import print_crowds
 from tests.support.rounds import p50_ms
 from tests.support.standin_process import serving

@@ -14,8 +14,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import costmodel
-from taxtui.events import ACTION, Actions, Cell, Clock, Event, Header, PhaseEnded, RunFinished, TrialEnded, TrialStarted
-from taxtui.recording import Recorder, read
+from taxtui.recording.events import (
+    ACTION,
+    Actions,
+    Cell,
+    Clock,
+    Event,
+    Header,
+    PhaseEnded,
+    RunFinished,
+    TrialEnded,
+    TrialStarted,
+)
+from taxtui.recording.reader import read
+from taxtui.recording.writer import Recorder
 
 LENGTH = 150
 

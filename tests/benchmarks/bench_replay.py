@@ -18,11 +18,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from taxtui import events
-from taxtui.recording import Follower, Recorder
-from taxtui.state import RunState
-from taxtui.tui.replay import ReplayFeed
-from taxtui.tui.widgets.replay_bar import ReplayBar
+from taxtui.live.state import RunState
+from taxtui.recording import events
+from taxtui.recording.reader import Follower
+from taxtui.recording.writer import Recorder
+from taxtui.tui.live.replay import ReplayFeed
+from taxtui.tui.live.replay_bar import ReplayBar
 from tests.tui import story
 from tests.tui.driving import live
 from tests.tui.feeds import app

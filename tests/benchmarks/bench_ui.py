@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from taxtui.events import ACTION, Actions, Event
-from taxtui.recording import Follower, read
+from taxtui.recording.events import ACTION, Actions, Event
+from taxtui.recording.reader import Follower, read
 
 TRIALS = 100
 RUN = ["-s", "local", "-t", "T0", "-n", "10", "--mode", "exec", "--trials", str(TRIALS)]

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from taxtui.conformance import Check, NotApplicable, checks
-from taxtui.substrates.daytona import DaytonaSubstrate
-from taxtui.substrates.daytona_client import DaytonaOptions
+from taxtui.sandboxes.conformance import Check, NotApplicable, checks
+from taxtui.substrates.daytona.client import DaytonaOptions
+from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.daytona_standin import KEY, DaytonaStandin
 
 

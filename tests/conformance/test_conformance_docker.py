@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from taxtui.conformance import Check, NotApplicable, checks
+from taxtui.sandboxes.conformance import Check, NotApplicable, checks
 
 _CORE = (
     "check answers",
@@ -36,7 +36,7 @@ def _has_gvisor() -> bool:
 
 
 async def _run(check: Check, runtime: str) -> None:
-    from taxtui.substrates.docker import DockerOptions, DockerSubstrate
+    from taxtui.substrates.docker.substrate import DockerOptions, DockerSubstrate
 
     try:
         await check(lambda: DockerSubstrate(DockerOptions(runtime=runtime)), short_ttl_s=_SHORT_TTL_S)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from taxtui import conformance
-from taxtui.substrates.ec2 import Ec2Substrate
+from taxtui.sandboxes import conformance
+from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.support.ec2_standin import Ec2Standin
 from tests.support.ec2_standin_setup import options, standin
 from tests.support.ecs_standin_setup import CREDENTIALS

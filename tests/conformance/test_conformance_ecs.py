@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from taxtui import conformance
-from taxtui.substrates.ecs import EcsSubstrate
+from taxtui.sandboxes import conformance
+from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support.ecs_standin import EcsStandin
 from tests.support.ecs_standin_setup import CREDENTIALS, options, standin
 

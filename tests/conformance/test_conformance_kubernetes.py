@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from taxtui.conformance import Check, NotApplicable, checks
-from taxtui.substrates.kubernetes import KubernetesSubstrate
-from taxtui.substrates.kubernetes_manifest import KubernetesOptions
+from taxtui.sandboxes.conformance import Check, NotApplicable, checks
+from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import KubernetesStandin
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from taxtui.conformance import Check, NotApplicable, checks
-from taxtui.substrates.local import LocalOptions, LocalSubstrate
+from taxtui.sandboxes.conformance import Check, NotApplicable, checks
+from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
 
 
 async def _run(check: Check, options: LocalOptions) -> None:

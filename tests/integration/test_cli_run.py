@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from taxtui import frames
-from taxtui.events import RunFinished, TrialEnded
+from taxtui.recording import frames
+from taxtui.recording.events import RunFinished, TrialEnded
 from tests.support.command_line import (
     PLAIN,
     SHORT,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from taxtui import recording
-from taxtui.events import Notice, RunFinished, TrialEnded
+from taxtui.recording import reader as recording
+from taxtui.recording.events import Notice, RunFinished, TrialEnded
 from tests.support.command_line import (
     PLAIN,
     SHORT,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.substrates.daytona import DaytonaSubstrate
-from taxtui.substrates.daytona_client import DaytonaOptions
+from taxtui.substrates.daytona.client import DaytonaOptions
+from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.crowd import crowd
 from tests.support.daytona_standin import KEY
 from tests.support.standin_process import serving

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import ExecFailed, ReadyTimeout
-from taxtui.events import TrialEnded
-from taxtui.spec import LABEL_RUN, Command, Limits, SandboxSpec
-from taxtui.substrate import Marks
-from taxtui.substrates import daytona_sandbox
-from taxtui.substrates.daytona import DaytonaSubstrate
-from taxtui.substrates.daytona_client import DaytonaOptions
+from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.recording.events import TrialEnded
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.daytona import sandbox as daytona_sandbox
+from taxtui.substrates.daytona.client import DaytonaOptions
+from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.daytona_standin import KEY, DaytonaStandin
 from tests.support.recorded import Recorded, record
 

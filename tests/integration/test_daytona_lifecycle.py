@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from taxtui.errors import ExecFailed, ExecTimeout, SubstrateUnavailable
-from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Command, Limits, SandboxSpec
-from taxtui.substrate import Marks, Sandbox
-from taxtui.substrates import daytona, daytona_states
-from taxtui.substrates.daytona import DaytonaSubstrate
-from taxtui.substrates.daytona_client import DaytonaOptions
+from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Command, Limits, SandboxSpec
+from taxtui.sandboxes.protocol import Marks, Sandbox
+from taxtui.substrates.daytona import states as daytona_states
+from taxtui.substrates.daytona import substrate as daytona
+from taxtui.substrates.daytona.client import DaytonaOptions
+from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.daytona_standin import KEY, DaytonaStandin
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from taxtui import registry
 from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateUnavailable, UsageError
-from taxtui.spec import Command, Limits, SubstrateRef
-from taxtui.substrate import Marks
-from taxtui.substrates.docker import DockerOptions, DockerSubstrate
-from taxtui.substrates.docker_endpoint import endpoint
+from taxtui.plan.spec import Command, Limits, SubstrateRef
+from taxtui.sandboxes import registry
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.docker.endpoint import endpoint
+from taxtui.substrates.docker.substrate import DockerOptions, DockerSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, output, sandbox_of, spec
 
 TIGHT = Limits(cpus=0.5, memory_mib=256, pids=32)
@@ -153,7 +153,7 @@ async def test_missing_things_are_said_in_one_line() -> None:
 
 
 async def test_the_default_image_is_built_by_us(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taxtui.substrates.docker.DEFAULT_IMAGE", "no-such:default")
+    monkeypatch.setattr("taxtui.substrates.docker.substrate.DEFAULT_IMAGE", "no-such:default")
     assert DockerSubstrate(DockerOptions(image="no-such:default"))._image_fix() == "taxtui image build"
 
 
@@ -170,7 +170,7 @@ class TestNoDaemon:
         def refuse(path: str) -> None:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr("taxtui.substrates.docker._knock", refuse)
+        monkeypatch.setattr("taxtui.substrates.docker.substrate._knock", refuse)
         answer = await DockerSubstrate(DockerOptions(host=f"unix://{tmp_path}/docker.sock")).check()
         assert "no permission" in answer.detail
         assert "group docker" in answer.fix
@@ -219,7 +219,7 @@ class TestEndpoint:
 
 async def test_a_daemon_that_goes_away_between_requests(tmp_path: Path) -> None:
     """A kept-alive connection that the daemon has closed is replaced; one that refuses is an error of ours."""
-    from taxtui.substrates.docker_http import Address, Daemon
+    from taxtui.substrates.docker.http import Address, Daemon
 
     path = str(tmp_path / "docker.sock")
     with socket.socket(socket.AF_UNIX) as server:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from taxtui.plan.spec import Command
 from taxtui.runner import watchdog
-from taxtui.runner.ledger import Entry
-from taxtui.spec import Command
-from taxtui.substrate import Marks
-from taxtui.substrates.ec2 import Ec2Substrate
+from taxtui.runner.ledger import LedgerEntry
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.support import ec2_standin_victim
 from tests.support.ec2_standin import Ec2Standin
 from tests.support.ec2_standin_setup import options, standin
@@ -85,7 +85,7 @@ async def test_after_sigkill_at_random_moments_a_sweep_leaves_nothing(ec2: Ec2St
     rng = random.Random(12)
     forks = multiprocessing.get_context("forkserver")
     forks.set_forkserver_preload(["tests.support.ec2_standin_victim"])
-    entry = Entry(run_id="r1", substrates=(), create_timeout_s=0.5)
+    entry = LedgerEntry(run_id="r1", substrates=(), create_timeout_s=0.5)
     killed = made = 0
     async with Ec2Substrate(options(ec2)) as substrate:
         while killed < KILLS:

@@ -17,10 +17,10 @@ from taxtui.errors import (
     SubstrateError,
     Throttled,
 )
-from taxtui.spec import Command
-from taxtui.substrate import Marks
-from taxtui.substrates.aws import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
-from taxtui.substrates.ec2 import Ec2Substrate
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.connection import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
+from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.support.ec2_standin import Ec2Standin
 from tests.support.ec2_standin_setup import options, sandbox, standin
 from tests.support.ecs_standin_setup import CREDENTIALS, spec

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from taxtui.plan.spec import Command
 from taxtui.runner import watchdog
-from taxtui.runner.ledger import Entry
-from taxtui.spec import Command
-from taxtui.substrate import Marks
-from taxtui.substrates.ecs import EcsSubstrate
+from taxtui.runner.ledger import LedgerEntry
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support import ecs_standin_victim
 from tests.support.ecs_peer_pty import marked
 from tests.support.ecs_standin import MARKER, EcsStandin
@@ -88,7 +88,7 @@ async def test_after_sigkill_at_random_moments_a_sweep_leaves_nothing(ecs: EcsSt
     rng = random.Random(11)
     forks = multiprocessing.get_context("forkserver")
     forks.set_forkserver_preload(["tests.support.ecs_standin_victim"])
-    entry = Entry(run_id="r1", substrates=(), create_timeout_s=0.5)
+    entry = LedgerEntry(run_id="r1", substrates=(), create_timeout_s=0.5)
     killed = made = 0
     async with EcsSubstrate(options(ecs)) as substrate:
         while killed < KILLS:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
-from taxtui.spec import Command
-from taxtui.substrates.ecs_channel import DataChannel
-from taxtui.substrates.ecs_exec import SessionCut
+from taxtui.plan.spec import Command
+from taxtui.substrates.aws.ecs.channel import DataChannel
+from taxtui.substrates.aws.ecs.exec import SessionCut
 from tests.support.ecs_peer_pty import Behaviour
 from tests.support.ecs_standin import EcsStandin
 from tests.support.ecs_standin_setup import CREDENTIALS, sandbox, standin

@@ -16,10 +16,10 @@ from taxtui.errors import (
     SubstrateUnavailable,
     Throttled,
 )
-from taxtui.spec import Command
-from taxtui.substrate import Marks
-from taxtui.substrates.aws import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
-from taxtui.substrates.ecs import EcsSubstrate
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.connection import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
+from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support.ecs_standin import EcsStandin
 from tests.support.ecs_standin_setup import CREDENTIALS, options, sandbox, spec, standin
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from taxtui.spec import LABEL_RUN, Command, Limits, SandboxSpec
-from taxtui.substrate import Marks, Sandbox
-from taxtui.substrates.kubernetes import KubernetesSubstrate
-from taxtui.substrates.kubernetes_manifest import KubernetesOptions
+from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.sandboxes.protocol import Marks, Sandbox
+from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.cancelling import cancel_at
 from tests.support.kubernetes_standin import KubernetesStandin
 

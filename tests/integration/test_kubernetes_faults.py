@@ -10,12 +10,23 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import ExecFailed, ReadyTimeout
-from taxtui.events import TrialEnded
-from taxtui.spec import LABEL_RUN, Command, Limits, SandboxSpec
-from taxtui.substrate import Marks
-from taxtui.substrates import kubernetes_exec, kubernetes_refusal, kubernetes_sandbox, kubernetes_watch
-from taxtui.substrates.kubernetes import KubernetesSubstrate
-from taxtui.substrates.kubernetes_manifest import KubernetesOptions
+from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.recording.events import TrialEnded
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.kubernetes import (
+    exec as kubernetes_exec,
+)
+from taxtui.substrates.kubernetes import (
+    refusal as kubernetes_refusal,
+)
+from taxtui.substrates.kubernetes import (
+    sandbox as kubernetes_sandbox,
+)
+from taxtui.substrates.kubernetes import (
+    watch as kubernetes_watch,
+)
+from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import KubernetesStandin
 from tests.support.recorded import Recorded, record
 

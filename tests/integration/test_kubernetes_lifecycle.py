@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
-from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Command, Limits, SandboxSpec
-from taxtui.substrate import Marks, Sandbox
-from taxtui.substrates.captured_command import Wrapped
-from taxtui.substrates.kubernetes import KubernetesSubstrate
-from taxtui.substrates.kubernetes_manifest import KubernetesOptions
+from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Command, Limits, SandboxSpec
+from taxtui.sandboxes.kit.captured_command import CapturedProgram
+from taxtui.sandboxes.protocol import Marks, Sandbox
+from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
 
 
@@ -136,7 +136,7 @@ async def test_closing_a_connection_leaves_the_process_so_the_kill_is_ours(
     standin: KubernetesStandin, substrate: KubernetesSubstrate
 ) -> None:
     box = await ready(substrate)
-    process = await box._runner.start(Wrapped(["sleep", "60"], b"", b"", ""), stdin=False)  # type: ignore[attr-defined]
+    process = await box._runner.start(CapturedProgram(["sleep", "60"], b"", b"", ""), stdin=False)  # type: ignore[attr-defined]
     while standin.left() != (1, 2):
         await asyncio.sleep(0.01)
     await process.drop()
@@ -211,7 +211,7 @@ async def test_without_a_cluster_role_find_looks_in_our_namespace(
 async def test_find_reads_every_page(
     standin: KubernetesStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("taxtui.substrates.kubernetes_api.PAGE", 2)
+    monkeypatch.setattr("taxtui.substrates.kubernetes.api.PAGE", 2)
     for trial in range(5):
         await substrate.create(spec(trial), Marks())
     assert len(await substrate.find("r1")) == 5

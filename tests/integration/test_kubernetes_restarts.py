@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from taxtui.errors import SubstrateUnavailable
-from taxtui.substrates import kubernetes, kubernetes_refusal
-from taxtui.substrates.kubernetes import KubernetesSubstrate
-from taxtui.substrates.kubernetes_manifest import KubernetesOptions
+from taxtui.substrates.kubernetes import refusal as kubernetes_refusal
+from taxtui.substrates.kubernetes import substrate as kubernetes
+from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import KubernetesStandin
 from tests.support.recorded import Recorded, record
 

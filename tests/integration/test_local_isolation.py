@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.spec import Command
-from taxtui.substrate import Marks
-from taxtui.substrates import local_bwrap
-from taxtui.substrates.local import LocalOptions, LocalSubstrate
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.local import bubblewrap as local_bwrap
+from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
 from tests.support.sandboxes import output, sandbox_of
 
 pytestmark = pytest.mark.bwrap

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import CreateFailed
-from taxtui.spec import Command, Limits
-from taxtui.substrates import local_limits
-from taxtui.substrates.local import LocalOptions, LocalSubstrate
-from taxtui.substrates.local_limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter, kill_marked
-from taxtui.substrates.local_process import Process
+from taxtui.plan.spec import Command, Limits
+from taxtui.sandboxes.kit.process import Process
+from taxtui.substrates.local import limits as local_limits
+from taxtui.substrates.local.limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter, kill_marked
+from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of
 
 ISOLATION = [pytest.param("bwrap", marks=pytest.mark.bwrap), "plain"]
@@ -58,7 +58,7 @@ async def test_an_address_space_limit_where_there_is_nothing_better(monkeypatch:
     async def only_rlimits() -> RlimitLimiter:
         return RlimitLimiter()
 
-    monkeypatch.setattr("taxtui.substrates.local.best_limiter", only_rlimits)
+    monkeypatch.setattr("taxtui.substrates.local.substrate.best_limiter", only_rlimits)
     substrate = LocalSubstrate(LocalOptions(isolation="plain"))
     async with sandbox_of(substrate, limits=TIGHT) as sandbox:
         hog = await sandbox.exec(Command(script=MEMORY_HOG))

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from taxtui.cli import app
-from taxtui.conformance import Check, NotApplicable, checks
+from taxtui.sandboxes.conformance import Check, NotApplicable, checks
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from typing import Final
 import docker
 import pytest
 
-from taxtui.events import TrialStarted
+from taxtui.recording.events import TrialStarted
 from tests.support.command_line import Home, events, run_id, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -12,8 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from taxtui.scenario import load_tier
-from taxtui.spec import FIXTURES_ENV, Step
+from taxtui.plan.scenario import load_tier
+from taxtui.plan.spec import FIXTURES_ENV, Step
 from taxtui.workloads import fixtures, image
 
 BASE = "taxtui-base:bookworm"

@@ -10,14 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from costmodel.comparison import crossing
-from costmodel.law import Law
+from costmodel.distribution import Distribution
 from costmodel.policies import Retries, with_retries
 from costmodel.pricing import billed_ns
-from costmodel.recording import Trial
-from costmodel.results import Line
+from costmodel.recording import RecordedTrial
+from costmodel.results import StraightLine
 from costmodel.samples import at_length, killed_after
-from costmodel.statistics import mean_interval
 from costmodel.tally import Tally
+from costmodel.uncertainty import mean_interval
 from costmodel.warmpool import erlang_b, rate_limited_hit, refilled_hit
 
 many = settings(max_examples=200, deadline=None)
@@ -25,8 +25,8 @@ amounts = st.integers(0, 10**13)
 finite = st.floats(0.01, 1e6)
 
 
-def a_trial(actions: list[int], startup: int, *, ok: bool = True, run_id: str = "r") -> Trial:
-    trial = Trial(run_id, 0)
+def a_trial(actions: list[int], startup: int, *, ok: bool = True, run_id: str = "r") -> RecordedTrial:
+    trial = RecordedTrial(run_id, 0)
     trial.ok = ok
     trial.spans_ns = array("q", actions)
     trial.runs_ns = array("q", actions)
@@ -35,7 +35,7 @@ def a_trial(actions: list[int], startup: int, *, ok: bool = True, run_id: str = 
     return trial
 
 
-def tally(trials: list[Trial], actions: int) -> Tally:
+def tally(trials: list[RecordedTrial], actions: int) -> Tally:
     return Tally([at_length(trial, index, actions, 1) for index, trial in enumerate(trials)], trials)
 
 
@@ -105,12 +105,12 @@ def test_a_timeout_never_holds_longer_than_it_says(sample: list[int], limit: int
         assert after.ok == (before.held_ns <= limit * 10**9)
 
 
-lines = st.builds(Line, finite, finite, st.just(0.01), st.just(0.01), st.just(0.0))
+lines = st.builds(StraightLine, finite, finite, st.just(0.01), st.just(0.01), st.just(0.0))
 
 
 @many
 @given(lines, lines)
-def test_break_even_is_symmetric(one: Line, other: Line) -> None:
+def test_break_even_is_symmetric(one: StraightLine, other: StraightLine) -> None:
     here, there = crossing(one, other), crossing(other, one)
     assert here == there
     if here.actions is not None and here.bounded and here.low is not None and here.high is not None:
@@ -167,7 +167,7 @@ def test_clustering_never_narrows(sample: list[int], rng: Random) -> None:
 )
 def test_chains_of_retries_have_the_exact_mean(good: list[int], bad: list[int], percent: int, cap: int | None) -> None:
     retries = Retries(Fraction(percent, 20), cap)
-    success, failure = Law.of(good), Law.of(bad)
+    success, failure = Distribution.of(good), Distribution.of(bad)
     law = with_retries(success, failure, retries, 10**9, Random(0))
     exact = (
         float(retries.delivered) * success.mean

@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.demand import POLICIES, Demand, Policy
-from costmodel.law import Law
+from costmodel.distribution import Distribution
 from costmodel.overprovision import Rollouts, Step, Try, over_provisioned, total
-from costmodel.statistics import Interval
+from costmodel.uncertainty import Interval
 from costmodel.wallclock import limits, run_in_time
 
 many = settings(max_examples=60, deadline=None)
-laws = st.lists(st.integers(1, 10**11), min_size=1, max_size=20).map(Law.of)
+laws = st.lists(st.integers(1, 10**11), min_size=1, max_size=20).map(Distribution.of)
 
 
 @many
 @given(laws, st.sampled_from(POLICIES), st.integers(1, 40), st.integers(1, 9), st.floats(0, 1e4), st.floats(0.01, 1))
 def test_no_limit_is_below_the_training_alone(
-    law: Law, policy: Policy, batch: int, steps: int, train_s: float, doubt: float
+    law: Distribution, policy: Policy, batch: int, steps: int, train_s: float, doubt: float
 ) -> None:
     demand = Demand(trajectories=batch * steps, workers=7, batch=batch, policy=policy, train_s=train_s)
     run = run_in_time(law, demand, 1.0)
@@ -33,13 +33,15 @@ def test_no_limit_is_below_the_training_alone(
     assert run.wall.value_ns / 3.6e12 <= high * (1 + 1e-9)
 
 
-def step(law: Law, launched: int, *, batch: int = 20, workers: int = 1000, partial: bool = False) -> Step:
+def step(law: Distribution, launched: int, *, batch: int = 20, workers: int = 1000, partial: bool = False) -> Step:
     return over_provisioned(Rollouts.of(law), batch, launched, workers, partial=partial, seed=3)
 
 
 @many
 @given(laws, st.integers(1, 30), st.integers(0, 30), st.integers(1, 50), st.booleans())
-def test_what_is_launched_is_kept_or_wasted(law: Law, batch: int, extra: int, workers: int, partial: bool) -> None:
+def test_what_is_launched_is_kept_or_wasted(
+    law: Distribution, batch: int, extra: int, workers: int, partial: bool
+) -> None:
     one = step(law, batch + extra, batch=batch, workers=workers, partial=partial)
     usage = total([(1, one.usage), (1, one.left)])
     launched = sum(usage.sandboxes.values())
@@ -52,7 +54,7 @@ def test_what_is_launched_is_kept_or_wasted(law: Law, batch: int, extra: int, wo
 @many
 @given(st.integers(1, 10**11), st.integers(1, 30), st.integers(0, 30), st.integers(1, 50))
 def test_where_all_last_equally_long_launches_never_cost_less(ns: int, batch: int, extra: int, workers: int) -> None:
-    law = Law.of([ns])
+    law = Distribution.of([ns])
     less, more = (step(law, batch + n, batch=batch, workers=workers) for n in (extra, extra + 1))
     assert more.makespan.value_ns == less.makespan.value_ns
     assert more.usage.busy_ns >= less.usage.busy_ns >= batch * ns
@@ -61,7 +63,7 @@ def test_where_all_last_equally_long_launches_never_cost_less(ns: int, batch: in
 
 
 def test_more_launches_cost_more_and_end_sooner_where_durations_vary_little() -> None:
-    law = Law.of([10**9 * n for n in range(60, 140)])
+    law = Distribution.of([10**9 * n for n in range(60, 140)])
     found = [step(law, launched) for launched in (20, 24, 30, 40, 60)]
     ends = [one.makespan.value_ns for one in found]
     assert ends == sorted(ends, reverse=True)
@@ -72,7 +74,7 @@ def test_more_launches_cost_more_and_end_sooner_where_durations_vary_little() ->
 
 
 def test_cutting_a_long_straggler_may_save_more_than_the_launches_cost() -> None:
-    law = Law({10**9: 9, 10**12: 1})
+    law = Distribution({10**9: 9, 10**12: 1})
     plain, extra = step(law, 20), step(law, 30)
     assert extra.usage.busy_ns < plain.usage.busy_ns / 10
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import list_makespan
-from costmodel.law import Law
+from costmodel.distribution import Distribution
 from costmodel.renewal import bounds, expected_max
 from costmodel.simulation import leap, streams
 
@@ -68,7 +68,7 @@ def test_equal_jobs_go_in_waves(duration: int, number: int, count: int) -> None:
     waves = -(-number // count)
     assert list_makespan([duration] * number, count) == waves * duration
     for engine in (streams, leap):
-        assert engine(Law.of([duration]), number, count, Random(0)) == waves * duration
+        assert engine(Distribution.of([duration]), number, count, Random(0)) == waves * duration
 
 
 @many
@@ -76,14 +76,14 @@ def test_equal_jobs_go_in_waves(duration: int, number: int, count: int) -> None:
 def test_random_makespans_lie_between_the_extremes(sample: list[int], number: int, count: int, seed: int) -> None:
     waves = -(-number // count)
     for engine in (streams, leap):
-        end = engine(Law.of(sample), number, count, Random(seed))
+        end = engine(Distribution.of(sample), number, count, Random(seed))
         assert min(sample) * waves <= end <= max(sample) * waves
 
 
 @many
 @given(samples, huge, st.integers(1, 10**6))
 def test_bounds_are_ordered_and_monotone(sample: list[int], number: int, count: int) -> None:
-    law = Law.of(sample)
+    law = Distribution.of(sample)
     here = bounds(law, number, count)
     more_jobs, more_workers = bounds(law, number + 1, count), bounds(law, number, count + 1)
     assert 0 < here[0] <= here[1]
@@ -95,7 +95,7 @@ def test_bounds_are_ordered_and_monotone(sample: list[int], number: int, count: 
 @many
 @given(samples, st.integers(0, 10**15))
 def test_expected_max_grows_towards_the_longest(sample: list[int], number: int) -> None:
-    law = Law.of(sample)
+    law = Distribution.of(sample)
     value = expected_max(law, number)
     assert -1e-3 <= value <= max(sample) * (1 + 1e-12)
     assert expected_max(law, number + 1) >= value * (1 - 1e-9)
@@ -105,7 +105,7 @@ def test_streams_and_leaps_have_the_heaps_distribution() -> None:
     """Kolmogorov and Smirnov at 0.1 %, against first-come-first-served scheduling with a heap."""
     rng = Random(4)
     sample = [round(10**9 * rng.lognormvariate(2, 0.6)) for _ in range(60)]
-    law, number, count, size = Law.of(sample), 3_000, 20, 300
+    law, number, count, size = Distribution.of(sample), 3_000, 20, 300
     heap = [list_makespan(rng.choices(sample, k=number), count) for _ in range(size)]
     for engine in (streams, leap):
         other = [engine(law, number, count, rng) for _ in range(size)]

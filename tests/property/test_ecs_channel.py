@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from taxtui.errors import ExecFailed
-from taxtui.substrates import ecs_frame
-from taxtui.substrates.ecs_exec import RESENDS, Channel
-from taxtui.substrates.ecs_frame import Frame, FrameError
+from taxtui.substrates.aws.ecs import frame as ecs_frame
+from taxtui.substrates.aws.ecs.exec import RESENDS, Channel
+from taxtui.substrates.aws.ecs.frame import Frame, FrameError
 from tests.support.ecs_peer import AgentEnd, closed, message, rune_loop
 
 MS = 1_000_000

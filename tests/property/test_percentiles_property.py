@@ -9,13 +9,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxtui.report.measured.percentiles import (
-    effective_count,
-    least_count,
-    outliers,
-    percentile,
-    rank_limits,
-)
+from taxtui.report.measured.percentiles import effective_count, least_count, outliers, percentile, rank_limits
 
 untimed = settings(deadline=None)
 TAIL = Fraction(1, 40)

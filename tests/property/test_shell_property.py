@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taxtui.errors import ExecTimeout
-from taxtui.shell import ENDED, STDERR, STDOUT, FramedShell
-from taxtui.spec import Command
-from taxtui.substrate import ExecResult
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, FramedShell
+from taxtui.sandboxes.protocol import ExecResult
 from tests.support.scripted_stream import CutStream, shell_process
 
 NOISE = st.binary(max_size=60) | st.sampled_from([b"", b"\n", b"{", b"}0\n", b"}", b"0123456789abcdef" * 2 + b"}0\n"])

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxtui import events
-from taxtui.events import Event
-from taxtui.histogram import LogHistogram, bucket, lower
-from taxtui.recording import Follower, Recorder
-from taxtui.state import RunState
+from taxtui.live.histogram import LogHistogram, bucket, lower
+from taxtui.live.state import RunState
+from taxtui.recording import events
+from taxtui.recording.events import Event
+from taxtui.recording.reader import Follower
+from taxtui.recording.writer import Recorder
 from tests.tui import story
 
 durations = st.integers(0, 2**62)

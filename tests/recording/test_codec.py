@@ -9,9 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxtui import events, frames, recording
 from taxtui.errors import RecordingError, UsageError, WriteFailed
-from taxtui.events import Actions, Clock, Event, Header, Mark, Notice, PhaseEnded, RunFinished, TrialEnded, TrialStarted
+from taxtui.recording import events, frames, writer
+from taxtui.recording import reader as recording
+from taxtui.recording.events import (
+    Actions,
+    Clock,
+    Event,
+    Header,
+    Mark,
+    Notice,
+    PhaseEnded,
+    RunFinished,
+    TrialEnded,
+    TrialStarted,
+)
+from taxtui.recording.writer import Recorder
 
 HEADER = Header("taxtui", 1, "20260101t000000z-00000000", {"name": "t"}, {"python": "3"})
 
@@ -33,13 +46,13 @@ def sample() -> list[Event]:
 
 
 def write(path: Path, stream: list[Event]) -> bytes:
-    with recording.Recorder(path) as recorder:
+    with Recorder(path) as recorder:
         for event in stream:
             recorder.add(event)
     return path.read_bytes()
 
 
-def read_back(path: Path) -> tuple[list[Event], recording.Summary]:
+def read_back(path: Path) -> tuple[list[Event], recording.RecordingSummary]:
     got: list[Event] = []
     return got, recording.read(path, got.append)
 
@@ -163,10 +176,10 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     path.write_bytes(b"precious")
     with pytest.raises(UsageError, match="nothing is overwritten"):
-        recording.Recorder(path)
+        Recorder(path)
     assert path.read_bytes() == b"precious"
     with pytest.raises(UsageError, match="cannot create"):
-        recording.Recorder(tmp_path / "no" / "folder.msgpack")
+        Recorder(tmp_path / "no" / "folder.msgpack")
 
 
 def test_a_follower_sees_each_event_once_however_the_bytes_arrive(tmp_path: Path) -> None:
@@ -199,11 +212,11 @@ def test_big_batches_are_cut_into_frames_within_bounds(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.msgpack"
-    recorder = recording.Recorder(path)
+    recorder = Recorder(path)
     recorder.add(HEADER)
     whole = path.read_bytes()
-    real = recording.os.write
-    monkeypatch.setattr(recording.os, "write", lambda fd, data: real(fd, data[:5]) if len(data) > 5 else 0)
+    real = writer.os.write
+    monkeypatch.setattr(writer.os, "write", lambda fd, data: real(fd, data[:5]) if len(data) > 5 else 0)
     with pytest.raises(WriteFailed, match="No space left"):
         recorder.add(TrialStarted(0, 0, "s", 0, 0))
     monkeypatch.undo()

@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.reading import read as read_costs
-from taxtui import compaction, frames
-from taxtui.compaction import compact
 from taxtui.errors import RecordingError, UsageError, WriteFailed
-from taxtui.events import ACTION, Actions, Clock, Event, PhaseEnded, RunFinished, column, sparse
-from taxtui.recording import read
-from taxtui.state import RunState
+from taxtui.live.state import RunState
+from taxtui.recording import compact as compaction
+from taxtui.recording import frames
+from taxtui.recording.compact import compact
+from taxtui.recording.events import ACTION, Actions, Clock, Event, PhaseEnded, RunFinished, column, sparse
+from taxtui.recording.reader import read
 from tests.support.command_line import events as told_by
 from tests.support.golden_stream import STREAM
 from tests.tui import story
@@ -244,9 +245,9 @@ def test_what_cannot_be_kept_is_refused_and_nothing_is_left(what: str, tmp_path:
 def test_a_full_disk_leaves_nothing(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, real = record(tmp_path / "a", story.run(30)), os.write
     if when == "as it is written":
-        monkeypatch.setattr("taxtui.recording.os.write", lambda fd, data: real(fd, data[:5]))
+        monkeypatch.setattr("taxtui.recording.writer.os.write", lambda fd, data: real(fd, data[:5]))
     else:
-        monkeypatch.setattr("taxtui.recording.os.fsync", full)
+        monkeypatch.setattr("taxtui.recording.writer.os.fsync", full)
     with pytest.raises(WriteFailed, match=r"cannot write .*b: No space left on device; nothing of it was kept"):
         compact(path, tmp_path / "b")
     assert not (tmp_path / "b").exists()

@@ -247,8 +247,8 @@ def test_unreadable_paths_are_one_line(tmp_path: Path) -> None:
 
 def test_what_taxtui_writes_is_what_the_cost_model_reads(file: Path, tmp_path: Path) -> None:
     """The two readers know nothing of each other; the events' field order is all that they share."""
-    from taxtui import events
-    from taxtui.recording import Recorder
+    from taxtui.recording import events
+    from taxtui.recording.writer import Recorder
 
     ours = write(
         tmp_path / "ours", [trial(1, setup=[(S, S // 2)], thinks=[1, 2, 3], queued=5, cleanup=7, ready_again=9)]

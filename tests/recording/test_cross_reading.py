@@ -13,8 +13,11 @@ import pytest
 
 import costmodel
 from costmodel.recording import Recording
-from taxtui import errors, frames, recording
-from taxtui.events import CANCELLED, INTERRUPTED, Actions, Event, PhaseEnded, TrialEnded, TrialStarted, column
+from taxtui import errors
+from taxtui.recording import frames
+from taxtui.recording import reader as recording
+from taxtui.recording.events import CANCELLED, INTERRUPTED, Actions, Event, PhaseEnded, TrialEnded, TrialStarted, column
+from taxtui.recording.writer import Recorder
 from tests.support import costmodel_files
 from tests.support.golden_stream import CELL, OTHER, STREAM
 
@@ -115,7 +118,7 @@ def of_costmodel(path: Path) -> Reading | Refusal:
 
 
 def written(path: Path, stream: list[Event]) -> bytes:
-    with recording.Recorder(path) as recorder:
+    with Recorder(path) as recorder:
         for event in stream:
             recorder.add(event)
     return path.read_bytes()

@@ -10,8 +10,9 @@ from hypothesis import given, seed, settings
 
 import costmodel
 from costmodel import wire
-from taxtui import frames, recording
 from taxtui.errors import RecordingError
+from taxtui.recording import frames
+from taxtui.recording import reader as recording
 from tests.support import hostile
 
 HEADER = msgspec.msgpack.encode([[0, "taxtui", 1, "r", {}, {}]])

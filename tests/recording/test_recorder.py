@@ -10,11 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from taxtui import frames, recording
 from taxtui.errors import RecordingError, WriteFailed
-from taxtui.events import Event, Header, Notice, RunFinished
-from taxtui.frames import MAX_EVENTS
-from taxtui.recording import Recorder
+from taxtui.recording import frames, writer
+from taxtui.recording import reader as recording
+from taxtui.recording.events import Event, Header, Notice, RunFinished
+from taxtui.recording.frames import MAX_EVENTS
+from taxtui.recording.writer import Recorder
 
 HEADER = Header("taxtui", 1, "r", {}, {})
 
@@ -51,7 +52,7 @@ def test_closing_twice_is_fine_and_writes_what_is_queued(tmp_path: Path) -> None
 
 
 def test_it_is_forced_to_the_disk_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "SYNC_INTERVAL_S", 0.01)
+    monkeypatch.setattr(writer, "SYNC_INTERVAL_S", 0.01)
     synced: list[int] = []
     twice = threading.Event()
 
@@ -60,7 +61,7 @@ def test_it_is_forced_to_the_disk_while_it_is_written(tmp_path: Path, monkeypatc
         if len(synced) >= 2:
             twice.set()
 
-    monkeypatch.setattr(recording.os, "fsync", fsync)  # type: ignore[attr-defined]
+    monkeypatch.setattr(writer.os, "fsync", fsync)  # type: ignore[attr-defined]
     with Recorder(tmp_path / "r.msgpack") as recorder:
         recorder.add(HEADER)
         while not twice.wait(0.02):
@@ -79,7 +80,7 @@ def test_a_disk_that_is_full_only_when_it_is_forced_is_said_once(
         failed.set()
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
-    monkeypatch.setattr(recording.os, "fsync", fsync)  # type: ignore[attr-defined]
+    monkeypatch.setattr(writer.os, "fsync", fsync)  # type: ignore[attr-defined]
     recorder = Recorder(tmp_path / "r.msgpack")
     recorder.add(HEADER)
     assert failed.wait(10)

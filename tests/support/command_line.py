@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from taxtui import recording
-from taxtui.events import Event, Header, RunFinished
+from taxtui.recording import reader as recording
+from taxtui.recording.events import Event, Header, RunFinished
 
 TAXTUI: Final = (sys.executable, "-m", "taxtui")
 PATIENCE_S: Final = 20.0

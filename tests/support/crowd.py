@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from taxtui import recording
-from taxtui.events import Event, Health, TrialEnded
+from taxtui.plan.spec import Arrival, CellPlan, Plan, Step, SubstrateRef, Tier
+from taxtui.recording import reader as recording
+from taxtui.recording.events import Event, Health, TrialEnded
 from taxtui.runner import engine
-from taxtui.spec import Arrival, CellPlan, Plan, Step, SubstrateRef, Tier
 from tests.support.recorded import NoWatchdog
 
 

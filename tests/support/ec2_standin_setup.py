@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from taxtui.substrate import Marks
-from taxtui.substrates.ec2 import Ec2Options, Ec2Substrate
-from taxtui.substrates.ec2_sandbox import Ec2Sandbox
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
+from taxtui.substrates.aws.ec2.substrate import Ec2Options, Ec2Substrate
 from tests.support.ec2_standin import Ec2Standin
 from tests.support.ecs_standin_setup import spec
 

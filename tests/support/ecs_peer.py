@@ -12,8 +12,8 @@ import struct
 import uuid
 from typing import Literal
 
-from taxtui.substrates import ecs_frame
-from taxtui.substrates.ecs_frame import Frame
+from taxtui.substrates.aws.ecs import frame as ecs_frame
+from taxtui.substrates.aws.ecs.frame import Frame
 
 RTO_NS = 200_000_000
 

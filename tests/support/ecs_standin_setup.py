@@ -7,10 +7,10 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Limits, SandboxSpec
-from taxtui.substrate import Marks
-from taxtui.substrates.ecs import EcsOptions, EcsSubstrate
-from taxtui.substrates.ecs_sandbox import EcsSandbox
+from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Limits, SandboxSpec
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
+from taxtui.substrates.aws.ecs.substrate import EcsOptions, EcsSubstrate
 from tests.support.ecs_standin import EcsStandin
 
 CREDENTIALS = {

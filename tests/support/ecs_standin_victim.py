@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 
-from taxtui.spec import Command
-from taxtui.substrate import Marks
-from taxtui.substrates.ecs import EcsOptions, EcsSubstrate
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.ecs.substrate import EcsOptions, EcsSubstrate
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
 
 

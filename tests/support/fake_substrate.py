@@ -8,8 +8,8 @@ from typing import ClassVar, Literal, Self
 
 import msgspec
 
-from taxtui.spec import Command, SandboxSpec
-from taxtui.substrate import Availability, Capabilities, ExecResult, Found, Marks
+from taxtui.plan.spec import Command, SandboxSpec
+from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks
 
 Hook = Callable[[], Awaitable[None]]
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from taxtui.events import (
+from taxtui.recording.events import (
     ACTION,
     CANCELLED,
     CLEANUP,

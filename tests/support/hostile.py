@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from hypothesis import strategies as st
 
-from taxtui import frames
+from taxtui.recording import frames
 
 GOLDEN: Final = Path(__file__).parents[1] / "recording" / "golden.msgpack"
 MAX_INT: Final = 2**63 - 1

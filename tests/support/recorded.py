@@ -9,17 +9,17 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from taxtui import recording
-from taxtui.events import Event, Mark, Notice, TrialEnded
+from taxtui.plan.spec import CellPlan, Mode, Plan, Step, SubstrateRef, Tier
+from taxtui.recording import reader as recording
+from taxtui.recording.events import Event, Mark, Notice, TrialEnded
 from taxtui.runner import engine, ledger
-from taxtui.spec import CellPlan, Mode, Plan, Step, SubstrateRef, Tier
-from taxtui.substrate import Substrate
+from taxtui.sandboxes.protocol import Substrate
 
 
 class NoWatchdog:
     """The real one guards against the death of the process that runs these tests."""
 
-    def __init__(self, entry: ledger.Entry) -> None:
+    def __init__(self, entry: ledger.LedgerEntry) -> None:
         self.entry = entry
 
     async def wait_ready(self) -> None:

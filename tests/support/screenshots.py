@@ -15,10 +15,10 @@ from typing import Final
 from textual.pilot import Pilot
 
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.replay import ReplayFeed
-from taxtui.tui.screens.projection import ProjectionScreen
-from taxtui.tui.screens.results import ResultsScreen
-from taxtui.tui.screens.setup import SetupScreen
+from taxtui.tui.live.replay import ReplayFeed
+from taxtui.tui.projection.screen import ProjectionScreen
+from taxtui.tui.results.screen import ResultsScreen
+from taxtui.tui.setup.screen import SetupScreen
 
 RECORDING: Final = Path("recordings/run.msgpack")
 FOLDER: Final = Path("recordings/screens")

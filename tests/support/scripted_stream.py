@@ -8,8 +8,8 @@ import pty
 import shutil
 from collections.abc import Callable
 
-from taxtui.shell import ENDED, STDOUT, launch_argv
-from taxtui.substrates.local_process import Process
+from taxtui.sandboxes.kit.framed_shell import ENDED, STDOUT, launch_argv
+from taxtui.sandboxes.kit.process import Process
 
 
 def shell_process(argv: list[str] | None = None, **env: str) -> Process:

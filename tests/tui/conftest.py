@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from taxtui import registry
-from taxtui.tui import estimate, library
+from taxtui.sandboxes import registry
+from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.setup import estimate
 from tests.tui.shelf import filled, held_up, without_trash
 
 

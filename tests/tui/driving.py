@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from textual.pilot import Pilot
 
-from taxtui.tui.screens.live import LiveScreen
-from taxtui.tui.screens.setup import SetupScreen
+from taxtui.tui.live.screen import LiveScreen
+from taxtui.tui.setup.screen import SetupScreen
 from tests.tui import story
 from tests.tui.feeds import StoryRun
 

@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from taxtui import scenario
-from taxtui.events import Cell, Event
-from taxtui.scenario import CellBlock, ScenarioFile
-from taxtui.spec import Plan
-from taxtui.tui import estimate, library
+from taxtui.plan import scenario
+from taxtui.plan.scenario import CellBlock, ScenarioFile
+from taxtui.plan.spec import Plan
+from taxtui.recording.events import Cell, Event
+from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.setup import estimate
 from tests.tui import story
 from tests.tui.recorded import record
 from tests.tui.story import MS, S

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec import structs
 
-from taxtui.events import Event
-from taxtui.state import RunState
+from taxtui.live.state import RunState
+from taxtui.recording.events import Event
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.availability import Answer
-from taxtui.tui.feed import Feed, RunFeed
+from taxtui.tui.live.feed import Feed, RunFeed
+from taxtui.tui.setup.availability import Answer
 
 ANSWERS = {
     "local": Answer(

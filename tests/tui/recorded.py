@@ -10,8 +10,8 @@ import msgspec
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from taxtui.events import Event, Header
-from taxtui.recording import Recorder
+from taxtui.recording.events import Event, Header
+from taxtui.recording.writer import Recorder
 from taxtui.tui.app import TaxtuiApp
 from tests.tui import story
 from tests.tui.feeds import answers

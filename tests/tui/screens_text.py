@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from textual.pilot import Pilot
 
-from taxtui.tui.screens.projection import ProjectionScreen
-from taxtui.tui.screens.recordings import RecordingsScreen
-from taxtui.tui.screens.results import ResultsScreen
+from taxtui.tui.projection.screen import ProjectionScreen
+from taxtui.tui.recordings.screen import RecordingsScreen
+from taxtui.tui.results.screen import ResultsScreen
 from tests.tui.recorded import until
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from taxtui.tui import verification
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.screens import recordings
-from taxtui.tui.screens.recordings import RecordingsScreen
-from taxtui.tui.widgets.recording_list import RecordingList
+from taxtui.tui.recordings import screen as recordings
+from taxtui.tui.recordings import verification
+from taxtui.tui.recordings.list import RecordingList
+from taxtui.tui.recordings.screen import RecordingsScreen
 from tests.tui import story
 from tests.tui.recorded import record, until
 

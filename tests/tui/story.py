@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from taxtui import events
-from taxtui.events import Event
+from taxtui.recording import events
+from taxtui.recording.events import Event
 
 MS = 1_000_000
 S = 1_000 * MS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 
-from taxtui import events
+from taxtui.recording import events
 from taxtui.tui import actions
 from taxtui.tui import app as app_module
 from taxtui.tui.colours import THEMES
-from taxtui.tui.screens.dialogs import Confirm, Tell
+from taxtui.tui.dialogs import Confirm, Tell
 from tests.tui.driving import SIZE, TESTED, covers, finished, live, running, setup
 from tests.tui.feeds import app
 

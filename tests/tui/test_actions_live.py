@@ -9,12 +9,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from taxtui.cell_state import FACETS
-from taxtui.recording import Recorder
-from taxtui.tui.replay import ReplayFeed
-from taxtui.tui.screens.numbered import NumberedScreen
-from taxtui.tui.widgets.log_view import LogView
-from taxtui.tui.widgets.replay_bar import ReplayBar
+from taxtui.live.cell_state import FACETS
+from taxtui.recording.writer import Recorder
+from taxtui.tui.live.log_view import LogView
+from taxtui.tui.live.replay import ReplayFeed
+from taxtui.tui.live.replay_bar import ReplayBar
+from taxtui.tui.numbered_screen import NumberedScreen
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, finished, live, running
 from tests.tui.feeds import StoryRun, app

@@ -11,11 +11,11 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from taxtui.commands.project import command
-from taxtui.tui.screens.dialogs import Tell
-from taxtui.tui.screens.projection import ProjectionScreen
-from taxtui.tui.widgets.curve_plot import AXES, CurvePlot
-from taxtui.tui.widgets.projection_rows import ProjectionRows
-from taxtui.tui.widgets.question_panel import LABEL_WIDTH, QuestionPanel
+from taxtui.tui.dialogs import Tell
+from taxtui.tui.projection.curve_plot import AXES, CurvePlot
+from taxtui.tui.projection.form_panel import LABEL_WIDTH, QuestionPanel
+from taxtui.tui.projection.rows import ProjectionRows
+from taxtui.tui.projection.screen import ProjectionScreen
 from tests.tui.driving import SIZE, covers
 from tests.tui.recorded import looking_at, record, until
 
@@ -223,7 +223,7 @@ async def test_a_click_on_a_track_takes_the_value_there(path: Path) -> None:
 
 
 async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taxtui.tui.library.newest", lambda: None)
+    monkeypatch.setattr("taxtui.tui.recordings.catalogue.newest", lambda: None)
     async with looking_at().run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await until(pilot, lambda: "no recording yet" in projection(pilot).refusal)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from taxtui.tui.screens.dialogs import Choose, Confirm
-from taxtui.tui.screens.live import LiveScreen
-from taxtui.tui.screens.recordings import RecordingsScreen
-from taxtui.tui.widgets.recording_facts import RecordingFacts
-from taxtui.tui.widgets.recording_list import RecordingList
+from taxtui.tui.dialogs import Choose, Confirm
+from taxtui.tui.live.screen import LiveScreen
+from taxtui.tui.recordings.facts import RecordingFacts
+from taxtui.tui.recordings.list import RecordingList
+from taxtui.tui.recordings.screen import RecordingsScreen
 from tests.tui import story
 from tests.tui.driving import SIZE, covers
 from tests.tui.feeds import StoryRun, app

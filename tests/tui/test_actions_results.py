@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from taxtui.commands.report import command
-from taxtui.tui.measured import TABLES
-from taxtui.tui.screens.projection import ProjectionScreen
-from taxtui.tui.screens.results import ResultsScreen, TableTab
-from taxtui.tui.widgets.result_table import ResultTable
+from taxtui.tui.projection.screen import ProjectionScreen
+from taxtui.tui.results.model import TABLES
+from taxtui.tui.results.screen import ResultsScreen, TableTab
+from taxtui.tui.results.table import ResultTable
 from tests.tui import story
 from tests.tui.driving import SIZE, covers
 from tests.tui.recorded import looking_at, record, until

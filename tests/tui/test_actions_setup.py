@@ -12,13 +12,13 @@ from textual.widgets import OptionList
 
 from taxtui.commands import run as run_command
 from taxtui.errors import SubstrateUnavailable
-from taxtui.tui import feed as feed_module
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.availability import Answer
-from taxtui.tui.feed import Launcher
-from taxtui.tui.form import Choices, Preset, presets
-from taxtui.tui.screens.dialogs import Ask, Choose
-from taxtui.tui.widgets.pick_list import PickList
+from taxtui.tui.dialogs import Ask, Choose
+from taxtui.tui.lists.pick_list import PickList
+from taxtui.tui.live import feed as feed_module
+from taxtui.tui.live.feed import Launcher
+from taxtui.tui.setup.availability import Answer
+from taxtui.tui.setup.form import Choices, Preset, presets
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, live, setup
 from tests.tui.earlier import only_here

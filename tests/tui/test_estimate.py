@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from taxtui.spec import Plan
-from taxtui.tui import estimate, library
-from taxtui.tui.estimate import Reader, Table, expect, time_words
+from taxtui.plan.spec import Plan
+from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.setup import estimate
+from taxtui.tui.setup.estimate import HistoryReader, Table, expect, time_words
 from tests.tui import story
 from tests.tui.earlier import RUNC, TRIAL_NS, never, only_here, plan, started, told, write
 from tests.tui.story import MS, S
@@ -30,7 +31,7 @@ def words(asked: Plan, table: Table, **variants: str) -> str:
 
 def test_a_plan_takes_the_mean_of_the_recorded_trials(folder: Path) -> None:
     write(folder, "a", told([RUNC]))
-    table = Reader().table(never)
+    table = HistoryReader().table(never)
     [one] = expect(plan({"warmup": 2}), table, {"docker": "runc"})
     assert one.trial_ns == TRIAL_NS
     assert one.wall_ns == 102 * TRIAL_NS
@@ -48,13 +49,13 @@ def test_a_plan_takes_the_mean_of_the_recorded_trials(folder: Path) -> None:
 )
 def test_trials_in_flight_share_the_time(folder: Path, block: Mapping[str, Any], trials: int) -> None:
     write(folder, "a", told([RUNC]))
-    [one] = expect(plan(block), Reader().table(never), {})
+    [one] = expect(plan(block), HistoryReader().table(never), {})
     assert one.wall_ns == trials * TRIAL_NS
 
 
 def test_staggered_trials_wait_for_their_turn(folder: Path) -> None:
     write(folder, "a", told([RUNC]))
-    [one] = expect(plan({"concurrency": 4, "arrival": "staggered:500ms"}), Reader().table(never), {})
+    [one] = expect(plan({"concurrency": 4, "arrival": "staggered:500ms"}), HistoryReader().table(never), {})
     assert one.wall_ns == 25 * (TRIAL_NS + 3 * 500 * MS)
 
 
@@ -64,13 +65,13 @@ def test_a_length_that_was_not_recorded_comes_from_the_nearest(folder: Path, act
     nearest_ns = TRIAL_NS + (40 * 5 * MS if actions in (45, 60) else 0)
     if actions == 30:  # as far from 10 as from 50
         nearest_ns, difference = TRIAL_NS, 30 - 10
-    [one] = expect(plan({"actions": [actions]}), Reader().table(never), {})
+    [one] = expect(plan({"actions": [actions]}), HistoryReader().table(never), {})
     assert one.trial_ns == nearest_ns + difference * 5 * MS
 
 
 def test_think_time_is_added(folder: Path) -> None:
     write(folder, "a", told([RUNC]))
-    [one] = expect(plan({"think": "2s"}), Reader().table(never), {})
+    [one] = expect(plan({"think": "2s"}), HistoryReader().table(never), {})
     assert one.trial_ns == TRIAL_NS + 10 * 2 * S
 
 
@@ -78,16 +79,16 @@ def test_the_newest_recording_of_a_cell_counts(folder: Path) -> None:
     write(folder, "z_old", started(told([RUNC, story.cell(1, "docker", "runc", "T1")], create_ns=4 * S), 1_000))
     write(folder, "a_new", started(told([RUNC]), 2_000))
     both = plan({"tiers": ["T0", "T1"], "trials": 10})
-    t0, t1 = expect(both, Reader().table(never), {})
+    t0, t1 = expect(both, HistoryReader().table(never), {})
     assert (t0.trial_ns, t1.trial_ns) == (TRIAL_NS, TRIAL_NS + 3960 * MS)
-    assert words(both, Reader().table(never)) == "~42 s, estimated from 2 recordings"
+    assert words(both, HistoryReader().table(never)) == "~42 s, estimated from 2 recordings"
 
 
 def test_the_same_concurrency_comes_before_one_at_a_time_and_that_before_others(folder: Path) -> None:
     wide = [msgspec.structs.replace(RUNC, id=n, concurrency=c) for n, c in enumerate((8, 1, 4))]
     events = told(wide)
     write(folder, "a", events)
-    table = Reader().table(never)
+    table = HistoryReader().table(never)
     for asked, taken in ((4, 4), (8, 8), (2, 1), (1, 1)):
         [one] = expect(plan({"concurrency": asked}), table, {})
         assert one.trial is not None
@@ -113,24 +114,24 @@ def test_options_are_told_by_the_variant(
 ) -> None:
     for age, variant in enumerate(recorded):
         write(folder, f"r{age}", started(told([story.cell(0, "docker", variant)]), 9_000 - age))
-    [one] = expect(plan({"substrates": [asked]}), Reader().table(never), variants)
+    [one] = expect(plan({"substrates": [asked]}), HistoryReader().table(never), variants)
     assert (one.trial.label if one.trial else None) == (f"docker:{taken}" if taken else None)
 
 
 @pytest.mark.parametrize("change", [{"provenance": "stand_in"}, {"think": "8s"}, {"acquire": "reset"}])
 def test_what_was_not_a_plain_trial_of_the_real_thing_does_not_count(folder: Path, change: Mapping[str, str]) -> None:
     write(folder, "a", told([msgspec.structs.replace(RUNC, **change)]))
-    assert words(plan(), Reader().table(never)) == "unknown for docker: no recording of it yet"
+    assert words(plan(), HistoryReader().table(never)) == "unknown for docker: no recording of it yet"
 
 
 def test_a_cell_whose_trials_all_failed_does_not_count(folder: Path) -> None:
     write(folder, "a", told([RUNC], outcome="failed"))
-    assert words(plan(), Reader().table(never)) == "unknown for docker: no recording of it yet"
+    assert words(plan(), HistoryReader().table(never)) == "unknown for docker: no recording of it yet"
 
 
 def test_nothing_is_known_of_a_sandbox_that_is_reset(folder: Path) -> None:
     write(folder, "a", told([RUNC]))
-    assert words(plan({"acquire": "reset"}), Reader().table(never)).startswith("unknown for docker")
+    assert words(plan({"acquire": "reset"}), HistoryReader().table(never)).startswith("unknown for docker")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_what_is_not_measured_is_named_as_coarsely_as_that_is_true(
     folder: Path, block: Mapping[str, Any], said: str
 ) -> None:
     write(folder, "a", told([RUNC]))
-    assert words(plan(block), Reader().table(never)) == said
+    assert words(plan(block), HistoryReader().table(never)) == said
 
 
 @pytest.mark.parametrize(
@@ -168,12 +169,12 @@ def test_what_is_not_measured_is_named_as_coarsely_as_that_is_true(
 )
 def test_a_budget_cuts_the_time(folder: Path, budget: str, block: Mapping[str, Any], said: str) -> None:
     write(folder, "a", told([RUNC]))
-    assert words(plan(block, budget=budget), Reader().table(never)) == said
+    assert words(plan(block, budget=budget), HistoryReader().table(never)) == said
 
 
 def test_substrates_take_turns_unless_they_run_side_by_side(folder: Path) -> None:
     write(folder, "a", told([RUNC, story.cell(1, "local", "bwrap")]))
-    table = Reader().table(never)
+    table = HistoryReader().table(never)
     both = {"substrates": ["docker", "local"]}
     assert words(plan(both), table).startswith("~24 s,")
     assert words(plan(both, side_by_side=True), table).startswith("~12 s,")
@@ -206,7 +207,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_recording_is_read_again_only_when_it_has_changed(folder: Path, opened: list[str]) -> None:
     path = write(folder, "a", told([RUNC]))
-    reader = Reader()
+    reader = HistoryReader()
     assert len([reader.table(never) for _ in range(3)]) == 3
     assert opened == ["a.msgpack"]
     path.unlink()
@@ -222,14 +223,14 @@ def test_only_so_much_is_read_and_the_newest_first(
 ) -> None:
     sizes = [write(folder, f"r{n}", started(told([RUNC]), 9_000 - n)).stat().st_size for n in range(4)]
     monkeypatch.setattr(estimate, "MOST_BYTES", sum(sizes[:2]) + 1)
-    Reader().table(never)
+    HistoryReader().table(never)
     assert opened == ["r0.msgpack", "r1.msgpack"]
 
 
 def test_reading_stops_when_it_is_told_to(folder: Path, opened: list[str]) -> None:
     for n in range(3):
         write(folder, f"r{n}", started(told([RUNC]), 9_000 - n))
-    reader = Reader()
+    reader = HistoryReader()
     reader.table(lambda: len(opened) > 1)
     assert opened == ["r0.msgpack", "r1.msgpack"]
     assert words(plan(), reader.table(never)) == "~12 s, estimated from 1 recording"
@@ -242,11 +243,11 @@ def test_what_comes_before_the_damage_counts(folder: Path, damage: Callable[[byt
     path.write_bytes(damage(path.read_bytes()))
     (folder / "b.msgpack").write_bytes(b"no recording at all")
     (folder / "c.msgpack").write_bytes(b"")
-    assert words(plan(), Reader().table(never)) == "~12 s, estimated from 1 recording"
+    assert words(plan(), HistoryReader().table(never)) == "~12 s, estimated from 1 recording"
 
 
 def test_a_shipped_recording_is_said_to_be_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(folder, "a", told([RUNC]))
     monkeypatch.setattr(library, "bundled", lambda name: path)
     monkeypatch.setattr(library, "SHIPPED", ("a",))
-    assert words(plan(), Reader().table(never)) == "~12 s, estimated from 1 shipped recording"
+    assert words(plan(), HistoryReader().table(never)) == "~12 s, estimated from 1 shipped recording"

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from costmodel.pricing import load_prices
-from taxtui.tui.availability import Answer
-from taxtui.tui.estimate import Reader, Table, expect
-from taxtui.tui.expense import Expense, dollars, expense
+from taxtui.tui.setup.availability import Answer
+from taxtui.tui.setup.estimate import HistoryReader, Table, expect
+from taxtui.tui.setup.expense import Expense, dollars, expense
 from tests.tui import story
 from tests.tui.earlier import RUNC, TRIAL_NS, never, only_here, plan, told, write
 from tests.tui.story import MS, S
@@ -47,7 +47,7 @@ def measured(folder: Path) -> Table:
     """ecs:fargate takes two minutes a trial, and docker what it takes."""
     write(folder, "a", told([RUNC]))
     write(folder, "b", told([story.cell(0, "ecs", "fargate")], create_ns=2 * 60 * S - TRIAL_NS + 40 * MS))
-    return Reader().table(never)
+    return HistoryReader().table(never)
 
 
 def test_what_is_free_costs_nothing_and_needs_no_limit() -> None:
@@ -81,7 +81,7 @@ def test_the_least_that_is_billed_counts_where_nothing_was_measured() -> None:
 def test_a_short_trial_is_billed_its_minimum(folder: Path) -> None:
     write(folder, "a", told([story.cell(0, "ecs", "fargate")]))
     usd = 1001 * HOUR_USD * 60 / 3600
-    found = cost({"substrates": ["ecs"], "trials": 1000}, Reader().table(never))
+    found = cost({"substrates": ["ecs"], "trials": 1000}, HistoryReader().table(never))
     assert found.words.startswith(f"ecs ~${usd:.2f} (max")
 
 

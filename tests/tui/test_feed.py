@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import RecordingError
-from taxtui.recording import Recorder
-from taxtui.state import RunState
-from taxtui.tui.feed import NICENESS, Launcher, RunFeed
-from taxtui.tui.replay import ReplayFeed
+from taxtui.live.state import RunState
+from taxtui.recording.writer import Recorder
+from taxtui.tui.live.feed import NICENESS, Launcher, RunFeed
+from taxtui.tui.live.replay import ReplayFeed
 from tests.tui import story
 
 STAND_IN = """
 import sys
 from pathlib import Path
-from taxtui import events
-from taxtui.recording import Recorder
+from taxtui.recording import events
+from taxtui.recording.writer import Recorder
 from tests.tui import story
 plan, path = sys.argv[sys.argv.index("run") + 1], Path(sys.argv[sys.argv.index("-o") + 1])
 if "refuse" in plan:
@@ -106,7 +106,7 @@ import os
 import subprocess
 import sys
 import threading
-from taxtui.tui.feed import Launcher
+from taxtui.tui.live.feed import Launcher
 
 def niceness(name):
     print(name, os.getpriority(os.PRIO_PROCESS, 0))

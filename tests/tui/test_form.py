@@ -9,12 +9,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from taxtui import scenario
 from taxtui.commands import run as run_command
 from taxtui.errors import ScenarioError
-from taxtui.scenario import ScenarioFile
-from taxtui.spec import Plan
-from taxtui.tui.form import Choices, choices, presets, shipped_tiers
+from taxtui.plan import scenario
+from taxtui.plan.scenario import ScenarioFile
+from taxtui.plan.spec import Plan
+from taxtui.tui.setup.form import Choices, choices, presets, shipped_tiers
 
 FORM = Choices(
     substrates=("local", "docker:runtime=runsc"), tiers=("T0", "T1"), actions=(10, 50), modes=("exec", "session"),

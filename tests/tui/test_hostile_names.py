@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
 
-from taxtui.events import Cell, Event, Header, Notice, TrialEnded
-from taxtui.frames import FrameParser, frame
+from taxtui.recording.events import Cell, Event, Header, Notice, TrialEnded
+from taxtui.recording.frames import FrameParser, frame
 from taxtui.terminal_text import UNPRINTABLE
 from tests.support import hostile
 from tests.tui import story

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from taxtui import events
 from taxtui.errors import RecordingError
-from taxtui.frames import encode, frame
-from taxtui.recording import read
-from taxtui.tui import library
-from taxtui.tui.library import END_BYTES, HOPELESS, Entry, inspect, newest, scan
+from taxtui.recording import events
+from taxtui.recording.frames import encode, frame
+from taxtui.recording.reader import read
+from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
 from tests.tui import story
 from tests.tui.recorded import record
 
@@ -35,7 +35,7 @@ def written(path: Path, *frames: list[events.Event] | bytes) -> Path:
     return aged(path)
 
 
-def told(path: Path, **options: Any) -> Entry:
+def told(path: Path, **options: Any) -> CatalogueEntry:
     entry = inspect(path, **options)
     assert entry is not None
     return entry
@@ -246,7 +246,7 @@ def test_only_what_has_changed_is_read_again(folder: Path, monkeypatch: pytest.M
     read = []
     inspected = library.inspect
 
-    def inspect(path: Path, **options: Any) -> Entry | None:
+    def inspect(path: Path, **options: Any) -> CatalogueEntry | None:
         read.append(path.stem)
         return inspected(path, **options)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from taxtui import events
 from taxtui.errors import SubstrateUnavailable
-from taxtui.events import Event
-from taxtui.state import RunState
-from taxtui.tui import availability
-from taxtui.tui.form import about_tier
-from taxtui.tui.summary import as_markdown, farewell
+from taxtui.live.state import RunState
+from taxtui.recording import events
+from taxtui.recording.events import Event
+from taxtui.tui.live.summary import as_markdown, farewell
+from taxtui.tui.setup import availability
+from taxtui.tui.setup.form import about_tier
 from tests.tui import story
 
 Says = Callable[..., None]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from costmodel.errors import DemandError
 from taxtui.commands.project import command
 from taxtui.errors import UsageError
-from taxtui.tui import question
+from taxtui.tui.projection import form as question
 
 ABOUT_PRINTING = {"format", "explain", "plot", "over", "cell"}
 LADDERS = [field for field in question.fields().values() if len(field.stops) > 1]

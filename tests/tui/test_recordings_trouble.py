@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import TaxtuiError
-from taxtui.tui import library
-from taxtui.tui.screens import recordings
-from taxtui.tui.screens.dialogs import Choose
+from taxtui.tui.dialogs import Choose
+from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import screen as recordings
 from tests.tui import story
 from tests.tui.driving import SIZE, running
 from tests.tui.feeds import StoryRun, app

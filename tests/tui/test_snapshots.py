@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from textual.pilot import Pilot
 
-from taxtui import events
-from taxtui.tui.feed import Feed
+from taxtui.recording import events
+from taxtui.tui.live.feed import Feed
 from tests.tui import story
 from tests.tui.feeds import StoryRun, app
 

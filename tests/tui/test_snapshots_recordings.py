@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from taxtui import events
-from taxtui.frames import encode
-from taxtui.tui import library
+from taxtui.recording import events
+from taxtui.recording.frames import encode
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.screens.dialogs import Choose, Confirm
-from taxtui.tui.screens.recordings import RecordingsScreen
-from taxtui.tui.verification import Verification
+from taxtui.tui.dialogs import Choose, Confirm
+from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings.screen import RecordingsScreen
+from taxtui.tui.recordings.verification import Verification
 from tests.tui import story
 from tests.tui.feeds import StoryRun, app
 from tests.tui.recorded import record, until

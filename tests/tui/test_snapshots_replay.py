@@ -11,12 +11,12 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from taxtui.frames import FrameParser
-from taxtui.recording import Recorder
-from taxtui.tui import replay as replay_module
-from taxtui.tui import timeline as timeline_module
-from taxtui.tui.replay import ReplayFeed
-from taxtui.tui.timeline import Timeline
+from taxtui.recording.frames import FrameParser
+from taxtui.recording.writer import Recorder
+from taxtui.tui.live import replay as replay_module
+from taxtui.tui.live import timeline as timeline_module
+from taxtui.tui.live.replay import ReplayFeed
+from taxtui.tui.live.timeline import Timeline
 from tests.tui import story
 from tests.tui.driving import finished, live
 from tests.tui.feeds import app

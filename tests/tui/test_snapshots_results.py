@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from taxtui.tui import measured, projecting
-from taxtui.tui.screens.projection import ProjectionScreen
-from taxtui.tui.screens.results import ResultsScreen
-from taxtui.tui.widgets.curve_plot import CurvePlot
-from taxtui.tui.widgets.question_panel import QuestionPanel
+from taxtui.tui.projection import model as projecting
+from taxtui.tui.projection.curve_plot import CurvePlot
+from taxtui.tui.projection.form_panel import QuestionPanel
+from taxtui.tui.projection.screen import ProjectionScreen
+from taxtui.tui.results import model as measured
+from taxtui.tui.results.screen import ResultsScreen
 from tests.tui import story
 from tests.tui.recorded import looking_at, record, until
 
@@ -76,7 +77,7 @@ def test_of_failures_only(snap_compare: Compare, tmp_path: Path, key: str, size:
 @in_both_sizes
 @pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
 def test_of_nothing(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, key: str, size: tuple[int, int]) -> None:
-    monkeypatch.setattr("taxtui.tui.library.newest", lambda: None)
+    monkeypatch.setattr("taxtui.tui.recordings.catalogue.newest", lambda: None)
     assert snap_compare(looking_at(), terminal_size=size, run_before=press(key))
 
 
@@ -88,7 +89,7 @@ def test_at_work(
     def never(*_: object) -> None:
         threading.Event().wait()
 
-    monkeypatch.setattr(measured.Reader, "show", never)
+    monkeypatch.setattr(measured.ResultsReader, "show", never)
     monkeypatch.setattr(projecting.Projector, "answer", never)
 
     async def look(pilot: Pilot[None]) -> None:

@@ -10,10 +10,10 @@ import pytest
 from textual.pilot import Pilot
 
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.availability import Answer
-from taxtui.tui.screens.setup import SetupScreen
-from taxtui.tui.widgets.cycle import Cycle
-from taxtui.tui.widgets.pick_list import PickList
+from taxtui.tui.lists.cycle import Cycle
+from taxtui.tui.lists.pick_list import PickList
+from taxtui.tui.setup.availability import Answer
+from taxtui.tui.setup.screen import SetupScreen
 from tests.tui import story
 from tests.tui.earlier import only_here
 from tests.tui.feeds import ANSWERS

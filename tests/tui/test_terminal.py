@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.recording import Recorder, read
-from taxtui.state import RunState
+from taxtui.live.state import RunState
+from taxtui.recording.reader import read
+from taxtui.recording.writer import Recorder
 from tests.tui import story
 from tests.tui.recorded import record
 from tests.tui.terminal import Terminal

@@ -13,16 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxtui import events
 from taxtui.errors import RecordingError, UsageError
-from taxtui.events import Event
-from taxtui.frames import PREFIX, FrameParser, encode, frame
-from taxtui.recording import Follower, Recorder, read
-from taxtui.state import RunState
-from taxtui.tui import replay as replay_module
-from taxtui.tui import timeline as timeline_module
-from taxtui.tui.replay import ReplayFeed
-from taxtui.tui.timeline import KEYFRAMES, After, Timeline, Upto
+from taxtui.live.state import RunState
+from taxtui.recording import events
+from taxtui.recording.events import Event
+from taxtui.recording.frames import PREFIX, FrameParser, encode, frame
+from taxtui.recording.reader import Follower, read
+from taxtui.recording.writer import Recorder
+from taxtui.tui.live import replay as replay_module
+from taxtui.tui.live import timeline as timeline_module
+from taxtui.tui.live.replay import ReplayFeed
+from taxtui.tui.live.timeline import KEYFRAMES, After, Timeline, Upto
 from tests.property.test_state_property import fold, runs
 from tests.tui import story
 

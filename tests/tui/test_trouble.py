@@ -12,16 +12,16 @@ from click.testing import CliRunner
 from textual.widgets import Input
 
 from costmodel.errors import PriceError
-from taxtui import events
 from taxtui.commands.replay import command as replay_command
 from taxtui.errors import RecordingError, UsageError
-from taxtui.tui import expense, form
-from taxtui.tui import feed as feed_module
+from taxtui.recording import events
 from taxtui.tui.background import Newest
-from taxtui.tui.screens.dialogs import Confirm
-from taxtui.tui.screens.projection import ProjectionScreen
-from taxtui.tui.screens.results import ResultsScreen
-from taxtui.tui.widgets.question_panel import QuestionPanel
+from taxtui.tui.dialogs import Confirm
+from taxtui.tui.live import feed as feed_module
+from taxtui.tui.projection.form_panel import QuestionPanel
+from taxtui.tui.projection.screen import ProjectionScreen
+from taxtui.tui.results.screen import ResultsScreen
+from taxtui.tui.setup import expense, form
 from tests.tui import story
 from tests.tui.driving import SIZE, finished, live, running, setup
 from tests.tui.feeds import StoryRun, app
@@ -148,7 +148,7 @@ async def test_where_there_is_nothing_to_filter_slash_opens_no_hidden_field(
 ) -> None:
     (tmp_path / "recordings").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("taxtui.tui.library.SHIPPED", ())
+    monkeypatch.setattr("taxtui.tui.recordings.catalogue.SHIPPED", ())
     async with app().run_test(size=SIZE) as pilot:
         await pilot.press(key)
         await pilot.pause(0.2)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taxtui.histogram import LogHistogram
+from taxtui.live.histogram import LogHistogram
 from taxtui.tui import units
 
 

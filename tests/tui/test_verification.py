@@ -9,17 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from taxtui import events
 from taxtui.errors import TaxtuiError
-from taxtui.frames import encode, frame
-from taxtui.tui import trash, verification
-from taxtui.tui.library import Entry, inspect
-from taxtui.tui.verification import Verdict, Verification
+from taxtui.recording import events
+from taxtui.recording.frames import encode, frame
+from taxtui.tui.recordings import trash, verification
+from taxtui.tui.recordings.catalogue import CatalogueEntry, inspect
+from taxtui.tui.recordings.verification import Verdict, Verification
 from tests.tui import story
 from tests.tui.recorded import record
 
 
-def entry_of(path: Path) -> Entry:
+def entry_of(path: Path) -> CatalogueEntry:
     entry = inspect(path)
     assert entry is not None
     return entry

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.recording import read
-from taxtui.state import RunState
+from taxtui.live.state import RunState
+from taxtui.recording.reader import read
 from tests.tui.terminal import Terminal
 
 pytestmark = [pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -9,8 +9,8 @@ import pytest
 
 from costmodel.errors import PriceError
 from costmodel.pricing import Prices, load_prices
-from taxtui.runner.allowance import Allowance, least_usd
-from taxtui.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
+from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
+from taxtui.runner.spend_limit import SpendLimit, least_usd
 from tests.support.fake_substrate import FakeSubstrate
 
 HOUR_NS = 3_600_000_000_000
@@ -39,8 +39,8 @@ def sheet(tmp_path: Path) -> Prices:
     return load_prices(path)
 
 
-def allowance(prices: Prices | None, clock: Clock | None = None, **plan: float) -> Allowance:
-    made = Allowance(msgspec.structs.replace(Plan(cells=(CELL,)), **plan), prices, clock or Clock())
+def allowance(prices: Prices | None, clock: Clock | None = None, **plan: float) -> SpendLimit:
+    made = SpendLimit(msgspec.structs.replace(Plan(cells=(CELL,)), **plan), prices, clock or Clock())
     made.price(0, FakeSubstrate(), Limits())
     return made
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from taxtui.plan.spec import Arrival, CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.runner.arrivals import blocks, run_block
-from taxtui.spec import Arrival, CellPlan, Plan, Step, SubstrateRef, Tier
 
 TIER = Tier(name="T", title="", cycle=(Step(name="one", run="true"),))
 

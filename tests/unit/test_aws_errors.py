@@ -6,7 +6,7 @@ import botocore.exceptions
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateUnavailable, Throttled
-from taxtui.substrates.aws import (
+from taxtui.substrates.aws.connection import (
     AccessDenied,
     AwsOptions,
     CapacityUnavailable,

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import pytest
 
 from taxtui.errors import SubstrateUnavailable, Throttled
-from taxtui.substrates import aws
-from taxtui.substrates.aws import Poller, Seen
+from taxtui.substrates.aws import connection as aws
+from taxtui.substrates.aws.connection import Poller, Seen
 
 
 async def test_a_poller_asks_once_for_all_that_wait() -> None:

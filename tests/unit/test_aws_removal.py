@@ -10,8 +10,8 @@ import botocore.exceptions
 import pytest
 
 from taxtui.errors import CleanupFailed, CreateFailed, Throttled
-from taxtui.substrates import aws_removal
-from taxtui.substrates.aws_removal import insist, remove
+from taxtui.substrates.aws import removal as aws_removal
+from taxtui.substrates.aws.removal import insist, remove
 
 
 def throttled() -> Throttled:

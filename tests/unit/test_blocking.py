@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from taxtui import blocking
-from taxtui.blocking import BlockingPool
+from taxtui.sandboxes.kit import blocking_pool as blocking
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 
 async def test_timestamps_are_taken_inside_the_thread() -> None:
@@ -114,7 +114,7 @@ async def test_closing_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -
 def test_a_call_that_hangs_does_not_hold_the_process() -> None:
     script = """
 import asyncio, threading
-from taxtui import blocking
+from taxtui.sandboxes.kit import blocking_pool as blocking
 
 async def main():
     blocking.CLOSING_S = 0.05

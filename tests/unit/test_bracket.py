@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from taxtui.events import UNKNOWN
+from taxtui.recording.events import UNKNOWN
 from taxtui.runner.bracket import Method, method_for, unwrap, wrap
 
 NONCE = "0123456789abcdef"

@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from costmodel.errors import CostModelError
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
-from taxtui.report.projection import csv as csv_format
-from taxtui.report.projection import numbers
+from taxtui.report import numbers
+from taxtui.report.formats import csv as csv_format
 from taxtui.terminal_text import width
 from tests.support.costmodel_files import S, cell, trial, write
 

@@ -11,25 +11,17 @@ from random import Random
 import pytest
 
 from costmodel import Demand, DemandError, PriceError, Think, load_prices
-from costmodel.law import Law
+from costmodel.distribution import Distribution
 from costmodel.overprovision import Rollouts, over_provisioned
 from costmodel.policies import Retries, effective_workers, throttle_floor_ns, wall_of, with_retries
 from costmodel.pricing import billed_ns
-from costmodel.recording import Identity
-from costmodel.statistics import (
-    Interval,
-    difference,
-    mean_interval,
-    quantile,
-    ratio_interval,
-    student_t,
-    wilson,
-)
+from costmodel.recording import CellIdentity
+from costmodel.uncertainty import Interval, difference, mean_interval, quantile, ratio_interval, student_t, wilson
 from costmodel.warmpool import erlang_b, pool_use, rate_limited_hit, refilled_hit
 from tests.support.costmodel_files import CELL
 
 S = 10**9
-IDENTITY = Identity(*(CELL[field] for field in Identity._fields))
+IDENTITY = CellIdentity(*(CELL[field] for field in CellIdentity._fields))
 
 
 def test_retries_by_hand() -> None:
@@ -41,7 +33,7 @@ def test_retries_by_hand() -> None:
 
 @pytest.mark.parametrize("cap", [None, 1, 3])
 def test_the_law_of_retried_jobs_has_the_exact_mean(cap: int | None) -> None:
-    success, failure = Law.of([10 * S, 20 * S]), Law.of([S, 3 * S])
+    success, failure = Distribution.of([10 * S, 20 * S]), Distribution.of([S, 3 * S])
     retries = Retries(Fraction(1, 4), cap)
     law = with_retries(success, failure, retries, 5 * S, Random(1))
     f, tries = 0.25, float(retries.attempts)
@@ -54,7 +46,7 @@ def test_the_law_of_retried_jobs_has_the_exact_mean(cap: int | None) -> None:
 
 
 def test_no_failure_leaves_the_law_alone() -> None:
-    law = Law.of([S, 2 * S])
+    law = Distribution.of([S, 2 * S])
     assert with_retries(law, None, Retries(Fraction(0), None), 0, Random(0)) is law
 
 
@@ -77,15 +69,19 @@ def test_wall_clock_of_the_three_policies() -> None:
 
 
 def test_over_provisioning_keeps_the_first_of_equal_jobs() -> None:
-    step = over_provisioned(Rollouts.of(Law.of([10 * S])), batch=4, launched=6, workers=2, partial=False, seed=0)
+    step = over_provisioned(
+        Rollouts.of(Distribution.of([10 * S])), batch=4, launched=6, workers=2, partial=False, seed=0
+    )
     assert step.makespan == (20 * S, 0, "simulation")
     assert step.usage == (40 * S, 0, 0, {10 * S: 4})  # no worker was free for the other two
-    step = over_provisioned(Rollouts.of(Law.of([10 * S])), batch=4, launched=6, workers=6, partial=False, seed=0)
+    step = over_provisioned(
+        Rollouts.of(Distribution.of([10 * S])), batch=4, launched=6, workers=6, partial=False, seed=0
+    )
     assert step.usage == (60 * S, 0, 20 * S, {10 * S: 6})
 
 
 def test_over_provisioning_shortens_steps_and_wastes_work() -> None:
-    law = Rollouts.of(Law({10 * S: 9, 100 * S: 1}))
+    law = Rollouts.of(Distribution({10 * S: 9, 100 * S: 1}))
     plain = over_provisioned(law, 100, 100, 200, partial=False, seed=1)
     extra = over_provisioned(law, 100, 130, 200, partial=False, seed=1)
     carried = over_provisioned(law, 100, 130, 200, partial=True, seed=1)
@@ -292,6 +288,6 @@ def test_contradictory_demands_are_one_line(wrong: dict[str, object], message: s
 
 def test_laws_refuse_nonsense() -> None:
     with pytest.raises(DemandError, match="at least one"):
-        Law({})
-    assert Law.of([1, 1, 3]).mixed(1, Law.of([5]), 1).mean == pytest.approx((5 / 3 + 5) / 2)
-    assert Law.of([2, 4]).scaled(1, 4).values == [1]
+        Distribution({})
+    assert Distribution.of([1, 1, 3]).mixed(1, Distribution.of([5]), 1).mean == pytest.approx((5 / 3 + 5) / 2)
+    assert Distribution.of([2, 4]).scaled(1, 4).values == [1]

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from costmodel import DemandError, expected_makespan, list_makespan
-from costmodel.law import Law
+from costmodel.distribution import Distribution
 from costmodel.renewal import bounds, expected_max, out_of_step, renewal_makespan, sums_are_smooth
 from costmodel.simulation import leap, streams
 
@@ -42,7 +42,7 @@ LAWS = (uniform, lognormal, bimodal, lattice, heavy_tail)
 Maker = Callable[[Random, int], list[float]]
 
 
-def simulated(law: Law, jobs: int, workers: int, seed: int) -> tuple[float, float]:
+def simulated(law: Distribution, jobs: int, workers: int, seed: int) -> tuple[float, float]:
     """The mean of exact simulations, and three standard errors of it."""
     count = max(8, min(120, 150_000 // jobs))
     rng = Random(seed)
@@ -57,7 +57,7 @@ def simulated(law: Law, jobs: int, workers: int, seed: int) -> tuple[float, floa
 def test_random_laws_stay_within_bounds_and_stated_error(make: Maker, part: int) -> None:
     for number in range(15):  # 5 laws x 4 parts x 15 = 300
         rng = Random(f"{make.__name__} {part} {number}")
-        law = Law.of([x * S for x in make(rng, rng.choice((1, 2, 3, 5, 20, 100)))])
+        law = Distribution.of([x * S for x in make(rng, rng.choice((1, 2, 3, 5, 20, 100)))])
         workers = rng.choice((1, 3, 20, 100, 500))
         jobs = int(workers * 10 ** rng.uniform(-0.5, 3 if workers <= 20 else 2.2)) + 1
         mean, noise = simulated(law, jobs, workers, number)
@@ -72,7 +72,7 @@ def test_random_laws_stay_within_bounds_and_stated_error(make: Maker, part: int)
 @pytest.mark.parametrize("workers", [1_000, 10_000, 100_000])
 @pytest.mark.parametrize("make", [bimodal, lattice, lambda rng, size: [rng.gauss(20, 1) for _ in range(size)]])
 def test_lockstep_states_an_error_that_holds(make: Maker, workers: int) -> None:
-    law = Law.of([x * S for x in make(Random(3), 100)])
+    law = Distribution.of([x * S for x in make(Random(3), 100)])
     for waves in (1.5, 3.00001):
         jobs = int(workers * waves) + 1
         ends = [streams(law, jobs, workers, Random(seed)) for seed in range(2 if workers == 100_000 else 5)]
@@ -93,7 +93,7 @@ def test_each_method_is_used_where_it_belongs() -> None:
 
 
 def test_few_identical_replicates_do_not_claim_certainty() -> None:
-    law = Law({20 * S: 999, 21 * S: 1})
+    law = Distribution({20 * S: 999, 21 * S: 1})
     found = expected_makespan(law, 1501, 1000)
     assert found.error_ns > 0
 
@@ -106,7 +106,7 @@ def test_one_worker_and_no_work() -> None:
 
 
 def test_expected_max_is_the_order_statistic() -> None:
-    law = Law.of([1, 2, 3, 4])
+    law = Distribution.of([1, 2, 3, 4])
     assert expected_max(law, 1) == pytest.approx(2.5)
     exact = sum(max(a, b) for a in range(1, 5) for b in range(1, 5)) / 16
     assert expected_max(law, 2) == pytest.approx(exact)
@@ -115,20 +115,20 @@ def test_expected_max_is_the_order_statistic() -> None:
 
 
 def test_renewal_form_of_one_worker_is_exact() -> None:
-    law = Law.of([S, 2 * S, 9 * S])
+    law = Distribution.of([S, 2 * S, 9 * S])
     assert renewal_makespan(law, 50, 1) == pytest.approx(50 * 4 * S)
 
 
 def test_lattices_and_equal_jobs_never_lose_step() -> None:
-    equal = Law.of([20 * S])
+    equal = Distribution.of([20 * S])
     assert not out_of_step(equal, 2_000, 100, 2e-3)
-    far = Law.of([5 * S] * 8 + [30 * S] * 2)
+    far = Distribution.of([5 * S] * 8 + [30 * S] * 2)
     assert not out_of_step(far, 2_000, 100, 2e-3)
     assert not sums_are_smooth(far, 24, 2_000, 100, 2e-3)
 
 
 def test_scale_is_reached_with_flat_memory() -> None:
-    law = Law.of([x * S for x in uniform(Random(2), 100)])
+    law = Distribution.of([x * S for x in uniform(Random(2), 100)])
     for workers in (1, 500, 100_000):
         found = expected_makespan(law, 10**15, workers)
         assert found.value_ns == pytest.approx(1e15 * law.mean / workers, rel=1e-6)
@@ -136,18 +136,18 @@ def test_scale_is_reached_with_flat_memory() -> None:
 
 
 def test_degenerate_simulations() -> None:
-    nothing = Law.of([0])
+    nothing = Distribution.of([0])
     for engine in (streams, leap):
         assert engine(nothing, 10**6, 3, Random(0)) == 0
-        assert engine(Law.of([7]), 2, 3, Random(0)) == 7
-        assert engine(Law.of([7]), 100, 3, Random(0)) == 34 * 7
-        assert engine(Law.of([5]), 0, 3, Random(0)) == 0
-    assert leap(Law.of([7]), 3_000, 3, Random(0)) == 7_000
+        assert engine(Distribution.of([7]), 2, 3, Random(0)) == 7
+        assert engine(Distribution.of([7]), 100, 3, Random(0)) == 34 * 7
+        assert engine(Distribution.of([5]), 0, 3, Random(0)) == 0
+    assert leap(Distribution.of([7]), 3_000, 3, Random(0)) == 7_000
 
 
 def test_laws_of_every_size_are_drawn_without_bias() -> None:
     for size in (1, 3, 256, 257, 5_000, 70_000):
-        law = Law({value * S: 1 for value in range(1, size + 1)})
+        law = Distribution({value * S: 1 for value in range(1, size + 1)})
         mean = statistics.fmean(streams(law, 20_000, 1, Random(seed)) for seed in range(4)) / 20_000
         assert mean == pytest.approx(law.mean, abs=4.5 * law.sd / math.sqrt(80_000) + 1e-9 * law.mean)
 

@@ -25,7 +25,7 @@ from costmodel import (
     sensitivity,
 )
 from costmodel.comparison import crossing
-from costmodel.results import Line
+from costmodel.results import StraightLine
 from costmodel.whatif import around, levers
 from tests.support.costmodel_files import S, cell, frame, header, health, trial, write
 
@@ -386,10 +386,10 @@ def test_break_even_length(folder: Path) -> None:
 
 
 def test_break_even_may_be_nowhere_or_unbounded() -> None:
-    a, b = Line(1, 2, 0.01, 0.01, 0), Line(5, 2.01, 0.01, 0.01, 0)
+    a, b = StraightLine(1, 2, 0.01, 0.01, 0), StraightLine(5, 2.01, 0.01, 0.01, 0)
     assert crossing(a, b) == (None, None, None, False)
-    assert crossing(Line(1, 1, 0, 0, 0), Line(2, 1, 0, 0, 0)).bounded is False
-    never = crossing(Line(1, 1, 1e-4, 1e-4, 0), Line(5, 2, 1e-4, 1e-4, 0))
+    assert crossing(StraightLine(1, 1, 0, 0, 0), StraightLine(2, 1, 0, 0, 0)).bounded is False
+    never = crossing(StraightLine(1, 1, 1e-4, 1e-4, 0), StraightLine(5, 2, 1e-4, 1e-4, 0))
     assert (never.actions, never.bounded) == (None, True)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
-from taxtui.spec import Command
-from taxtui.substrates.daytona_client import minutes, refused
-from taxtui.substrates.daytona_command import read, wrap
+from taxtui.plan.spec import Command
+from taxtui.substrates.daytona.client import minutes, refused
+from taxtui.substrates.daytona.command import read, wrap
 
 
 @pytest.mark.parametrize(

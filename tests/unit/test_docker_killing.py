@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from taxtui.errors import ExecFailed
-from taxtui.spec import Command
-from taxtui.substrates import docker_sandbox
-from taxtui.substrates.docker_exec import Exec
-from taxtui.substrates.docker_sandbox import DockerSandbox, Image
+from taxtui.plan.spec import Command
+from taxtui.substrates.docker import sandbox as docker_sandbox
+from taxtui.substrates.docker.exec import Exec
+from taxtui.substrates.docker.sandbox import DockerSandbox, Image
 from tests.support.sandboxes import spec
 
 

@@ -9,9 +9,9 @@ import pytest
 from botocore.validate import ParamValidator
 
 from taxtui.errors import CreateFailed, SandboxLost, SubstrateError, SubstrateUnavailable
-from taxtui.spec import LABEL_RUN, Limits, SandboxSpec
-from taxtui.substrates.aws import CapacityUnavailable, SpotInterrupted
-from taxtui.substrates.ecs_task import TaskState, definition, fargate_size, refusal, run_request
+from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec
+from taxtui.substrates.aws.connection import CapacityUnavailable, SpotInterrupted
+from taxtui.substrates.aws.ecs.task import TaskState, definition, fargate_size, refusal, run_request
 
 MODEL = botocore.session.get_session().get_service_model("ecs")
 SPEC = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=90.4, env={"B": "2", "A": "1"})

@@ -11,13 +11,14 @@ import pytest
 
 from costmodel.errors import PriceError
 from costmodel.pricing import load_prices
-from taxtui import recording
 from taxtui.errors import SubstrateUnavailable, UsageError
-from taxtui.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
+from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
+from taxtui.recording import reader as recording
+from taxtui.recording import writer
+from taxtui.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
 from taxtui.runner import arrivals, engine, ledger
 from taxtui.runner.engine import Run
-from taxtui.spec import CellPlan, Plan, Step, SubstrateRef, Tier
-from taxtui.substrate import Availability
+from taxtui.sandboxes.protocol import Availability
 from tests.support.fake_substrate import FakeSubstrate
 
 TIER = Tier(name="T", title="", requires=("bash", "git"), cycle=(Step(name="one", run="true"),))
@@ -28,7 +29,7 @@ class QuietWatchdog:
 
     released: list[bool] = []
 
-    def __init__(self, entry: ledger.Entry) -> None:
+    def __init__(self, entry: ledger.LedgerEntry) -> None:
         self.entry = entry
 
     async def wait_ready(self) -> None:
@@ -241,7 +242,7 @@ async def test_reset_makes_one_sandbox_and_uses_it_for_all(tmp_path: Path, fake:
 async def test_a_full_disk_stops_the_run_and_still_cleans_up(
     tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, full = recording.os.write, False
+    real, full = writer.os.write, False
 
     def write(fd: int, data: bytes) -> int:
         if full:
@@ -252,7 +253,7 @@ async def test_a_full_disk_stops_the_run_and_still_cleans_up(
         nonlocal full
         full = len(fake.calls) >= 5
 
-    monkeypatch.setattr(recording.os, "write", write)
+    monkeypatch.setattr(writer.os, "write", write)
     fake.create_hook = fill_in_the_third
     run = Run(plan(trials=50), tmp_path / "r.msgpack", "r")
     await run.execute()

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from taxtui import recording
-from taxtui.events import CRASHED, Event, Notice, RunFinished, TrialEnded, TrialStarted
+from taxtui.plan.spec import Command
+from taxtui.recording import reader as recording
+from taxtui.recording.events import CRASHED, Event, Notice, RunFinished, TrialEnded, TrialStarted
 from taxtui.runner import engine, health
 from taxtui.runner.engine import Run
 from taxtui.runner.trial import Trial
-from taxtui.spec import Command
-from taxtui.substrate import ExecResult
+from taxtui.sandboxes.protocol import ExecResult
 from tests.support.fake_substrate import FakeSubstrate
 from tests.unit.test_engine import QuietWatchdog, execute, fake, of, plan
 

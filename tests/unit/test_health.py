@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from taxtui.events import UNKNOWN, Health
+from taxtui.recording.events import UNKNOWN, Health
 from taxtui.runner import health
 
 

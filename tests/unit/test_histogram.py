@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from taxtui.histogram import LogHistogram, bucket, lower
+from taxtui.live.histogram import LogHistogram, bucket, lower
 
 
 def filled(values: list[int]) -> LogHistogram:

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import costmodel
 from taxtui.cli import app
 from taxtui.errors import RecordingError, TaxtuiError, UsageError
-from taxtui.frames import frame
+from taxtui.recording.frames import frame
 from taxtui.terminal_text import UNPRINTABLE, width
-from taxtui.tui import library
-from taxtui.tui.replay import ReplayFeed
-from taxtui.tui.verification import Verification
+from taxtui.tui.live.replay import ReplayFeed
+from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings.verification import Verification
 from tests.support import hostile
 from tests.support.costmodel_files import FINISHED, cell, header, trial, write
 

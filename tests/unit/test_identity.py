@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import identity
-from taxtui.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
-from taxtui.substrate import Availability
+from taxtui.sandboxes.protocol import Availability
 from tests.support.fake_substrate import FakeSubstrate
 
 TIER = Tier(name="T", title="", network=True, cycle=(Step(name="a", run="true"), Step(name="b", run="true")))

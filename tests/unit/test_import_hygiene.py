@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from taxtui import recording
-from taxtui.events import Clock, Header, RunFinished
+import taxtui
+from taxtui.recording.events import Clock, Header, RunFinished
+from taxtui.recording.writer import Recorder
 
 SDKS = {"aiohttp", "asyncssh", "boto3", "botocore", "daytona_sdk", "docker", "kubernetes", "requests", "websockets"}
 SCREENS = {"plotext", "rich", "textual", "textual_plotext"}
 TUI_MODULES = sorted(
     ".".join(path.with_suffix("").parts[-len(path.relative_to(root.parent.parent).parts) :])
-    for root in [Path(recording.__file__).parent / "tui"]
+    for root in [Path(taxtui.__file__).parent / "tui"]
     for path in root.rglob("*.py")
     if path.stem != "__init__"
 )
@@ -43,14 +44,14 @@ def command_line(*args: str) -> set[str]:
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     path = tmp_path / "r.msgpack"
-    with recording.Recorder(path) as recorder:
+    with Recorder(path) as recorder:
         for event in (Header("taxtui", 1, "r", {}, {}), Clock(0, 0, 0, ""), RunFinished("finished", {})):
             recorder.add(event)
     return path
 
 
 def test_the_list_of_tui_modules_is_real() -> None:
-    assert {"taxtui.tui.app", "taxtui.tui.screens.live"} <= set(TUI_MODULES)
+    assert {"taxtui.tui.app", "taxtui.tui.live.screen"} <= set(TUI_MODULES)
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -60,7 +61,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_recordings_info_imports_neither_screens_nor_sdks(small: Path) -> None:
     modules = command_line("recordings", "info", str(small))
-    assert "taxtui.recording" in modules
+    assert "taxtui.recording.reader" in modules
     assert packages(modules) & (SDKS | SCREENS) == set()
 
 
@@ -80,7 +81,7 @@ def test_substrates_without_check_imports_no_sdk() -> None:
 def test_a_run_on_this_machine_imports_no_sdk_and_no_screen(tmp_path: Path) -> None:
     options = ["-s", "local:isolation=plain", "-t", "T0", "-n", "1", "--trials", "1", "--warmup", "0"]
     modules = command_line("run", *options, "-o", str(tmp_path / "measured.msgpack"))
-    assert "taxtui.substrates.local" in modules
+    assert "taxtui.substrates.local.substrate" in modules
     assert packages(modules) & (SDKS | SCREENS) == set()
 
 
@@ -91,12 +92,12 @@ def test_the_cost_model_knows_nothing_of_taxtui() -> None:
 
 
 def test_the_first_frame_waits_for_no_import_that_it_can_do_without() -> None:
-    modules = imported("import taxtui.cli, taxtui.tui.launch, taxtui.tui.screens.setup")
-    assert "taxtui.tui.widgets.substrate_list" in modules
+    modules = imported("import taxtui.cli, taxtui.tui.launch, taxtui.tui.setup.screen")
+    assert "taxtui.tui.setup.substrate_list" in modules
     assert packages(modules) & (SDKS | {"costmodel", "msgspec", "plotext", "textual_plotext"}) == set()
-    late = {"events", "recording", "registry", "report", "scenario", "spec", "state"}
+    late = {"live", "plan", "recording", "report", "sandboxes"}
     assert modules & {f"taxtui.{name}" for name in late} == set()
-    late = {"availability", "dialogs", "estimate", "expense", "feed", "form", "library", "summary"}
+    late = {"dialogs", "live", "setup.availability", "setup.estimate", "setup.expense", "setup.form", "recordings"}
     assert modules & {f"taxtui.tui.{name}" for name in late} == set()
 
 
@@ -119,7 +120,7 @@ asyncio.run(main())
 
 def test_setup_draws_no_chart_and_loads_no_sdk() -> None:
     modules = imported(f"exec({SETUP_IS_WHOLE!r})")
-    assert "taxtui.tui.estimate" in modules
+    assert "taxtui.tui.setup.estimate" in modules
     assert packages(modules) & (SDKS | {"plotext", "textual_plotext"}) == set()
     assert not {name for name in modules if name.startswith(("taxtui.substrates", "taxtui.runner"))}
 

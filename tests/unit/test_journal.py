@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from taxtui import recording
 from taxtui.errors import WriteFailed
-from taxtui.events import Event, Header, Notice, RunFinished, TrialStarted
-from taxtui.recording import Recorder
+from taxtui.recording import reader as recording
+from taxtui.recording.events import Event, Header, Notice, RunFinished, TrialStarted
+from taxtui.recording.writer import Recorder
 from taxtui.runner import journal as journal_module
 from taxtui.runner.journal import Journal
 
@@ -67,7 +67,7 @@ async def test_a_full_disk_is_reported_once_and_only_a_trials_start_is_refused(
     journal = Journal(recorder, failures.append)
     journal.emit(HEADER)
     with monkeypatch.context() as full:
-        full.setattr("taxtui.recording.os.write", lambda fd, data: 0)
+        full.setattr("taxtui.recording.writer.os.write", lambda fd, data: 0)
         await regularly(journal, Columns(journal), 3, monkeypatch)
         journal.emit(Notice(0, "info", "lost"))
         with pytest.raises(WriteFailed, match="No space left"):

@@ -13,20 +13,13 @@ import aiohttp
 import msgspec
 import pytest
 
-from taxtui.errors import (
-    CreateFailed,
-    ExecFailed,
-    QuotaExceeded,
-    SubstrateError,
-    SubstrateUnavailable,
-    Throttled,
-)
-from taxtui.substrates import kubernetes_refusal
-from taxtui.substrates.captured_command import Captured
-from taxtui.substrates.killing import kill_script
-from taxtui.substrates.kubernetes_exec import _ExitStatus
-from taxtui.substrates.kubernetes_pod import Pod
-from taxtui.substrates.kubernetes_refusal import Access, Refused, refused, unanswered
+from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.kit.captured_command import Captured
+from taxtui.sandboxes.kit.killing import kill_script
+from taxtui.substrates.kubernetes import refusal as kubernetes_refusal
+from taxtui.substrates.kubernetes.exec import _ExitStatus
+from taxtui.substrates.kubernetes.pod import Pod
+from taxtui.substrates.kubernetes.refusal import Access, ApiRefused, refused, unanswered
 from tests.support.standin_place import group_lives
 
 
@@ -91,7 +84,7 @@ CANNOT = 'pods is forbidden: User "u" cannot create resource "pods"'
         (unanswered(aiohttp.ServerDisconnectedError()), False),
     ],
 )
-def test_only_what_was_allowed_can_be_in_doubt(error: Refused, in_doubt: bool) -> None:
+def test_only_what_was_allowed_can_be_in_doubt(error: ApiRefused, in_doubt: bool) -> None:
     access = Access()
     assert not access.judge("create", error).in_doubt, "it never was"
     access.granted("list")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import SubstrateUnavailable
-from taxtui.substrates.kubernetes_connect import discover
+from taxtui.substrates.kubernetes.connect import discover
 
 
 def config(folder: Path, name: str, *, current: str = "one") -> Path:

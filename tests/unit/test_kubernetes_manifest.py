@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from taxtui.errors import UsageError
-from taxtui.spec import LABEL_RUN, Limits, SandboxSpec
-from taxtui.substrates.kubernetes import KubernetesSubstrate
-from taxtui.substrates.kubernetes_manifest import KubernetesOptions, manifest, node_selector, tolerations
+from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec
+from taxtui.substrates.kubernetes.manifest import KubernetesOptions, manifest, node_selector, tolerations
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 
 SPEC = SandboxSpec(
     name="taxtui-r-1",

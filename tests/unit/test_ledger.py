@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from taxtui.errors import TaxtuiError
+from taxtui.plan.spec import SubstrateRef
 from taxtui.runner import ledger
-from taxtui.runner.ledger import Entry
-from taxtui.spec import SubstrateRef
+from taxtui.runner.ledger import LedgerEntry
 
 
-def entry(run_id: str = "r1") -> Entry:
+def entry(run_id: str = "r1") -> LedgerEntry:
     ref = SubstrateRef(name="ecs", options={"cluster": "arn:aws:ecs:eu-west-1:123456789012:cluster/x"})
-    return Entry(run_id=run_id, substrates=(ref,), create_timeout_s=300.0)
+    return LedgerEntry(run_id=run_id, substrates=(ref,), create_timeout_s=300.0)
 
 
 def test_what_is_written_is_read_by_its_owner_only() -> None:

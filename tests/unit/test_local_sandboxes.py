@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.substrates import local
-from taxtui.substrates.local import LocalOptions, LocalSubstrate
-from taxtui.substrates.local_process import Process
+from taxtui.sandboxes.kit.process import Process
+from taxtui.substrates.local import substrate as local
+from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
 
 
 async def test_nothing_is_found_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

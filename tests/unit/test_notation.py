@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taxtui.errors import UsageError
-from taxtui.notation import parse_arrival, parse_duration_ns, parse_substrate, parse_think
-from taxtui.spec import Arrival, SubstrateRef, Think
+from taxtui.plan.notation import parse_arrival, parse_duration_ns, parse_substrate, parse_think
+from taxtui.plan.spec import Arrival, SubstrateRef, ThinkTime
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_think_times_are_written_as_they_are_read(text: str) -> None:
 
 
 def test_think_times_that_are_none() -> None:
-    assert parse_think("lognormal:2s,0") == Think(median_ns=2 * 10**9)
+    assert parse_think("lognormal:2s,0") == ThinkTime(median_ns=2 * 10**9)
     for text in ("lognormal:8s", "lognormal:8s,-1", "lognormal:8s,nan", "lognormal:8s,500", "lognormal:8s,x"):
         with pytest.raises(UsageError, match="not a think time"):
             parse_think(text)

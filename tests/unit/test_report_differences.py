@@ -11,7 +11,7 @@ from statistics import fmean, median_low
 import pytest
 from click.testing import CliRunner
 
-from costmodel.statistics import Interval
+from costmodel.uncertainty import Interval
 from taxtui.commands.report import command
 from taxtui.errors import UsageError
 from taxtui.report.measured.differences import change, pairs

@@ -12,17 +12,17 @@ import pytest
 
 import costmodel
 from taxtui.errors import RecordingError
-from taxtui.recording import read
+from taxtui.live.state import RunState
+from taxtui.recording.reader import read
 from taxtui.report.measured.reading import read_samples
 from taxtui.report.measured.rows import Row, namesakes, rows_of
-from taxtui.report.measured.samples import Cell
-from taxtui.state import RunState
+from taxtui.report.measured.samples import MeasuredCell
 from tests.support.costmodel_files import S, cell, health, trial, write
 
 MS = S // 1000
 
 
-def cells_of(tmp_path: Path, *files: tuple[Sequence[list[list[Any]]], Sequence[list[Any]]]) -> list[Cell]:
+def cells_of(tmp_path: Path, *files: tuple[Sequence[list[list[Any]]], Sequence[list[Any]]]) -> list[MeasuredCell]:
     """The pooled cells of one file per (trials, cells)."""
     paths = [
         write(tmp_path / f"{number}.msgpack", trials, *cells, run_id=f"run-{number}")
@@ -31,12 +31,12 @@ def cells_of(tmp_path: Path, *files: tuple[Sequence[list[list[Any]]], Sequence[l
     return read_samples(paths)[0]
 
 
-def only(found: Sequence[Cell]) -> Cell:
+def only(found: Sequence[MeasuredCell]) -> MeasuredCell:
     assert len(found) == 1
     return found[0]
 
 
-def values(of: Cell, name: str) -> list[int]:
+def values(of: MeasuredCell, name: str) -> list[int]:
     return of.columns[name].values.tolist()
 
 

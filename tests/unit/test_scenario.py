@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from taxtui import scenario
 from taxtui.commands import run as run_command
 from taxtui.errors import ScenarioError
+from taxtui.plan import scenario
 
 CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\nactions = [10]\n'
 

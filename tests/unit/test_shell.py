@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
-from taxtui.shell import ENDED, STDERR, STDOUT, FramedShell, launch_argv, unbroken
-from taxtui.spec import Command
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, FramedShell, launch_argv, unbroken
 from tests.support.scripted_stream import TerminalStream, posix_argv, shell_process
 
 KINDS = ("bash", "sh", "terminal", "sh on a terminal")

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from taxtui import events
-from taxtui.events import Event
-from taxtui.state import LOG_LINES, RunState, clean
+from taxtui.live.state import LOG_LINES, RunState, clean
+from taxtui.recording import events
+from taxtui.recording.events import Event
 from tests.tui import story
 from tests.tui.story import MS, S, cell, clock, header, health, planned, trial
 

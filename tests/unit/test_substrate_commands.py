@@ -15,12 +15,12 @@ from click.testing import CliRunner
 
 from taxtui.commands import substrates, sweep
 from taxtui.errors import CleanupFailed, SubstrateUnavailable, UsageError
-from taxtui.notation import parse_substrate
+from taxtui.plan.notation import parse_substrate
+from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, Limits, SandboxSpec
 from taxtui.runner import ledger
-from taxtui.runner.ledger import Entry
-from taxtui.spec import LABEL_DEADLINE, LABEL_RUN, Limits, SandboxSpec
-from taxtui.substrate import Found, Marks
-from taxtui.substrates.local import LocalOptions, LocalSubstrate
+from taxtui.runner.ledger import LedgerEntry
+from taxtui.sandboxes.protocol import Found, Marks
+from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
 
 RUN = f"s{os.getpid()}"
 PLAIN = "local:isolation=plain"
@@ -85,7 +85,7 @@ class TestSubstrates:
         def refuse(reference: object) -> None:
             raise UsageError("local: no; do this")
 
-        monkeypatch.setattr("taxtui.registry.build", refuse)
+        monkeypatch.setattr("taxtui.sandboxes.registry.build", refuse)
         rows = json.loads(CliRunner().invoke(substrates.command, ["--check", "--format", "json"]).stdout)
         assert {"name": "local", "ok": False, "detail": "no", "fix": "do this"} in rows
 
@@ -124,7 +124,7 @@ class TestSweep:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # this sweep takes all it finds: only our own
         pid = {"which is going on here": os.getpid(), "whose process has ended": ended_pid}.get(who)
         if pid is not None:
-            ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=pid))
+            ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=pid))
         known = {os.getpid(): f", which is going on here (process {pid}),", None: ""}
         until = "until the last one's deadline, 2100-01-01 00:00:00 UTC; --force removes them"
         words = f"spared 1 of run {RUN}{known.get(pid, ', whose process on this machine has ended,')} {until}\n"
@@ -143,8 +143,8 @@ class TestSweep:
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-        monkeypatch.setattr("taxtui.registry.names", list)
-        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
+        monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
+        ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
         name = asyncio.run(leave_one(5))
         assert f"removed local {name}" in CliRunner().invoke(sweep.command, []).stdout
         assert [entry.run_id for entry in ledger.entries()] == [RUN], "it may be going on, and make more"
@@ -153,7 +153,7 @@ class TestSweep:
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
+        ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
         name = asyncio.run(leave_one(6, ""))
         spared = CliRunner().invoke(sweep.command, ["-s", PLAIN])
         assert f"which is going on here (process {os.getpid()}), until it ends; --force" in spared.stderr
@@ -162,8 +162,8 @@ class TestSweep:
 
     def test_a_deadline_that_no_calendar_has(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-        monkeypatch.setattr("taxtui.registry.names", list)
-        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5))
+        monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
+        ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5))
         asyncio.run(leave_one(7, "9" * 30))
         assert "deadline, 9999-12-31" in CliRunner().invoke(sweep.command, []).stderr
         assert [entry.run_id for entry in ledger.entries()] == [RUN], "what is spared is not forgotten"
@@ -171,8 +171,8 @@ class TestSweep:
     def test_where_a_dead_run_had_been_is_looked_at_and_then_forgotten(
         self, ended_pid: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("taxtui.registry.names", list)
-        ledger.write(Entry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=ended_pid))
+        monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
+        ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=ended_pid))
         name = asyncio.run(leave_one(4))
         swept = CliRunner().invoke(sweep.command, ["--run", RUN])
         assert f"removed local {name}" in swept.stdout
@@ -182,7 +182,7 @@ class TestSweep:
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
-        monkeypatch.setattr("taxtui.registry.names", lambda: ["docker", "local"])
+        monkeypatch.setattr("taxtui.sandboxes.registry.names", lambda: ["docker", "local"])
         done = CliRunner().invoke(sweep.command, ["--run", "no-such-run"])
         assert done.exit_code == 0
         assert "not swept: docker: no docker daemon" in done.stderr

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from taxtui import events
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Throttled
-from taxtui.events import Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
+from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, ThinkTime, Tier
+from taxtui.recording import events
+from taxtui.recording.events import Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
 from taxtui.runner import trial as trial_module
 from taxtui.runner.bracket import Method
 from taxtui.runner.trial import Trial
-from taxtui.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, Think, Tier
-from taxtui.substrate import ExecResult
+from taxtui.sandboxes.protocol import ExecResult
 from tests.support.fake_substrate import FakeSubstrate
 
 E = TypeVar("E", bound=Event)
@@ -269,7 +269,7 @@ async def test_throttling_in_the_middle_is_not_an_actions_latency() -> None:
 
 
 async def test_think_time_is_recorded_and_not_latency() -> None:
-    context = FakeContext(actions=3, think=Think(median_ns=20_000_000))
+    context = FakeContext(actions=3, think=ThinkTime(median_ns=20_000_000))
     await run(context)
     actions = context.of(Actions)[1]
     assert actions.think_ns[0] == 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from taxtui import events
 from taxtui.errors import CreateFailed, ExecFailed, ReadyTimeout
-from taxtui.events import Notice, PhaseEnded
+from taxtui.plan.spec import Command
+from taxtui.recording import events
+from taxtui.recording.events import Notice, PhaseEnded
 from taxtui.runner.contamination import PLANT
-from taxtui.spec import Command
-from taxtui.substrate import ExecResult
+from taxtui.sandboxes.protocol import ExecResult
 from tests.support.fake_substrate import FakeSession
 from tests.unit.test_trial import FakeContext, failing, obey, run, trial_of
 

@@ -14,16 +14,16 @@ import msgspec
 import pytest
 
 from taxtui.errors import SubstrateUnavailable, TaxtuiError
+from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec, SubstrateRef
 from taxtui.runner import ledger, watchdog
-from taxtui.runner.ledger import Entry
+from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.watchdog import DONE, READY, Watchdog, sweep
-from taxtui.spec import LABEL_RUN, Limits, SandboxSpec, SubstrateRef
-from taxtui.substrate import Marks
-from taxtui.substrates.local import LocalOptions, LocalSubstrate
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
 from tests.support.fake_substrate import FakeSubstrate
 
 RUN = "20260101t000000z-00000000"
-FAKE = Entry(run_id=RUN, substrates=(SubstrateRef(name="fake"),), create_timeout_s=0.3)
+FAKE = LedgerEntry(run_id=RUN, substrates=(SubstrateRef(name="fake"),), create_timeout_s=0.3)
 
 
 @pytest.fixture
@@ -178,9 +178,9 @@ async def test_a_provider_out_of_reach_is_the_answer_and_no_entry_is_left(monkey
 # --------------------------------------------------------------------------------------------- the process itself
 
 
-def local(isolation: str = "plain", **options: str) -> Entry:
+def local(isolation: str = "plain", **options: str) -> LedgerEntry:
     ref = SubstrateRef(name="local", options={"isolation": isolation, **options})
-    return Entry(run_id=RUN, substrates=(ref,), create_timeout_s=0.2)
+    return LedgerEntry(run_id=RUN, substrates=(ref,), create_timeout_s=0.2)
 
 
 async def gone(dog: Watchdog) -> None:
@@ -223,7 +223,7 @@ async def test_what_the_runner_could_not_remove_it_goes_on_to_remove(
     ],
 )
 async def test_without_it_there_is_no_run(
-    entry: Entry, state: str, words: str, monkeypatch: pytest.MonkeyPatch
+    entry: LedgerEntry, state: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if state:
         monkeypatch.setenv("XDG_STATE_HOME", state)

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from taxtui.scenario import load_tier
-from taxtui.spec import Tier
+from taxtui.plan.scenario import load_tier
+from taxtui.plan.spec import Tier
 from taxtui.workloads import fixtures
 
 SHIPPED = ["T0", "T1", "T2"]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from costmodel.comparison import is_tie
-from costmodel.statistics import Interval, difference
+from costmodel.uncertainty import Interval, difference
 from taxtui.report.measured.rows import Row
-from taxtui.report.measured.summary import Summary
+from taxtui.report.measured.summary import DurationSummary
 from taxtui.report.measured.tables import HEAD, LATENCIES, PARTS, duration, in_words, letters_of, name_of, percentile
-from taxtui.report.projection.numbers import NOTHING
-from taxtui.report.projection.sections import Section
+from taxtui.report.numbers import NOTHING
+from taxtui.report.projected.sections import Section
 
 _HOW_TO_READ: Final = (
     "Below each value its 95 % interval; that of a change is recovered from the two (Zou and Donner 2008). tie: it "
@@ -76,7 +76,7 @@ def _latencies(title: str, name: str, names: dict[Pair, str]) -> Section:
     return Section(title, head, lines, [])
 
 
-def _median(summary: Summary) -> Interval:
+def _median(summary: DurationSummary) -> Interval:
     return Interval(summary.p50.value or 0, summary.p50.low, summary.p50.high)
 
 

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import Final, NamedTuple
 
-from costmodel.statistics import LEVEL, MIN_CLUSTERS, quantile, student_t
+from costmodel.uncertainty import LEVEL, MIN_CLUSTERS, quantile, student_t
 
 TAIL: Final = (1 - LEVEL) / 2
 OUTLIER_Z: Final = 3.5

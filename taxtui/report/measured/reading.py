@@ -8,25 +8,33 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from costmodel.recording import Identity
-from costmodel.statistics import quantile
-from taxtui import events
+from costmodel.recording import CellIdentity
+from costmodel.uncertainty import quantile
 from taxtui.errors import RecordingError
-from taxtui.events import UNKNOWN, Event
-from taxtui.recording import read
-from taxtui.report.measured.samples import PER_ACTION, PER_TRIAL, Attempt, Cell, Column, Source, identity_of
+from taxtui.recording import events
+from taxtui.recording.events import UNKNOWN, Event
+from taxtui.recording.reader import read
+from taxtui.report.measured.samples import (
+    PER_ACTION,
+    PER_TRIAL,
+    Column,
+    MeasuredAttempt,
+    MeasuredCell,
+    Source,
+    identity_of,
+)
 
 STARTED: Final = frozenset({"started", "running"})
 """Marks that show that the sandbox's own process runs: what came before is orchestration."""
 
 
-def read_samples(paths: Iterable[Path]) -> tuple[list[Cell], list[Source]]:
+def read_samples(paths: Iterable[Path]) -> tuple[list[MeasuredCell], list[Source]]:
     """The cells of all recordings in the order in which they first appear, and the recordings.
 
     Raises:
         RecordingError: not a recording, damaged, of a newer version, inconsistent, or the same run twice.
     """
-    pool: dict[tuple[Identity, str], Cell] = {}
+    pool: dict[tuple[CellIdentity, str], MeasuredCell] = {}
     sources: dict[str, Source] = {}
     for path in paths:
         reader = _Reader(path, pool)
@@ -39,10 +47,10 @@ def read_samples(paths: Iterable[Path]) -> tuple[list[Cell], list[Source]]:
 class _Reader:
     """Folds one recording into the pool."""
 
-    def __init__(self, path: Path, pool: dict[tuple[Identity, str], Cell]) -> None:
+    def __init__(self, path: Path, pool: dict[tuple[CellIdentity, str], MeasuredCell]) -> None:
         self._path = path
         self._pool = pool
-        self._cells: dict[int, Cell] = {}
+        self._cells: dict[int, MeasuredCell] = {}
         self._open: dict[int, _OpenTrial] = {}
         self._run_id = ""
         self._trials = 0
@@ -84,7 +92,7 @@ class _Reader:
                 self._health.append(event)
             case events.Cell():
                 key = identity_of(event), event.provenance
-                self._cells[event.id] = self._pool.setdefault(key, Cell(event))
+                self._cells[event.id] = self._pool.setdefault(key, MeasuredCell(event))
             case events.Header():
                 self._run_id = event.run_id
             case _:
@@ -177,10 +185,10 @@ class _OpenTrial:
             min(column, default=0) < UNKNOWN for column in (self.runs_ns, self.setup_runs_ns)
         )
 
-    def attempt(self, event: events.TrialEnded, run_id: str) -> Attempt:
+    def attempt(self, event: events.TrialEnded, run_id: str) -> MeasuredAttempt:
         known = UNKNOWN not in self.runs_ns and UNKNOWN not in self.setup_runs_ns
         work_ns = sum(self.runs_ns) + sum(self.setup_runs_ns)
-        return Attempt(
+        return MeasuredAttempt(
             run_id=run_id,
             block=self.block,
             ok=event.outcome == events.OK,
@@ -190,7 +198,7 @@ class _OpenTrial:
             dispatch_ns=sum(self.actions_ns) + sum(self.setup_ns) - work_ns,
         )
 
-    def move_into(self, columns: dict[str, Column], attempt: Attempt, queued_ns: int) -> None:
+    def move_into(self, columns: dict[str, Column], attempt: MeasuredAttempt, queued_ns: int) -> None:
         """Every duration that measurement.md derives from a trial, into the cell's columns."""
         phases = self.phases
         pairs = list(zip(self.actions_ns, self.runs_ns, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel.statistics import Interval
+from costmodel.uncertainty import Interval
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, Rank, Row, Tax
 from taxtui.report.measured.tables import LATENCIES

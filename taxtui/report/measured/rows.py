@@ -8,12 +8,12 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from costmodel import flags
-from costmodel.recording import Identity
-from costmodel.statistics import Interval, ratio_interval, wilson
-from taxtui.events import UNKNOWN
+from costmodel.recording import CellIdentity
+from costmodel.uncertainty import Interval, ratio_interval, wilson
+from taxtui.recording.events import UNKNOWN
 from taxtui.report.measured.percentiles import Percentile
-from taxtui.report.measured.samples import Cell
-from taxtui.report.measured.summary import Summary, clusters_of, not_negative, summarize
+from taxtui.report.measured.samples import MeasuredCell
+from taxtui.report.measured.summary import DurationSummary, clusters_of, not_negative, summarize
 from taxtui.terminal_text import clean
 
 NS_PER_HOUR: Final = 3_600 * 10**9
@@ -46,7 +46,7 @@ class Tax(NamedTuple):
 class Row:
     """One cell. A statistic is computed when it is first asked for."""
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: MeasuredCell) -> None:
         """A row that stands alone; ``rows_of`` puts it among others."""
         self.cell = cell
         self.identity = cell.identity
@@ -55,7 +55,7 @@ class Row:
         self.label = self.own_label  # numbered where others would look the same
         self.flags = _flags(cell)
         self.peers: list[Row] = [self]
-        self._summaries: dict[str, Summary | None] = {}
+        self._summaries: dict[str, DurationSummary | None] = {}
 
     @property
     def details(self) -> str:
@@ -96,7 +96,7 @@ class Row:
         failed = self._per_success(sum(a.held_ns - a.think_ns for a in attempts if not a.ok)) or 0.0
         return Tax(not_negative(total), total.value / held, total.value - dispatch - failed, dispatch, failed)
 
-    def summary(self, name: str) -> Summary | None:
+    def summary(self, name: str) -> DurationSummary | None:
         """Of one of the cell's columns; None where it holds nothing."""
         if name not in self._summaries:
             origins = [(attempt.run_id, attempt.block) for attempt in self.cell.attempts if attempt.ok]
@@ -123,7 +123,7 @@ class Row:
         return total_ns / successes if successes else None
 
 
-def rows_of(cells: Sequence[Cell]) -> list[Row]:
+def rows_of(cells: Sequence[MeasuredCell]) -> list[Row]:
     """The rows of all cells with a counted trial; those that may be ranked stand together."""
     rows = sorted((Row(cell) for cell in cells if cell.attempts), key=lambda row: row.comparable)
     for _, group in groupby(rows, lambda row: row.comparable):
@@ -141,7 +141,7 @@ def namesakes(rows: Sequence[Row]) -> dict[str, str]:
     names = [(row.own_label, row.details) for row in rows]
     for name in dict.fromkeys(names):
         same = [row for row, own in zip(rows, names, strict=True) if own == name]
-        fields = [field for field in Identity._fields if len({getattr(row.identity, field) for row in same}) > 1]
+        fields = [field for field in CellIdentity._fields if len({getattr(row.identity, field) for row in same}) > 1]
         for number, row in enumerate(same if fields else (), 1):
             row.label = f"{row.own_label} #{number}"
             differing = (f"{field} {clean(str(getattr(row.identity, field)))}" for field in fields)
@@ -149,7 +149,7 @@ def namesakes(rows: Sequence[Row]) -> dict[str, str]:
     return found
 
 
-def _flags(cell: Cell) -> list[str]:
+def _flags(cell: MeasuredCell) -> list[str]:
     good = [attempt for attempt in cell.attempts if attempt.ok]
     doubts = {
         flags.STAND_IN: cell.event.provenance == STAND_IN,

@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from costmodel.recording import Identity
-from taxtui import events
-from taxtui.state import MAX_CPU_PERMILLE, MAX_LAG_NS
+from costmodel.recording import CellIdentity
+from taxtui.live.state import MAX_CPU_PERMILLE, MAX_LAG_NS
+from taxtui.recording import events
 
 PER_ACTION: Final = ("action", "run", "dispatch")
 PER_TRIAL: Final = (
@@ -49,7 +49,7 @@ class Column:
         self.sizes.append(len(values))
 
 
-class Attempt(NamedTuple):
+class MeasuredAttempt(NamedTuple):
     """What one counted trial, good or bad, took of its worker. Durations are int ns."""
 
     run_id: str
@@ -78,7 +78,7 @@ class Source(NamedTuple):
         return self.lag_p99_ns > MAX_LAG_NS or self.cpu_permille > MAX_CPU_PERMILLE
 
 
-class Cell:
+class MeasuredCell:
     """All counted trials of one cell: those that were neither warm-ups nor cancelled nor interrupted."""
 
     __slots__ = ("attempts", "columns", "event", "identity", "sources")
@@ -88,7 +88,7 @@ class Cell:
         self.event = event
         self.identity = identity_of(event)
         self.sources: list[Source] = []
-        self.attempts: list[Attempt] = []
+        self.attempts: list[MeasuredAttempt] = []
         self.columns = {name: Column() for name in PER_TRIAL + PER_ACTION}
 
     @property
@@ -97,6 +97,6 @@ class Cell:
         return sum(not attempt.ok for attempt in self.attempts)
 
 
-def identity_of(event: events.Cell) -> Identity:
+def identity_of(event: events.Cell) -> CellIdentity:
     """What decides whether two cells pool."""
-    return Identity(*(getattr(event, field) for field in Identity._fields))
+    return CellIdentity(*(getattr(event, field) for field in CellIdentity._fields))

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from costmodel.statistics import MIN_CLUSTERS, Interval, quantile, ratio_interval
+from costmodel.uncertainty import MIN_CLUSTERS, Interval, quantile, ratio_interval
 from taxtui.report.measured.percentiles import Percentile, effective_count, outliers, percentile
 from taxtui.report.measured.samples import Column
 
@@ -14,7 +14,7 @@ Origin = tuple[str, int]
 """The run and block of a trial."""
 
 
-class Summary(NamedTuple):
+class DurationSummary(NamedTuple):
     """What is known of one kind of duration, in ns."""
 
     n: int
@@ -25,7 +25,7 @@ class Summary(NamedTuple):
     outliers: int
 
 
-def summarize(column: Column, origins: Sequence[Origin]) -> Summary | None:
+def summarize(column: Column, origins: Sequence[Origin]) -> DurationSummary | None:
     """Statistics of a column whose trials come from ``origins``; None where it is empty.
 
     Trials count as independent in percentiles, the actions of one trial do not. The mean's interval is the cost
@@ -46,7 +46,7 @@ def summarize(column: Column, origins: Sequence[Origin]) -> Summary | None:
     mean = ratio_interval(totals, sizes, clusters_of(origins))
     if ascending[0] >= 0:
         mean = not_negative(mean)
-    return Summary(len(ascending), at(0.5), at(0.95), at(0.99), mean, outliers(ascending))
+    return DurationSummary(len(ascending), at(0.5), at(0.95), at(0.99), mean, outliers(ascending))
 
 
 def not_negative(mean: Interval) -> Interval:

@@ -1,0 +1,64 @@
+"""The empirical law of a job's duration: what every makespan formula and every simulation draws from."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+
+from costmodel.errors import DemandError
+
+
+class Distribution:
+    """Distinct durations (int ns, ascending) with the number of times each was seen; immutable by convention.
+
+    Weighted, so that a mixture of two laws is a law again, exactly and without repeating a sample.
+    """
+
+    __slots__ = ("counts", "cumulative", "mean", "sd", "second_moment", "size", "total", "values")
+
+    def __init__(self, weights: Mapping[int, int]) -> None:
+        """Weights by duration.
+
+        Raises:
+            DemandError: there is no duration, or one is negative.
+        """
+        self.values = sorted(value for value, weight in weights.items() if weight)
+        if not self.values or self.values[0] < 0:
+            raise DemandError("a law needs at least one duration, and none below 0")
+        self.counts = [weights[value] for value in self.values]
+        self.cumulative = list(accumulate(self.counts))
+        self.size = self.cumulative[-1]
+        self.total = sum(value * count for value, count in zip(self.values, self.counts, strict=True))
+        squares = sum(value * value * count for value, count in zip(self.values, self.counts, strict=True))
+        self.mean = self.total / self.size
+        self.second_moment = squares / self.size
+        self.sd = math.sqrt((self.size * squares - self.total**2) / self.size**2)  # int difference: no cancellation
+
+    @classmethod
+    def of(cls, sample: Iterable[float]) -> Distribution:
+        """Each of the sample's durations once, rounded to whole ns.
+
+        Raises:
+            DemandError: the sample is empty, or holds a negative number, NaN or infinity.
+        """
+        durations = list(sample)
+        if not all(map(math.isfinite, durations)):
+            raise DemandError("a duration is NaN or infinite")
+        return cls(Counter(map(round, durations)))
+
+    def scaled(self, numerator: int, denominator: int) -> Distribution:
+        """Every duration times ``numerator / denominator``, rounded to whole ns."""
+        weights: Counter[int] = Counter()
+        for value, count in zip(self.values, self.counts, strict=True):
+            weights[(2 * value * numerator + denominator) // (2 * denominator)] += count
+        return Distribution(weights)
+
+    def mixed(self, own: int, other: Distribution, weight: int) -> Distribution:
+        """Of ``own + weight`` jobs, ``own`` are drawn from this law and ``weight`` from the other."""
+        weights: Counter[int] = Counter()
+        for law, share in ((self, own * other.size), (other, weight * self.size)):
+            for value, count in zip(law.values, law.counts, strict=True):
+                weights[value] += count * share
+        return Distribution(weights)

@@ -1,0 +1,1 @@
+"""The streaming fold of a recording, which Live, replay and summaries read."""

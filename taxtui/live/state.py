@@ -1,0 +1,285 @@
+"""The one fold behind the TUI, the headless progress and the replay: events in, everything a person watches out.
+
+``RunState.apply`` is called once per event, whatever wrote it and however it was cut into batches, so a live run and
+its replay end in the same state. Memory is bounded by the number of cells and of trials in flight. The histograms hold
+successful trials that are not warm-ups, which are the trials that the exact tables use; ``cleanup`` holds every trial.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from taxtui.live.cell_state import CellState, OpenTrial, measure
+from taxtui.live.histogram import LogHistogram
+from taxtui.recording import events
+from taxtui.recording.events import Event
+from taxtui.terminal_text import clean
+
+LOG_LINES: Final = 500
+MAX_LAG_NS: Final = 5_000_000
+MAX_CPU_PERMILLE: Final = 800
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """One line of the event log: a finished trial or a notice."""
+
+    unix_ns: int
+    level: str  # ok | info | warning | error
+    text: str  # what went wrong, or the notice; "" for a trial that went well
+    trial: int | None = None
+    cell: int | None = None
+    held_ns: int = 0
+
+
+@dataclass(slots=True)
+class Runner:
+    """Whether the harness itself was fit to measure."""
+
+    lag: LogHistogram = field(default_factory=LogHistogram)  # of the p99 of each second
+    cpu: LogHistogram = field(default_factory=LogHistogram)  # permille of one core, each second
+    latest: events.Health | None = None
+    floor_ns: int = events.UNKNOWN
+
+    @property
+    def lag_p99_ns(self) -> int:
+        """The 99th percentile of the seconds' p99: one bad second badges a short run, not an hour."""
+        return self.lag.quantile(0.99)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why the run is badged; empty when it is not."""
+        found = []
+        if self.lag_p99_ns > MAX_LAG_NS:
+            found.append("loop lag")
+        if self.cpu.quantile(0.5) > MAX_CPU_PERMILLE:
+            found.append("client CPU")
+        return found
+
+
+@dataclass(slots=True)
+class RunState:
+    """Everything about a run that a person watches. Unknown phases, outcomes and trials are carried, not refused."""
+
+    run_id: str = ""
+    name: str = ""
+    software: dict[str, str] = field(default_factory=dict)
+    cells: dict[int, CellState] = field(default_factory=dict)
+    open: dict[int, OpenTrial] = field(default_factory=dict)
+    log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+    runner: Runner = field(default_factory=Runner)
+    actions: int = 0  # commands that were run, warm-ups and setup too
+    errors: Counter[str] = field(default_factory=Counter)  # failed trials by class of error
+    started_unix_ns: int = 0
+    now_unix_ns: int = 0  # the latest instant that any event has named
+    outcome: str | None = None  # None: the run goes on, or was cut off
+    side_by_side: bool = False
+    _anchor_unix_ns: int = 0  # of the worker whose events follow
+
+    def apply(self, event: Event) -> None:
+        """Fold one event in."""
+        at_unix_ns = self.instant_unix_ns(event)
+        if at_unix_ns > self.now_unix_ns:
+            self.now_unix_ns = at_unix_ns
+        _FOLDS[type(event)](self, event)
+
+    def instant_unix_ns(self, event: Event) -> int:
+        """When an event that follows here became true, for display and for replay; 0 where it names no instant."""
+        instant_ns = _INSTANTS.get(type(event))
+        if instant_ns is not None:
+            return self._anchor_unix_ns + instant_ns(event)
+        return event.unix_ns if isinstance(event, events.Clock) else 0
+
+    def snapshot(self) -> RunState:
+        """A detached copy for painting: later events do not change it."""
+        return dataclasses.replace(
+            self,
+            cells={key: cell.copy() for key, cell in self.cells.items()},
+            open={key: trial.copy() for key, trial in self.open.items()},
+            log=deque(self.log, LOG_LINES),
+            runner=dataclasses.replace(self.runner, lag=self.runner.lag.copy(), cpu=self.runner.cpu.copy()),
+            errors=self.errors.copy(),
+        )
+
+    @property
+    def elapsed_ns(self) -> int:
+        """From the first worker's start to the latest instant named."""
+        return max(0, self.now_unix_ns - self.started_unix_ns)
+
+    def by_substrate(self) -> dict[str, list[CellState]]:
+        """The cells under their label, in the order of the plan."""
+        groups: dict[str, list[CellState]] = {}
+        for cell in self.cells.values():
+            groups.setdefault(cell.label, []).append(cell)
+        return groups
+
+    def remaining_ns(self, cells: Iterable[CellState]) -> float | None:
+        """Time until these cells are done if they alone were run; None where nothing supports a number.
+
+        A cell without a finished trial is taken to be as slow as the mean of those that have one.
+        """
+        cells = list(cells)
+        known = [mean for cell in cells if (mean := cell.trial_ns) is not None]
+        if not known or any(cell.planned is None for cell in cells):
+            return None
+        typical = sum(known) / len(known)
+        total = 0.0
+        for cell in cells:
+            left = (cell.planned or 0) + cell.planned_warm_ups - cell.finished - cell.warm_ups
+            mean = cell.trial_ns
+            total += max(0, left) * (typical if mean is None else mean) / cell.concurrency
+        return total
+
+    def eta_ns(self) -> float | None:
+        """Time until the whole run is done, as ``remaining_ns``."""
+        parts = [self.remaining_ns(cells) for cells in self.by_substrate().values()]
+        numbers = [part for part in parts if part is not None]
+        if not parts or len(numbers) < len(parts):
+            return None
+        return max(numbers) if self.side_by_side else sum(numbers)
+
+    def _cell(self, key: int) -> CellState:
+        if key not in self.cells:
+            self.cells[key] = CellState(key, f"cell {key}")
+        return self.cells[key]
+
+    def _clock(self, event: events.Clock) -> None:
+        self._anchor_unix_ns = event.unix_ns
+        self.started_unix_ns = self.started_unix_ns or event.unix_ns
+
+    def _finished(self, event: events.RunFinished) -> None:
+        self.outcome = clean(event.outcome)
+
+    def _header(self, event: events.Header) -> None:
+        self.run_id = clean(event.run_id)
+        self.software = {clean(key): clean(value) for key, value in event.software.items()}
+        scenario = event.scenario
+        self.name = clean(str(scenario.get("name", "")))
+        self.side_by_side = scenario.get("side_by_side") is True
+        planned = scenario.get("cells")
+        for key, plan in enumerate(planned if isinstance(planned, list | tuple) else ()):
+            if isinstance(plan, Mapping):
+                self._plan(self._cell(key), plan)
+
+    def _plan(self, cell: CellState, plan: Mapping[str, Any]) -> None:
+        """What the header's scenario says of a cell, before the runner has described it."""
+        substrate, tier = plan.get("substrate"), plan.get("tier")
+        if isinstance(substrate, Mapping):
+            options = substrate.get("options")
+            values = options.values() if isinstance(options, Mapping) else ()
+            cell.label = clean(":".join([str(substrate.get("name", "?")), *map(str, values)]))
+        if isinstance(tier, Mapping):
+            cell.tier = clean(str(tier.get("name", "?")))
+        cell.mode = clean(str(plan.get("mode", "?")))
+        cell.actions = _whole(plan.get("actions"))
+        cell.concurrency = max(1, _whole(plan.get("concurrency")))
+        cell.planned = _whole(plan["trials"]) if "trials" in plan else None
+        cell.planned_warm_ups = _whole(plan.get("warmup"))
+
+    def _describe(self, event: events.Cell) -> None:
+        cell = self._cell(event.id)
+        cell.label = clean(f"{event.substrate}:{event.variant}" if event.variant else event.substrate)
+        cell.tier, cell.mode = clean(event.tier), clean(event.mode)
+        cell.actions, cell.concurrency = event.actions, max(1, event.concurrency)
+        cell.provenance = clean(event.provenance)
+
+    def _trial_started(self, event: events.TrialStarted) -> None:
+        self._cell(event.cell).started += 1
+        self.open[event.trial] = OpenTrial(event.cell, event.start_ns, event.warm_up)
+
+    def _mark(self, event: events.Mark) -> None:
+        if trial := self.open.get(event.trial):
+            trial.doing = event.name
+
+    def _phase_ended(self, event: events.PhaseEnded) -> None:
+        end_ns = event.start_ns + event.duration_ns
+        if trial := self.open.get(event.trial):
+            trial.phases[event.phase] = trial.taken_ns(event.phase) + event.duration_ns
+            if end_ns > trial.last_ns:
+                trial.last_ns = end_ns
+            trial.doing = event.phase
+
+    def _actions(self, event: events.Actions) -> None:
+        self.actions += len(event.duration_ns)
+        trial = self.open.get(event.trial)
+        if trial and event.step == events.ACTION:
+            trial.actions.append(event)
+            trial.done += len(event.duration_ns)
+            trial.doing = f"action {trial.done}"
+
+    def _health(self, event: events.Health) -> None:
+        self.runner.latest = event
+        self.runner.lag.add((event.lag_p99_ns,))
+        self.runner.cpu.add((event.cpu_permille,))
+        if event.floor_ns != events.UNKNOWN:
+            self.runner.floor_ns = event.floor_ns
+
+    def _notice(self, event: events.Notice) -> None:
+        self.log.append(LogLine(self._anchor_unix_ns + event.at_ns, clean(event.level), clean(event.text)))
+
+    def _trial_ended(self, event: events.TrialEnded) -> None:
+        trial = self.open.pop(event.trial, None)
+        if trial is None:  # its start was lost: counted nowhere, but not hidden either
+            self._log_trial(event, None, 0)
+            return
+        cell = self._cell(trial.cell)
+        held_ns = event.end_ns - trial.start_ns - trial.taken_ns(events.READY_AGAIN)
+        cell.occupied_ns += max(event.end_ns, trial.last_ns) - trial.start_ns
+        self._log_trial(event, trial, held_ns)
+        if trial.warm_up:
+            cell.warm_ups += 1
+            return
+        cell.outcomes[clean(event.outcome)] += 1
+        if events.CLEANUP in trial.phases:
+            cell.facets["cleanup"].add((trial.phases[events.CLEANUP],))
+        if event.outcome == events.OK:
+            measure(cell, trial, held_ns, event.queued_ns)
+        else:
+            self.errors[clean(event.error) or clean(event.outcome)] += 1
+
+    def _log_trial(self, event: events.TrialEnded, trial: OpenTrial | None, held_ns: int) -> None:
+        if event.outcome == events.OK:
+            level, text = "ok", ""
+        else:
+            level = "warning" if event.outcome in (events.CANCELLED, events.INTERRUPTED) else "error"
+            where = f" in {event.phase}" if event.phase else ""
+            detail = ": ".join(filter(None, (event.error, event.message)))
+            text = clean(f"{event.outcome}{where}{' · ' if detail else ''}{detail}")
+        if trial and trial.warm_up:
+            text = f"warm-up{' · ' if text else ''}{text}"
+        unix_ns = self._anchor_unix_ns + event.end_ns
+        self.log.append(LogLine(unix_ns, level, text, event.trial, trial.cell if trial else None, held_ns))
+
+
+_FOLDS: Final[Mapping[type, Callable[[RunState, Any], None]]] = {
+    events.Header: RunState._header,
+    events.Clock: RunState._clock,
+    events.Cell: RunState._describe,
+    events.TrialStarted: RunState._trial_started,
+    events.Mark: RunState._mark,
+    events.PhaseEnded: RunState._phase_ended,
+    events.Actions: RunState._actions,
+    events.TrialEnded: RunState._trial_ended,
+    events.Health: RunState._health,
+    events.Notice: RunState._notice,
+    events.RunFinished: RunState._finished,
+}
+
+_INSTANTS: Final[Mapping[type, Callable[[Any], int]]] = {
+    events.TrialStarted: lambda event: event.start_ns,
+    events.Mark: lambda event: event.at_ns,
+    events.PhaseEnded: lambda event: event.start_ns + event.duration_ns,
+    events.TrialEnded: lambda event: event.end_ns,
+    events.Health: lambda event: event.at_ns,
+    events.Notice: lambda event: event.at_ns,
+}
+
+
+def _whole(value: object) -> int:
+    """A count from a scenario that another version may have written; 0 for what is none."""
+    return max(0, value) if isinstance(value, int) else 0

@@ -1,0 +1,271 @@
+"""A scenario file, TOML or JSON, becomes a ``Plan``; what is wrong with it is said with its line."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar, get_args
+
+import msgspec
+
+from taxtui.errors import ScenarioError, UsageError
+from taxtui.plan.notation import parse_arrival, parse_duration_ns, parse_substrate, parse_think
+from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Tier
+
+T = TypeVar("T")
+CHECKOUT: Final = Path(__file__).parents[2] / "scenarios"
+BUNDLE: Final = Path(__file__).parents[1] / "_data" / "scenarios"
+
+
+class CellBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One ``[[cells]]`` of a scenario: the product of its lists."""
+
+    substrates: list[str]
+    tiers: list[str]
+    actions: list[int]
+    modes: tuple[str, ...] = ("exec",)
+    concurrency: list[int] | int = 1
+    arrival: str = ""  # sequential, or closed where the concurrency is above 1
+    think: str = "0s"
+    acquire: str = "create"
+    trials: int = 100
+    warmup: int = 1
+
+
+class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The top level of a scenario."""
+
+    cells: list[CellBlock]
+    name: str = ""
+    limits: Limits = Limits()
+    timeout: str = "120s"
+    create_timeout: str = "300s"
+    seed: int = 0
+    bracket: bool = True
+    budget: str = ""
+    side_by_side: bool = False
+    max_cost_usd: float | None = None
+    max_sandboxes: int | None = None
+
+
+def bundled(relative: str) -> Path | None:
+    """A file that ships with taxtui, such as ``published/essay.toml``: from the checkout, else from the wheel."""
+    for root in (CHECKOUT, BUNDLE):
+        if (path := root / relative).is_file():
+            return path
+    return None
+
+
+def load(name: str) -> Plan:
+    """The plan of a scenario, by path or by the bare name of a shipped one.
+
+    Raises:
+        ScenarioError: no such file, not TOML or JSON, or something in it is wrong.
+    """
+    scenario, folder = load_file(name)
+    return plan(scenario, folder)
+
+
+def load_file(name: str) -> tuple[ScenarioFile, Path]:
+    """A scenario as it is written, and the folder that its tiers' paths are relative to. Raises as ``load``."""
+    path = Path(name)
+    if not path.is_file():
+        shipped = bundled(name if path.suffix else f"{name}.toml")
+        if shipped is None:
+            raise ScenarioError(
+                f"no scenario {name!r}; {_hint(name, shipped_names())}, or give the path of a .toml or .json file"
+            )
+        path = shipped
+    document = _Document(path)
+    scenario = document.convert(document.data, ScenarioFile)
+    if scenario.name == "":
+        scenario = msgspec.structs.replace(scenario, name=path.stem)
+    return scenario, path.parent
+
+
+def shipped_names() -> list[str]:
+    """The bare names of the shipped scenarios."""
+    root = CHECKOUT if CHECKOUT.is_dir() else BUNDLE
+    return sorted(path.stem for path in root.glob("*.toml"))
+
+
+def load_tier(name: str, folder: Path | None = None) -> Tier:
+    """A tier by the name of a shipped one, or by a path to a TOML file, relative to ``folder``.
+
+    Raises:
+        ScenarioError: no such tier, or something in it is wrong.
+    """
+    path = bundled(f"tiers/{name}.toml")
+    if name.endswith(".toml"):
+        path = (folder or Path()) / name
+    if path is None or not path.is_file():
+        root = CHECKOUT if CHECKOUT.is_dir() else BUNDLE
+        known = sorted(file.stem for file in root.glob("tiers/*.toml"))
+        raise ScenarioError(f"no tier {name!r}; {_hint(name, known)}, or give the path of a .toml file")
+    document = _Document(path)
+    tier = document.convert(document.data, Tier)
+    if not tier.cycle:
+        raise ScenarioError(f"{path}: the cycle is empty; a tier needs at least one step to repeat")
+    return tier
+
+
+class _Document:
+    """A parsed file that remembers its text, so that a complaint can name the line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.text = path.read_text(encoding="utf-8")
+            if path.suffix == ".json":
+                self.data = msgspec.json.decode(self.text, type=dict[str, Any])
+            else:
+                self.data = tomllib.loads(self.text)
+        except OSError as error:
+            raise ScenarioError(f"cannot read {path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ScenarioError(f"{path}: not text in UTF-8 (byte {error.start})") from error
+        except (tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
+            raise ScenarioError(f"{path}: {error}") from error
+
+    def convert(self, data: Mapping[str, Any], kind: type[T]) -> T:
+        try:
+            return msgspec.convert(data, kind)
+        except msgspec.ValidationError as error:
+            raise ScenarioError(self._complaint(str(error), kind)) from error
+
+    def _complaint(self, message: str, kind: type) -> str:
+        """Msgspec's words (``Object contains unknown field `x` - at `$.cells[0]```) with line and nearest key."""
+        text, _, where = message.partition(" - at `$")
+        unknown = re.fullmatch(r"Object contains unknown field `(.*)`", text)
+        steps = re.findall(r"[^.\[\]`]+|\[(?:\d+|\.\.\.)\]", where)
+        key = unknown[1] if unknown else next((step for step in reversed(steps) if not step.startswith("[")), "")
+        line = self._line(key)
+        at = f"{self.path}:{line}" if line else str(self.path)
+        if unknown:
+            return f"{at}: unknown key {key!r}; {_hint(key, _keys(kind, steps))}"
+        return f"{at}: {key + ': ' if key else ''}{text[0].lower()}{text[1:]}"
+
+    def _line(self, key: str) -> int | None:
+        """The first line that sets ``key``; good enough where a key occurs once, as in every shipped file."""
+        pattern = re.compile(rf"""\s*(\[+\s*)?["']?{re.escape(key)}["']?\s*[=:\]]""")
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if key and pattern.match(line):
+                return number
+        return None
+
+
+def _keys(kind: Any, steps: list[str]) -> list[str]:
+    """The fields of the struct that ``steps`` lead to from ``kind``."""
+    for step in steps:
+        if step.startswith("["):
+            kind = get_args(kind)[0]
+        else:
+            kind = next((field.type for field in msgspec.structs.fields(kind) if field.name == step), kind)
+    return [field.name for field in msgspec.structs.fields(kind)]
+
+
+def _hint(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, 1)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+
+
+def plan(scenario: ScenarioFile, folder: Path) -> Plan:
+    """The plan of a scenario, from a file or put together in memory; tiers' paths are relative to ``folder``.
+
+    Raises:
+        ScenarioError: something in it is wrong.
+    """
+    where = f"{scenario.name}: " if scenario.name else ""
+    tiers: dict[str, Tier] = {}
+    cells: list[CellPlan] = []
+
+    def checked(parse: Callable[[str], T], text: str) -> T:
+        try:
+            return parse(text)
+        except UsageError as error:
+            raise ScenarioError(f"{where}{error}") from error
+
+    def positive(what: str, value: float) -> None:
+        if not 0 < value < math.inf:
+            raise ScenarioError(f"{where}{what} must be above 0, not {value:g}")
+
+    def seconds(what: str, text: str) -> float:
+        value = checked(parse_duration_ns, text) / 1e9
+        positive(what, value)
+        return value
+
+    for block in scenario.cells:
+        widths = [block.concurrency] if isinstance(block.concurrency, int) else block.concurrency
+        for what, count in [("trials", block.trials), *(("actions", n) for n in block.actions)]:
+            positive(what, count)
+        for width in widths:
+            positive("concurrency", width)
+        if block.warmup < 0:
+            raise ScenarioError(f"{where}warmup must be 0 or more, not {block.warmup}")
+        for name in block.tiers:
+            if name not in tiers:
+                tiers[name] = checked(lambda tier: load_tier(tier, folder), name)
+        for mode in block.modes:
+            if mode not in get_args(Mode):
+                raise ScenarioError(f"{where}unknown mode {mode!r}; {_hint(mode, list(get_args(Mode)))}")
+        product = itertools.product(block.substrates, block.tiers, block.actions, block.modes, widths)
+        for substrate, name, actions, mode, width in product:
+            cells.append(
+                CellPlan(
+                    substrate=checked(parse_substrate, substrate),
+                    tier=tiers[name],
+                    actions=actions,
+                    mode=mode,  # type: ignore[arg-type]  # checked above
+                    concurrency=width,
+                    arrival=checked(parse_arrival, block.arrival or ("sequential" if width == 1 else "closed")),
+                    think=checked(parse_think, block.think),
+                    acquire=block.acquire,
+                    trials=block.trials,
+                    warmup=block.warmup,
+                )
+            )
+    if not cells:
+        raise ScenarioError(f"{where}the scenario has no cells; a [[cells]] block needs substrates, tiers and actions")
+    _check_cells(cells, where)
+    positive("limits.cpus", scenario.limits.cpus)
+    positive("limits.memory_mib", scenario.limits.memory_mib)
+    positive("limits.pids", scenario.limits.pids)
+    if scenario.max_sandboxes is not None:
+        positive("max_sandboxes", scenario.max_sandboxes)
+    if scenario.max_cost_usd is not None:
+        positive("max_cost_usd", scenario.max_cost_usd)
+    return Plan(
+        name=scenario.name,
+        cells=tuple(cells),
+        limits=scenario.limits,
+        timeout_s=seconds("timeout", scenario.timeout),
+        create_timeout_s=seconds("create_timeout", scenario.create_timeout),
+        seed=scenario.seed,
+        bracket=scenario.bracket,
+        budget_s=seconds("budget", scenario.budget) if scenario.budget else None,
+        side_by_side=scenario.side_by_side,
+        max_cost_usd=scenario.max_cost_usd,
+        max_sandboxes=scenario.max_sandboxes,
+    )
+
+
+def _check_cells(cells: list[CellPlan], where: str) -> None:
+    seen = set()
+    for cell in cells:
+        if cell.arrival.kind == "sequential" and cell.concurrency > 1:
+            raise ScenarioError(
+                f"{where}arrival sequential means concurrency 1, not {cell.concurrency}; "
+                "write arrival closed, staggered:500ms or burst"
+            )
+        key = msgspec.json.encode(msgspec.structs.replace(cell, trials=0, warmup=0))
+        if key in seen:
+            raise ScenarioError(
+                f"{where}{cell.substrate} {cell.tier.name} x {cell.actions} {cell.mode} is planned twice; "
+                "remove one or give it more trials"
+            )
+        seen.add(key)

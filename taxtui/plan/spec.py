@@ -1,0 +1,157 @@
+"""What a run will do, as frozen data: no file, no clock and no provider is touched here.
+
+``scenario.py`` turns a TOML file into a :class:`Plan`; the runner turns a plan into trials; a substrate is handed
+one :class:`SandboxSpec` per sandbox and one :class:`Command` per action.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Final, Literal
+
+import msgspec
+
+Mode = Literal["exec", "session"]
+
+FIXTURES_ENV: Final = "TAXTUI_FIXTURES"
+"""In every sandbox: the folder that holds attrs.git and wheels/ (read-only), or unset where there is none."""
+
+LABEL_RUN: Final = "taxtui.run"
+LABEL_TRIAL: Final = "taxtui.trial"
+LABEL_DEADLINE: Final = "taxtui.deadline"
+"""Label keys. The deadline's value is whole Unix seconds, for people and sweeps; providers enforce their own."""
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """One shell script for ``bash -c``, or ``sh -c`` where the sandbox has no bash.
+
+    The working directory is the sandbox's own writable one; standard input is ``stdin``, then end of file.
+    """
+
+    script: str
+    timeout_s: float = 60.0
+    stdin: bytes = b""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A command of a tier, with what proves that it worked."""
+
+    name: str
+    run: str
+    expect_exit: int = 0
+    expect_stdout: str = ""  # a substring; "{nonce}" stands for the trial's nonce
+    timeout_s: float | None = None  # the plan's where None
+
+
+class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A workload: steps before the first action, then a cycle that is repeated for as many actions as asked."""
+
+    name: str
+    title: str
+    requires: tuple[str, ...] = ("bash",)  # programs that must be in the sandbox
+    network: bool = False
+    preload: str = ""  # idempotent; a no-op in an image that holds the tier
+    setup: tuple[Step, ...] = ()
+    cycle: tuple[Step, ...]
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits over everything that decides what the tier does; its title does not."""
+        body = msgspec.msgpack.encode((self.name, self.requires, self.network, self.preload, self.setup, self.cycle))
+        return hashlib.sha256(body).hexdigest()[:16]
+
+    @property
+    def uses_fixtures(self) -> bool:
+        """Whether any of its scripts asks for the folder in ``TAXTUI_FIXTURES``."""
+        return any(FIXTURES_ENV in script for script in (self.preload, *(s.run for s in self.setup + self.cycle)))
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """When the trials of a block start."""
+
+    kind: Literal["sequential", "closed", "staggered", "burst"] = "sequential"
+    interval_ns: int = 0  # staggered only
+
+    def __str__(self) -> str:
+        """The same text that ``--arrival`` takes."""
+        return f"staggered:{self.interval_ns / 1e6:g}ms" if self.kind == "staggered" else self.kind
+
+
+class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
+    """Idle time between actions: constant (``sigma`` 0), or lognormal with this median."""
+
+    median_ns: int = 0
+    sigma: float = 0.0
+
+    @property
+    def mean_ns(self) -> float:
+        """exp(σ²/2) times the median, the mean of a lognormal."""
+        return self.median_ns * math.exp(self.sigma**2 / 2)
+
+    def __str__(self) -> str:
+        """The same text that ``--think`` takes."""
+        median = f"{self.median_ns / 1e9:g}s"
+        return f"lognormal:{median},{self.sigma:g}" if self.sigma else median
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What each sandbox may use; the paper's 1 vCPU and 1 GiB by default."""
+
+    cpus: float = 1.0
+    memory_mib: int = 1024
+    pids: int = 512
+
+
+class SubstrateRef(msgspec.Struct, frozen=True, kw_only=True):
+    """A substrate by name, with its options: ``docker:runtime=runsc`` on the command line."""
+
+    name: str
+    options: dict[str, str] = {}
+
+    def __str__(self) -> str:
+        """The same text that ``-s`` takes."""
+        return ":".join([self.name, ",".join(f"{k}={v}" for k, v in sorted(self.options.items()))]).rstrip(":")
+
+
+class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell to measure, and how often."""
+
+    substrate: SubstrateRef
+    tier: Tier
+    actions: int
+    mode: Mode = "exec"
+    concurrency: int = 1
+    arrival: Arrival = Arrival()
+    think: ThinkTime = ThinkTime()
+    acquire: str = "create"  # create | reset | pool:NAME | snapshot:ID
+    trials: int = 100
+    warmup: int = 1
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a run will do; the same plan and seed give the same order of blocks."""
+
+    name: str = ""
+    cells: tuple[CellPlan, ...]
+    limits: Limits = Limits()
+    timeout_s: float = 120.0  # per command
+    create_timeout_s: float = 300.0  # create + ready
+    seed: int = 0
+    bracket: bool = True
+    budget_s: float | None = None  # stop launching after this
+    side_by_side: bool = False  # run substrates at the same time instead of in turn
+    max_cost_usd: float | None = None
+    max_sandboxes: int | None = None
+
+
+class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a substrate needs to know to make one sandbox."""
+
+    name: str  # taxtui-<run>-<trial>, chosen by us before the request is sent
+    labels: dict[str, str]
+    limits: Limits
+    ttl_s: float  # the provider destroys the sandbox after this, whatever becomes of us
+    network: bool = False
+    acquire: str = "create"
+    env: dict[str, str] = {}

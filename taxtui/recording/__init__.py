@@ -1,0 +1,1 @@
+"""The recording: its events and frames, its writer and its streaming reader."""

@@ -1,0 +1,130 @@
+"""Writes a recording: frames of events, appended by the run, never overwritten."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+from typing import Final, Self
+
+from taxtui.errors import UsageError, WriteFailed
+from taxtui.recording.events import Event, Header, RunFinished, TrialStarted
+from taxtui.recording.frames import encode
+
+SYNC_INTERVAL_S: Final = 1.0
+
+
+class Recorder:
+    """Appends events to a new file; one ``write`` per frame, ``fsync`` once a second from a thread of its own."""
+
+    def __init__(self, path: Path) -> None:
+        """Create the file.
+
+        Raises:
+            UsageError: it exists (it is never overwritten), or its folder does not or is read-only.
+        """
+        self.path = path
+        self._pending: list[Event] = []
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except FileExistsError:
+            raise UsageError(f"{path} exists; choose another name with -o, nothing is overwritten") from None
+        except OSError as error:
+            raise UsageError(f"cannot create {path}: {error.strerror}; choose another with -o") from error
+        self.size_bytes = 0
+        self._broken = False
+        self._sync_error: OSError | None = None
+        self._dirty = threading.Event()
+        self._closed = threading.Event()
+        self._syncer = threading.Thread(target=self._sync, name="taxtui-fsync", daemon=True)
+        try:
+            self._syncer.start()
+        except BaseException:  # interrupted, or no more threads: an empty file would be in the way of the next try
+            os.close(self._fd)
+            path.unlink(missing_ok=True)
+            raise
+
+    def add(self, event: Event) -> None:
+        """Queue an event. Header, TrialStarted and RunFinished are written at once, the last two frames apart."""
+        if isinstance(event, Header | RunFinished):
+            self.flush()
+            self._pending.append(event)
+            self.flush()
+        else:
+            self._pending.append(event)
+            if isinstance(event, TrialStarted):
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what is queued.
+
+        Raises:
+            WriteFailed: the disk is full or gone. What was written before stays readable: a frame that went
+                out in part is cut off again, and nothing more is written.
+        """
+        if not self._pending or self._broken:
+            return
+        self._check_synced()
+        events, self._pending = self._pending, []
+        for data in encode(events):
+            self._write(data)
+        self._dirty.set()
+
+    def _write(self, data: bytes) -> None:
+        try:
+            written = os.write(self._fd, data)
+            if written < len(data):  # a signal or the last block of a full disk
+                written += os.write(self._fd, data[written:])
+            if written < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            self._broken = True
+            os.ftruncate(self._fd, self.size_bytes)
+            raise WriteFailed(
+                f"cannot write {self.path}: {error.strerror}; "
+                f"its first {self.size_bytes} bytes are intact, free some space and run again"
+            ) from error
+        self.size_bytes += len(data)
+
+    def _check_synced(self) -> None:
+        """Some file systems take every write and find out later that they are full."""
+        if self._sync_error is not None and not self._broken:
+            self._broken = True
+            raise WriteFailed(
+                f"cannot write {self.path}: {self._sync_error.strerror}; "
+                "`taxtui recordings verify` says what is left of it"
+            ) from self._sync_error
+
+    def close(self) -> None:
+        """Write what is queued and force it to the disk. Idempotent. Raises as ``flush``."""
+        if self._closed.is_set():
+            return
+        try:
+            self.flush()
+        finally:
+            self._closed.set()
+            self._dirty.set()
+            self._syncer.join()
+            os.close(self._fd)
+        self._check_synced()
+
+    def _sync(self) -> None:
+        try:
+            while True:
+                self._dirty.wait()
+                self._dirty.clear()
+                os.fsync(self._fd)
+                if self._closed.wait(SYNC_INTERVAL_S):
+                    os.fsync(self._fd)
+                    return
+        except OSError as error:
+            self._sync_error = error  # for whoever writes or closes next
+
+    def __enter__(self) -> Self:
+        """The recorder itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close it."""
+        self.close()

@@ -1,0 +1,142 @@
+"""The rows as JSON: each projection as plain data, which csv flattens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from costmodel.results import Projection
+from costmodel.uncertainty import Interval
+from taxtui.terminal_text import UNPRINTABLE
+
+
+def to_text(records: Sequence[dict[str, Any]]) -> str:
+    """A list of objects, indented; what a terminal would obey is written as its number."""
+    plain = UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(records).decode())
+    return msgspec.json.format(plain, indent=2)
+
+
+def record(row: Projection) -> dict[str, Any]:
+    """One row; hours are worker-hours unless they are ``wall_clock``, ``_s`` is seconds, None is unknown."""
+    identity = row.identity
+    return {
+        "cell_id": identity.cell_id,
+        "substrate": identity.substrate,
+        "variant": identity.variant,
+        "label": row.label,
+        "tier": identity.tier,
+        "actions": row.actions,
+        "recorded_actions": identity.actions,
+        "mode": identity.mode,
+        "concurrency": identity.concurrency,
+        "arrival": identity.arrival,
+        "environment": identity.environment,
+        "recordings": list(row.sources),
+        "trials": row.trials,
+        "failures": row.failures,
+        "provenance": row.provenance,
+        "trajectory_s": _trajectory(row),
+        "held_per_success_s": row.held_per_success.value if row.held_per_success else None,
+        "think_s": row.think_s,
+        "attempts": row.attempts,
+        "delivered": row.delivered,
+        "worker_hours": _interval(row.worker_hours),
+        "tax_worker_hours": _interval(row.tax),
+        "by_cause": _by_cause(row),
+        "wall_clock_hours": row.wall_clock._asdict() if row.wall_clock else None,
+        "cost": _cost(row),
+        "vs_baseline": _versus(row),
+        "break_even_actions": row.break_even._asdict() if row.break_even else None,
+        "steps": _steps(row),
+        "gpu": {policy: stall._asdict() for policy, stall in row.gpu.items()} if row.gpu else None,
+        "warm_pool": row.warm_pool._asdict() if row.warm_pool else None,
+        "effective_workers": row.evidence.effective_workers if row.evidence else None,
+        "stress": row.stress._asdict() if row.stress else None,
+        "held_out": _held_out(row),
+        "flags": list(row.flags),
+    }
+
+
+def _interval(interval: Interval | None) -> dict[str, float | None] | None:
+    return interval._asdict() if interval else None
+
+
+def _trajectory(row: Projection) -> dict[str, float | None]:
+    if row.trajectory is None:
+        return dict.fromkeys(("mean", "low", "high", "p50", "p95"))
+    mean = row.trajectory.mean
+    return {
+        "mean": mean.value,
+        "low": mean.low,
+        "high": mean.high,
+        "p50": row.trajectory.p50,
+        "p95": row.trajectory.p95,
+    }
+
+
+def _cost(row: Projection) -> dict[str, Any] | None:
+    if row.cost is None:
+        return None
+    cost = row.cost
+    return {
+        "total_usd": cost.total,
+        "sandbox_usd": _interval(cost.sandbox),
+        "idle_pool_usd": cost.idle_pool,
+        "worker_usd": cost.worker,
+        "usd_per_sandbox_hour": cost.usd_per_sandbox_hour,
+        "billed_ratio": cost.billed_ratio,
+        "prices": cost.sheet,
+    }
+
+
+def _by_cause(row: Projection) -> dict[str, float | None] | None:
+    """As ever; what over-provisioning wastes only where there is any."""
+    if row.by_cause is None:
+        return None
+    causes = row.by_cause._asdict()
+    return (
+        causes if row.by_cause.wasted is not None else {cause: causes[cause] for cause in causes if cause != "wasted"}
+    )
+
+
+def _versus(row: Projection) -> dict[str, Any] | None:
+    if row.versus is None:
+        return None
+    delta = row.versus.worker_hours
+    return {
+        "worker_hours": delta.value,
+        "low": delta.low,
+        "high": delta.high,
+        "tie": row.versus.tie,
+        "baseline": row.versus.baseline,
+    }
+
+
+def _steps(row: Projection) -> dict[str, Any] | None:
+    if row.steps is None:
+        return None
+    steps = row.steps
+    return {
+        "steps": steps.steps,
+        "batch": steps.batch,
+        "launched": steps.launched,
+        "step_s": steps.step.value_ns / 1e9,
+        "step_error_s": steps.step.error_ns / 1e9,
+        "idle_worker_hours": steps.idle_worker_hours,
+        "busy_worker_hours": steps.busy_worker_hours,
+        "wasted_worker_hours": steps.wasted_worker_hours,
+    }
+
+
+def _held_out(row: Projection) -> dict[str, Any] | None:
+    if row.held_out is None:
+        return None
+    check = row.held_out
+    return {
+        "from_actions": check.from_actions,
+        "to_actions": check.to_actions,
+        "predicted_s": check.predicted_s,
+        "measured_s": _interval(check.measured),
+    }

@@ -1,0 +1,39 @@
+"""The report as Markdown: the same tables, with everything from a file escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from taxtui.report.projected.sections import Section
+from taxtui.terminal_text import clean
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|#~!])")
+
+
+def to_text(sections: Sequence[Section]) -> str:
+    """All sections; a row's second line follows its first in parentheses."""
+    return "\n\n".join(_section(section) for section in sections)
+
+
+def _section(section: Section) -> str:
+    lines = [f"### {_escape(section.title)}", ""] if section.title else []
+    lines.append(_row(section.head))
+    lines.append("|" + "|".join(["---", *("---:" for _ in section.head[1:])]) + "|")
+    lines += [_row(row) for row in section.rows]
+    if section.notes:
+        lines += ["", *(f"- {_escape(note)}" for note in section.notes)]
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(_one_line(cell) for cell in cells) + " |"
+
+
+def _one_line(cell: str) -> str:
+    first, _, second = cell.partition("\n")
+    return _escape(f"{first} ({second})" if second else first)
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", clean(text))

@@ -1,0 +1,195 @@
+"""One row taken apart: every input, formula and intermediate value, so that a person can do it again by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from costmodel.demand import Demand
+from costmodel.renewal import bounds, expected_max
+from costmodel.results import Evidence, GpuStall, Projection
+from costmodel.uncertainty import Interval, wilson
+from taxtui.report.numbers import hours, seconds
+from taxtui.terminal_text import clean, wrap
+
+S = 1e9
+WIDTH, INDENT = 80, 26
+METHODS = {
+    "order-statistic": "E[max of N] = x_K − Σ (k/K)^N (x_(k+1) − x_k)",
+    "bounds": "the middle of the bounds",
+    "renewal": "(Nμ − μ − (W−1)·m2/2μ)/W + E[max(L, R_1 … R_(W−1))], R from the equilibrium residual law",
+    "simulation": "mean of seeded replicates (workers move in waves, no closed form holds)",
+    "create-rate": "(attempts − burst)/rate + μ",
+    "fluid": "N·L/W",
+}
+
+
+def to_text(row: Projection, demand: Demand) -> str:
+    """The whole derivation of one row."""
+    head = f"{clean(row.label)}, {clean(row.identity.tier)}, {row.actions:,} actions, cell {row.identity.cell_id}"
+    lines = [head, f"from {', '.join(map(clean, row.sources))} ({row.provenance})", ""]
+    if row.worker_hours is None or row.wall_clock is None or row.held_per_success is None:
+        return "\n".join([*lines, f"Nothing to compute: {', '.join(row.flags)}."])
+    n, w = demand.trajectories, demand.usable_workers
+    lines += _table([("N, trajectories", f"{n:,}"), ("W, workers", f"{w:,}" + _quota(demand))])
+    if row.evidence is None:
+        latency = row.held_per_success.value
+        lines += _table(
+            [
+                ("L, published latency", f"{seconds(latency)} s"),
+                ("worker-hours", f"N·L/3600 = {n:,} · {seconds(latency)} / 3600 = {_exact(row.worker_hours.value)}"),
+                ("wall-clock", f"N·L/W = {_exact(row.worker_hours.value)} / {w:,} = {_exact(row.wall_clock.value)} h"),
+            ]
+        )
+    else:
+        for title, items in (
+            ("From the trials", _trials(row, row.evidence)),
+            ("Worker-hours", _worker_hours(row, row.evidence, demand)),
+            ("Wall-clock", _wall_clock(row, row.evidence, demand)),
+            ("Where they go", _causes(row)),
+        ):
+            lines += ["", title, *_table(list(items))]
+    lines += _table(_cost(row, demand))
+    return "\n".join(lines)
+
+
+def _table(items: list[tuple[str, str]]) -> list[str]:
+    lines = []
+    for name, value in items:
+        lines += wrap(clean(f"  {name:{INDENT - 3}} {value}"), WIDTH, " " * INDENT)
+    return lines
+
+
+def _trials(row: Projection, evidence: Evidence) -> Iterator[tuple[str, str]]:
+    k = float(evidence.successes)
+    rate = wilson(round(evidence.attempts - k), evidence.attempts)
+    yield "attempts", f"{evidence.attempts:,} in {evidence.runs:,} run(s)"
+    yield "K, successes", f"{k:,.10g}"
+    yield "H_ok, held by successes", f"{seconds(float(evidence.held_ok_ns) / S)} s"
+    yield "H_f, held by failures", f"{seconds(float(evidence.held_failed_ns) / S)} s"
+    yield "f, failure rate", f"1 − K/attempts = {float(evidence.failure):.6g}{_limits(rate)} (Wilson)"
+    if row.trajectory:
+        latency = row.trajectory.mean
+        yield "L, trajectory latency", f"{seconds(latency.value)} s{_limits(latency)}, without throttles and think time"
+    yield "think", f"{seconds(row.think_s)} s of a trajectory"
+
+
+def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterator[tuple[str, str]]:
+    assert row.held_per_success is not None
+    assert row.worker_hours is not None
+    held = row.held_per_success
+    yield "held per success", f"(H_ok + H_f) / K = {seconds(held.value)} s{_limits(held)}"
+    if row.attempts != 1:
+        cap = "unlimited" if demand.max_attempts is None else f"at most {demand.max_attempts}"
+        yield "attempts per trajectory", f"(1 − f^A)/(1 − f) = {row.attempts:.6g} (A {cap})"
+        yield "delivered", f"1 − f^A = {row.delivered:.6g}"
+    waits = ""
+    if demand.backoff_s:
+        waits = f" + N · ({row.attempts:.6g} − 1) · {seconds(demand.backoff_s)} / 3600"
+    share = f" · {row.delivered:.6g}" if row.delivered != 1 else ""
+    yield (
+        "worker-hours",
+        f"N{share} · held / 3600{waits} = {demand.trajectories:,}{share} · {seconds(held.value)} / 3600{waits}",
+    )
+    if row.steps is not None and row.steps.wasted_worker_hours is not None:
+        steps, wasted = row.steps, row.steps.wasted_worker_hours
+        yield "", f"= {_exact(demand.trajectories * evidence.law.mean / S / 3600)} without over-provisioning"
+        yield (
+            "launched per step",
+            f"⌈B·(1 + {demand.over_provision:g})⌉ = {steps.launched:,}, B = {steps.batch:,} are kept",
+        )
+        carried = ", and goes on in the next step" if demand.partial_rollouts else ""
+        yield "held", f"each launch from its start until it is done or the step ends{carried}: simulated"
+        yield "worker-hours", f"{_exact(row.worker_hours.value - wasted)} kept + {_exact(wasted)} thrown away"
+    yield "", f"= {_exact(row.worker_hours.value)}{_limits(row.worker_hours)}"
+    kind = "Hall's transformed interval over trials"
+    if 3 <= evidence.clusters < evidence.attempts:
+        kind += f", or the clustered one over {evidence.clusters} {'runs' if evidence.runs >= 3 else 'blocks'} if wider"
+    yield "interval", f"95 %, {kind}"
+
+
+def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator[tuple[str, str]]:
+    assert row.wall_clock is not None
+    wall, law, w = row.wall_clock, evidence.law, evidence.usable_workers
+    jobs = demand.batch or demand.trajectories
+    yield "μ, busy per trajectory", f"{seconds(law.mean / S)} s (with retries), σ = {seconds(law.sd / S)} s"
+    yield "m2, second moment", f"{law.second_moment / S**2:.9g} s²"
+    yield (
+        "J, jobs per barrier",
+        f"{jobs:,}" + ("" if demand.batch is None else f" in {row.steps.steps if row.steps else 0:,} steps"),
+    )
+    if jobs:
+        low, high = bounds(law, jobs, w)
+        longest = expected_max(law, jobs)
+        yield "E[max of J]", f"{seconds(longest / S)} s"
+        yield "lower bound", f"max(Jμ/W, E[max], ⌈J/W⌉·x_min) = {seconds(low / S)} s"
+        yield "upper bound", f"min(Jμ/W + (1 − 1/W)·E[max], ⌈J/W⌉·x_max) = {seconds(high / S)} s"
+        yield "sd of one makespan", f"about σ√J/W = {seconds(law.sd * math.sqrt(jobs) / w / S)} s"
+    if demand.create_rate is not None and evidence.throttle_floor_ns is not None:
+        yield "create rate", f"no sooner than {seconds(evidence.throttle_floor_ns / S)} s; {METHODS['create-rate']}"
+        yield "effective workers", f"min(W, rate·μ) = {evidence.effective_workers:,.6g}"
+    if row.warm_pool is not None:
+        yield "warm pool", f"hit = {row.warm_pool.rule} = {row.warm_pool.hit:.6g}"
+    yield "method", f"{wall.method}: {METHODS[wall.method]}"
+    if row.steps is not None:
+        step = row.steps.step
+        yield "rollouts of a step", f"{seconds(step.value_ns / S)} ± {seconds(step.error_ns / S)} s"
+        yield "training of a step", f"{seconds(demand.train_s)} s, {demand.effective_policy}"
+    if row.gpu is not None:
+        yield from _waiting(row.gpu[demand.effective_policy], demand)
+    error = "" if wall.error is None else f" ± {_exact(wall.error)}"
+    yield "wall-clock", f"{_exact(wall.value)}{error} h{_limits(Interval(wall.value, wall.low, wall.high))}"
+    yield "fluid, N·L/W", f"worker-hours / W = {_exact(wall.fluid)} h: without the tail of the last trajectories"
+
+
+def _waiting(stall: GpuStall, demand: Demand) -> Iterator[tuple[str, str]]:
+    steps = -(-demand.trajectories // (demand.batch or 1))
+    yield (
+        "GPUs not training",
+        f"{demand.gpus:,} · (wall-clock − {steps:,} · {seconds(demand.train_s)} / 3600) = "
+        f"{_exact(stall.stalled_gpu_hours)} GPU-hours, generation included{_dollars(stall.usd)}",
+    )
+    generation = stall.generation_gpu_hours
+    if generation is None:
+        yield "... for generation", "none: there is no think time in these trajectories; --think TIME adds it"
+    else:
+        yield "... for generation", f"less without think time: {_exact(generation)}{_dollars(stall.generation_usd)}"
+
+
+def _dollars(usd: float | None) -> str:
+    return "" if usd is None else f", {usd:,.6g} $"
+
+
+def _causes(row: Projection) -> Iterator[tuple[str, str]]:
+    if row.by_cause is not None:
+        for cause, value in row.by_cause._asdict().items():
+            if value is not None or cause != "wasted":  # which is nothing, rather than unknown
+                yield cause, hours(value) if value is None else _exact(value)
+    if row.tax is not None:
+        yield "tax", f"startup + dispatch + failed = {_exact(row.tax.value)} worker-hours{_limits(row.tax)}"
+
+
+def _cost(row: Projection, demand: Demand) -> list[tuple[str, str]]:
+    if row.cost is None:
+        return []
+    cost = row.cost
+    return [
+        ("sandbox rate", f"{cost.usd_per_sandbox_hour:.9g} $/h, {cost.sheet}"),
+        ("billed / used", f"{cost.billed_ratio:.6g}: max(minimum, ⌈t/increment⌉·increment) of each sandbox"),
+        ("sandboxes", f"{cost.sandbox.value:,.6g} ${_limits(cost.sandbox)}"),
+        ("total", f"{cost.total:,.6g} $ with idle pool {cost.idle_pool:,.6g} $ and workers {cost.worker or 0:,.6g} $"),
+    ]
+
+
+def _quota(demand: Demand) -> str:
+    return "" if demand.quota is None else f" (the smaller of {demand.workers:,} and the quota {demand.quota:,})"
+
+
+def _exact(value: float) -> str:
+    return f"{value:,.9g}" if abs(value) < 1e9 else f"{value:.9g}"
+
+
+def _limits(interval: Interval) -> str:
+    if interval.low is None or interval.high is None:
+        return ""
+    return f" [{_exact(interval.low)}, {_exact(interval.high)}]"

@@ -1,0 +1,253 @@
+"""The tables of a projection report, as rows of text: what ``table`` and ``markdown`` lay out each in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from string import ascii_lowercase
+from typing import NamedTuple
+
+from costmodel.demand import Demand
+from costmodel.flags import TAIL, WORDS
+from costmodel.published import Published
+from costmodel.results import Projection
+from costmodel.uncertainty import Interval
+from costmodel.whatif import levers, sensitivity
+from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, seconds, span, usd
+from taxtui.terminal_text import clean
+
+
+class Section(NamedTuple):
+    """One table. A cell is text, or two lines of it: the value and what belongs below it."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    notes: list[str]
+
+
+def sections(rows: Sequence[Projection], demand: Demand, sources: Sequence[object]) -> list[Section]:
+    """Every table that has something to say, the main one first."""
+    parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out, _sensitivity)
+    found = [section for part in parts if (section := part(rows, demand)).rows]
+    notes = [f"{clean(one.name)}: {clean(note)}" for one in sources if isinstance(one, Published) for note in one.notes]
+    notes += [f"{clean(one.name)}: from {clean(one.source)}" for one in sources if isinstance(one, Published)]
+    return [found[0]._replace(notes=found[0].notes + notes), *found[1:]]
+
+
+def letters_of(rows: Sequence[Projection]) -> dict[str, str]:
+    """Flag → the letter that stands for it, in order of appearance."""
+    keys = dict.fromkeys(flag for row in rows for flag in row.flags)
+    return dict(zip(keys, ascii_lowercase, strict=False))
+
+
+def title(rows: Sequence[Projection], demand: Demand) -> str:
+    """What was asked, in one line."""
+    lengths = sorted({row.actions for row in rows})
+    of = f" of {lengths[0]:,} actions" if len(lengths) == 1 else ""
+    plural = "s" if demand.workers != 1 else ""
+    return f"{demand.trajectories:,} trajectories{of} on {demand.workers:,} worker{plural}"
+
+
+def _names(rows: Sequence[Projection]) -> list[str]:
+    """The shortest names that tell the rows apart."""
+    labels = [clean(row.label) for row in rows]
+    return labels if len(set(labels)) == len(labels) else [name_of(row) for row in rows]
+
+
+def _short(label: str) -> str:
+    return clean(label)[:16]
+
+
+def name_of(row: Projection) -> str:
+    """What a row is, on two lines."""
+    details = [part for part in (row.identity.tier, f"{row.actions:,}", row.identity.mode) if part]
+    return f"{clean(row.label)}\n{clean(' '.join(details))}"
+
+
+def _main(rows: Sequence[Projection], demand: Demand) -> Section:
+    letters = letters_of(rows)
+    baseline = next((row.versus.label for row in rows if row.versus), None)
+    head = ["sandbox\ntier n mode", "trajectory\nmean s", "worker-hours\n", "wall-clock\nh"]
+    table = []
+    for row in rows:
+        latency, wall = row.trajectory, row.wall_clock
+        mean = latency.mean if latency else None
+        limits = Interval(wall.value, wall.low, wall.high) if wall else None
+        line = [
+            name_of(row),
+            f"{seconds(mean.value if mean else None)}\n{span(mean, rounded_seconds)}",
+            f"{hours(row.worker_hours.value if row.worker_hours else None)}\n{span(row.worker_hours)}",
+            f"{clock(wall.value if wall else None)}\n{span(limits, clock)}",
+        ]
+        if baseline is not None:
+            line.append(_versus(row))
+        table.append([*line, "".join(letters[flag] for flag in row.flags)])
+    head += [] if baseline is None else [f"vs {_short(baseline)}\nworker-hours"]
+    notes = [f"{letters[flag]}  {flag}: {WORDS[flag]}" for flag in letters]
+    if any(row.worker_hours and row.worker_hours.low is not None for row in rows):
+        tie = "; tie: the interval of the difference spans 0" if baseline is not None else ""
+        notes.insert(0, f"Second lines: 95 % intervals{tie}.")
+    return Section(title(rows, demand), [*head, "flags\n"], table, notes)
+
+
+def _versus(row: Projection) -> str:
+    if row.versus is None:
+        return NOTHING
+    delta = row.versus.worker_hours
+    tie = " tie" if row.versus.tie else ""
+    return f"{hours(delta.value, signed=True)}{tie}\n{span(delta, lambda end: hours(end, signed=True))}"
+
+
+def _table(
+    name: str, head: list[str], rows: Sequence[Projection], cells: Callable[[Projection], list[str] | None], *notes: str
+) -> Section:
+    """A section with one line per row for which ``cells`` has any."""
+    lines = [[name, *line] for name, row in zip(_names(rows), rows, strict=True) if (line := cells(row)) is not None]
+    return Section(name, ["sandbox\n", *head], lines, list(notes))
+
+
+def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
+    def cells(row: Projection) -> list[str] | None:
+        if row.by_cause is None or row.worker_hours is None:
+            return None
+        total = row.worker_hours.value
+        tax = NOTHING
+        if row.tax is not None and total:
+            tax = f"{hours(row.tax.value)}\n{row.tax.value / total:.1%}"
+        return [tax, *(hours(part) for part in row.by_cause[: len(head) - 1])]
+
+    head = ["tax\n", "startup\n", "dispatch\n", "slowdown\n", "work\n", "think\n", "failed\n"]
+    head += ["wasted\n"] * (demand.over_provision > 0)
+    notes = [
+        "tax = startup + dispatch + failed: worker-hours beyond think time and the commands' own time in the sandbox."
+    ]
+    if demand.reference is None:
+        notes.append("slowdown is unknown and part of work; --reference SUBSTRATE tells them apart.")
+    else:
+        notes.append(f"slowdown: the commands' own time beyond what they take on {clean(demand.reference)}.")
+    if demand.over_provision > 0:
+        notes.append(
+            "wasted: rollouts launched in excess, until they were done or cut; the other columns are the kept."
+        )
+    return _table("Where the worker-hours go", head, rows, cells, *notes)
+
+
+def _money(rows: Sequence[Projection], demand: Demand) -> Section:
+    def cells(row: Projection) -> list[str] | None:
+        if row.cost is None:
+            return None
+        cost = row.cost
+        sandbox = f"{usd(cost.sandbox.value)}\n{span(cost.sandbox, usd)}"
+        rate = f"{cost.usd_per_sandbox_hour:.5f}".rstrip("0")
+        return [rate, f"{cost.billed_ratio:.2f}x", sandbox, usd(cost.idle_pool), usd(cost.worker), usd(cost.total)]
+
+    head = ["sandbox\n$/h", "billed\n/ used", "sandboxes\n$", "idle pool\n$", "workers\n$", "total\n$"]
+    sheets = dict.fromkeys(row.cost.sheet for row in rows if row.cost)
+    return _table("Money", head, rows, cells, *(f"Prices: {clean(sheet)}." for sheet in sheets))
+
+
+def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
+    def cells(row: Projection) -> list[str] | None:
+        if row.steps is None:
+            return None
+        steps = row.steps
+        step = f"{rounded_seconds(steps.step.value_ns / 1e9)}\n± {rounded_seconds(steps.step.error_ns / 1e9)}"
+        line = [f"{steps.steps:,}", f"{steps.launched:,}", step, hours(steps.idle_worker_hours)]
+        return [*line, hours(steps.busy_worker_hours), hours(steps.wasted_worker_hours)]
+
+    head = ["steps\n", "launched\nper step", "rollouts\ns per step", "idle at barrier\nworker-hours"]
+    head += ["busy\nworker-hours", "thrown away\nworker-hours"]
+    policy = f"Training steps of {demand.batch:,}, {demand.effective_policy}" if demand.batch else ""
+    return _table(policy, head, rows, cells)
+
+
+def _gpu(rows: Sequence[Projection], demand: Demand) -> Section:
+    stalls = [
+        (name, policy, stall)
+        for name, row in zip(_names(rows), rows, strict=True)
+        for policy, stall in (row.gpu or {}).items()
+    ]
+    lines = []
+    for name, policy, stall in stalls:
+        whole, part = (stall.stalled_gpu_hours, stall.usd), (stall.generation_gpu_hours, stall.generation_usd)
+        rest = [None if of is None or less is None else of - less for of, less in zip(whole, part, strict=True)]
+        amounts = (
+            f"{hours(amount)}\n{usd(price) if price is not None else ''}" for amount, price in (whole, part, rest)
+        )
+        lines.append([name, policy, clock(stall.wall_clock_hours), *amounts])
+    unit = "GPU-hours" if demand.gpu_usd_hour is None else "GPU-h, $"
+    head = ["sandbox\n", "policy\n", "wall-clock\nh", f"waiting\n{unit}", f"generation\n{unit}", f"the rest\n{unit}"]
+    if any(stall.generation_gpu_hours is not None for _, _, stall in stalls):
+        note = (
+            "Waiting includes the model's own generation: what GPUs would not wait if only think time were removed. "
+            "The rest is the sandbox's and the commands'. –: no think time in the row, so it holds no generation."
+        )
+    else:
+        lines, head = [line[:4] for line in lines], head[:4]
+        note = (
+            "Waiting includes generation only where there is think time, and there is none here; --think TIME adds it."
+        )
+    return Section(f"GPUs not training, generation included ({demand.gpus} GPUs)", head, lines, [note])
+
+
+def _pool(rows: Sequence[Projection], demand: Demand) -> Section:
+    def cells(row: Projection) -> list[str] | None:
+        if row.warm_pool is None:
+            return None
+        return [f"{row.warm_pool.hit:.1%}", f"{row.warm_pool.idle:,.1f}", row.warm_pool.rule]
+
+    note = "A hit skips create and ready; the set-up is still done."
+    return _table(f"Warm pool of {demand.warm_pool}", ["hits\n", "idle\nsandboxes", "rule\n"], rows, cells, note)
+
+
+def _stress(rows: Sequence[Projection], demand: Demand) -> Section:
+    def cells(row: Projection) -> list[str] | None:
+        if row.stress is None or TAIL not in row.flags:
+            return None
+        return [hours(row.stress.worker_hours), clock(row.stress.wall_clock_hours)]
+
+    return _table(
+        "Stress: if 1 % of trajectories took 30 times as long", ["worker-hours\n", "wall-clock\nh"], rows, cells
+    )
+
+
+def _break_even(rows: Sequence[Projection], demand: Demand) -> Section:
+    def cells(row: Projection) -> list[str] | None:
+        even = row.break_even
+        if even is None:
+            return None
+        at = "at no length" if even.actions is None else f"{even.actions:,.1f}"
+        if not even.bounded:
+            return [at, "unbounded: the data exclude no length"]
+        return [at, "" if even.low is None or even.high is None else f"{even.low:,.1f} … {even.high:,.1f}"]
+
+    return _table("Break-even with the baseline", ["actions\n", "95 % interval\n"], rows, cells)
+
+
+def _held_out(rows: Sequence[Projection], demand: Demand) -> Section:
+    checks = {row.identity._replace(actions=0): row for row in rows if row.held_out}
+    lines = []
+    for row in checks.values():
+        check = row.held_out
+        assert check is not None
+        error = check.predicted_s / check.measured.value - 1 if check.measured.value else 0.0
+        measured = f"{rounded_seconds(check.measured.value)}\n{span(check.measured, rounded_seconds)}"
+        route = f"{check.from_actions:,} to {check.to_actions:,}"
+        lines.append([clean(row.label), route, rounded_seconds(check.predicted_s), measured, f"{error:+.1%}"])
+    head = ["sandbox\n", "actions\n", "predicted\ns", "measured\ns", "error\n"]
+    return Section("Length extrapolation against what was measured", head, lines, [])
+
+
+def _sensitivity(rows: Sequence[Projection], demand: Demand) -> Section:
+    lines = []
+    for actions in sorted({row.actions for row in rows if row.worker_hours}):
+        effects = sensitivity(demand, actions)
+        lines += [[effect.change, f"{actions:,}", hours(effect.worker_hours, signed=True)] for effect in effects]
+    notes = []
+    for row in rows:
+        for effect in levers(row)[:1]:
+            saved = hours(-effect.worker_hours)
+            notes.append(
+                f"{_short(row.label)}, {row.actions:,} actions: {effect.change} saves most, {saved} worker-hours."
+            )
+    return Section("What a change adds", ["change\n", "actions\n", "worker-hours\n"], lines, notes)

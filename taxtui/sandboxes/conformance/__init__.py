@@ -1,0 +1,17 @@
+"""The suite that every substrate passes, shipped so that a third party can hold its own against it.
+
+::
+
+    python -m taxtui.sandboxes.conformance NAME[:key=value,…]
+
+    @pytest.mark.parametrize("check", conformance.checks(), ids=str)
+    async def test_conformance(check: Check) -> None:
+        await check(lambda: MySubstrate(MyOptions()))
+
+It knows nothing but the protocols of ``taxtui.sandboxes.protocol``. A check that does not apply raises
+``NotApplicable``, a broken promise ``Violation``.
+"""
+
+from taxtui.sandboxes.conformance.bench import Bench, Check, NotApplicable, Violation, checks
+
+__all__ = ["Bench", "Check", "NotApplicable", "Violation", "checks"]

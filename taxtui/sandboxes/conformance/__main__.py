@@ -1,0 +1,100 @@
+"""``python -m taxtui.sandboxes.conformance NAME[:key=value,…]``: run the suite and print what it found."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+import traceback
+from typing import NamedTuple
+
+import click
+
+from taxtui.errors import TaxtuiError
+from taxtui.plan.notation import parse_substrate
+from taxtui.sandboxes import registry
+from taxtui.sandboxes.conformance.bench import CHECK_TIMEOUT_S, Check, Factory, NotApplicable, Violation, checks
+
+
+class Outcome(NamedTuple):
+    """What came of one check."""
+
+    word: str  # ok | FAIL | known | skip
+    why: str = ""
+
+
+@click.command()
+@click.argument("substrate")
+@click.option("--mode", type=click.Choice(["exec", "session"]), help="Only the checks of this mode.")
+@click.option("--only", metavar="TEXT", multiple=True, help="Only checks whose name contains this.")
+@click.option("--known", metavar="NAME", multiple=True, help="A check that may fail.")
+@click.option("--ttl", type=float, metavar="SECONDS", help="Wait for a deadline this short.")
+@click.option("--timeout", type=float, default=CHECK_TIMEOUT_S, show_default=True, help="Per check, in seconds.")
+@click.option("--list", "listing", is_flag=True, help="Print the checks and what they hold a substrate to.")
+@click.option("--verbose", is_flag=True, help="Tracebacks of what fails.")
+def main(
+    substrate: str,
+    mode: str | None,
+    only: tuple[str, ...],
+    known: tuple[str, ...],
+    ttl: float | None,
+    timeout: float,
+    listing: bool,
+    verbose: bool,
+) -> None:
+    """Check SUBSTRATE, as NAME or NAME:key=value, against everything that taxtui.sandboxes.protocol promises.
+
+    Exit code: 0 when it keeps every promise but the known failures, 1 otherwise, 3 when it cannot be used.
+    """
+    chosen = [
+        each
+        for each in checks()
+        if (mode is None or each.mode in (None, mode)) and (not only or any(part in str(each) for part in only))
+    ]
+    unknown = [name for name in known if name not in map(str, checks())]
+    if unknown:
+        raise click.UsageError(f"no check is called {unknown[0]!r}; --list shows them")
+    if listing:
+        for each in chosen:
+            click.echo(f"{each!s:<42} {each.promise}")
+        return
+    reference = parse_substrate(substrate)
+    answer = asyncio.run(registry.build(reference).check())
+    if not answer.ok:
+        click.echo(f"{substrate}: {answer.detail}; {answer.fix}", err=True)
+        sys.exit(3)
+    click.echo(f"{substrate}: {answer.detail}")
+    outcomes = []
+    for each in chosen:
+        began = time.monotonic()
+        outcome = asyncio.run(_judge(each, lambda: registry.build(reference), ttl, timeout, known, verbose))
+        outcomes.append(outcome)
+        click.echo(f"  {outcome.word:<5} {each!s:<42} {time.monotonic() - began:6.1f} s  {outcome.why}".rstrip())
+    count = {word: sum(outcome.word == word for outcome in outcomes) for word in ("ok", "FAIL", "known", "skip")}
+    click.echo(", ".join(f"{number} {word}" for word, number in count.items() if number))
+    sys.exit(1 if count["FAIL"] else 0)
+
+
+async def _judge(
+    check: Check, factory: Factory, ttl_s: float | None, timeout_s: float, known: tuple[str, ...], verbose: bool
+) -> Outcome:
+    """Run one check. Whatever it raises is its outcome."""
+    try:
+        await check(factory, short_ttl_s=ttl_s, timeout_s=timeout_s)
+    except NotApplicable as reason:
+        return Outcome("skip", str(reason))
+    except Exception as error:
+        if verbose:
+            traceback.print_exc()
+        why = str(error) if isinstance(error, Violation) else f"{type(error).__name__}: {error}"
+        why = "; ".join([why, *getattr(error, "__notes__", ())])
+        return Outcome("known" if str(check) in known else "FAIL", " ".join(why.split()))
+    return Outcome("ok", "a known failure no longer fails" if str(check) in known else "")
+
+
+if __name__ == "__main__":
+    try:
+        main(prog_name="python -m taxtui.sandboxes.conformance")
+    except TaxtuiError as error:
+        click.echo(f"taxtui: {error}", err=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,237 @@
+"""What a check is, and the place where it is run: a substrate, a run of its own, and sandboxes that are cleaned up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import itertools
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Final, NamedTuple
+
+from taxtui.errors import SubstrateError
+from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Command, Limits, Mode, SandboxSpec
+from taxtui.sandboxes.protocol import ExecResult, Marks, Sandbox, Session, Substrate
+
+Factory = Callable[[], Substrate]
+
+COMMAND_TIMEOUT_S: Final = 60.0
+CHECK_TIMEOUT_S: Final = 600.0
+GONE_WITHIN_S: Final = 60.0
+SPEC_TTL_S: Final = 900.0
+_POLL_S: Final = 0.05
+
+
+class Violation(AssertionError):
+    """The substrate does not do what it promises; the message says what was expected and what came."""
+
+
+class NotApplicable(Exception):
+    """The substrate does not promise this."""
+
+
+class Check(NamedTuple):
+    """One promise, in one mode where the mode matters."""
+
+    name: str
+    promise: str
+    mode: Mode | None
+    run: Callable[[Bench], Awaitable[None]]
+
+    def __str__(self) -> str:
+        """Unique among all checks: ``exec: exit codes``."""
+        return f"{self.mode}: {self.name}" if self.mode else self.name
+
+    async def __call__(
+        self, factory: Factory, *, short_ttl_s: float | None = None, timeout_s: float = CHECK_TIMEOUT_S
+    ) -> None:
+        """Run it on a substrate of its own, and see that nothing is left.
+
+        ``short_ttl_s``: how short a time to live the provider accepts; without it deadlines are not waited for.
+
+        Raises:
+            Violation, NotApplicable: see there. Any other exception is a violation too, of the documented errors.
+        """
+        async with asyncio.timeout(timeout_s), Bench(factory, self.mode or "exec", short_ttl_s) as bench:
+            await self.run(bench)
+
+
+_CHECKS: Final[list[Check]] = []
+_MODULES: Final = ("declarations", "commands", "sessions", "lifecycle", "cancellation")
+
+
+def check(
+    name: str, *, modes: tuple[Mode, ...] = ()
+) -> Callable[[Callable[[Bench], Awaitable[None]]], Callable[[Bench], Awaitable[None]]]:
+    """Register a check, once for each of ``modes`` or without one; its docstring is the promise."""
+
+    def register(run: Callable[[Bench], Awaitable[None]]) -> Callable[[Bench], Awaitable[None]]:
+        promise = (run.__doc__ or "").strip().splitlines()[0]
+        _CHECKS.extend(Check(name, promise, mode, run) for mode in modes or (None,))
+        return run
+
+    return register
+
+
+def checks() -> list[Check]:
+    """All of them, in the order in which they are best read."""
+    for module in _MODULES:
+        importlib.import_module(f"taxtui.sandboxes.conformance.{module}")
+    return list(_CHECKS)
+
+
+def expect(truth: object, complaint: str) -> None:
+    """Raise ``Violation`` unless ``truth``."""
+    if not truth:
+        raise Violation(complaint)
+
+
+def equal(came: object, expected: object, what: str) -> None:
+    """Raise ``Violation`` with both values, shortened, unless they are equal."""
+    if came != expected:
+        raise Violation(f"{what}: expected {_short(expected)}, got {_short(came)}")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:80]}… ({len(value) if isinstance(value, bytes) else len(text)} long)"
+
+
+@contextlib.contextmanager
+def raises(*kinds: type[BaseException], what: str) -> Iterator[None]:
+    """Raise ``Violation`` unless the body raises one of ``kinds``."""
+    names = " or ".join(kind.__name__ for kind in kinds)
+    try:
+        yield
+    except kinds:
+        return
+    except Exception as error:
+        raise Violation(f"{what}: expected {names}, got {type(error).__name__}: {error}") from error
+    raise Violation(f"{what}: expected {names}, nothing was raised")
+
+
+class Bench:
+    """One substrate, entered, with a run id of its own; an async context manager that leaves nothing behind."""
+
+    def __init__(self, factory: Factory, mode: Mode, short_ttl_s: float | None) -> None:
+        """Build the substrate; it is entered with the bench."""
+        self.factory = factory
+        self.substrate = factory()
+        self.capabilities = self.substrate.capabilities
+        self.mode = mode
+        self.short_ttl_s = short_ttl_s
+        self.run_id = f"c{secrets.token_hex(5)}"
+        self._numbers = itertools.count(1)
+        self._sessions: list[Session] = []
+
+    async def __aenter__(self) -> Bench:
+        """Enter the substrate."""
+        await self.substrate.__aenter__()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, complaint: BaseException | None, *exc: object) -> None:
+        """Close sessions, remove sandboxes, leave the substrate; what can't be removed is a violation."""
+        try:
+            for session in self._sessions:
+                with contextlib.suppress(SubstrateError):
+                    await session.close()
+            await self.clear()
+        except Exception as error:
+            if complaint is None:  # else the check's own complaint is the one to show
+                raise
+            complaint.add_note(f"and then, cleaning up: {error}")
+        finally:
+            await self.substrate.__aexit__(None, None, None)
+
+    # -- sandboxes ----------------------------------------------------------------------------------------------
+
+    def spec(self, *, ttl_s: float = SPEC_TTL_S, name: str = "") -> SandboxSpec:
+        """A new sandbox's, labelled as the runner does."""
+        number = str(next(self._numbers))
+        labels = {
+            LABEL_RUN: self.run_id,
+            LABEL_TRIAL: number,
+            LABEL_DEADLINE: str(int(time.time() + ttl_s)),
+        }
+        return SandboxSpec(
+            name=name or f"taxtui-{self.run_id}-{number}",
+            labels=labels,
+            limits=Limits(),
+            ttl_s=ttl_s,
+            env={"TAXTUI_CONFORMANCE": "a value with 'quotes' and spaces"},
+        )
+
+    async def create(self, spec: SandboxSpec | None = None) -> Sandbox:
+        """A sandbox that takes commands."""
+        sandbox = await self.substrate.create(spec or self.spec(), Marks())
+        await sandbox.wait_ready(Marks())
+        return sandbox
+
+    async def shell(self, sandbox: Sandbox | None = None) -> Shell:
+        """The command path of this mode, in a new sandbox unless one is given."""
+        sandbox = sandbox or await self.create()
+        if self.mode == "exec":
+            return Shell(sandbox, sandbox)
+        session = await sandbox.open_session()
+        self._sessions.append(session)
+        return Shell(sandbox, session)
+
+    async def clear(self) -> None:
+        """Reap whatever ``find`` still finds of this run, until nothing comes any more."""
+        await self.eventually_gone(reap=True)
+
+    async def names(self) -> set[str]:
+        """What ``find`` finds of this run."""
+        return {found.name for found in await self.substrate.find(self.run_id)}
+
+    async def eventually_gone(self, *names: str, reap: bool = False) -> None:
+        """Wait until ``find`` lists none of ``names``, or nothing of this run."""
+        give_up = time.monotonic() + GONE_WITHIN_S
+        while True:
+            found = [each for each in await self.substrate.find(self.run_id) if not names or each.name in names]
+            if not found:
+                return
+            if time.monotonic() > give_up:
+                raise Violation(f"still there after {GONE_WITHIN_S:g} s: {', '.join(each.name for each in found)}")
+            for each in found if reap else ():
+                await self.substrate.reap(each)
+            await asyncio.sleep(_POLL_S)
+
+
+class Shell(NamedTuple):
+    """A sandbox and the way commands reach it in the mode under test."""
+
+    sandbox: Sandbox
+    path: Sandbox | Session
+
+    async def run(self, script: str, *, stdin: bytes = b"", timeout_s: float = COMMAND_TIMEOUT_S) -> ExecResult:
+        """One command."""
+        return await self.path.exec(Command(script=script, stdin=stdin, timeout_s=timeout_s))
+
+    async def output(self, script: str, *, stdin: bytes = b"") -> bytes:
+        """Standard output of a command that has to succeed."""
+        result = await self.run(script, stdin=stdin)
+        equal(result.exit_code, 0, f"exit code of {_short(script)} ({result.stderr.decode(errors='replace')[:200]})")
+        return result.stdout
+
+
+BEAT: Final = """
+beat='while :; do echo x >> "$0"; sleep 0.05; done'
+sh -c "$beat" beat.background </dev/null >/dev/null 2>&1 &
+sh -c "$beat" beat.talkative &
+sh -c "$beat" beat.foreground
+"""
+"""Runs for ever, in three processes of one group that each prove by a growing file that they live."""
+
+
+@contextlib.asynccontextmanager
+async def beats_stop(sandbox: Sandbox, what: str) -> AsyncIterator[None]:
+    """Violation unless whatever the body started with :data:`BEAT` in ``sandbox`` has ended by its end."""
+    quiet = Command(script="rm -f beat.*", timeout_s=COMMAND_TIMEOUT_S)
+    await sandbox.exec(quiet)
+    yield
+    look = Command(script="cat beat.* 2>/dev/null | wc -c; sleep 0.4; cat beat.* 2>/dev/null | wc -c")
+    before, after = (await sandbox.exec(look)).stdout.split()
+    equal(after, before, f"{what}: bytes written by processes that should be dead")

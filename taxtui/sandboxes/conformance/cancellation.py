@@ -1,0 +1,103 @@
+"""Cancelled at any await, nothing is left behind: no sandbox that cannot be found, no process, no broken sandbox."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.conformance.bench import BEAT, Bench, NotApplicable, beats_stop, check, equal, expect
+from taxtui.sandboxes.conformance.walker import cancellations
+from taxtui.sandboxes.protocol import Marks, Sandbox
+
+_DELAYS_S: Final = (0.0, 0.2)
+_FOREVER: Final = Command(script=BEAT, timeout_s=120)
+
+
+async def _works(sandbox: Sandbox) -> None:
+    equal((await sandbox.exec(Command(script="echo works"))).stdout, b"works\n", "a command after the cancellation")
+
+
+@check("cancel create")
+async def cancel_create(bench: Bench) -> None:
+    """A create that is cancelled leaves nothing, or something that find and reap get at by its labels."""
+    for delay_s in _DELAYS_S:
+        async for _ in cancellations(lambda: bench.substrate.create(bench.spec(), Marks()), delay_s=delay_s):
+            listed = await bench.names()
+            expect(all(name.startswith(f"taxtui-{bench.run_id}-") for name in listed), f"unknown names: {listed}")
+            await bench.clear()
+        await bench.clear()
+    await _works(await bench.create())
+
+
+@check("cancel ready")
+async def cancel_ready(bench: Bench) -> None:
+    """Waiting for readiness can be cancelled and begun again."""
+    sandbox = await bench.substrate.create(bench.spec(), Marks())
+    for delay_s in _DELAYS_S:
+        async for _ in cancellations(lambda: sandbox.wait_ready(Marks()), delay_s=delay_s):
+            pass
+    await sandbox.wait_ready(Marks())
+    await _works(sandbox)
+
+
+@check("cancel a command", modes=("exec",))
+async def cancel_exec(bench: Bench) -> None:
+    """A cancelled command leaves no process of its group, and the sandbox usable."""
+    sandbox = await bench.create()
+    for delay_s in _DELAYS_S:
+        async with beats_stop(sandbox, "after the last cancellation"):
+            async for number in cancellations(lambda: sandbox.exec(_FOREVER), delay_s=delay_s):
+                async with beats_stop(sandbox, f"after cancelling at await {number}"):
+                    pass
+    await _works(sandbox)
+
+
+@check("cancel a command", modes=("session",))
+async def cancel_session_exec(bench: Bench) -> None:
+    """A cancelled command ends its session with all that ran in it; the sandbox stays usable."""
+    sandbox = await bench.create()
+    for delay_s in _DELAYS_S:
+        session = await sandbox.open_session()
+        async for number in cancellations(lambda: session.exec(_FOREVER), delay_s=delay_s):  # noqa: B023  # same turn
+            async with beats_stop(sandbox, f"after cancelling at await {number}"):
+                await session.close()
+            session = await sandbox.open_session()
+        await session.close()
+    await _works(sandbox)
+
+
+@check("cancel opening a session")
+async def cancel_open(bench: Bench) -> None:
+    """Opening a session can be cancelled; the next one opens."""
+    sandbox = await bench.create()
+    for delay_s in _DELAYS_S:
+        async for _ in cancellations(sandbox.open_session, delay_s=delay_s, dispose=lambda session: session.close()):
+            pass
+    session = await sandbox.open_session()
+    equal((await session.exec(Command(script="echo works"))).stdout, b"works\n", "a command in the next session")
+    await session.close()
+
+
+@check("cancel destroy")
+async def cancel_destroy(bench: Bench) -> None:
+    """A destroy that was cancelled can be repeated, and then the sandbox is gone."""
+    for delay_s in _DELAYS_S:
+        sandbox = await bench.create()
+        async for _ in cancellations(lambda: sandbox.destroy(), delay_s=delay_s):  # noqa: B023  # same turn
+            await sandbox.destroy()
+            await bench.eventually_gone(sandbox.name)
+            sandbox = await bench.create()
+        await bench.clear()
+
+
+@check("cancel reset")
+async def cancel_reset(bench: Bench) -> None:
+    """A reset that was cancelled can be repeated."""
+    if "reset" not in bench.capabilities.acquire:
+        raise NotApplicable("the substrate cannot reset")
+    sandbox = await bench.create()
+    for delay_s in _DELAYS_S:
+        async for _ in cancellations(lambda: sandbox.reset(Marks()), delay_s=delay_s):
+            pass
+    await sandbox.reset(Marks())
+    await _works(sandbox)

@@ -1,0 +1,207 @@
+"""What a command may expect, the same in ``exec`` and in ``session`` mode."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from typing import Final
+
+from taxtui.errors import ExecTimeout, SandboxLost
+from taxtui.plan.spec import Command, Mode
+from taxtui.sandboxes.conformance.bench import BEAT, Bench, NotApplicable, beats_stop, check, equal, expect, raises
+
+BOTH: Final[tuple[Mode, ...]] = ("exec", "session")
+_ALL_BYTES: Final = bytes(range(256)) * 16
+_PROMPT_S: Final = 15.0
+_TIMEOUT_S: Final = 1.5
+_KILLED_WITHIN_S: Final = 30.0
+
+
+@check("exit codes", modes=BOTH)
+async def exit_codes(bench: Bench) -> None:
+    """Exit codes 0, 1, 7, 127 and 137 arrive as results."""
+    shell = await bench.shell()
+    for script, code in {
+        "true": 0,
+        "false": 1,
+        "exit 7": 7,
+        "no-such-program-anywhere": 127,
+        "sh -c 'kill -9 $$'": 137,
+        "sh -c 'kill -TERM $$'; exit $?": 143,
+        "exit 255": 255,
+        "if": 2,
+    }.items():
+        equal((await shell.run(script)).exit_code, code, f"exit code of {script!r}")
+
+
+@check("streams", modes=BOTH)
+async def streams(bench: Bench) -> None:
+    """Standard output and standard error arrive apart, where the capability says so; else merged into the first."""
+    shell = await bench.shell()
+    result = await shell.run("echo out; echo err >&2; echo out again")
+    if bench.capabilities.split_streams:
+        equal((result.stdout, result.stderr), (b"out\nout again\n", b"err\n"), "the two streams")
+    else:
+        equal(sorted(result.stdout.split(b"\n")), [b"", b"err", b"out", b"out again"], "the merged lines")
+        equal(result.stderr, b"", "stderr of merged streams")
+
+
+@check("exact bytes", modes=BOTH)
+async def exact_bytes(bench: Bench) -> None:
+    """No output, output without a last newline, and every byte value arrive unchanged."""
+    shell = await bench.shell()
+    equal(await shell.output("true"), b"", "output of true")
+    equal(await shell.output("printf 'no newline'"), b"no newline", "output without a newline")
+    equal(await shell.output("printf '\\n\\n'"), b"\n\n", "two newlines")
+    octal = "".join(f"\\{byte:03o}" for byte in range(256))
+    equal(await shell.output(f"printf '{octal}'"), bytes(range(256)), "every byte value")
+    if bench.capabilities.split_streams:
+        equal((await shell.run(f"printf '{octal}' >&2")).stderr, bytes(range(256)), "every byte value on stderr")
+
+
+@check("5 MB output", modes=BOTH)
+async def large_output(bench: Bench) -> None:
+    """Five million bytes arrive complete."""
+    shell = await bench.shell()
+    line = b"0123456789abcdef" * 4 + b"\n"
+    expected = (line * (5_000_000 // len(line) + 1))[:5_000_000]
+    output = await shell.output(f"yes {line.decode().strip()} 2>/dev/null | head -c 5000000")
+    equal(len(output), len(expected), "bytes")
+    equal(hashlib.sha256(output).hexdigest(), hashlib.sha256(expected).hexdigest(), "digest")
+
+
+@check("standard input", modes=BOTH)
+async def standard_input(bench: Bench) -> None:
+    """A command reads its standard input to the end, bytes unchanged; without any it reads the end at once."""
+    shell = await bench.shell()
+    equal(await shell.output("cat", stdin=_ALL_BYTES), _ALL_BYTES, "what cat returned")
+    equal(await shell.output("cat; echo end"), b"end\n", "cat without input")
+    large = b"line of input\n" * 40_000
+    equal(await shell.output("wc -c", stdin=large), f"{len(large)}\n".encode(), "size of a large input")
+    equal((await shell.run("exit 3", stdin=large)).exit_code, 3, "exit code of a command that leaves its input unread")
+    equal(await shell.output("echo next"), b"next\n", "the command after it")
+
+
+@check("scripts", modes=BOTH)
+async def scripts(bench: Bench) -> None:
+    """Quotes, newlines, here-documents, comments, long and non-ASCII scripts mean what they mean to a shell."""
+    shell = await bench.shell()
+    for script, expected in {
+        """echo "a 'b' $((1 + 1)) \\$x" '"c"' """: b"a 'b' 2 $x \"c\"\n",
+        "cat <<'END'\n$verbatim `text`\nEND": b"$verbatim `text`\n",
+        "# only a comment": b"",
+        "echo one # and a comment": b"one\n",
+        "echo tab\there; printf '%s\\n' 'a\tb'": b"tab here\na\tb\n",
+        "printf '%s' 'grüße, 世界'": "grüße, 世界".encode(),
+        "for i in 1 2 3\ndo\n  echo $i\ndone": b"1\n2\n3\n",
+        "false\necho after": b"after\n",
+        "printf %s " + "x" * 100_000 + " | wc -c": b"100000\n",
+    }.items():
+        equal(await shell.output(script), expected, f"output of {script[:60]!r}")
+
+
+@check("bash", modes=BOTH)
+async def bash(bench: Bench) -> None:
+    """Scripts run in bash, where the capability says so."""
+    if not bench.capabilities.bash:
+        raise NotApplicable("the substrate does not promise bash")
+    shell = await bench.shell()
+    equal(await shell.output("a=(x y z); [[ $BASH_VERSION ]] && echo ${a[2]} ${#a[@]}"), b"z 3\n", "an array")
+
+
+@check("surroundings", modes=BOTH)
+async def surroundings(bench: Bench) -> None:
+    """A writable working directory that is always the same, PATH, a HOME that exists, and the spec's environment."""
+    shell = await bench.shell()
+    where = await shell.output("pwd; cd /")
+    equal(await shell.output("pwd; cd /"), where, "the working directory of the second command")
+    await shell.output("echo kept > note && mkdir -p deep/er && echo kept > deep/er/note")
+    equal(await shell.output("cat note deep/er/note"), b"kept\nkept\n", "a file that an earlier command wrote")
+    await shell.output('test -d "$HOME" && test -n "$PATH"')
+    value = b"a value with 'quotes' and spaces\n"
+    equal(await shell.output('echo "$TAXTUI_CONFORMANCE"'), value, "a variable of the spec")
+
+
+@check("commands are apart", modes=BOTH)
+async def apart(bench: Bench) -> None:
+    """Directory, variables, options, traps and exits of one command do not reach the next."""
+    shell = await bench.shell()
+    await shell.output("cd /; leaked=yes; export leaked; set -eu; umask 077; trap 'echo trapped' EXIT")
+    equal((await shell.run("exec false")).exit_code, 1, "exit code of exec false")
+    equal((await shell.run("set -e; false; true")).exit_code, 1, "exit code of a script that gave up")
+    equal(await shell.output('echo "${leaked-unset}"; echo $nothing; trap'), b"unset\n\n", "what leaked")
+
+
+@check("output like a protocol", modes=BOTH)
+async def look_alikes(bench: Bench) -> None:
+    """Output that looks like an end marker, and a command that prints all that its shell knows, change nothing."""
+    shell = await bench.shell()
+    text = "\n0123456789abcdef0123456789abcdef{\n0123456789abcdef0123456789abcdef}0\n}0\n{"
+    equal(await shell.output(f"printf %s '{text}'"), text.encode(), "look-alike markers")
+    for nosy in ("set", "set -x; true", "set -v; true", "(exec 2>&1; set -x; set; env)", "cat /proc/self/environ"):
+        equal((await shell.run(f"{nosy}\nexit 5")).exit_code, 5, f"exit code after {nosy!r}")
+    equal(await shell.output("echo next"), b"next\n", "the command after them")
+
+
+@check("background processes", modes=BOTH)
+async def background(bench: Bench) -> None:
+    """A command ends when its shell does, even if a background process still holds its streams."""
+    shell = await bench.shell()
+    for script in ("sleep 60 >/dev/null 2>&1 & echo started", "sleep 60 & echo started", "sleep 60 & exit 4"):
+        began = time.monotonic()
+        result = await shell.run(script)
+        took_s = time.monotonic() - began
+        expect(took_s < _PROMPT_S, f"{script!r} took {took_s:.1f} s")
+        equal(result.exit_code, 4 if "exit 4" in script else 0, f"exit code of {script!r}")
+    equal(await shell.output("echo next"), b"next\n", "the command after them")
+
+
+@check("chatter between commands", modes=BOTH)
+async def chatter(bench: Bench) -> None:
+    """What a background process prints after its command has ended is not taken for the next command's output."""
+    shell = await bench.shell()
+    await shell.output("(sleep 0.3; echo late; echo late >&2) & echo first")
+    await asyncio.sleep(0.8)
+    result = await shell.run("echo second")
+    equal((result.stdout, result.stderr), (b"second\n", b""), "the output of the command after the chatter")
+
+
+@check("many commands", modes=BOTH)
+async def many(bench: Bench) -> None:
+    """Thirty commands in a row each get their own output."""
+    shell = await bench.shell()
+    for number in range(30):
+        result = await shell.run(f"echo {number}; echo {-number} >&2; exit {number}")
+        equal(result.exit_code, number, "exit code")
+        expect(result.stdout.startswith(b"%d\n" % number), f"command {number} got {result.stdout!r}")
+
+
+@check("timeout", modes=BOTH)
+async def timeout(bench: Bench) -> None:
+    """A command that outlives its timeout is killed with its process group; a session ends, the sandbox does not."""
+    shell = await bench.shell()
+    async with beats_stop(shell.sandbox, "after the timeout"):
+        began = time.monotonic()
+        with raises(ExecTimeout, what="a command that never ends"):
+            await shell.run(BEAT, timeout_s=_TIMEOUT_S)
+        took_s = time.monotonic() - began
+        beaten = await shell.sandbox.exec(Command(script="test -s beat.foreground && test -s beat.background"))
+        equal(beaten.exit_code, 0, "whether the command had run at all")
+        expect(took_s >= _TIMEOUT_S, f"timed out after {took_s:.2f} s instead of {_TIMEOUT_S:g} s")
+        expect(took_s < _KILLED_WITHIN_S, f"killing it took {took_s:.1f} s")
+    if bench.mode == "session":
+        with raises(SandboxLost, what="a command in a session that timed out"):
+            await shell.run("true")
+        shell = await bench.shell(shell.sandbox)
+    equal(await shell.output("echo still here"), b"still here\n", "a command after the timeout")
+
+
+@check("timeout with closed streams", modes=BOTH)
+async def silent_timeout(bench: Bench) -> None:
+    """A command that has closed its streams is still waited for, and still killed."""
+    shell = await bench.shell()
+    equal((await shell.run("exec >&- 2>&-; sleep 0.3; exit 6")).exit_code, 6, "exit code of a silent command")
+    async with beats_stop(shell.sandbox, "after the timeout"):
+        with raises(ExecTimeout, what="a silent command that never ends"):
+            await shell.run(f"exec >&- 2>&-\n{BEAT}", timeout_s=_TIMEOUT_S)

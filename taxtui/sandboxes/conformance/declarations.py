@@ -1,0 +1,50 @@
+"""What can be seen without a sandbox."""
+
+from __future__ import annotations
+
+import msgspec
+
+from taxtui.plan.spec import SubstrateRef
+from taxtui.sandboxes.conformance.bench import Bench, Violation, check, equal, expect
+from taxtui.sandboxes.protocol import Capabilities
+
+
+@check("declarations")
+async def declarations(bench: Bench) -> None:
+    """A name, options with defaults that refuse unknown keys, capabilities, a variant and a provenance."""
+    substrate = bench.substrate
+    kind = type(substrate)
+    expect(isinstance(kind.name, str) and kind.name.isidentifier(), f"name: {kind.name!r} is not a word")
+    expect(isinstance(substrate.capabilities, Capabilities), "capabilities is not a Capabilities")
+    expect(isinstance(substrate.variant, str), "variant is not text")
+    expect(substrate.provenance in ("measured", "stand_in"), f"provenance: {substrate.provenance!r}")
+    expect("create" in substrate.capabilities.acquire, "a substrate that cannot create is none")
+    text = str(SubstrateRef(name=kind.name, options={"key": "value"}))
+    equal(text, f"{kind.name}:key=value", "how it is written on the command line")
+    try:
+        kind.Options()
+    except TypeError as error:
+        raise Violation(f"Options has a field without a default: {error}") from error
+    try:
+        msgspec.convert({"no_such_option": "x"}, kind.Options)
+    except msgspec.ValidationError:
+        return
+    raise Violation("Options takes unknown keys; declare it with forbid_unknown_fields=True")
+
+
+@check("check answers")
+async def check_answers(bench: Bench) -> None:
+    """``check`` says ready in one line and changes nothing."""
+    before = {found.name for found in await bench.substrate.find()}
+    answer = await bench.substrate.check()
+    expect(answer.ok, f"not available: {answer.detail}; {answer.fix}")
+    expect(answer.detail and "\n" not in answer.detail, f"detail is not one line: {answer.detail!r}")
+    after = {found.name for found in await bench.substrate.find()}
+    expect(after <= before, f"check made {', '.join(after - before)}")
+
+
+@check("check without entering")
+async def check_outside(bench: Bench) -> None:
+    """``check`` also answers on a substrate whose clients are not open."""
+    answer = await bench.factory().check()
+    expect(answer.ok, f"not available: {answer.detail}; {answer.fix}")

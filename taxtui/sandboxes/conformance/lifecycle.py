@@ -1,0 +1,163 @@
+"""Sandboxes: made, found, reset, removed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+
+from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.conformance.bench import Bench, NotApplicable, check, equal, expect, raises
+from taxtui.sandboxes.protocol import Marks
+
+_DEADLINE_SLACK_S = 60.0
+_FAILS_WITHIN_S = 20.0
+
+
+@check("from create to destroy")
+async def whole_life(bench: Bench) -> None:
+    """Create, find, ready, exec, destroy, gone; and then commands are refused."""
+    spec = bench.spec()
+    marks = Marks()
+    began_ns = time.monotonic_ns()
+    sandbox = await bench.substrate.create(spec, marks)
+    equal(sandbox.name, spec.name, "its name")
+    equal(await bench.names(), {spec.name}, "what find lists after create")
+    await sandbox.wait_ready(marks)
+    equal((await sandbox.exec(Command(script="echo ready"))).stdout, b"ready\n", "the first command")
+    for name, at_ns, resolution_ns in marks.seen:
+        expect(name, "a mark has no name")
+        expect(began_ns <= at_ns <= time.monotonic_ns(), f"mark {name!r} lies outside of create and ready")
+        expect(resolution_ns >= 0, f"mark {name!r} has a negative resolution")
+    await sandbox.destroy()
+    if bench.capabilities.confirms_gone:
+        equal(await bench.names(), set(), "what find lists after destroy")
+    await bench.eventually_gone(spec.name)
+    with raises(SandboxLost, ExecFailed, what="a command in a removed sandbox"):
+        await sandbox.exec(Command(script="true"))
+    with raises(SandboxLost, ExecFailed, what="a session in a removed sandbox"):
+        await sandbox.open_session()
+
+
+@check("destroy twice")
+async def destroy_twice(bench: Bench) -> None:
+    """Destroy is idempotent, at once, afterwards, and after somebody else's reap."""
+    sandbox = await bench.create()
+    await asyncio.gather(sandbox.destroy(), sandbox.destroy())
+    await sandbox.destroy()
+    other = await bench.create()
+    for found in await bench.substrate.find(bench.run_id):
+        await bench.substrate.reap(found)
+    await other.destroy()
+
+
+@check("destroy while a command runs")
+async def destroy_busy(bench: Bench) -> None:
+    """Destroy does not wait for a running command, which then fails instead of hanging."""
+    sandbox = await bench.create()
+    running = asyncio.create_task(sandbox.exec(Command(script="sleep 600", timeout_s=300)))
+    await asyncio.sleep(1.0)
+    began = time.monotonic()
+    await sandbox.destroy()
+    expect(time.monotonic() - began < _DEADLINE_SLACK_S, "destroy waited for the command")
+    done, _ = await asyncio.wait({running}, timeout=_FAILS_WITHIN_S)
+    expect(done, f"its command still waits {_FAILS_WITHIN_S:g} s later")
+    with contextlib.suppress(SandboxLost, ExecFailed):
+        result = await running
+        expect(result.exit_code != 0, "a killed command returned 0")
+
+
+@check("find and reap")
+async def find_and_reap(bench: Bench) -> None:
+    """What a run that died has left is found by its labels by anyone, with age and deadline, and removed."""
+    left = bench.spec()
+    async with bench.factory() as creator:
+        sandbox = await creator.create(left, Marks())
+        await sandbox.wait_ready(Marks())
+        await sandbox.exec(Command(script="sleep 600 >/dev/null 2>&1 &"))
+    other = await bench.create()
+    found = {each.name: each for each in await bench.substrate.find(bench.run_id)}
+    equal(set(found), {left.name, other.name}, "what find lists of the run")
+    everything = {each.name for each in await bench.substrate.find()}
+    expect(set(found) <= everything, "find without a run lists less than find with one")
+    equal(await bench.substrate.find("no-such-run"), [], "what find lists of a run that never was")
+    one = found[left.name]
+    equal(one.run_id, bench.run_id, "its run")
+    expect(0 <= one.age_s < 600, f"its age of {one.age_s} s")
+    equal(one.deadline_unix_s, int(left.labels["taxtui.deadline"]), "its deadline")
+    await bench.substrate.reap(one)
+    await bench.eventually_gone(left.name)
+    await bench.substrate.reap(one)
+    equal((await other.exec(Command(script="echo untouched"))).stdout, b"untouched\n", "the other sandbox")
+
+
+@check("the same name twice")
+async def same_name(bench: Bench) -> None:
+    """A second create under one name cannot make a second sandbox, where the capability says so."""
+    if not bench.capabilities.idempotent_create:
+        raise NotApplicable("the substrate does not promise it")
+    spec = bench.spec()
+    first = await bench.create(spec)
+    with contextlib.suppress(CreateFailed):
+        await bench.substrate.create(spec, Marks())
+    equal(len(await bench.substrate.find(bench.run_id)), 1, "sandboxes under one name")
+    equal((await first.exec(Command(script="echo intact"))).stdout, b"intact\n", "the first one")
+
+
+@check("side by side")
+async def side_by_side(bench: Bench) -> None:
+    """Sandboxes made and used at the same time do not see each other's files."""
+    one, other = await asyncio.gather(bench.create(), bench.create())
+    write = Command(script="echo mine > mine; sleep 0.5; ls | wc -l; cat mine")
+    first = await one.exec(Command(script="ls | wc -l"))
+    expected = b"%d\nmine\n" % (int(first.stdout) + 1)
+    results = await asyncio.gather(one.exec(write), other.exec(write))
+    equal([result.stdout for result in results], [expected, expected], "what each finds in its directory")
+
+
+@check("deadline")
+async def deadline(bench: Bench) -> None:
+    """The provider ends a sandbox at its time to live, without us, where the capability says so."""
+    if not bench.capabilities.server_side_deadline:
+        raise NotApplicable("the substrate has no deadline on the provider's side")
+    if bench.short_ttl_s is None:
+        raise NotApplicable("not waited for; --ttl SECONDS or short_ttl_s says how long")
+    sandbox = await bench.create(bench.spec(ttl_s=bench.short_ttl_s))
+    give_up = time.monotonic() + bench.short_ttl_s + _DEADLINE_SLACK_S
+    while time.monotonic() < give_up:
+        await asyncio.sleep(0.2)
+        try:
+            await sandbox.exec(Command(script="true", timeout_s=10))
+        except ExecTimeout:
+            continue
+        except SubstrateError:
+            await sandbox.destroy()
+            return
+    expect(False, f"it still takes commands {_DEADLINE_SLACK_S:g} s after its deadline")
+
+
+@check("reset")
+async def reset(bench: Bench) -> None:
+    """A reset sandbox has the files that it had after create and none of the processes that came since."""
+    if "reset" not in bench.capabilities.acquire:
+        raise NotApplicable("the substrate cannot reset")
+    sandbox = await bench.create()
+    listing = Command(script="find . | sort; find \"${TMPDIR:-/tmp}\" -mindepth 1 -name 'left*'")
+    before = await sandbox.exec(listing)
+    clutter = (
+        'mkdir -p left/deep .left; for f in left/deep/file .left/file "${TMPDIR:-/tmp}/left"; do echo x > $f; done'
+    )
+    beat = "(while :; do date > left.beat; sleep 0.1; done) >/dev/null 2>&1 </dev/null &"
+    equal(
+        (await sandbox.exec(Command(script=f"{clutter}; chmod 500 left; {beat}"))).exit_code,
+        0,
+        "exit code of making a mess",
+    )
+    for _ in range(2):
+        marks = Marks()
+        await sandbox.reset(marks)
+        await asyncio.sleep(0.4)
+        after = await sandbox.exec(listing)
+        equal(after.stdout, before.stdout, "files after the reset")
+    equal((await sandbox.exec(Command(script="echo x > note && cat note"))).stdout, b"x\n", "a command after the reset")

@@ -1,0 +1,102 @@
+"""Cancelling a coroutine at each of its awaits in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from typing import Any, Final, TypeVar
+
+from taxtui.sandboxes.conformance.bench import Violation
+
+T = TypeVar("T")
+
+MAX_AWAITS: Final = 40
+STUCK_S: Final = 2.0
+
+
+async def cancellations(
+    make: Callable[[], Coroutine[Any, Any, T]],
+    *,
+    delay_s: float = 0.0,
+    dispose: Callable[[T], Coroutine[Any, Any, object]] | None = None,
+    limit: int = MAX_AWAITS,
+) -> AsyncIterator[int]:
+    """Make and cancel a coroutine at its 1st, 2nd, … suspension; the caller looks around after each.
+
+    ``delay_s``: how long it stays suspended there before it is cancelled; a suspension that ends earlier is not
+    cancelled there, but whenever the next one has lasted so long. The walk ends when a run completed, or was
+    suspended somewhere for ever; ``dispose`` gets the result of one that completed.
+
+    Raises:
+        Violation: it swallowed the cancellation, or raised something else instead.
+    """
+    for number in range(1, limit + 1):
+        step = _Step(number, delay_s)
+        task: asyncio.Task[T] = asyncio.create_task(_run(make(), step))
+        await asyncio.wait({task}, timeout=STUCK_S + delay_s)
+        stuck = not task.done()
+        if stuck:
+            task.cancel()
+            step.cancelled = True
+            await asyncio.wait({task})
+        if not task.cancelled():
+            if error := task.exception():
+                raise Violation(f"cancelled at await {number}, it raised {type(error).__name__}: {error}") from error
+            if dispose is not None:
+                await dispose(task.result())
+            if step.cancelled:
+                raise Violation(f"cancelled at await {number}, it went on and returned {task.result()!r}")
+            return
+        yield number
+        if stuck:
+            return
+
+
+class _Step:
+    """Which suspension to cancel at, and whether that has happened."""
+
+    def __init__(self, number: int, delay_s: float) -> None:
+        self.number = number
+        self.delay_s = delay_s
+        self.seen = 0
+        self.cancelled = False
+
+    def suspended(self, task: asyncio.Task[Any]) -> None:
+        """Called at each suspension, before the task's future is known to it: ``cancel`` then takes effect there."""
+        self.seen += 1
+        if self.cancelled or self.seen < self.number:
+            return
+        if not self.delay_s:
+            self._cancel(task, self.seen)
+        else:
+            task.get_loop().call_later(self.delay_s, self._cancel, task, self.seen)
+
+    def _cancel(self, task: asyncio.Task[Any], suspension: int) -> None:
+        if suspension == self.seen and not self.cancelled and not task.done():
+            self.cancelled = True
+            task.cancel()
+
+
+async def _run(work: Coroutine[Any, Any, T], step: _Step) -> T:
+    return await _stepped(work, step)
+
+
+@types.coroutine
+def _stepped(work: Coroutine[Any, Any, T], step: _Step) -> Generator[Any, Any, T]:
+    """Run ``work`` in this task, telling ``step`` of each suspension."""
+    task = asyncio.current_task()
+    assert task is not None
+    error: BaseException | None = None
+    while True:
+        try:
+            awaited = work.send(None) if error is None else work.throw(error)
+        except StopIteration as finished:
+            result: T = finished.value
+            return result
+        step.suspended(task)
+        error = None
+        try:
+            yield awaited
+        except BaseException as thrown:
+            error = thrown

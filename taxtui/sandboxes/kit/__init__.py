@@ -1,0 +1,1 @@
+"""Parts that adapters share: framed shell, child process, blocking pool, kill, sessions."""

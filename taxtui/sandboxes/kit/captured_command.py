@@ -1,0 +1,78 @@
+"""The shell program around each command, and how its output is read.
+
+It says its exit code last, on both streams, because the exit status of an exec is held back for as long as anything,
+a background process say, holds the streams. Its nonce is among its arguments, by which it can be found and killed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from taxtui.plan.spec import Command
+
+# Quiet, or bash would comment on commands that die of a signal; what runs has the real stderr back as its own.
+_PROGRAM: Final = r"""exec 3>&2 2>/dev/null; _a=$1; _b=$2; shift 2
+@BODY@ 2>&3 3>&-
+_r=$?; printf '\1%s%s %d\n' "$_a" "$_b" "$_r"; printf '\1%s%s %d\n' "$_a" "$_b" "$_r" >&3; @END@
+"""
+_URL_SCRIPT: Final = 4096  # a longer script goes through stdin: proxies limit the request line, often to 8 KiB
+
+
+class CapturedProgram(NamedTuple):
+    """What to start, what to send to its standard input, and what begins the last line of both of its streams."""
+
+    argv: list[str]
+    stdin: bytes
+    marker: bytes
+    nonce: str
+
+
+def wrap_command(command: Command, shell: str) -> CapturedProgram:
+    """The program around a command. The API can't announce the end of input before v5, so ``head`` counts it."""
+    script, stdin = command.script, command.stdin
+    if stdin:
+        body = f'head -c {len(stdin)} | ( eval "$1" )'
+    elif len(script) > _URL_SCRIPT:
+        script, stdin = "", script.encode()
+        body = f'( eval "$(head -c {len(stdin)})" </dev/null )'
+    else:
+        body = '( eval "$1" )'
+    return _wrapped(shell, body, 'exit "$_r"', [script], stdin)
+
+
+def wrap_program(argv: Sequence[str]) -> CapturedProgram:
+    """The program around a persistent shell: when that ends, by whatever, so does all that it has started."""
+    return _wrapped("sh", '"$@"', "kill -KILL 0", argv, b"")
+
+
+def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes) -> CapturedProgram:
+    # The nonce is sent in two halves, so that a command which lists all that its shell knows prints no marker.
+    left, right = secrets.token_hex(8), secrets.token_hex(8)
+    program = _PROGRAM.replace("@BODY@", body).replace("@END@", end)
+    return CapturedProgram([shell, "-c", program, shell, left, right, *argv], stdin, f"\1{left}{right} ".encode(), left)
+
+
+class Captured:
+    """One stream of a command, up to its end marker; what comes after it is not the command's."""
+
+    def __init__(self, marker: bytes) -> None:
+        """``marker``: empty where none is to come."""
+        self.data = bytearray()
+        self.exit_code: int | None = None
+        self._marker = marker
+        self._searched = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes; ``exit_code`` is set once the marker has been among them."""
+        if self.exit_code is not None:
+            return
+        self.data += chunk
+        at = self.data.find(self._marker, self._searched) if self._marker else -1
+        line_end = self.data.find(b"\n", at) if at >= 0 else -1
+        if line_end >= 0:
+            self.exit_code = int(self.data[at + len(self._marker) : line_end])
+            del self.data[at:]
+        elif at < 0:
+            self._searched = max(0, len(self.data) - len(self._marker))

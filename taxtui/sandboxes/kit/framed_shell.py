@@ -1,0 +1,298 @@
+"""The framed persistent shell behind every ``session`` mode, whatever carries its bytes.
+
+A small program in the sandbox's own shell (:func:`launch_argv`) reads one frame per command and runs it in a
+subshell. It prints a marker before and after, on both streams; the second one carries the exit code::
+
+    client → shell    ": 000000214 000000001\n" + that many bytes of shell, on that many lines
+    shell → client    … noise … NONCE{ the command's own bytes NONCE}0\n
+
+The nonce is new for each command and is sent in two halves, so that neither an echo of the frame nor a command
+that prints its shell's variables can look like a marker. What comes between two frames, such as the chatter of a
+background process, belongs to nobody and is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import secrets
+import time
+from collections.abc import Coroutine
+from typing import Any, Final, Protocol, TypeVar
+
+from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.protocol import ExecResult
+
+STDOUT: Final = 1
+STDERR: Final = 2
+ENDED: Final = 0
+"""What :meth:`ByteStream.read` tags a chunk with."""
+
+OPEN_TIMEOUT_S: Final = 60.0
+UNBROKEN_S: Final = 60.0
+"""How long a cancellation is held back at most. Clean-ups have timeouts of their own; this is for when they fail."""
+
+# bash reads exactly the announced bytes with a few large reads; without `read -N` (bash < 4.1, other shells) the
+# same frame is taken line by line, one byte per system call. LC_ALL is only looked at while the driver starts.
+_HEADER_BYTES: Final = 22
+_BASH_DRIVER: Final = (
+    'if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 401 )); then eval "$1"; exit; fi; '
+    f"while IFS= read -rN{_HEADER_BYTES} _n && IFS= read -rN$((10#${{_n:2:9}})) _c; "
+    'do eval "$_c"; done'
+)
+_SH_DRIVER: Final = (
+    "while read -r _n _b _k; do _c=; _k=${_k#${_k%%[1-9]*}}; "
+    'while [ "${_k:-0}" -gt 0 ] && IFS= read -r _n; do _c="$_c$_n\n"; _k=$((_k - 1)); done; '
+    'eval "$_c"; done'
+)
+_LAUNCHER: Final = (
+    'if command -v bash >/dev/null 2>&1; then exec bash --norc --noprofile -c "$1" bash "$2"; fi; exec sh -c "$2" sh'
+)
+_RAW_TERMINAL: Final = "stty raw -echo 2>/dev/null; "
+
+
+def launch_argv(*, terminal: bool = False) -> list[str]:
+    """The program that a provider has to start, its standard streams being the :class:`ByteStream`.
+
+    ``terminal``: the streams are one pseudo-terminal; it is switched to raw so that bytes pass unchanged.
+    """
+    return ["sh", "-c", (_RAW_TERMINAL if terminal else "") + _LAUNCHER, "sh", _BASH_DRIVER, _SH_DRIVER]
+
+
+class ByteStream(Protocol):
+    """A running program's streams, and the power to end it. What a substrate writes for its sessions."""
+
+    async def read(self) -> tuple[int, bytes]:
+        """The next chunk and where it came from: ``STDOUT`` (also for merged streams) or ``STDERR``.
+
+        ``(ENDED, b"")`` when the program or the connection is gone. May be cancelled without losing bytes.
+        """
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Send all of ``data`` to standard input. Raises ``SandboxLost``."""
+        ...
+
+    async def close(self) -> None:
+        """Kill the program with all that it started, and let go. Idempotent."""
+        ...
+
+
+class FramedShell:
+    """A ``substrate.Session`` over any :class:`ByteStream`. One command at a time."""
+
+    def __init__(self, stream: ByteStream, *, merged: bool = False) -> None:
+        """``merged``: the stream can't tell stdout from stderr; they are parted through files in the sandbox."""
+        self._stream = stream
+        self._merged = merged
+        self._closed = False
+
+    @classmethod
+    async def open(cls, stream: ByteStream, *, merged: bool = False, timeout_s: float = OPEN_TIMEOUT_S) -> FramedShell:
+        """Wait until the shell that :func:`launch_argv` started has answered; on failure the stream is closed.
+
+        Raises:
+            ExecTimeout, SandboxLost: no answer.
+        """
+        shell = cls(stream, merged=merged)
+        await shell._exchange("( : )", timeout_s, prologue=_framed(_prologue(merged)))
+        return shell
+
+    async def exec(self, command: Command) -> ExecResult:
+        """Run one command in a subshell. After a timeout or a cancellation the session is closed.
+
+        Raises:
+            ExecTimeout: it was killed with everything that runs in this session.
+            ExecFailed: what came back is no answer of the shell's; the session is closed.
+            SandboxLost: the session was closed, or the command ended the shell itself.
+        """
+        return await self._exchange(_subshell(command, merged=self._merged), command.timeout_s)
+
+    async def close(self) -> None:
+        """End the shell and all that runs in it. Idempotent."""
+        self._closed = True
+        await unbroken(self._stream.close())
+
+    async def _exchange(self, body: str, timeout_s: float, *, prologue: bytes = b"") -> ExecResult:
+        if self._closed:
+            raise SandboxLost("the session is closed")
+        halves = secrets.token_hex(8), secrets.token_hex(8)
+        frames = _MergedFrames(*halves) if self._merged else _SplitFrames(*halves)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._stream.write(prologue + _framed(frames.wrap(body)))
+                while not frames.complete:
+                    channel, chunk = await self._stream.read()
+                    if channel == ENDED:
+                        raise SandboxLost("the session's shell ended")  # the handler closes
+                    frames.feed(channel, chunk)
+            return frames.result()
+        except ValueError:  # a command can find its frame's nonce and print a marker itself
+            await self.close()
+            raise ExecFailed("the session's answer is garbled; the session is closed") from None
+        except TimeoutError:
+            await self.close()
+            raise ExecTimeout(f"the command was killed after {timeout_s:g} s; its session is closed") from None
+        except BaseException:
+            await self.close()
+            raise
+
+
+_T = TypeVar("_T")
+
+
+async def unbroken(work: Coroutine[Any, Any, _T], within_s: float = UNBROKEN_S) -> _T:
+    """Finish ``work`` even if the caller is cancelled meanwhile; the cancellation is passed on afterwards.
+
+    Work that takes longer than ``within_s`` is cancelled itself and not waited for: nothing may hold a run for ever.
+
+    Raises:
+        ExecFailed: it took longer, and the caller was not cancelled.
+    """
+    task = asyncio.ensure_future(work)
+    give_up = time.monotonic() + within_s
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done() and (left_s := give_up - time.monotonic()) > 0:
+        try:
+            await asyncio.wait({task}, timeout=left_s)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    overdue = not task.done()
+    if overdue:
+        task.cancel()
+    task.add_done_callback(_seen)
+    if cancelled is not None:
+        raise cancelled
+    if overdue:
+        raise ExecFailed(f"a clean-up was given up: it took longer than {within_s:g} s")
+    return task.result()
+
+
+def _seen(task: asyncio.Future[Any]) -> None:
+    """Nobody may be left to be told of its error: the loop need not complain."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _framed(body: str) -> bytes:
+    data = body.encode("ascii")
+    return b": %09d %09d\n" % (len(data), data.count(b"\n")) + data
+
+
+def _prologue(merged: bool) -> str:
+    """Descriptor 3 becomes the real stderr; 2 is silenced, where the shell would comment on killed subshells."""
+    files = '_d=$(mktemp -d "${TMPDIR:-/tmp}/session.XXXXXX"); trap \'rm -rf "$_d"\' EXIT; ' if merged else ""
+    return f"{files}exec 3>&2 2>/dev/null\n"
+
+
+def _subshell(command: Command, *, merged: bool) -> str:
+    fed = f"printf '{_printf_escaped(command.stdin)}' | " if command.stdin else ""
+    null = "" if command.stdin else " </dev/null"
+    untrapped = "trap - EXIT; " if merged else ""  # a command must not see the prologue's
+    return f"{fed}( {untrapped}eval {quoted(command.script)} ){null}"
+
+
+def quoted(script: str) -> str:
+    """A script as one word of ASCII for any POSIX shell, whatever its locale or the terminal in between."""
+    if script.isascii() and "\r" not in script and "\0" not in script:
+        return "'" + script.replace("'", "'\\''") + "'"
+    return f"\"$(printf '{_printf_escaped(script.encode())}')\""
+
+
+_PRINTF: Final = [
+    chr(byte) if 0x20 <= byte < 0x7F and chr(byte) not in "\\%'" else f"\\{byte:03o}" for byte in range(256)
+]
+
+
+def _printf_escaped(data: bytes) -> str:
+    return "".join(map(_PRINTF.__getitem__, data))
+
+
+class _SplitFrames:
+    """Both streams of one command, each between its markers."""
+
+    def __init__(self, left: str, right: str) -> None:
+        self._halves = f"{left} {right}"
+        nonce = (left + right).encode()
+        self._frames = {STDOUT: _Frame(nonce), STDERR: _Frame(nonce)}
+
+    @property
+    def complete(self) -> bool:
+        return self._frames[STDOUT].complete and self._frames[STDERR].complete
+
+    def wrap(self, body: str) -> str:
+        begin, end = f"printf '%s%s{{' {self._halves}", f"printf '%s%s}}%d\\n' {self._halves} $_r"
+        return f"{begin}; {begin} >&3; {body} 2>&3 3>&-; _r=$?; {end}; {end} >&3\n"
+
+    def feed(self, channel: int, chunk: bytes) -> None:
+        self._frames[channel].feed(chunk)
+
+    def result(self) -> ExecResult:
+        out, err = self._frames[STDOUT], self._frames[STDERR]
+        return ExecResult(out.exit_code, out.payload, err.payload)
+
+
+class _MergedFrames:
+    """One stream for both: the command writes to two files; then come the first one's length and both, in base64.
+
+    Such a stream is a terminal, and what forwards terminals need not be clean for all bytes: some repair UTF-8.
+    """
+
+    def __init__(self, left: str, right: str) -> None:
+        self._halves = f"{left} {right}"
+        self._frame = _Frame((left + right).encode())
+
+    @property
+    def complete(self) -> bool:
+        return self._frame.complete
+
+    def wrap(self, body: str) -> str:
+        # A process that the command left running keeps an unlinked file, and can't reach the next command's.
+        return (
+            f'{body} >"$_d/o" 2>"$_d/e" 3>&-; _r=$?; _o=$(wc -c <"$_d/o"); '
+            f"printf '%s%s{{%d\n' {self._halves} $_o; "
+            '{ head -c $_o "$_d/o"; cat "$_d/e"; } | base64; '
+            f"printf '%s%s}}%d\n' {self._halves} $_r; "
+            'rm -f "$_d/o" "$_d/e"\n'
+        )
+
+    def feed(self, channel: int, chunk: bytes) -> None:
+        self._frame.feed(chunk)
+
+    def result(self) -> ExecResult:
+        length, _, encoded = self._frame.payload.partition(b"\n")
+        out, both = int(length), base64.b64decode(encoded)  # which passes over line ends
+        return ExecResult(self._frame.exit_code, both[:out], both[out:])
+
+
+class _Frame:
+    """What one stream carries between ``NONCE{`` and ``NONCE}code\\n``, however it is cut into chunks."""
+
+    def __init__(self, nonce: bytes) -> None:
+        self._begin, self._end = nonce + b"{", nonce + b"}"
+        self._buffer = bytearray()
+        self._searched = 0
+        self._begun = self.complete = False
+        self.payload = b""
+        self.exit_code = -1
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes of the stream; each is searched once, but for a marker's length."""
+        self._buffer += chunk
+        if not self._begun:
+            at = self._buffer.find(self._begin)
+            if at < 0:
+                del self._buffer[: max(0, len(self._buffer) - len(self._begin))]
+                return
+            del self._buffer[: at + len(self._begin)]
+            self._begun = True
+        if self.complete:
+            return
+        at = self._buffer.find(self._end, self._searched)
+        line_end = self._buffer.find(b"\n", at) if at >= 0 else -1
+        if line_end >= 0:
+            self.exit_code = int(self._buffer[at + len(self._end) : line_end])
+            self.payload = bytes(memoryview(self._buffer)[:at])
+            self.complete = True
+        self._searched = max(0, len(self._buffer) - len(self._end)) if at < 0 else at

@@ -1,0 +1,196 @@
+"""The two protocols that a substrate author writes, and the few values that pass through them.
+
+A substrate does not time, log, retry or emit: the runner does all four, once. It raises only the errors of
+``taxtui.errors``; each method below says which. ``python -m taxtui.sandboxes.conformance NAME[:key=value]`` checks a
+class against everything that this page promises.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import ClassVar, Final, Literal, Protocol, Self
+
+import msgspec
+
+from taxtui.plan.spec import Command, SandboxSpec
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a substrate can and cannot do. The conformance suite holds it to every word."""
+
+    split_streams: bool = True  # stdout and stderr arrive apart
+    server_side_deadline: bool = True  # the provider destroys the sandbox at its TTL without us
+    idempotent_create: bool = True  # a second create under the same name cannot make a second sandbox
+    confirms_gone: bool = True  # destroy returns when the sandbox is gone, not when the request was accepted
+    bash: bool = True
+    paid: bool = False
+    acquire: tuple[str, ...] = ("create",)
+    max_concurrency: int | None = None
+    ready_resolution_ns: int = 0  # how coarsely the adapter sees "running"; 0 = as it happens
+
+    def flags(self) -> tuple[str, ...]:
+        """The names of what is true, for the recording."""
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name) is True)
+
+
+class Availability(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of ``check()``: usable or not, why not, and what to do about it."""
+
+    ok: bool
+    detail: str  # one line: "ready, 27.1, runc" or what is wrong
+    fix: str = ""  # one line: the command or setting that helps
+    version: str = ""  # of the provider and runtime; part of a cell's identity
+    image: str = ""  # digest of what sandboxes are made from, "" where there is no image
+    cache: Literal["cold", "node", "unknown"] = "unknown"
+    holds_fixtures: bool = False  # the image already holds what the shipped tiers need: no preload
+    tools: frozenset[str] | None = None  # programs in the sandbox; None = cannot be known without making one
+    limits: str = ""  # what is in force: "cgroup v2", "prlimit", "none" …
+    region: str = ""
+    latency_ns: int = 0  # round trip to the control plane
+    facts: dict[str, str] = {}  # anything else worth recording: daemon, kernel and SDK versions
+
+
+EXIT_CODES: Final = range(256)
+"""All that a command can end with; any other number was forged or garbled on its way."""
+
+
+class ExecResult(msgspec.Struct, frozen=True):
+    """What a command did. A non-zero exit is a result; 128 + n for a command that died of signal n.
+
+    An adapter that calls a blocking SDK in a thread fills ``started_ns`` and ``ended_ns`` with
+    ``time.monotonic_ns()`` taken in that thread; 0 lets the runner use its own.
+    """
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    started_ns: int = 0
+    ended_ns: int = 0
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Something out there that carries our labels."""
+
+    name: str
+    handle: str  # the provider's own id
+    run_id: str
+    age_s: float
+    deadline_unix_s: int | None = None
+
+
+class Marks:
+    """Collects the sub-steps that an adapter sees. Safe to call from any thread."""
+
+    def __init__(self) -> None:
+        """Begin with nothing seen."""
+        self.seen: list[tuple[str, int, int]] = []
+        self.connection: Literal["cold", "warm"] = "warm"
+        self.queued_ns = 0
+
+    def __call__(self, name: str, *, at_ns: int | None = None, resolution_ns: int = 0) -> None:
+        """Note that ``name`` was seen at ``at_ns`` (monotonic, now by default), by a look every ``resolution_ns``."""
+        self.seen.append((name, time.monotonic_ns() if at_ns is None else at_ns, resolution_ns))
+
+    def cold(self) -> None:
+        """Note that a connection had to be made for this sandbox."""
+        self.connection = "cold"
+
+    def queued(self, duration_ns: int) -> None:
+        """Note waiting that the provider imposed and that could not be raised as ``Throttled``."""
+        self.queued_ns += duration_ns
+
+
+class Session(Protocol):
+    """One persistent shell. Each command runs in a subshell of it: ``cd`` and ``exit`` do not outlive a command."""
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Sandbox.exec``. After an ``ExecTimeout`` the session is closed and raises ``SandboxLost``."""
+        ...
+
+    async def close(self) -> None:
+        """End the shell and all that runs in it. Idempotent."""
+        ...
+
+
+class Sandbox(Protocol):
+    """One isolated place to run commands."""
+
+    name: str
+
+    async def wait_ready(self, marks: Marks) -> None:
+        """Return once commands can be sent. Raises ``ReadyTimeout``, ``SandboxLost``, ``CreateFailed``, ``Throttled``.
+
+        The runner then runs a no-op itself: ready is when that has returned 0. After ``Throttled`` it is called again
+        and goes on where it was; only the runner's wait in between is queued. An adapter that looks for many sandboxes
+        at once waits out a throttle itself, once for all, and tells ``Marks.queued`` how late that made the last look.
+        """
+        ...
+
+    async def exec(self, command: Command) -> ExecResult:
+        """Run one command on the substrate's ordinary command path; both streams complete.
+
+        Raises ``ExecTimeout`` after killing the command's whole process group, ``SandboxLost``, ``ExecFailed``,
+        ``Throttled``. When cancelled it leaves no process of the command behind.
+        """
+        ...
+
+    async def open_session(self) -> Session:
+        """Open a persistent shell. Raises as ``exec``."""
+        ...
+
+    async def reset(self, marks: Marks) -> None:
+        """Bring the sandbox back to how it was after create. Only called with the capability ``reset``.
+
+        Raises ``ExecFailed``, ``SandboxLost``.
+        """
+        ...
+
+    async def destroy(self) -> None:
+        """Remove the sandbox; returns when it is confirmed gone. Idempotent. Raises ``CleanupFailed``."""
+        ...
+
+
+class Substrate(Protocol):
+    """A provider of sandboxes. An async context manager that opens and closes its clients.
+
+    A class is built with its ``Options``: a frozen msgspec Struct with a default for every field, forbidding
+    unknown ones. ``-s name:key=value`` fills it.
+    """
+
+    name: ClassVar[str]
+    Options: ClassVar[type[msgspec.Struct]]
+    capabilities: Capabilities
+    variant: str  # what distinguishes it from the default: runtime, transport, instance type …; else ""
+    provenance: Literal["measured", "stand_in"]  # stand_in when the endpoint is a protocol stand-in
+
+    async def __aenter__(self) -> Self:
+        """Open clients. Raises ``SubstrateUnavailable``."""
+        ...
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Close clients. Sandboxes are not touched."""
+        ...
+
+    async def check(self) -> Availability:
+        """Look, without side effects. Never raises for an unavailable provider: it answers ``ok=False``."""
+        ...
+
+    async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
+        """Ask for a sandbox; returns when the control plane has answered with a handle.
+
+        Raises ``CreateFailed``, ``QuotaExceeded``, ``Throttled``, ``SubstrateUnavailable``. Where it raises or is
+        cancelled, either nothing is left or ``find`` and ``reap`` get at it by its labels.
+        """
+        ...
+
+    async def find(self, run_id: str | None = None) -> Sequence[Found]:
+        """Everything that carries our labels, of one run or of all, in whatever state.
+
+        Raises ``SubstrateUnavailable``.
+        """
+        ...
+
+    async def reap(self, found: Found) -> None:
+        """Remove what ``find`` found. Idempotent. Raises ``CleanupFailed``."""
+        ...

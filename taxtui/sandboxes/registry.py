@@ -1,0 +1,79 @@
+"""Substrates by name, from the entry points ``taxtui.substrates``.
+
+Loading one imports its SDK; listing them imports nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from taxtui.errors import SubstrateUnavailable, UsageError
+
+if TYPE_CHECKING:
+    from taxtui.plan.spec import SubstrateRef
+    from taxtui.sandboxes.protocol import Substrate
+
+GROUP = "taxtui.substrates"
+
+EXTRAS = {"docker": "docker", "kubernetes": "kubernetes", "daytona": "daytona", "ec2": "aws", "ecs": "aws"}
+"""Which extra of taxtui brings a shipped substrate's SDK; a third party's entry point names its own."""
+
+
+def _found() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def names() -> list[str]:
+    """Every installed substrate, shipped or third-party, sorted."""
+    return sorted(_found())
+
+
+def load(name: str) -> type[Substrate]:
+    """The class behind a name.
+
+    Raises:
+        UsageError: no such substrate; the message has the nearest name.
+        SubstrateUnavailable: it exists but its SDK is not installed; the message has the extra.
+    """
+    points = _found()
+    if name not in points:
+        close = difflib.get_close_matches(name, points, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(points))}"
+        raise UsageError(f"unknown substrate {name!r}; {hint}")
+    try:
+        cls: type[Substrate] = points[name].load()
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "taxtui":
+            raise  # a bug of ours, not a missing extra
+        extra = EXTRAS.get(name)
+        fix = f'pip install "taxtui[{extra}]"' if extra else f"install what {points[name].value} imports"
+        raise SubstrateUnavailable(f"{name}: the module {error.name!r} is not installed; {fix}") from error
+    return cls
+
+
+def build(ref: SubstrateRef) -> Substrate:
+    """A substrate with its options, its clients not yet open.
+
+    Raises:
+        UsageError: an option that the substrate does not have, or a value that it does not take.
+    """
+    cls = load(ref.name)
+    return cls(_options(ref.name, cls.Options, ref.options))  # type: ignore[call-arg]
+
+
+def _options(name: str, kind: type[msgspec.Struct], given: Mapping[str, str]) -> msgspec.Struct:
+    known = [field.name for field in msgspec.structs.fields(kind)]
+    for key in given:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it takes: {', '.join(known) or 'none'}"
+            raise UsageError(f"{name} has no option {key!r}; {hint}")
+    try:
+        return msgspec.convert(dict(given), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{name}: {error}") from error

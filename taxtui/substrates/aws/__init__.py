@@ -1,0 +1,1 @@
+"""What EC2 and ECS share: the connection and its errors."""

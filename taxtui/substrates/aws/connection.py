@@ -1,0 +1,324 @@
+"""What the AWS adapters share: sessions and clients, whether an endpoint is AWS, errors, tags, and batched polling."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import random
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import boto3
+import botocore.config
+import botocore.exceptions
+import botocore.parsers
+import msgspec
+
+from taxtui.errors import (
+    CreateFailed,
+    QuotaExceeded,
+    ReadyTimeout,
+    SandboxLost,
+    SubstrateError,
+    SubstrateUnavailable,
+    Throttled,
+)
+from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, Command
+from taxtui.sandboxes.kit.backoff import pause_s
+from taxtui.sandboxes.kit.framed_shell import FramedShell
+from taxtui.sandboxes.protocol import ExecResult, Found
+
+LONGEST_PAUSE_S: Final = 10.0
+"""Between two requests that AWS throttles, where it gives no advice."""
+_JITTER: Final = random.Random()
+SOON_S: Final = 10.0
+"""For the state that explains a failure: while AWS throttles, the failure is told without it."""
+
+MAX_CALLS: Final = 256
+"""Threads and connections of a substrate, so that no call of up to as many sandboxes queues on our side."""
+
+
+SDK_ERRORS: Final = (
+    botocore.exceptions.ClientError,
+    botocore.exceptions.BotoCoreError,
+    botocore.parsers.ResponseParserError,  # a proxy's page where AWS's answer should be
+)
+"""Everything that a client raises for a refusal, a network, or an answer that is none."""
+
+
+class CapacityUnavailable(CreateFailed):
+    """AWS has no room for this kind of sandbox in this place now."""
+
+
+class AccessDenied(SubstrateUnavailable):
+    """The credentials in use lack a permission; the message names it."""
+
+
+class AgentNeverConnected(ReadyTimeout):
+    """The sandbox runs but nothing in it answers: a role, an image or a network is not as it must be."""
+
+
+class SpotInterrupted(SandboxLost):
+    """AWS took a spot sandbox back."""
+
+
+class AwsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of every AWS substrate. Credentials come from where every AWS tool looks for them."""
+
+    region: str = ""  # else AWS_REGION or the profile's
+    profile: str = ""
+    endpoint_url: str = ""  # a protocol stand-in; nothing that is measured there counts as AWS's
+    poll_s: float = 1.0  # how often a state is looked up, for all sandboxes in one call
+
+
+def open_client(service: str, options: AwsOptions) -> Any:
+    """A client that never retries by itself, because a retry would hide in a latency. Blocks while it loads.
+
+    Raises:
+        SubstrateUnavailable: no region, no credentials, no such profile.
+    """
+    config = botocore.config.Config(
+        retries={"total_max_attempts": 1},
+        connect_timeout=10,
+        read_timeout=60,
+        max_pool_connections=MAX_CALLS,
+        tcp_keepalive=True,
+    )
+    try:
+        session: Any = boto3.Session(profile_name=options.profile or None, region_name=options.region or None)
+        if session.get_credentials() is None:
+            raise SubstrateUnavailable(f"{service}: no AWS credentials; run 'aws configure' or set AWS_PROFILE")
+        return session.client(service, endpoint_url=options.endpoint_url or None, config=config)
+    except botocore.exceptions.BotoCoreError as error:
+        raise SubstrateUnavailable(f"{service}: {redacted(str(error))}") from error
+
+
+def provenance(endpoint_url: str) -> Literal["measured", "stand_in"]:
+    """Only AWS's own domains are AWS; whatever else answers is taken for a stand-in."""
+    host = urlsplit(endpoint_url).hostname or ""
+    ours = host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
+    return "measured" if ours else "stand_in"
+
+
+def redacted(text: str) -> str:
+    """A message of AWS on one line, without ARNs, account ids and encoded authorization details."""
+    text = re.sub(r"arn:[\w-]+:([\w-]*):[^\s\"',;]*", r"<\1 arn>", text)
+    text = re.sub(r"\b\d{12}\b", "<account>", text)
+    text = re.sub(r"(?i)encoded authorization failure message:?\s*\S+", "", text)
+    return " ".join(text.split())
+
+
+def code_of(error: BaseException | None) -> str:
+    """The code of an error that AWS answered with, else an empty string."""
+    if isinstance(error, botocore.exceptions.ClientError):
+        return str(error.response.get("Error", {}).get("Code", ""))
+    return ""
+
+
+_THROTTLED: Final = re.compile(r"Throttl|RequestLimitExceeded|TooManyRequests|RequestThrottled|SlowDown|Rate exceeded")
+_DENIED: Final = re.compile(r"AccessDenied|UnauthorizedOperation|NotAuthorized")
+_CREDENTIALS: Final = re.compile(
+    r"ExpiredToken|InvalidClientTokenId|UnrecognizedClient|AuthFailure|SignatureDoesNotMatch|RequestExpired"
+)
+_CAPACITY: Final = re.compile(
+    r"Insufficient\w*Capacity|SpotMaxPriceTooLow|MaxSpotInstanceCountExceeded|[Cc]apacity is unavailable"
+)
+_QUOTA: Final = re.compile(r"LimitExceeded|limit on the number of|QuotaExceeded")
+
+
+def classified(error: Exception, doing: str, otherwise: type[SubstrateError], *, advice: str = "") -> SubstrateError:
+    """What an SDK's exception means, in our terms. ``doing`` begins the message, ``advice`` ends that of ``otherwise``.
+
+    Connection failures are ``otherwise`` too: they say nothing about the provider.
+    """
+    code = code_of(error)
+    text = redacted(str(error))
+    both = f"{code} {text}"
+    if _THROTTLED.search(both):
+        return Throttled(f"{doing}: {code or 'throttled'}", _retry_after_s(error))
+    if _DENIED.search(code):
+        return AccessDenied(f"{doing}: {_permission(text)} is not allowed; add it to the identity's policy")
+    if _CREDENTIALS.search(code):
+        return SubstrateUnavailable(f"{doing}: AWS does not accept the credentials ({code}); renew them")
+    if _CAPACITY.search(both):
+        return CapacityUnavailable(
+            f"{doing}: AWS has no capacity ({code or text}); try another zone, size or on-demand instead of spot"
+        )
+    if _QUOTA.search(both):
+        return QuotaExceeded(f"{doing}: {code}: {text}; ask for more in Service Quotas or lower the concurrency")
+    return otherwise(f"{doing}: {text}{'; ' + advice if advice else ''}")
+
+
+def _permission(text: str) -> str:
+    match = re.search(r"perform:? ([\w-]+:\w+)", text) or re.search(r"calling the (\w+) operation", text)
+    return match[1] if match else "this call"
+
+
+def _retry_after_s(error: Exception) -> float | None:
+    if not isinstance(error, botocore.exceptions.ClientError):
+        return None
+    headers: Mapping[str, str] = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    try:
+        return float(headers["retry-after"])
+    except (KeyError, ValueError):
+        return None
+
+
+class AwsIdentity(NamedTuple):
+    """Who the credentials belong to, fit to be shown."""
+
+    name: str  # "role ci-runner", "user ann"
+    latency_ns: int  # of one warm call
+
+
+def identify(client: Any) -> AwsIdentity:
+    """Ask STS who we are, twice: the first call makes the connection. Blocks; raises what botocore raises."""
+    client.get_caller_identity()
+    began = time.monotonic_ns()
+    arn = str(client.get_caller_identity()["Arn"])
+    kind, _, rest = arn.split(":", 5)[5].partition("/")
+    return AwsIdentity(f"{kind.removeprefix('assumed-')} {rest.partition('/')[0]}".strip(), time.monotonic_ns() - began)
+
+
+def tag_list(name: str, labels: Mapping[str, str], key: str = "Key", value: str = "Value") -> list[dict[str, str]]:
+    """Labels as tags, with the name that a person sees; ECS spells ``key`` and ``value`` in lower case."""
+    return [{key: k, value: v} for k, v in {"Name": name, **labels}.items()]
+
+
+def found(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float) -> Found | None:
+    """What carries these tags, or None where they are not ours."""
+    labels = {tag.get("Key", tag.get("key", "")): tag.get("Value", tag.get("value", "")) for tag in tags}
+    if LABEL_RUN not in labels:
+        return None
+    deadline = labels.get(LABEL_DEADLINE, "")
+    return Found(
+        name=labels.get("Name", handle),
+        handle=handle,
+        run_id=labels[LABEL_RUN],
+        age_s=max(0.0, time.time() - created_unix_s),
+        deadline_unix_s=int(deadline) if deadline.isdecimal() else None,
+    )
+
+
+class ExplainedSession:
+    """A framed shell that says what became of its sandbox when its connection breaks; a ``substrate.Session``."""
+
+    def __init__(self, shell: FramedShell, explain: Callable[[SubstrateError], Awaitable[SubstrateError]]) -> None:
+        """``explain`` turns what the connection saw into what happened."""
+        self._shell = shell
+        self._explain = explain
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Session.exec``."""
+        try:
+            return await self._shell.exec(command)
+        except SandboxLost as error:
+            raise await self._explain(error) from error
+
+    async def close(self) -> None:
+        """As ``Session.close``."""
+        await self._shell.close()
+
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+async def unthrottled(request: Callable[[], Awaitable[T]], first_pause_s: float) -> T:
+    """The first answer that is not ``Throttled``. It has no end of its own: give it a deadline."""
+    tries = 0
+    while True:
+        try:
+            return await request()
+        except Throttled as throttled:
+            advice_s = throttled.retry_after_s
+        await asyncio.sleep(pause_s(tries, advice_s, first_s=first_pause_s, longest_s=LONGEST_PAUSE_S, source=_JITTER))
+        tries += 1
+
+
+class Seen(NamedTuple, Generic[S]):
+    """What a look saw, and how much later than without throttling it was made."""
+
+    state: S | None  # None: AWS knows of no such thing, or not yet
+    late_ns: int
+
+
+class Poller(Generic[S]):
+    """Looks up the states of everything that is waited for in one call per interval, however many wait.
+
+    AWS throttles by calls: 200 tasks that ask for themselves each second would be refused, two batches are not.
+    A look that is throttled all the same is repeated here: one pause for all that wait for it.
+    """
+
+    def __init__(
+        self, describe: Callable[[list[str]], Awaitable[Mapping[str, S]]], interval_s: float, batch: int = 100
+    ) -> None:
+        """``describe`` takes at most ``batch`` ids; what its answer lacks does not exist."""
+        self.interval_ns = round(interval_s * 1e9)
+        self._describe = describe
+        self._batch = batch
+        self._waiting: dict[str, list[asyncio.Future[Seen[S]]]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._next_ns = 0
+
+    async def next(self, handle: str) -> Seen[S]:
+        """What the next look sees, however long it is throttled. Raises what else ``describe`` raises."""
+        future: asyncio.Future[Seen[S]] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(handle, []).append(future)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._look())
+        return await future
+
+    async def soon(self, handle: str) -> Seen[S] | None:
+        """As ``next``, or None where no look was answered within ``SOON_S``."""
+        with contextlib.suppress(SubstrateError, TimeoutError):
+            async with asyncio.timeout(SOON_S):
+                return await self.next(handle)
+        return None
+
+    async def close(self) -> None:
+        """Stop looking; whoever still waits is cancelled."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        _cancel(self._waiting)
+
+    async def _look(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(max(0, self._next_ns - time.monotonic_ns()) / 1e9)
+            self._next_ns = time.monotonic_ns() + self.interval_ns
+            waiting, self._waiting = self._waiting, {}
+            handles = list(waiting)
+            try:
+                for at in range(0, len(handles), self._batch):
+                    await self._answer({handle: waiting[handle] for handle in handles[at : at + self._batch]})
+            finally:
+                _cancel(waiting)
+
+    async def _answer(self, batch: Mapping[str, list[asyncio.Future[Seen[S]]]]) -> None:
+        asked_ns: list[int] = []
+
+        async def describe() -> Mapping[str, S]:
+            asked_ns.append(time.monotonic_ns())
+            return await self._describe(list(batch))
+
+        try:
+            states = await unthrottled(describe, self.interval_ns / 1e9)
+        except SubstrateError as error:
+            for future in itertools.chain.from_iterable(batch.values()):
+                if not future.done():
+                    future.set_exception(error)
+            return
+        for handle, futures in batch.items():
+            for future in futures:
+                if not future.done():
+                    future.set_result(Seen(states.get(handle), asked_ns[-1] - asked_ns[0]))
+
+
+def _cancel(waiting: Mapping[str, list[asyncio.Future[Seen[S]]]]) -> None:
+    for future in itertools.chain.from_iterable(waiting.values()):
+        future.cancel()

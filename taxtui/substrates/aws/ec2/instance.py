@@ -1,0 +1,130 @@
+"""EC2 instances as plain data: what to ask for, and what the answers mean. Nothing is called here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
+from taxtui.plan.spec import SandboxSpec
+from taxtui.substrates.aws.connection import CapacityUnavailable, SpotInterrupted, redacted, tag_list
+
+USER: Final = "taxtui"
+"""The login: a user of its own with an empty home, because a .bashrc costs every command what it does."""
+
+TAGGED: Final = ("instance", "volume", "network-interface")
+"""What RunInstances makes, tagged in the same request: there is no moment at which it cannot be found."""
+
+
+class KeyPair(NamedTuple):
+    """In OpenSSH's text formats."""
+
+    private: str
+    public: str
+
+
+def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -> str:
+    """Cloud-init configuration: both keys, the user, and a shutdown that needs nobody; JSON is YAML too."""
+    config = {
+        "ssh_deletekeys": True,
+        # With keys given cloud-init makes none. To say so by an empty ssh_genkeytypes breaks its schema.
+        "ssh_keys": {"ed25519_private": host_key.private, "ed25519_public": host_key.public},
+        "ssh_pwauth": False,
+        "disable_root": True,
+        "package_update": False,
+        "package_upgrade": False,
+        "users": [
+            {
+                "name": USER,
+                "shell": "/bin/bash",
+                "lock_passwd": True,
+                "no_create_home": False,
+                "ssh_authorized_keys": [client_public_key],
+            }
+        ],
+        # Whole minutes, rounded up. With InstanceInitiatedShutdownBehavior=terminate it ends the bill too.
+        "runcmd": [["shutdown", "-P", f"+{max(1, math.ceil(spec.ttl_s / 60))}"]],
+    }
+    return f"#cloud-config\n{json.dumps(config, indent=1)}\n"
+
+
+def run_request(
+    spec: SandboxSpec,
+    *,
+    image_id: str,
+    root_device: str,
+    disk_gib: int,
+    instance_type: str,
+    subnet: str,
+    security_group: str,
+    public_address: bool,
+    spot: bool,
+    user_data: str,
+) -> dict[str, Any]:
+    """What RunInstances takes for one sandbox. Equal names give equal tokens: a repeat makes no second instance."""
+    interface: dict[str, Any] = {
+        "DeviceIndex": 0,
+        "SubnetId": subnet,
+        "Groups": [security_group],
+        "AssociatePublicIpAddress": public_address,
+        "DeleteOnTermination": True,
+    }
+    disk = {"VolumeSize": disk_gib, "VolumeType": "gp3", "DeleteOnTermination": True}
+    request: dict[str, Any] = {
+        "ImageId": image_id,
+        "InstanceType": instance_type,
+        "MinCount": 1,
+        "MaxCount": 1,
+        "ClientToken": hashlib.sha256(spec.name.encode()).hexdigest(),
+        "NetworkInterfaces": [interface],
+        "InstanceInitiatedShutdownBehavior": "terminate",
+        # Commands in the sandbox are an agent's: they must not get at the instance's role through a proxy.
+        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
+        "BlockDeviceMappings": [{"DeviceName": root_device, "Ebs": disk}],
+        "TagSpecifications": [{"ResourceType": kind, "Tags": tag_list(spec.name, spec.labels)} for kind in TAGGED],
+        "UserData": user_data,
+    }
+    if spot:
+        request["InstanceMarketOptions"] = {
+            "MarketType": "spot",
+            "SpotOptions": {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"},
+        }
+    return request
+
+
+class InstanceState(NamedTuple):
+    """What matters of a described instance."""
+
+    status: str  # pending → running → shutting-down → terminated
+    address: str  # "" before there is one
+    code: str
+    reason: str
+
+    @classmethod
+    def of(cls, instance: Mapping[str, Any], *, public: bool) -> InstanceState:
+        """From an element of DescribeInstances."""
+        reason = instance.get("StateReason", {})
+        return cls(
+            status=instance["State"]["Name"],
+            address=instance.get("PublicIpAddress" if public else "PrivateIpAddress", ""),
+            code=reason.get("Code", ""),
+            reason=redacted(reason.get("Message", "")),
+        )
+
+    @property
+    def ending(self) -> bool:
+        """Whether it no longer takes commands and will not again."""
+        return self.status not in ("pending", "running")
+
+    def failure(self) -> SubstrateError:
+        """Why an instance that is ending is."""
+        if "Spot" in self.code:
+            return SpotInterrupted(f"AWS took the spot instance back ({self.code}); use on-demand to avoid it")
+        if "InsufficientInstanceCapacity" in self.code:
+            return CapacityUnavailable("AWS has no capacity for this instance type here; try another zone or type")
+        if "VolumeLimitExceeded" in self.code or "InternalError" in self.code or "InvalidSnapshot" in self.code:
+            return CreateFailed(f"the instance could not start: {self.code}: {self.reason}")
+        return SandboxLost(f"the instance is {self.status}: {self.reason or self.code or 'no reason given'}")

@@ -1,0 +1,156 @@
+"""The security group through which this machine, and nothing else, reaches the instances of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import secrets
+import socket
+import time
+import urllib.request
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
+from taxtui.plan.spec import LABEL_RUN
+from taxtui.sandboxes.protocol import Found
+from taxtui.substrates.aws.connection import code_of, found, tag_list, unthrottled
+
+if TYPE_CHECKING:
+    from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
+
+CREATED: Final = "taxtui.created"
+"""Tag: Unix seconds. EC2 does not say when a group was made."""
+
+ADDRESS_SERVICE: Final = "https://checkip.amazonaws.com"
+DETACH_TIMEOUT_S: Final = 10.0
+"""For the network interface of a terminated instance to let go of its group."""
+
+
+class Network:
+    """One group per run, made with the first instance; or the one that was given, which is never touched."""
+
+    def __init__(self, ec2: Ec2Substrate) -> None:
+        """Nothing is made yet."""
+        self._ec2 = ec2
+        self._made: dict[str, str] = {}  # run → group
+        self._reachable: set[str] = set()  # those of them whose port is open
+
+    async def group(self, run_id: str) -> str:
+        """The group for a run's instances. Raises ``CreateFailed`` and what the classification of errors has."""
+        options = self._ec2.options
+        if options.security_group:
+            return options.security_group
+        if run_id not in self._made:
+            looked_up = await self._ec2.call("looking up the subnet", "describe_subnets", SubnetIds=[options.subnet])
+            name = f"taxtui-{run_id}-{secrets.token_hex(4)}"
+            labels = {LABEL_RUN: run_id, CREATED: str(int(time.time()))}
+            answer = await self._ec2.call(
+                "making a security group",
+                "create_security_group",
+                CreateFailed,
+                GroupName=name,
+                Description="taxtui: SSH from the machine that measures",
+                VpcId=looked_up["Subnets"][0]["VpcId"],
+                TagSpecifications=[{"ResourceType": "security-group", "Tags": tag_list(name, labels)}],
+            )
+            self._made[run_id] = str(answer["GroupId"])
+        group = self._made[run_id]
+        if group not in self._reachable:  # also one whose opening was refused before: it is completed, not used
+            await self._open(group, await self._allowed())
+            self._reachable.add(group)
+        return group
+
+    async def _open(self, group: str, allowed: str) -> None:
+        version = ipaddress.ip_network(allowed).version
+        key, field = ("IpRanges", "CidrIp") if version == 4 else ("Ipv6Ranges", "CidrIpv6")
+        port = self._ec2.options.port
+        rule = {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, key: [{field: allowed}]}
+        try:
+            await self._ec2.call(
+                "opening the security group",
+                "authorize_security_group_ingress",
+                CreateFailed,
+                GroupId=group,
+                IpPermissions=[rule],
+            )
+        except CreateFailed as error:
+            if code_of(error.__cause__) != "InvalidPermission.Duplicate":  # opened by a request whose answer was lost
+                raise
+
+    async def _allowed(self) -> str:
+        """What the group is open to, as a CIDR. Raises ``SubstrateUnavailable``."""
+        options = self._ec2.options
+        try:
+            if options.allow_from:
+                return str(ipaddress.ip_network(options.allow_from, strict=False))
+            ask = _public_address if options.address == "public" else _private_address
+            return str(ipaddress.ip_network(await asyncio.to_thread(ask)))
+        except (OSError, ValueError) as error:
+            raise SubstrateUnavailable(f"ec2: no address to let in ({error}); set allow_from=CIDR") from error
+
+    async def unused(self, busy: Collection[str], run_id: str | None) -> list[Found]:
+        """Groups that a run has left, except of runs that still have instances, and ours while we are open."""
+        groups = await self._ec2.tagged("security_groups", run_id)
+        listed = [found(each["Tags"], each["GroupId"], _created(each["Tags"])) for each in groups]
+        left = [
+            each
+            for each in listed
+            if each is not None and each.run_id not in busy and each.handle not in self._made.values()
+        ]
+        if not left:
+            return []
+        answer = await self._ec2.call(
+            "listing network interfaces",
+            "describe_network_interfaces",
+            Filters=[{"Name": "group-id", "Values": [each.handle for each in left]}],
+        )
+        used = {group["GroupId"] for interface in answer["NetworkInterfaces"] for group in interface["Groups"]}
+        return [each for each in left if each.handle not in used]
+
+    async def delete(self, group: str) -> None:
+        """Remove a group. Idempotent. Raises ``CleanupFailed``, also while an instance still uses it."""
+        await self._ec2.delete("security group", group, "delete_security_group", "InvalidGroup.NotFound", GroupId=group)
+
+    async def close(self) -> None:
+        """Remove what was made, unless instances that use it are left; then a sweep finds both."""
+        for run_id, group in self._made.items():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DETACH_TIMEOUT_S):
+                    await self._leave(run_id, group)
+        self._made.clear()
+        self._reachable.clear()
+
+    async def _leave(self, run_id: str, group: str) -> None:
+        while True:
+            try:
+                await self.delete(group)
+            except CleanupFailed:
+                if await self._in_use(run_id):
+                    return
+                await asyncio.sleep(self._ec2.options.poll_s)
+            else:
+                return
+
+    async def _in_use(self, run_id: str) -> bool:
+        with contextlib.suppress(SubstrateError):
+            return bool(await unthrottled(lambda: self._ec2.instances(run_id), self._ec2.options.poll_s))
+        return True
+
+
+def _created(tags: Collection[dict[str, str]]) -> float:
+    return next((float(tag["Value"]) for tag in tags if tag["Key"] == CREATED), time.time())
+
+
+def _public_address() -> str:
+    """Blocks."""
+    with urllib.request.urlopen(ADDRESS_SERVICE, timeout=10) as answer:  # a constant https address
+        return str(answer.read(100).decode("ascii").strip())
+
+
+def _private_address() -> str:
+    """Of the interface that the default route leads through; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])

@@ -1,0 +1,1 @@
+"""ECS tasks on Fargate, over ECS Exec."""

@@ -1,0 +1,168 @@
+"""A Session Manager data channel on a websocket: the byte stream of a terminal in an ECS container."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+from typing import Final, Self
+
+import websockets
+
+from taxtui.errors import ExecFailed
+from taxtui.sandboxes.kit.framed_shell import STDOUT, launch_argv
+from taxtui.substrates.aws.ecs.exec import Channel
+
+CONNECT_TIMEOUT_S: Final = 20.0
+PING_INTERVAL_S: Final = 60.0
+END_TIMEOUT_S: Final = 3.0
+"""For a terminated session to end; the agent takes 2 s of its own."""
+BUFFERED_BYTES: Final = 8 * 2**20
+"""Not yet read. Beyond that we stop acknowledging, and the agent repeats itself until we do."""
+
+
+def framed(line: str) -> bytes:
+    """One line of shell for the driver of ``taxtui.sandboxes.kit.framed_shell``, as its frames are."""
+    return b": %09d 000000001\n" % (len(line) + 1) + f"{line}\n".encode()
+
+
+def entry_command(directory: str) -> tuple[str, bytes]:
+    """What ECS has to execute, and what must then be typed, to get the framed shell in ``directory``.
+
+    The agent splits a command like a shell but runs none, and says what it thinks of newlines nowhere: so the entry
+    is short, switches the terminal to raw, prints a line (until it does, nothing may be typed), and reads the rest.
+
+    ``cat`` stands between because bash reads a terminal byte by byte, 20 times as long. It outlives the shell, and
+    would keep the session open: the end of the session's leader, whose id is ``$$``, hangs up on it.
+    """
+    program = shlex.join(launch_argv(terminal=True))
+    typed = f'mkdir -p "{directory}" && cd "{directory}" && cat | {{ {program}; kill -9 $$; }}\n'.encode()
+    entry = f'stty raw -echo 2>/dev/null; echo; eval "$(dd bs=1 count={len(typed)} 2>/dev/null)"'
+    return f"/bin/sh -c {shlex.quote(entry)}", typed
+
+
+class DataChannel:
+    """A ``shell.ByteStream``. Both streams of the terminal are one, so its shell must be opened as merged."""
+
+    def __init__(self, socket: websockets.ClientConnection, channel: Channel) -> None:
+        """Use :meth:`open`."""
+        self._socket = socket
+        self._channel = channel
+        self._output = bytearray()
+        self._arrived = asyncio.Event()  # there is output, or the channel is over
+        self._room = asyncio.Event()
+        self._unacknowledged = asyncio.Event()  # wakes the resender while it has nothing to wait for
+        self._dropping = False
+        self._receiving = asyncio.create_task(self._receive())
+        self._resending = asyncio.create_task(self._resend())
+
+    @classmethod
+    async def open(cls, url: str, token: str) -> Self:
+        """Connect and authenticate; the agent may still be on its way. Raises :class:`ExecFailed`."""
+        try:
+            socket = await websockets.connect(
+                url,
+                open_timeout=CONNECT_TIMEOUT_S,
+                ping_interval=PING_INTERVAL_S,
+                ping_timeout=PING_INTERVAL_S,
+                close_timeout=1.0,
+                compression=None,
+                max_size=None,
+            )
+        except (OSError, TimeoutError, websockets.WebSocketException) as error:
+            reason = str(error) or type(error).__name__
+            raise ExecFailed(f"the session's data channel could not be opened: {reason}") from error
+        channel = Channel(token, now_ns=time.monotonic_ns(), unix_ns=time.time_ns())
+        stream = cls(socket, channel)
+        try:
+            await socket.send(channel.greeting())
+        except websockets.ConnectionClosed as error:
+            await stream.close()
+            raise ExecFailed(f"the session's data channel was refused: {error}") from error
+        except BaseException:
+            await stream.close()
+            raise
+        return stream
+
+    @property
+    def resent(self) -> int:
+        """Frames that had to be sent again."""
+        return self._channel.resent
+
+    async def read(self) -> tuple[int, bytes]:
+        """The next output; raises why the channel is over, once all that came before has been read."""
+        while not self._output:
+            self._raise_end()
+            self._arrived.clear()
+            await self._arrived.wait()
+        chunk = bytes(self._output)
+        self._output.clear()
+        self._room.set()
+        return STDOUT, chunk
+
+    async def write(self, data: bytes) -> None:
+        """Send input; returns before it has arrived."""
+        self._raise_end()
+        self._channel.write(data, time.monotonic_ns())
+        await self._flush()
+
+    async def ended(self, within_s: float) -> bool:
+        """Whether the session has ended, or ends within that time. Nobody reads any more: output is dropped."""
+        self._dropping = True
+        self._room.set()
+        await asyncio.wait({self._receiving}, timeout=within_s)
+        return self._receiving.done()
+
+    async def close(self) -> None:
+        """Have the session terminated unless it has ended, and hang up. Idempotent."""
+        if self._channel.end is None:
+            self._channel.terminate(time.monotonic_ns())
+            await self._flush()
+            await self.ended(END_TIMEOUT_S)
+        self._channel.lost("it was closed")
+        self._resending.cancel()
+        await self._socket.close()
+        self._receiving.cancel()
+        await asyncio.wait({self._receiving, self._resending})
+
+    async def _receive(self) -> None:
+        try:
+            while self._channel.end is None:
+                data = await self._socket.recv(decode=False)
+                output = self._channel.receive(data, time.monotonic_ns())
+                await self._flush()
+                if output and not self._dropping:
+                    self._output += output
+                    self._arrived.set()
+                    if len(self._output) > BUFFERED_BYTES:
+                        self._room.clear()
+                        await self._room.wait()
+        except websockets.ConnectionClosed as error:
+            self._channel.lost(str(error))
+        self._arrived.set()
+
+    async def _resend(self) -> None:
+        """Tick when the oldest unacknowledged frame is due."""
+        while self._channel.end is None:
+            wake_at_ns = self._channel.wake_at_ns
+            if wake_at_ns is None:
+                self._unacknowledged.clear()
+                await self._unacknowledged.wait()
+            else:
+                await asyncio.sleep(max(0, wake_at_ns - time.monotonic_ns()) / 1e9)
+                self._channel.tick(time.monotonic_ns())
+                await self._flush()
+        await self._socket.close()
+
+    async def _flush(self) -> None:
+        if self._channel.wake_at_ns is not None:
+            self._unacknowledged.set()
+        try:
+            for frame in self._channel.take():
+                await self._socket.send(frame)
+        except websockets.ConnectionClosed as error:
+            self._channel.lost(str(error))
+
+    def _raise_end(self) -> None:
+        if self._channel.end is not None:
+            raise self._channel.end

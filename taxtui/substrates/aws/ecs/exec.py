@@ -1,0 +1,302 @@
+"""The Session Manager data channel that ECS Exec runs over, without I/O: frames and instants in, frames and bytes out.
+
+A channel carries one terminal. Both directions number their stream messages from 0; each message is acknowledged by
+its receiver and sent again by its sender until it is. So whatever the network drops, doubles, delays or reorders,
+bytes are delivered once and in order, or the channel ends with an error that says why.
+
+::
+
+    writer --write--> waiting --(open, window)--> unacked --take--> socket
+    reader <--bytes-- expected <-- early <-------- receive <------- socket
+
+Instants are nanoseconds of any monotonic clock that the caller sticks to. ``ecs_channel.py`` puts a socket around it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import deque
+from typing import Final, TypeVar
+
+import msgspec
+
+from taxtui.errors import ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
+from taxtui.substrates.aws.ecs.frame import (
+    ACKNOWLEDGE,
+    CHANNEL_CLOSED,
+    FLAG,
+    HANDSHAKE_REQUEST,
+    HANDSHAKE_RESPONSE,
+    INPUT_DATA,
+    OUTPUT,
+    OUTPUT_DATA,
+    STDERR,
+    TERMINATE,
+    UNCHECKED,
+    Frame,
+    FrameError,
+    kind_of,
+)
+
+CLIENT_VERSION: Final = "1.2.707.0"
+"""Agents switch features on by the version of the plug-in that they believe to talk to."""
+
+_T = TypeVar("_T")
+
+_MS: Final = 1_000_000
+_S: Final = 1_000_000_000
+
+CHUNK: Final = 1024
+"""Bytes per frame; what agents use."""
+WINDOW: Final = 128
+"""Frames under way. An agent drops what comes before its terminal exists, and lost frames are resent one by one."""
+EARLY_LIMIT: Final = 10_000
+"""Frames kept that arrived before their turn."""
+
+RTO_FLOOR_NS: Final = 100 * _MS
+RTO_START_NS: Final = 200 * _MS
+RTO_CEILING_NS: Final = 1 * _S
+SRTT_START_NS: Final = 100 * _MS
+RESENDS: Final = 3000
+"""Of one frame, before the channel is given up: five minutes or more."""
+
+
+class SessionCut(SandboxLost):
+    """The connection of a session broke; its container may still run."""
+
+
+class _Sent(msgspec.Struct):
+    data: bytes
+    at_ns: int
+    resends: int = 0
+
+
+class _Acknowledgement(msgspec.Struct, rename="pascal"):
+    acknowledged_message_type: str
+    acknowledged_message_id: str
+    acknowledged_message_sequence_number: int
+    is_sequential_message: bool = True
+
+
+class _Action(msgspec.Struct, rename="pascal"):
+    action_type: str
+
+
+class _HandshakeRequest(msgspec.Struct, rename="pascal"):
+    requested_client_actions: list[_Action]
+
+
+class _Closed(msgspec.Struct, rename="pascal"):
+    output: str = ""
+
+
+class RetransmissionTimer:
+    """How long to wait for an acknowledgement, from the round trips seen: mean plus four deviations."""
+
+    def __init__(self) -> None:
+        """Begin with the agent's own starting values."""
+        self.rto_ns = RTO_START_NS
+        self._mean_ns = SRTT_START_NS
+        self._deviation_ns = 0
+
+    def sample(self, rtt_ns: int) -> None:
+        """Learn from the round trip of a frame that was sent once."""
+        self._deviation_ns = (3 * self._deviation_ns + abs(self._mean_ns - rtt_ns)) // 4
+        self._mean_ns = (7 * self._mean_ns + rtt_ns) // 8
+        wait_ns = self._mean_ns + max(10 * _MS, 4 * self._deviation_ns)
+        self.rto_ns = min(RTO_CEILING_NS, max(RTO_FLOOR_NS, wait_ns))
+
+
+class Channel:
+    """The client's end of one data channel.
+
+    Input waits until the agent has spoken, because an agent acknowledges and discards what it gets before the end of
+    a handshake, and whether there is one shows only in its first message. So the command of a session must print
+    something at once. Agents shake hands where sessions are encrypted with KMS; those sessions are refused.
+
+    Attributes:
+        end: why the channel is over, or None: :class:`SandboxLost` when the session ended, :class:`SessionCut`,
+            :class:`ExecFailed` when the agent never acknowledged or cannot be understood,
+            :class:`SubstrateUnavailable` when it wants the session encrypted.
+        malformed: frames dropped because they could not be read; their sender repeats them.
+        resent: frames sent more than once.
+    """
+
+    def __init__(self, token: str, *, now_ns: int, unix_ns: int) -> None:
+        """``now_ns`` and ``unix_ns`` are the same instant on the two clocks."""
+        self.end: SubstrateError | None = None
+        self.malformed = 0
+        self.resent = 0
+        self._token = token
+        self._unix_offset_ns = unix_ns - now_ns
+        self._open = False
+        self._timer = RetransmissionTimer()
+        self._outbox: list[bytes] = []
+        self._waiting: deque[bytes] = deque()
+        self._unacked: dict[int, _Sent] = {}
+        self._next = 0
+        self._expected = 0
+        self._early: dict[int, Frame] = {}
+
+    def greeting(self) -> str:
+        """The text message that must be sent before any frame; its token is the channel's only credential."""
+        return json.dumps(
+            {
+                "MessageSchemaVersion": "1.0",
+                "RequestId": str(uuid.uuid4()),
+                "TokenValue": self._token,
+                "ClientId": str(uuid.uuid4()),
+                "ClientVersion": CLIENT_VERSION,
+            }
+        )
+
+    def write(self, data: bytes, now_ns: int) -> None:
+        """Queue input for the terminal."""
+        self._waiting.extend(data[at : at + CHUNK] for at in range(0, len(data), CHUNK))
+        self._release(now_ns)
+
+    def terminate(self, now_ns: int) -> None:
+        """Ask the agent to end the session, ahead of any input that has not been sent."""
+        self._waiting.clear()
+        self._send(FLAG, TERMINATE, now_ns)
+
+    def take(self) -> list[bytes]:
+        """The frames to put on the socket now, in this order."""
+        frames, self._outbox = self._outbox, []
+        return frames
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything that was written has been acknowledged."""
+        return not self._unacked and not self._waiting
+
+    @property
+    def wake_at_ns(self) -> int | None:
+        """When :meth:`tick` next has something to do, or None."""
+        return self._oldest().at_ns + self._timer.rto_ns if self._unacked else None
+
+    def tick(self, now_ns: int) -> None:
+        """Send the oldest unacknowledged frame again when its time has come."""
+        if self.end or not self._unacked:
+            return
+        oldest = self._oldest()
+        if now_ns < oldest.at_ns + self._timer.rto_ns:
+            return
+        if oldest.resends >= RESENDS:
+            self.end = ExecFailed(f"the session agent acknowledged nothing after {RESENDS} attempts; is it alive?")
+            return
+        oldest.at_ns = now_ns
+        oldest.resends += 1
+        self.resent += 1
+        self._outbox.append(oldest.data)
+
+    def lost(self, reason: str) -> None:
+        """Note that the socket is gone; an end that is already known stays the reason."""
+        self.end = self.end or SessionCut(f"the session's connection was cut: {reason}")
+
+    def receive(self, data: bytes, now_ns: int) -> bytes:
+        """Take one binary message; returns the terminal output that it makes available, often none."""
+        if self.end or kind_of(data) in UNCHECKED:
+            return b""
+        try:
+            frame = Frame.decode(data)
+            if frame.kind == OUTPUT_DATA:
+                return self._on_output(frame, now_ns)
+            if frame.kind == ACKNOWLEDGE:
+                self._on_acknowledge(frame, now_ns)
+            elif frame.kind == CHANNEL_CLOSED:
+                reason = _parse(frame, _Closed).output
+                self.end = SandboxLost(f"the session ended: {reason}" if reason else "the session ended")
+        except FrameError:
+            self.malformed += 1
+        return b""
+
+    def _on_output(self, frame: Frame, now_ns: int) -> bytes:
+        if frame.sequence >= self._expected + EARLY_LIMIT:
+            return b""  # no room: without an acknowledgement it comes again
+        self._acknowledge(frame, now_ns)
+        if frame.sequence < self._expected:
+            return b""
+        self._early.setdefault(frame.sequence, frame)
+        output = []
+        while self._expected in self._early and not self.end:
+            output.append(self._accept(self._early.pop(self._expected), now_ns))
+            self._expected += 1
+        return b"".join(output)
+
+    def _accept(self, frame: Frame, now_ns: int) -> bytes:
+        """The next message in order."""
+        if frame.payload_type == HANDSHAKE_REQUEST:
+            self._answer_handshake(frame, now_ns)
+            return b""
+        self._open = True
+        self._release(now_ns)
+        return frame.payload if frame.payload_type in (OUTPUT, STDERR) else b""
+
+    def _answer_handshake(self, frame: Frame, now_ns: int) -> None:
+        try:
+            wanted = [action.action_type for action in _parse(frame, _HandshakeRequest).requested_client_actions]
+        except FrameError as error:
+            self.end = ExecFailed(f"the session agent's handshake cannot be read: {error}")
+            return
+        refused = [action for action in wanted if action != "SessionType"]
+        answer = {
+            "ClientVersion": CLIENT_VERSION,
+            "ProcessedClientActions": [
+                {
+                    "ActionType": action,
+                    "ActionStatus": 3 if action in refused else 1,
+                    "ActionResult": None,
+                    "Error": "unsupported" if action in refused else "",
+                }
+                for action in wanted
+            ],
+            "Errors": [f"{action} is unsupported" for action in refused],
+        }
+        self._send(HANDSHAKE_RESPONSE, json.dumps(answer).encode(), now_ns)
+        if "KMSEncryption" in refused:
+            self.end = SubstrateUnavailable(
+                "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not speak; "
+                "remove its kmsKeyId or use another cluster"
+            )
+        elif refused:
+            self.end = ExecFailed(f"the session agent asks for {', '.join(refused)}, which taxtui does not speak")
+
+    def _on_acknowledge(self, frame: Frame, now_ns: int) -> None:
+        sent = self._unacked.pop(_parse(frame, _Acknowledgement).acknowledged_message_sequence_number, None)
+        if sent is None:
+            return
+        if sent.resends == 0:  # of a frame sent twice nobody knows which one was acknowledged
+            self._timer.sample(now_ns - sent.at_ns)
+        self._release(now_ns)
+
+    def _acknowledge(self, frame: Frame, now_ns: int) -> None:
+        body = _Acknowledgement(frame.kind, str(frame.id), frame.sequence)
+        self._outbox.append(
+            self._frame(ACKNOWLEDGE, msgspec.json.encode(body), now_ns, flags=3).encode()  # SYN and FIN, as agents do
+        )
+
+    def _release(self, now_ns: int) -> None:
+        while self._open and self._waiting and len(self._unacked) < WINDOW:
+            self._send(OUTPUT, self._waiting.popleft(), now_ns)
+
+    def _send(self, payload_type: int, payload: bytes, now_ns: int) -> None:
+        frame = self._frame(INPUT_DATA, payload, now_ns, sequence=self._next, payload_type=payload_type)
+        self._unacked[self._next] = _Sent(frame.encode(), now_ns)
+        self._outbox.append(self._unacked[self._next].data)
+        self._next += 1
+
+    def _frame(self, kind: str, payload: bytes, now_ns: int, **fields: int) -> Frame:
+        created_ms = (now_ns + self._unix_offset_ns) // _MS
+        return Frame(kind=kind, created_ms=created_ms, id=uuid.uuid4(), payload=payload, **fields)
+
+    def _oldest(self) -> _Sent:
+        return next(iter(self._unacked.values()))
+
+
+def _parse(frame: Frame, kind: type[_T]) -> _T:
+    try:
+        return msgspec.json.decode(frame.payload, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FrameError(f"{frame.kind}: {error}") from error

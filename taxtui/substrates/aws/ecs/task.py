@@ -1,0 +1,177 @@
+"""ECS tasks as plain data: what to ask for, and what the answers mean. Nothing is called here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from taxtui.errors import CreateFailed, SandboxLost, SubstrateError, SubstrateUnavailable
+from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec
+from taxtui.substrates.aws.connection import CapacityUnavailable, SpotInterrupted, redacted, tag_list
+
+CONTAINER: Final = "sandbox"
+EXEC_AGENT: Final = "ExecuteCommandAgent"
+DEFINITION_LABEL: Final = {"taxtui": "task-definition"}
+
+_SIZES: Final[Mapping[int, tuple[int, ...]]] = {
+    256: (512, 1024, 2048),
+    512: tuple(range(1024, 4096 + 1, 1024)),
+    1024: tuple(range(2048, 8192 + 1, 1024)),
+    2048: tuple(range(4096, 16384 + 1, 1024)),
+    4096: tuple(range(8192, 30720 + 1, 1024)),
+    8192: tuple(range(16384, 61440 + 1, 4096)),
+    16384: tuple(range(32768, 122880 + 1, 8192)),
+}
+"""What Fargate sells: CPU units (1024 = 1 vCPU) → MiB. Source: "Task CPU and memory", ECS Developer Guide."""
+
+
+class Size(NamedTuple):
+    """Of a task."""
+
+    cpu_units: int
+    memory_mib: int
+
+
+def fargate_size(limits: Limits) -> Size:
+    """The smallest size on sale that has at least what was asked for. Raises :class:`CreateFailed`."""
+    for cpu_units, memories in _SIZES.items():
+        for memory_mib in memories:
+            if cpu_units >= limits.cpus * 1024 and memory_mib >= limits.memory_mib:
+                return Size(cpu_units, memory_mib)
+    raise CreateFailed(f"Fargate has nothing with {limits.cpus:g} vCPU and {limits.memory_mib} MiB; ask for less")
+
+
+def definition(
+    *, image: str, size: Size, launch_type: str, in_vpc: bool, task_role: str, execution_role: str, arch: str
+) -> dict[str, Any]:
+    """What RegisterTaskDefinition takes. Its family is a digest of the rest, so that equal ones are found again."""
+    body: dict[str, Any] = {
+        "networkMode": "awsvpc" if in_vpc else "bridge",
+        "requiresCompatibilities": [launch_type],
+        "cpu": str(size.cpu_units),
+        "memory": str(size.memory_mib),
+        "taskRoleArn": task_role,
+        "containerDefinitions": [
+            {
+                "name": CONTAINER,
+                "image": image,
+                "essential": True,
+                "entryPoint": ["/bin/sh", "-c"],
+                "command": ["sleep 60"],  # each task brings its own, with its own deadline
+                "linuxParameters": {"initProcessEnabled": True},  # reaps what sessions leave behind
+                "stopTimeout": 2,
+            }
+        ],
+    }
+    if launch_type == "FARGATE":
+        body["runtimePlatform"] = {"cpuArchitecture": arch, "operatingSystemFamily": "LINUX"}
+    if execution_role:
+        body["executionRoleArn"] = execution_role
+    digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:12]
+    return {"family": f"taxtui-{digest}", "tags": tag_list("taxtui", DEFINITION_LABEL, "key", "value"), **body}
+
+
+def run_request(
+    spec: SandboxSpec,
+    *,
+    cluster: str,
+    task_definition: str,
+    launch_type: str,
+    spot: bool,
+    subnets: list[str],
+    security_groups: list[str],
+    public_address: bool,
+) -> dict[str, Any]:
+    """What RunTask takes for one sandbox. Equal names give equal tokens: a repeated request makes no second task."""
+    request: dict[str, Any] = {
+        "cluster": cluster,
+        "taskDefinition": task_definition,
+        "count": 1,
+        "enableExecuteCommand": True,
+        "clientToken": hashlib.sha256(spec.name.encode()).hexdigest(),
+        "startedBy": started_by(spec.labels[LABEL_RUN]),
+        "tags": tag_list(spec.name, spec.labels, "key", "value"),
+        "overrides": {
+            "containerOverrides": [
+                {
+                    "name": CONTAINER,
+                    # The container's end is the task's end: its deadline needs nobody but ECS.
+                    "command": [f"exec sleep {max(1, round(spec.ttl_s))}"],
+                    "environment": [{"name": key, "value": value} for key, value in sorted(spec.env.items())],
+                }
+            ]
+        },
+    }
+    if spot:
+        request["capacityProviderStrategy"] = [{"capacityProvider": "FARGATE_SPOT", "weight": 1}]
+    else:
+        request["launchType"] = launch_type
+    if subnets:
+        network: dict[str, Any] = {"subnets": subnets, "securityGroups": security_groups}
+        if launch_type == "FARGATE":
+            network["assignPublicIp"] = "ENABLED" if public_address else "DISABLED"
+        request["networkConfiguration"] = {"awsvpcConfiguration": network}
+    return request
+
+
+def started_by(run_id: str) -> str:
+    """The value that ListTasks can filter a run's tasks by."""
+    return f"taxtui-{run_id}"
+
+
+class TaskState(NamedTuple):
+    """What matters of a described task."""
+
+    status: str  # PROVISIONING → PENDING → ACTIVATING → RUNNING → … → STOPPED
+    agent: str  # PENDING, RUNNING, STOPPED, or "" before there is one
+    stopping: bool
+    stop_code: str
+    reason: str
+
+    @classmethod
+    def of(cls, task: Mapping[str, Any]) -> TaskState:
+        """From an element of DescribeTasks."""
+        container: Mapping[str, Any] = next(
+            (each for each in task.get("containers", []) if each.get("name") == CONTAINER), {}
+        )
+        agents = [each for each in container.get("managedAgents", []) if each.get("name") == EXEC_AGENT]
+        reasons = [task.get("stoppedReason", ""), container.get("reason", ""), *(a.get("reason", "") for a in agents)]
+        return cls(
+            status=task.get("lastStatus", ""),
+            agent=agents[0].get("lastStatus", "") if agents else "",
+            stopping=task.get("desiredStatus") == "STOPPED",
+            stop_code=task.get("stopCode", ""),
+            reason="; ".join(dict.fromkeys(redacted(reason) for reason in reasons if reason)),
+        )
+
+    def failure(self) -> SubstrateError:
+        """Why a task that is stopping is, before or after it was in use."""
+        why = self.reason or self.stop_code or "no reason given"
+        if self.stop_code == "SpotInterruption":
+            return SpotInterrupted("AWS took the Fargate Spot task back; use on-demand to avoid it")
+        if "OutOfMemory" in why:
+            return SandboxLost(f"the task ran out of memory ({why}); raise limits.memory_mib")
+        if "CannotPull" in why:
+            return CreateFailed(
+                f"the image could not be pulled ({why}); the subnet needs a route to the registry (public address, "
+                "NAT or endpoints), and private images an execution_role"
+            )
+        if "ResourceInitializationError" in why:
+            return CreateFailed(f"the task could not be set up ({why}); check execution_role and the subnet's routes")
+        if "apacity is unavailable" in why:
+            return CapacityUnavailable(f"Fargate has no capacity ({why}); try subnets in other zones")
+        if self.stop_code == "TaskFailedToStart":
+            return CreateFailed(f"the task failed to start: {why}")
+        return SandboxLost(f"the task has stopped: {why}")
+
+
+def refusal(failures: list[Mapping[str, Any]]) -> SubstrateError:
+    """Why RunTask answered without a task."""
+    why = redacted("; ".join(f"{each.get('reason', '')} {each.get('detail', '')}".strip() for each in failures))
+    if "apacity is unavailable" in why or "RESOURCE:" in why:
+        return CapacityUnavailable(f"ECS has no room for the task ({why}); add container instances or other subnets")
+    if "AGENT" in why:
+        return SubstrateUnavailable(f"the cluster's container instances have no agent connected ({why})")
+    return CreateFailed(f"ECS did not start the task: {why or 'no reason given'}")

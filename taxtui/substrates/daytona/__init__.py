@@ -1,0 +1,1 @@
+"""Sandboxes of Daytona."""

@@ -1,0 +1,80 @@
+"""The shell program around each command that goes through Daytona's toolbox, and how its answer is read.
+
+The toolbox gives the script to a shell (zsh, bash or sh), merges the streams and sends them as JSON text, waits for
+whoever holds them, and tells no process id. So the command writes to two files, of which small plain text comes back as
+it is and anything else in base64; and its nonce is among its arguments, by which it can be found and killed.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.framed_shell import quoted
+from taxtui.sandboxes.kit.killing import kill_script
+from taxtui.sandboxes.protocol import ExecResult
+
+_ARGUMENT: Final = 60_000  # characters; Linux takes no argument beyond 128 KiB
+_TEXT: Final = 65_536
+
+# Emptied files stay until the sandbox goes: a process that removes them would cost each command a millisecond.
+# $1 the command, $2 and $3 the halves of the nonce. LC_ALL counts bytes and is only for what follows the command.
+_RUN: Final = r"""_d=${TMPDIR:-/tmp}/.taxtui-$2
+( eval "$1" ) >"$_d.o" 2>"$_d.e" <&4 4<&-
+_r=$?; exec 4<&-; LC_ALL=C
+printf '%s%s %d\n' "$2" "$3" "$_r"
+_say() { @SAY@; printf '\n%s%s\n' "$2" "$3"; }
+_say "$_d.o" "$2" "$3"; _say "$_d.e" "$2" "$3"
+: >"$_d.o"; : >"$_d.e"
+"""
+# read -n fails at the end of the file: all of it was read, without a NUL, and the shell's own built-ins can print it.
+_SAY: Final = {
+    "bash": rf"""if [ ! -s "$1" ]; then printf t
+elif IFS= read -rd '' -n {_TEXT} _v <"$1" || [[ $_v == *[^$'\t\n'\ -~]* ]]; then printf b; base64 <"$1"
+else printf 't%s' "$_v"; fi""",
+    "sh": 'printf b; base64 <"$1"',
+}
+
+
+class SessionCommand(NamedTuple):
+    """A script for the toolbox, what to run to kill it, and what its answer is cut at."""
+
+    script: str
+    kill: str
+    nonce: str
+
+
+def wrap(command: Command, shell: str, env: Mapping[str, str]) -> SessionCommand:
+    """The program around a command."""
+    # The nonce is sent in two halves, so that a command which lists its shell's arguments prints no marker.
+    left, right = secrets.token_hex(8), secrets.token_hex(8)
+    program, script = _RUN.replace("@SAY@", _SAY[shell]), quoted(command.script)
+    feed, stdin, here, bodies = "", "/dev/null", "", ""
+    if command.stdin:
+        feed, stdin = f"base64 -d <<'{left}' | ", "&0"
+        bodies += f"{base64.encodebytes(command.stdin).decode()}{left}\n"
+    if len(command.script) > _ARGUMENT:
+        program, script = f'set -- "$(cat <&3)" "$2" "$3"; exec 3<&-; {program}', "''"
+        here = f" 3<<'{right}'"
+        bodies += f"{command.script}\n{right}\n"
+    exports = "".join(f"export {name}={quoted(value)}\n" for name, value in env.items())
+    run = f"{feed}{shell} -c {quoted(program)} {shell} {script} {left} {right} 4<{stdin} 2>/dev/null{here}\n{bodies}"
+    return SessionCommand(exports + run, kill_script(left), left + right)
+
+
+def read(answer: str, nonce: str) -> ExecResult | None:
+    """The command's result, or None where the program did not come to its end."""
+    _, found, rest = answer.partition(nonce)
+    code, _, rest = rest.partition("\n")
+    parts = rest.split(f"\n{nonce}\n")
+    if not found or len(parts) != 3:
+        return None
+    return ExecResult(int(code), _decoded(parts[0]), _decoded(parts[1]))
+
+
+def _decoded(text: str) -> bytes:
+    kind, body = text[:1], text[1:]
+    return base64.b64decode(body) if kind == "b" else body.encode("ascii")

@@ -1,0 +1,106 @@
+"""A persistent shell in a Daytona sandbox: a pseudo-terminal behind a websocket of the toolbox."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import secrets
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote
+
+import aiohttp
+from daytona_toolbox_api_client_async import ProcessApi, PtyCreateRequest
+
+from taxtui.errors import ExecFailed, SandboxLost
+from taxtui.sandboxes.kit.framed_shell import ENDED, STDOUT, launch_argv, quoted
+from taxtui.substrates.daytona.client import REQUEST_S, Clients, DaytonaRefused, ask, refused, unanswered
+
+OPEN_S: Final = 30.0
+_CHUNK: Final = 16_384
+_EXIT_PROTOCOL: Final = "X-Daytona-Pty-Exit-Control"
+
+
+class Terminal:
+    """A pseudo-terminal; a ``shell.ByteStream`` of merged streams."""
+
+    def __init__(self, clients: Clients, process: ProcessApi, base_url: str) -> None:
+        """Prepare; nothing is sent yet."""
+        self._clients = clients
+        self._process = process
+        self._base_url = base_url
+        self._name = f"taxtui-{secrets.token_hex(8)}"
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._rest = b""
+
+    async def open(self, env: Mapping[str, str]) -> None:
+        """Make it, its interactive shell replaced by the one of ``FramedShell``. Raises ``DaytonaRefused``."""
+        wanted = PtyCreateRequest(id=self._name, cols=200, rows=50)
+        await ask(self._process.create_pty_session(request=wanted, _request_timeout=REQUEST_S))
+        url = f"ws{self._base_url.removeprefix('http')}/process/pty/{quote(self._name)}/connect"
+        try:
+            async with asyncio.timeout(OPEN_S):
+                self._socket = await self._clients.session.ws_connect(
+                    url,
+                    headers=self._clients.headers,
+                    protocols=[_EXIT_PROTOCOL],
+                    max_msg_size=0,
+                    heartbeat=20.0,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=1.0),
+                )
+                await self._take_over(env)
+        except aiohttp.WSServerHandshakeError as error:
+            raise refused(error.status, error.headers or {}, "") from error
+        except (aiohttp.ClientError, OSError, SandboxLost) as error:
+            raise unanswered(error) from error
+
+    async def _take_over(self, env: Mapping[str, str]) -> None:
+        """Only plain characters are typed: an interactive shell has its own ideas of ``!`` and of tabs."""
+        left, right = secrets.token_hex(8), secrets.token_hex(8)
+        exports = "".join(f"export {name}={quoted(value)}\n" for name, value in env.items())
+        argv = " ".join(map(quoted, launch_argv(terminal=True)))
+        program = f"stty raw -echo\n{exports}printf '%s%s' {left} {right}\nexec {argv}\n"
+        typed = base64.b64encode(program.encode()).decode()
+        for at in range(0, len(typed), 1000):  # a terminal takes no line of more than 4095 characters
+            await self.write(f"_t=${{_t}}{typed[at : at + 1000]}\n".encode())
+        await self.write(b'exec sh -c "$(echo $_t | base64 -d)"\n')
+        marker, seen = (left + right).encode(), b""
+        while marker not in seen:
+            channel, chunk = await self.read()
+            if channel == ENDED:
+                raise SandboxLost("the terminal closed while its shell was starting")
+            seen = seen[-len(marker) :] + chunk
+        self._rest = seen.partition(marker)[2]
+
+    async def read(self) -> tuple[int, bytes]:
+        """As ``ByteStream.read``."""
+        assert self._socket is not None
+        if self._rest:
+            rest, self._rest = self._rest, b""
+            return STDOUT, rest
+        while True:
+            message = await self._socket.receive()
+            if message.type is aiohttp.WSMsgType.BINARY:
+                return STDOUT, message.data
+            if message.type is not aiohttp.WSMsgType.TEXT:  # text is control: connected, exited
+                return ENDED, b""
+
+    async def write(self, data: bytes) -> None:
+        """As ``ByteStream.write``."""
+        assert self._socket is not None
+        try:
+            for at in range(0, len(data), _CHUNK):
+                await self._socket.send_bytes(data[at : at + _CHUNK])
+        except (aiohttp.ClientError, OSError) as error:
+            raise SandboxLost("the connection to the terminal broke") from error
+
+    async def close(self) -> None:
+        """As ``ByteStream.close``: the toolbox kills the terminal's whole tree of processes."""
+        try:
+            await ask(self._process.delete_pty_session(session_id=self._name, _request_timeout=REQUEST_S))
+        except DaytonaRefused as error:
+            if error.status not in (404, 410):  # gone by itself
+                raise ExecFailed(f"a session's processes may still run in the sandbox: {error}") from error
+        finally:
+            if self._socket is not None:
+                await self._socket.close()

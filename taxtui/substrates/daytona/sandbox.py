@@ -1,0 +1,260 @@
+"""One Daytona sandbox: followed by its states, used through its toolbox, removed until it is really gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from daytona_toolbox_api_client_async import ExecuteRequest
+
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.framed_shell import FramedShell, unbroken
+from taxtui.sandboxes.kit.watched_session import WatchedSession
+from taxtui.sandboxes.protocol import ExecResult, Marks, Session
+from taxtui.substrates.daytona.client import REQUEST_S, Clients, DaytonaRefused, ask, connecting
+from taxtui.substrates.daytona.command import SessionCommand, read, wrap
+from taxtui.substrates.daytona.pty import Terminal
+from taxtui.substrates.daytona.states import GONE, STARTED, States
+
+BROKEN: Final = frozenset({"error", "build_failed"})
+ENDED: Final = frozenset({GONE, "destroying", "stopped", "stopping", "archived", "archiving", "paused", "pausing"})
+REMOVE_S: Final = 60.0
+"""How long a deletion may take until we say that it failed."""
+SIGNALLED: Final = 128
+KILL_S: Final = 10.0
+KILLED_S: Final = 0.3
+"""How long we wait for the end of what was killed, before we kill again: it may only just be starting."""
+SERVER_GRACE_S: Final = 15.0
+"""We end a command at its timeout; the toolbox would do so this much later, in whole seconds."""
+LOST_S: Final = 1.0
+"""A connection breaks before the state says why: how long we wait for the reason."""
+
+
+class DaytonaSandbox:
+    """A sandbox, and what is known of its state."""
+
+    def __init__(
+        self,
+        name: str,
+        sandbox_id: str,
+        base_url: str,
+        clients: Clients,
+        states: States,
+        env: Mapping[str, str],
+        shell: str,
+        marks: Marks,
+    ) -> None:
+        """Begin to follow a sandbox that was just made."""
+        self.name = name
+        self.id = sandbox_id
+        self._base_url = base_url
+        self._clients = clients
+        self._states = states
+        self._env = env
+        self._shell = shell
+        self._marks = marks
+        self._process = clients.process(base_url)
+        self._state = ""
+        self._reason = ""
+        self._news = asyncio.Event()
+        self._gone = asyncio.Event()
+        self._leaving = False
+        states.follow(sandbox_id, self)
+
+    def changed(self, state: str, reason: str, at_ns: int, resolution_ns: int) -> None:
+        """As ``Follower.changed``."""
+        if state == self._state or not state:
+            return
+        self._state, self._reason = state, reason
+        if not self._leaving:
+            self._marks(state.replace("_", " "), at_ns=at_ns, resolution_ns=resolution_ns)
+        if state == GONE:
+            self._gone.set()
+        self._news.set()
+
+    def _lost(self) -> str | None:
+        if self._leaving or self._state in ENDED:
+            return f"the sandbox is {self._state or 'being removed'}" + (f": {self._reason}" if self._reason else "")
+        return f"the sandbox went to {self._state}: {self._reason or 'no reason given'}" if self._broken else None
+
+    @property
+    def _broken(self) -> bool:
+        return self._state in BROKEN
+
+    # ------------------------------------------------------------------------------------------------ as a Sandbox
+
+    async def wait_ready(self, marks: Marks) -> None:
+        """As ``Sandbox.wait_ready``; a sandbox that goes to ``error`` instead is a ``CreateFailed``."""
+        self._marks = marks
+        while self._state != STARTED:
+            self._news.clear()
+            if self._broken:
+                raise CreateFailed(f"the sandbox went to {self._state}: {self._reason or 'no reason given'}")
+            if lost := self._lost():
+                raise SandboxLost(lost)
+            await self._news.wait()
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Sandbox.exec``: one request to the toolbox."""
+        if lost := self._lost():
+            raise SandboxLost(lost)
+        wrapped = wrap(command, self._shell, self._env)
+        began = time.monotonic_ns()
+        # Shielded: the toolbox goes on with a command whose client has gone.
+        sending = asyncio.ensure_future(self._execute(wrapped.script, command.timeout_s + SERVER_GRACE_S))
+        try:
+            async with asyncio.timeout(command.timeout_s):
+                answer, code = await asyncio.shield(sending)
+        except TimeoutError:
+            await unbroken(self._end(sending, wrapped))
+            raise ExecTimeout(f"the command was killed after {command.timeout_s:g} s") from None
+        except asyncio.CancelledError:
+            with contextlib.suppress(ExecFailed):
+                await unbroken(self._end(sending, wrapped))
+            raise
+        except DaytonaRefused as error:
+            if not error.status:
+                with contextlib.suppress(ExecFailed):  # the sandbox may be gone: that is told below
+                    await unbroken(self._end(sending, wrapped))
+            raise await self._explained(error.as_error(ExecFailed, "exec")) from error
+        result = read(answer, wrapped.nonce)
+        if result is not None:
+            return result
+        if code > SIGNALLED:  # the command killed its own shell, or was killed with the whole sandbox
+            ended = time.monotonic_ns()
+            if lost := await self.lost_soon():
+                raise SandboxLost(lost)
+            return ExecResult(code, b"", b"", began, ended)
+        raise await self._explained(ExecFailed(f"{self._shell} did not run the command (exit {code}); is it there?"))
+
+    async def _execute(self, script: str, timeout_s: float) -> tuple[str, int]:
+        """The output and the exit code of one request. Raises ``DaytonaRefused``."""
+        token = connecting.set(self._marks)
+        try:
+            wanted = ExecuteRequest(command=script, timeout=math.ceil(timeout_s))
+            answer = await ask(self._process.execute_command(request=wanted, _request_timeout=timeout_s + REQUEST_S))
+        finally:
+            connecting.reset(token)
+        return answer.result or "", answer.exit_code or 0
+
+    async def _end(self, sending: asyncio.Future[tuple[str, int]], wrapped: SessionCommand) -> None:
+        """Kill a command whose request is under way or was cut off. Raises ``ExecFailed``."""
+        try:
+            async with asyncio.timeout(KILL_S):
+                cut = sending.done()
+                while cut or not sending.done():
+                    await self._execute(wrapped.kill, KILL_S)
+                    if cut:
+                        return
+                    await asyncio.wait({sending}, timeout=KILLED_S)
+        except (DaytonaRefused, TimeoutError) as error:
+            if isinstance(error, DaytonaRefused) and error.status in (400, 404):
+                return  # the sandbox is gone, and all in it
+            raise ExecFailed(f"a command's processes may still run in the sandbox: {error or 'no answer'}") from error
+        finally:
+            if not sending.done():
+                sending.cancel()
+            await asyncio.wait({sending})
+            if not sending.cancelled():
+                sending.exception()  # seen: the caller raises its own
+
+    async def open_session(self) -> Session:
+        """As ``Sandbox.open_session``: a pseudo-terminal behind one websocket."""
+        if lost := self._lost():
+            raise SandboxLost(lost)
+        terminal = Terminal(self._clients, self._process, self._base_url)
+        token = connecting.set(self._marks)
+        # Shielded: a request that is abandoned half-way could leave a terminal that nobody knows of.
+        opening = asyncio.ensure_future(terminal.open(self._env))
+        connecting.reset(token)
+        try:
+            await asyncio.shield(opening)
+            return WatchedSession(await FramedShell.open(terminal, merged=True), self.lost_soon)
+        except (DaytonaRefused, SandboxLost) as error:
+            with contextlib.suppress(ExecFailed):
+                await unbroken(terminal.close())
+            ours = error.as_error(ExecFailed, "opening a terminal") if isinstance(error, DaytonaRefused) else error
+            raise await self._explained(ours) from error
+        except asyncio.CancelledError:
+            with contextlib.suppress(ExecFailed):
+                await unbroken(_abandon(opening, terminal))
+            raise
+
+    async def reset(self, marks: Marks) -> None:
+        """Not offered: Daytona has no way to bring a sandbox back to its snapshot in place."""
+        raise ExecFailed("daytona sandboxes are made anew for each trial, not reset")
+
+    async def destroy(self) -> None:
+        """As ``Sandbox.destroy``: until an event, or a look, says that it is destroyed."""
+        self._leaving = True
+        await remove(self._clients, self.name, self.id, self._gone, look_s=1.0 if self._states.by_events else 0.2)
+        self._states.unfollow(self.id)
+
+    async def _explained(self, error: SubstrateError) -> SubstrateError:
+        """``error``, or ``SandboxLost`` where the sandbox's own fate explains it."""
+        if not isinstance(error, ExecFailed | SandboxLost):
+            return error
+        lost = await self.lost_soon()
+        return SandboxLost(lost) if lost else error
+
+    async def lost_soon(self) -> str | None:
+        """Why no command can run in it any more, waiting a little for the news; None where it seems well."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOST_S):
+                while not self._lost():
+                    self._news.clear()
+                    await self._news.wait()
+                return self._lost()
+        await self._states.look(self.id)
+        return self._lost()
+
+
+async def _abandon(opening: asyncio.Future[None], terminal: Terminal) -> None:
+    """Let an opening end, and take back what it made."""
+    await asyncio.wait({opening}, timeout=KILL_S)
+    opening.cancel()
+    await asyncio.gather(opening, return_exceptions=True)
+    await terminal.close()
+
+
+async def remove(clients: Clients, name: str, sandbox_id: str, gone: asyncio.Event, *, look_s: float) -> None:
+    """Delete a sandbox, whatever its state, and return when it can't be found or is ``destroyed``.
+
+    Asks again after a throttle, a conflict with a change under way or a server's fault, because a sandbox that stays
+    costs money. ``gone`` may be set by an event.
+
+    Raises:
+        CleanupFailed: no permission, or it is still there after ``REMOVE_S``.
+    """
+    deadline = time.monotonic() + REMOVE_S
+    accepted = False
+    while True:
+        wait_s, trouble = look_s, "its deletion was accepted but has not ended; look at app.daytona.io"
+        try:
+            if not accepted:
+                await ask(clients.sandboxes.delete_sandbox(sandbox_id, _request_timeout=REQUEST_S))
+                accepted = True
+            else:
+                seen = await ask(clients.sandboxes.get_sandbox(sandbox_id, _request_timeout=REQUEST_S))
+                if seen.state is not None and seen.state.value == GONE:
+                    return
+                accepted = seen.state is None or seen.state.value not in BROKEN
+        except DaytonaRefused as error:
+            if error.status == 404:
+                return
+            if error.final:
+                raise CleanupFailed(f"{name} can't be deleted: {error}") from error
+            trouble = str(error)
+            wait_s = max(look_s, error.retry_after_s or 0.0)
+        if time.monotonic() + wait_s > deadline:
+            raise CleanupFailed(f"{name} may still exist: {trouble}")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await gone.wait()
+                return
+        look_s = min(look_s * 1.5, 4.0)

@@ -1,0 +1,237 @@
+"""Daytona's sandboxes, through the asyncio clients that daytona-sdk is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from importlib.metadata import version
+from typing import ClassVar, Final, Literal, Self
+
+import msgspec
+from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxListItem
+
+from taxtui.errors import CreateFailed, SubstrateUnavailable
+from taxtui.plan.spec import FIXTURES_ENV, LABEL_DEADLINE, LABEL_RUN, SandboxSpec
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
+from taxtui.substrates.daytona.client import (
+    REQUEST_S,
+    STAND_IN_HEADER,
+    Clients,
+    DaytonaOptions,
+    DaytonaRefused,
+    ask,
+    connecting,
+    minutes,
+)
+from taxtui.substrates.daytona.sandbox import DaytonaSandbox, remove
+from taxtui.substrates.daytona.states import States
+
+NAMES: Final = "taxtui-"
+"""What every sandbox of ours is called; Daytona can filter by a name's beginning, but not by a label of any value."""
+PERMISSIONS: Final = ("write:sandboxes", "delete:sandboxes")
+PAGE: Final = 200
+FIND_TRIES: Final = 5
+
+
+class DaytonaSubstrate:
+    """Sandboxes of one Daytona organization."""
+
+    name: ClassVar[str] = "daytona"
+    Options: ClassVar[type[msgspec.Struct]] = DaytonaOptions
+
+    def __init__(self, options: DaytonaOptions | None = None) -> None:
+        """Take the options; nothing is contacted yet."""
+        self._options = options or DaytonaOptions()
+        self.capabilities = Capabilities(bash=self._options.shell == "bash", paid=True)
+        self.variant = _variant(self._options)
+        self.provenance: Literal["measured", "stand_in"] = "measured"
+        self._clients: Clients | None = None
+
+    async def __aenter__(self) -> Self:
+        """Check the key and connect the event socket. Raises ``SubstrateUnavailable``."""
+        clients = Clients(self._options)
+        try:
+            about = await ask(clients.keys.get_current_api_key_with_http_info(_request_timeout=REQUEST_S))
+            if any(name.lower() == STAND_IN_HEADER.lower() for name in about.headers or {}):
+                self.provenance = "stand_in"
+            self._states = States(clients, events=self._options.events)
+            await self._states.open()
+        except BaseException as error:
+            await clients.close()
+            if isinstance(error, DaytonaRefused):
+                fix = "check DAYTONA_API_KEY" if error.final else "check DAYTONA_API_URL and the network"
+                raise SubstrateUnavailable(f"daytona: {error}; {fix}") from error
+            raise
+        self._clients = clients
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Hang up."""
+        clients, self._clients = self._opened, None
+        await self._states.close()
+        await clients.close()
+
+    @property
+    def _opened(self) -> Clients:
+        if self._clients is None:
+            raise SubstrateUnavailable("daytona: used outside of its async with block")
+        return self._clients
+
+    async def check(self) -> Availability:
+        """The key, its permissions, the region and what is left of the quota; makes nothing."""
+        if self._clients is None:
+            try:
+                async with DaytonaSubstrate(self._options) as opened:
+                    return await opened.check()
+            except SubstrateUnavailable as error:
+                return Availability(ok=False, detail=str(error), fix="see the README on daytona")
+        began = time.monotonic_ns()
+        try:
+            key = await ask(self._clients.keys.get_current_api_key(_request_timeout=REQUEST_S))
+        except DaytonaRefused as error:
+            return Availability(ok=False, detail=f"daytona: {error}", fix="check DAYTONA_API_KEY")
+        latency_ns = time.monotonic_ns() - began
+        missing = ", ".join(name for name in PERMISSIONS if name not in key.permissions)
+        options = self._options
+        observed = "events" if self._states.by_events else "polling"
+        return Availability(
+            ok=not missing,
+            detail=f"the key lacks: {missing}" if missing else f"ready, states by {observed}",
+            fix="make a key with these permissions at app.daytona.io" if missing else "",
+            version=f"api client {version('daytona-api-client-async')}",
+            image=options.snapshot or options.image or "default snapshot",
+            holds_fixtures=bool(options.fixtures),
+            limits="as asked, in whole CPUs and GiB" if options.image else "as the snapshot says",
+            region=self._clients.target or "the organization's default",
+            latency_ns=latency_ns,
+            facts={
+                "daytona_sdk": version("daytona-sdk"),
+                "states": observed,
+                "warm_pool": "missed: custom resources" if options.image else "possible: plain snapshot",
+                **await self._quota(key.organization_id),
+            },
+        )
+
+    async def _quota(self, organization_id: str | None) -> dict[str, str]:
+        if organization_id is None:
+            return {"quota": "unknown: the key does not tell its organization"}
+        try:
+            organizations = self._opened.organizations
+            usage = await ask(
+                organizations.get_organization_usage_overview(organization_id, _request_timeout=REQUEST_S)
+            )
+        except DaytonaRefused:
+            return {"quota": "unknown: the API does not tell this key"}
+        return {
+            f"quota.{region.region_id}": f"{region.current_cpu_usage:g} of {region.total_cpu_quota:g} CPUs, "
+            f"{region.current_memory_usage:g} of {region.total_memory_quota:g} GiB"
+            for region in usage.region_usage
+        }
+
+    async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
+        """As ``Substrate.create``: one request, answered with the sandbox's id."""
+        if spec.acquire != "create":
+            raise CreateFailed(f"daytona makes every sandbox anew; acquire={spec.acquire} is not possible")
+        clients, options = self._opened, self._options
+        token = connecting.set(marks)
+        try:
+            made = await ask(
+                clients.sandboxes.create_sandbox(_wanted(options, spec, clients.target), _request_timeout=REQUEST_S)
+            )
+        except DaytonaRefused as error:
+            raise error.as_error(CreateFailed, "the sandbox could not be created") from error
+        finally:
+            connecting.reset(token)
+        marks("accepted")
+        # Variables go with each command instead of into the sandbox: with custom ones it would miss the warm pool.
+        env = {**({FIXTURES_ENV: options.fixtures} if options.fixtures else {}), **spec.env}
+        base_url = f"{made.toolbox_proxy_url.rstrip('/')}/{made.id}"
+        sandbox = DaytonaSandbox(spec.name, made.id, base_url, clients, self._states, env, options.shell, marks)
+        if made.state is not None:
+            sandbox.changed(made.state.value, made.error_reason or "", time.monotonic_ns(), 0)
+        return sandbox
+
+    async def find(self, run_id: str | None = None) -> Sequence[Found]:
+        """As ``Substrate.find``, in whatever state, ``error`` included."""
+        items: list[SandboxListItem] = []
+        cursor: str | None = None
+        while True:
+            page = await self._page(run_id, cursor)
+            items += page.items
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return [_found(item) for item in items if LABEL_RUN in item.labels and _state(item) != "destroyed"]
+
+    async def _page(self, run_id: str | None, cursor: str | None):  # type: ignore[no-untyped-def]
+        """Finding is for cleaning up, which a throttle or a hiccup must not stop."""
+        for tries in range(FIND_TRIES):
+            try:
+                return await ask(
+                    self._opened.sandboxes.list_sandboxes(
+                        labels=json.dumps({LABEL_RUN: run_id}) if run_id is not None else None,
+                        name=NAMES if run_id is None else None,
+                        cursor=cursor,
+                        limit=PAGE,
+                        _request_timeout=REQUEST_S,
+                    )
+                )
+            except DaytonaRefused as error:
+                if error.final or tries == FIND_TRIES - 1:
+                    raise SubstrateUnavailable(f"daytona: sandboxes can't be listed: {error}") from error
+                await asyncio.sleep(error.retry_after_s if error.retry_after_s is not None else 0.5 * 2**tries)
+
+    async def reap(self, found: Found) -> None:
+        """As ``Substrate.reap``."""
+        await remove(self._opened, found.name, found.handle, asyncio.Event(), look_s=0.2)
+
+
+def _wanted(options: DaytonaOptions, spec: SandboxSpec, target: str | None) -> CreateSandbox:
+    """Ended by Daytona at its time to live, and, being ephemeral, deleted if anything else should stop it."""
+    wanted = CreateSandbox(
+        name=spec.name,
+        labels=spec.labels,
+        target=target,
+        user=options.user or None,
+        network_block_all=not spec.network,
+        auto_stop_interval=minutes(spec.ttl_s),
+        auto_delete_interval=0,
+        ttl_minutes=minutes(spec.ttl_s),
+    )
+    if options.image:
+        wanted.build_info = CreateBuildInfo(dockerfile_content=f"FROM {options.image}\n")
+        wanted.cpu = max(1, math.ceil(spec.limits.cpus))
+        wanted.memory = max(1, math.ceil(spec.limits.memory_mib / 1024))
+        wanted.disk = options.disk_gib
+    elif options.snapshot:
+        wanted.snapshot = options.snapshot
+    return wanted
+
+
+def _state(item: SandboxListItem) -> str:
+    return item.state.value if item.state is not None else ""
+
+
+def _found(item: SandboxListItem) -> Found:
+    deadline = item.labels.get(LABEL_DEADLINE, "")
+    made_s = datetime.fromisoformat(item.created_at).timestamp() if item.created_at else time.time()
+    return Found(
+        name=item.name,
+        handle=item.id,
+        run_id=item.labels.get(LABEL_RUN, ""),
+        age_s=max(0.0, time.time() - made_s),
+        deadline_unix_s=int(deadline) if deadline.isdigit() else None,
+    )
+
+
+def _variant(options: DaytonaOptions) -> str:
+    told = {
+        "target": options.target,
+        "from": "image" if options.image else "",
+        "shell": options.shell if options.shell != "bash" else "",
+    }
+    return ",".join(f"{key}={value}" for key, value in told.items() if value)

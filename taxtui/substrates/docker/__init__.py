@@ -1,0 +1,1 @@
+"""Containers of a Docker daemon, over its HTTP API."""

@@ -1,0 +1,153 @@
+"""One exec of one container, from the request to its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from typing import Any, Final
+
+from taxtui.errors import ExecFailed, SandboxLost, Throttled
+from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT
+from taxtui.substrates.docker.http import Daemon, Multiplexed, Reply
+
+EXEC_ENV: Final = "TAXTUI_EXEC"
+"""In the environment of an exec and all that it starts: a mark of its own."""
+
+_SETTLES_WITHIN_S: Final = 10.0
+_FIRST_POLL_S: Final = 0.001
+_KILLED: Final = 137
+_SHOWS_WITHIN_S: Final = 0.1
+_NOT_STARTED: Final = (126, 127)
+_RUNTIME_SAYS: Final = b"OCI runtime exec failed"
+
+
+class NoSuchProgram(ExecFailed):
+    """The program is not in the image."""
+
+
+class Exec:
+    """A program started in a running container, its streams attached; its ``mark`` finds all that came of it."""
+
+    def __init__(self, daemon: Daemon, container: str) -> None:
+        """Nothing is asked for yet."""
+        self.mark = f"{EXEC_ENV}={secrets.token_hex(8)}"
+        self._daemon = daemon
+        self._container = container
+        self._id = ""
+        self._asked_to_start = False
+        self._stream: Multiplexed | None = None
+
+    async def start(self, argv: list[str], *, stdin: bool, user: str = "", folder: str = "") -> None:
+        """``folder``: the container's by default. Raises ``SandboxLost``, ``ExecFailed``, ``Throttled``."""
+        wanted = {
+            "Cmd": argv,
+            "Env": [self.mark],
+            "User": user,
+            "WorkingDir": folder,
+            "AttachStdin": stdin,
+            "AttachStdout": True,
+            "AttachStderr": True,
+        }
+        created = await self._daemon.request("POST", f"/containers/{self._container}/exec", wanted)
+        if created.status != 201:
+            raise _refusal(created)
+        self._id = created.body["Id"]
+        connection = await self._daemon.connect()
+        self._asked_to_start = True
+        refused = await self._daemon.hijack(connection, f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
+        if refused is not None:
+            self._asked_to_start = False
+            raise _refusal(refused)
+        self._stream = Multiplexed(connection)
+
+    @property
+    def _streams(self) -> Multiplexed:
+        assert self._stream is not None, "used before start"
+        return self._stream
+
+    async def read(self) -> tuple[int, bytes]:
+        """As ``ByteStream.read``."""
+        return await self._streams.read()
+
+    async def write(self, data: bytes) -> None:
+        """As ``ByteStream.write``."""
+        await self._streams.write(data)
+
+    def send(self, data: bytes) -> None:
+        """All of standard input, then its end; sent in the background."""
+        self._streams.send_all(data)
+
+    async def output(self) -> tuple[bytes, bytes]:
+        """Both streams to their end, which comes up to two seconds after the exit if a descendant holds them."""
+        parts: dict[int, list[bytes]] = {STDOUT: [], STDERR: []}
+        while (item := await self.read())[0] != ENDED:
+            parts[item[0]].append(item[1])
+        return b"".join(parts[STDOUT]), b"".join(parts[STDERR])
+
+    async def exit_code(self, stdout: bytes) -> int:
+        """Of a program whose streams have ended; ``stdout`` is where the runtime says that it could not start it.
+
+        Raises:
+            NoSuchProgram, ExecFailed, SandboxLost: it did not end by itself.
+        """
+        give_up, pause_s = time.monotonic() + _SETTLES_WITHIN_S, _FIRST_POLL_S
+        while (state := await self._state())["Running"] or state["ExitCode"] is None:
+            if time.monotonic() > give_up or not await self.container_runs():
+                raise SandboxLost("the container ended while a command ran")
+            await asyncio.sleep(pause_s)
+            pause_s *= 2
+        code = int(state["ExitCode"])
+        if code in _NOT_STARTED and stdout.startswith(_RUNTIME_SAYS):
+            words = " ".join(stdout.decode(errors="replace").split())
+            raise (NoSuchProgram if "executable file not found" in words else ExecFailed)(words)
+        if code == _KILLED:
+            await self._blame_the_container()
+        return code
+
+    async def _blame_the_container(self) -> None:
+        """Raises ``SandboxLost`` if the command was killed because the container was; that shows a little later."""
+        give_up = time.monotonic() + _SHOWS_WITHIN_S
+        while await self.container_runs():
+            if time.monotonic() > give_up:
+                return
+            await asyncio.sleep(_FIRST_POLL_S)
+        raise SandboxLost("the container was killed while a command ran")
+
+    async def has_begun(self) -> bool:
+        """Whether there is or was a process: waits for a start that the daemon may still be working on."""
+        give_up = time.monotonic() + _SETTLES_WITHIN_S
+        while self._asked_to_start and time.monotonic() < give_up:
+            try:
+                state = await self._state()
+            except SandboxLost:
+                return False
+            if state["Pid"] or state["ExitCode"] is not None:
+                return True
+            await asyncio.sleep(_FIRST_POLL_S)
+        return False
+
+    def release(self) -> None:
+        """Drop the connection; a running process is not touched."""
+        if self._stream is not None:
+            self._stream.close()
+
+    async def _state(self) -> dict[str, Any]:
+        reply = await self._daemon.request("GET", f"/exec/{self._id}/json")
+        if reply.status != 200:
+            raise _refusal(reply)
+        state: dict[str, Any] = reply.body
+        return state
+
+    async def container_runs(self) -> bool:
+        """Whether the container is still there and running."""
+        reply = await self._daemon.request("GET", f"/containers/{self._container}/json")
+        return reply.status == 200 and bool(reply.body["State"]["Running"])
+
+
+def _refusal(reply: Reply) -> Exception:
+    if reply.status in (404, 409) or "is not running" in reply.message:  # 500 while it is being removed
+        return SandboxLost(f"the container is gone: {reply.message}")
+    if reply.status in (429, 503):
+        return Throttled(f"the docker daemon is busy: {reply.message}")
+    return ExecFailed(f"the docker daemon refused: {reply.message}")

@@ -1,0 +1,320 @@
+"""Sandboxes in Docker containers, by any OCI runtime: ``docker:runtime=runsc`` is the same adapter with gVisor.
+
+The SDK makes, lists and removes containers, in threads of its own. Every action goes to the daemon directly
+(docker_http.py), because the SDK's own path costs more than the exec it asks for allows.
+
+A container is a ``sleep`` of the sandbox's time to live under docker's init, started to be removed when it ends:
+that is the deadline, held by the daemon's host without us. A daemon that is down while it ends removes it late.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final, Literal, Self
+
+import docker
+import msgspec
+import requests
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.types import LogConfig
+
+from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable
+from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, SandboxSpec
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
+from taxtui.substrates.docker.endpoint import Endpoint, endpoint
+from taxtui.substrates.docker.http import Daemon
+from taxtui.substrates.docker.sandbox import OUR_FOLDER, SANDBOX_ENV, DockerSandbox, Image
+from taxtui.workloads.image import DEFAULT_IMAGE, DIGEST, FIXTURES_LABEL
+
+_THREADS: Final = 256  # started as they are needed: at least the concurrency
+_TIMEOUT_S: Final = 60
+_GONE_WITHIN_S: Final = 30.0
+_GONE_POLL_S: Final = 0.01
+_LIMITS: Final = {"memory": "MemoryLimit", "cpu": "CpuCfsQuota", "pids": "PidsLimit"}  # ours → the daemon's flag
+
+
+class DockerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``-s docker:runtime=runsc,image=mine:1``."""
+
+    runtime: str = "runc"
+    image: str = DEFAULT_IMAGE
+    network: str = ""  # by default what the tier needs: none or bridge
+    user: str = ""  # by default the image's
+    host: str = ""  # by default DOCKER_HOST, else the local socket
+
+
+class DockerSubstrate:
+    """Containers of one daemon and one runtime."""
+
+    name: ClassVar[str] = "docker"
+    Options: ClassVar[type[msgspec.Struct]] = DockerOptions
+    provenance: Literal["measured", "stand_in"] = "measured"
+    capabilities = Capabilities(acquire=("create", "reset"))
+
+    def __init__(self, options: DockerOptions | None = None) -> None:
+        """Nothing is opened yet."""
+        self.options = options or DockerOptions()
+        self.variant: str = self.options.runtime
+        self.pool = BlockingPool(_THREADS, "docker")
+        self._pristine: bytes | None = None
+        self._known_image: Image | None = None
+        self._client: docker.APIClient | None = None
+
+    async def __aenter__(self) -> Self:
+        """Connect. Raises ``SubstrateUnavailable``."""
+        self.endpoint = endpoint(self.options.host)
+        self._client = (await self.pool.run(lambda: _connect(self.endpoint))).value
+        self.daemon = Daemon(self.endpoint.address)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Wait for calls under way, then disconnect."""
+        await self.pool.__aexit__(*exc)
+        await self.daemon.close()
+        self.client.close()
+
+    @property
+    def client(self) -> docker.APIClient:
+        """The SDK's low-level client; for use in a thread of the pool."""
+        assert self._client is not None, "used outside `async with`"
+        return self._client
+
+    async def check(self) -> Availability:
+        """As ``Substrate.check``."""
+        try:
+            where = endpoint(self.options.host)
+            client = self._client or (await self.pool.run(lambda: _connect(where))).value
+        except SubstrateUnavailable as error:
+            problem, _, fix = str(error).removeprefix("docker: ").partition("; ")
+            return Availability(ok=False, detail=problem, fix=fix)
+        try:
+            return (await self.pool.run(lambda: self._look(client))).value
+        except (DockerException, requests.RequestException) as error:
+            return Availability(ok=False, detail=f"the docker daemon does not answer: {said(error)}", fix="restart it")
+        finally:
+            if client is not self._client:
+                client.close()
+
+    def _look(self, client: docker.APIClient) -> Availability:
+        asked_ns = time.monotonic_ns()
+        client.ping()
+        latency_ns = time.monotonic_ns() - asked_ns
+        info, version = client.info(), client.version()
+        runtime = self.options.runtime
+        if runtime not in info.get("Runtimes", {}):
+            known = ", ".join(sorted(info.get("Runtimes", {})))
+            fix = f"add it to the daemon's runtimes, or use one of: {known}"
+            return Availability(ok=False, detail=f"docker has no runtime {runtime!r}", fix=fix)
+        try:
+            image = client.inspect_image(self.options.image)  # type: ignore[no-untyped-call]
+        except ImageNotFound:
+            detail = f"there is no image {self.options.image} here"
+            return Availability(ok=False, detail=detail, fix=self._image_fix())
+        components = {part["Name"]: part["Version"] for part in version.get("Components", [])}
+        server = version["Version"]
+        runtime_version = components.get(runtime, "")
+        lacking = [limit for limit, key in _LIMITS.items() if not info.get(key, True)]
+        return Availability(
+            ok=True,
+            detail=f"ready, {server}, {runtime}",
+            version=" ".join(filter(None, (server, runtime, runtime_version))),
+            image=image["Id"],
+            cache="node",
+            holds_fixtures=((image.get("Config") or {}).get("Labels") or {}).get(FIXTURES_LABEL) == DIGEST,
+            limits=f"cgroup v{info.get('CgroupVersion', '1')}" + (f" without {', '.join(lacking)}" if lacking else ""),
+            latency_ns=latency_ns,
+            facts={
+                "server": server,
+                "api": client.api_version,
+                "sdk": docker.__version__,
+                "storage": info.get("Driver", ""),
+                "cgroup_driver": info.get("CgroupDriver", ""),
+                "kernel": info.get("KernelVersion", ""),
+                **{f"component.{name}": value for name, value in components.items()},
+            },
+        )
+
+    async def create(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
+        """As ``Substrate.create``: made and started."""
+        client = self.client
+
+        def make() -> DockerSandbox:
+            image = self._image()
+            container: str = client.create_container(**self._container(spec, image))["Id"]
+            marks("created")
+            try:
+                client.start(container)
+            except BaseException:
+                self.remove(container)
+                raise
+            marks("started")
+            return DockerSandbox(self, spec, container, image)
+
+        try:
+            return (await self.pool.run(make, dispose=lambda sandbox: self.remove(sandbox.container))).value
+        except ImageNotFound:
+            detail = f"there is no image {self.options.image} here; {self._image_fix()}"
+            raise SubstrateUnavailable(f"docker: {detail}") from None
+        except APIError as error:
+            raise CreateFailed(f"docker cannot make a container: {said(error)}") from error
+        except (DockerException, requests.RequestException) as error:
+            raise SubstrateUnavailable(f"docker: the daemon does not answer: {said(error)}") from error
+
+    def _image(self) -> Image:
+        if self._known_image is None:
+            found = self.client.inspect_image(self.options.image)  # type: ignore[no-untyped-call]
+            config = found.get("Config") or {}
+            home = dict(each.split("=", 1) for each in config.get("Env") or ()).get("HOME", "")
+            folder = config.get("WorkingDir", "").rstrip("/") or OUR_FOLDER
+            self._known_image = Image(
+                folder=folder,
+                restored=home if home and f"{folder}/".startswith(f"{home}/") else folder,
+                home=home,
+                root=(self.options.user or config.get("User", "")).partition(":")[0] in ("", "0", "root"),
+            )
+        return self._known_image
+
+    def _image_fix(self) -> str:
+        return "taxtui image build" if self.options.image == DEFAULT_IMAGE else f"docker pull {self.options.image}"
+
+    def _container(self, spec: SandboxSpec, image: Image) -> dict[str, Any]:
+        """Arguments for ``create_container``. Raises ``requests`` and ``docker`` errors in the caller's thread.
+
+        The environment is the image's and this one alone: proxies in the client's own configuration hold passwords.
+        """
+        memory = spec.limits.memory_mib << 20
+        env = {"LANG": "C.UTF-8", "HOME": image.home or image.folder, **spec.env}
+        host_config = self.client.create_host_config(
+            auto_remove=True,
+            cap_drop=["ALL"],
+            init=True,
+            log_config=LogConfig(type="none"),
+            mem_limit=memory,
+            memswap_limit=memory,
+            nano_cpus=round(spec.limits.cpus * 1e9),
+            network_mode=self.options.network or ("bridge" if spec.network else "none"),
+            pids_limit=spec.limits.pids,
+            runtime=self.options.runtime,
+            security_opt=["no-new-privileges"],
+        )
+        return {
+            "image": self.options.image,
+            "name": spec.name,
+            "hostname": "sandbox",
+            "entrypoint": ["sleep", str(math.ceil(spec.ttl_s))],
+            "command": [],
+            "labels": spec.labels,
+            "environment": {**env, SANDBOX_ENV: spec.name},
+            "user": self.options.user or None,
+            "working_dir": image.folder,
+            "host_config": host_config,
+            "use_config_proxy": False,
+        }
+
+    async def find(self, run_id: str | None = None) -> Sequence[Found]:
+        """As ``Substrate.find``."""
+        label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
+        client = self.client
+        try:
+            rows = (await self.pool.run(lambda: client.containers(all=True, filters={"label": [label]}))).value
+        except (DockerException, requests.RequestException) as error:
+            raise SubstrateUnavailable(f"docker: the daemon does not answer: {said(error)}") from error
+        return [_found(row) for row in rows]
+
+    async def reap(self, found: Found) -> None:
+        """As ``Substrate.reap``."""
+        await self.pool.run(lambda: self.remove(found.handle))
+
+    def remove(self, container: str) -> None:
+        """Blocking: kill and delete a container, and return when it is gone. Raises ``CleanupFailed``."""
+        give_up = time.monotonic() + _GONE_WITHIN_S
+        while True:
+            try:
+                self.client.remove_container(container, v=True, force=True)
+            except NotFound:
+                return
+            except (DockerException, requests.RequestException) as error:
+                # 409: it is being removed already, by its deadline or by someone else.
+                if time.monotonic() > give_up or not isinstance(error, APIError):
+                    raise CleanupFailed(f"docker cannot remove {container[:12]}: {said(error)}") from error
+                time.sleep(_GONE_POLL_S)
+            else:
+                return
+
+    async def pristine(self, labels: dict[str, str]) -> bytes:
+        """What a reset brings back, as a tar archive, from a container that is never started."""
+        if self._pristine is None:
+            self._pristine = (await self.pool.run(lambda: self._archive(labels))).value
+        return self._pristine
+
+    def _archive(self, labels: dict[str, str]) -> bytes:
+        client, image = self.client, self._image()
+        container = client.create_container(
+            self.options.image,
+            entrypoint=["true"],
+            labels=labels,
+            working_dir=image.folder,
+            use_config_proxy=False,
+        )["Id"]
+        try:
+            return b"".join(client.get_archive(container, image.restored)[0])
+        finally:
+            self.remove(container)
+
+
+def _connect(where: Endpoint) -> docker.APIClient:
+    """Blocking. Raises ``SubstrateUnavailable`` in the form "docker: problem; fix"."""
+    try:
+        if where.address.path:
+            _knock(where.address.path)
+        return docker.APIClient(
+            base_url=where.url, tls=where.tls, version="auto", timeout=_TIMEOUT_S, max_pool_size=_THREADS
+        )
+    except (DockerException, requests.RequestException, OSError) as error:
+        raise SubstrateUnavailable(f"docker: {_why_unreachable(error)}") from error
+
+
+def _knock(path: str) -> None:
+    """Connect once ourselves: the SDK hides why it could not, and leaves the socket open."""
+    with socket.socket(socket.AF_UNIX) as knocking:
+        knocking.settimeout(_TIMEOUT_S)
+        knocking.connect(path)
+
+
+def _why_unreachable(error: BaseException) -> str:
+    causes = list(_causes(error))
+    if any(isinstance(cause, PermissionError) or "Permission denied" in str(cause) for cause in causes):
+        return "no permission on the daemon's socket; join the group docker, or set DOCKER_HOST to a daemon of yours"
+    missing = (FileNotFoundError, ConnectionRefusedError)
+    if any(isinstance(cause, missing) for cause in causes):
+        return "no docker daemon is running there; start it, or set DOCKER_HOST"
+    return f"the daemon does not answer: {said(error)}; check DOCKER_HOST and the daemon"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        yield from (argument for argument in error.args if isinstance(argument, BaseException))
+        error = error.__cause__ or error.__context__
+
+
+def _found(row: dict[str, Any]) -> Found:
+    labels = row.get("Labels") or {}
+    deadline = labels.get(LABEL_DEADLINE, "")
+    return Found(
+        name=row["Names"][0].lstrip("/"),
+        handle=row["Id"],
+        run_id=labels.get(LABEL_RUN, ""),
+        age_s=max(0.0, time.time() - row["Created"]),
+        deadline_unix_s=int(deadline) if deadline.isdigit() else None,
+    )
+
+
+def said(error: BaseException) -> str:
+    """An error of the SDK or of the daemon on one line."""
+    text = error.explanation if isinstance(error, APIError) and error.explanation else str(error)
+    return " ".join(str(text).split()) or type(error).__name__

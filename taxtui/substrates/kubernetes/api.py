@@ -1,0 +1,197 @@
+"""The few Kubernetes requests that the substrate needs, and what their answers mean.
+
+They take the SDK's generic call path: the generated methods build and check a pydantic model of every pod, 2 ms of
+our own CPU per create, which with many trials in flight would show up as latency. Answers are decoded into the few
+fields that matter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+from kubernetes.aio.client import ApiClient
+
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.kubernetes.pod import Camel, Metadata, Pod
+from taxtui.substrates.kubernetes.refusal import Access, ApiRefused, Problem, refused, unanswered
+
+T = TypeVar("T")
+
+REQUEST_S: Final = 30.0
+WATCH_S: Final = 240
+"""How long the API server keeps one watch open; it then ends it without a word, and we resume."""
+PAGE: Final = 500
+_AUTH: Final = ["BearerToken"]
+_WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_S)
+
+connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
+"""Whose request the current task is sending: told when a new connection had to be made for it."""
+
+declined: ContextVar[bytearray | None] = ContextVar("declined", default=None)
+"""Where the body of an answer to the current task's handshake goes: the websocket client drops it."""
+
+
+class _Pods(Camel, frozen=True):
+    metadata: dict[str, Any]
+    items: list[Pod] | None = None
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+class PodApi:
+    """Requests about pods. Each raises ``ApiRefused`` and nothing else."""
+
+    def __init__(self, client: ApiClient) -> None:
+        """Use a client that the caller closes."""
+        self._client = client
+        self.access = Access()
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        body: object = None,
+        limit: aiohttp.ClientTimeout = _WHOLE,
+        *,
+        right: str = "",
+    ) -> aiohttp.ClientResponse:
+        """``right``: what it takes to be allowed this, by a name of our own; none where everybody is."""
+        pairs = [(key, value) for key, value in (query or {}).items() if value not in (None, "")]
+        try:
+            request = await self._client.param_serialize(
+                method, path, query_params=pairs, body=body, auth_settings=_AUTH
+            )
+            answer = await self._client.call_api(*request, _request_timeout=limit)
+            response: aiohttp.ClientResponse = answer.response
+            if response.status >= 300:
+                said = refused(response.status, response.headers, await response.read())
+                raise self.access.judge(right, said)
+        except (aiohttp.ClientError, OSError) as error:
+            raise self.access.judge(right, unanswered(error)) from error
+        if right:
+            self.access.granted(right)
+        return response
+
+    async def _ask(self, method: str, path: str, body: object = None, *, right: str = "") -> bytes:
+        response = await self._send(method, path, body=body, right=right)
+        try:
+            return await response.read()
+        except (aiohttp.ClientError, OSError) as error:
+            raise unanswered(error) from error
+
+    async def version(self) -> tuple[str, int]:
+        """The server's version, and the round trip to it in nanoseconds."""
+        began = time.monotonic_ns()
+        answer = _decode(await self._ask("GET", "/version"), dict[str, Any])
+        return str(answer.get("gitVersion", "")), time.monotonic_ns() - began
+
+    async def create(self, namespace: str, manifest: Mapping[str, Any], marks: Marks) -> Pod:
+        """Make a pod."""
+        token = connecting.set(marks)
+        try:
+            return _decode(await self._ask("POST", _pods(namespace), manifest, right="create"), Pod)
+        finally:
+            connecting.reset(token)
+
+    async def get(self, namespace: str, name: str) -> Pod:
+        """A pod as it is now."""
+        return _decode(await self._ask("GET", _pods(namespace, name), right="get"), Pod)
+
+    async def delete(self, pod: Metadata, grace_s: int) -> bool:
+        """Ask for the deletion of exactly this pod; False when it is gone, or another one has its name."""
+        body = {"gracePeriodSeconds": grace_s, "preconditions": {"uid": pod.uid}}
+        try:
+            await self._ask("DELETE", _pods(pod.namespace, pod.name), body, right="delete")
+        except ApiRefused as error:
+            if error.status in (404, 409):
+                return False
+            raise
+        return True
+
+    async def list(self, namespace: str | None, selector: str) -> tuple[list[Pod], str, float]:
+        """Pods of one namespace or of all, the list's resource version, and the server's Unix time of the answer."""
+        found: list[Pod] = []
+        path = "/api/v1/pods" if namespace is None else _pods(namespace)
+        query: dict[str, Any] = {"labelSelector": selector, "limit": PAGE}
+        while True:
+            response = await self._send("GET", path, query, right=f"list {namespace}")
+            with contextlib.closing(response):
+                page = _decode(await response.read(), _Pods)
+            found += page.items or []
+            query["continue"] = page.metadata.get("continue")
+            if not query["continue"]:
+                return found, str(page.metadata.get("resourceVersion", "")), _date(response.headers.get("Date"))
+
+    async def watch(self, namespace: str, selector: str, version: str) -> AsyncIterator[tuple[str, Pod]]:
+        """Events after a resource version until the server ends the stream; ``ApiRefused`` 410 when it is too old."""
+        query = {
+            "labelSelector": selector,
+            "resourceVersion": version,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": WATCH_S,
+        }
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_S, sock_read=WATCH_S + REQUEST_S)
+        response = await self._send("GET", _pods(namespace), query, limit=limit, right="watch")
+        with contextlib.closing(response):
+            try:
+                while line := await response.content.readline():
+                    event = _decode(line, _Event)
+                    if event.type == "ERROR":
+                        problem = _decode(event.object, Problem)
+                        raise ApiRefused(
+                            problem.code or 500, problem.reason or "", problem.message or "the watch failed"
+                        )
+                    yield event.type, _decode(event.object, Pod)
+            except (aiohttp.ClientError, OSError) as error:
+                raise unanswered(error) from error
+
+    async def may(self, namespace: str, verb: str, resource: str) -> bool:
+        """Whether our own permissions cover something like ``create`` ``pods/exec``."""
+        kind, _, sub = resource.partition("/")
+        attributes = {"namespace": namespace, "verb": verb, "resource": kind, "subresource": sub}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = await self._ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+        return bool(_decode(answer, dict[str, Any]).get("status", {}).get("allowed"))
+
+    async def quota(self, namespace: str) -> dict[str, str]:
+        """What is used of the namespace's resource quotas: ``{"requests.cpu": "3 of 10"}``."""
+        path = f"/api/v1/namespaces/{quote(namespace)}/resourcequotas"
+        answer = _decode(await self._ask("GET", path), dict[str, Any])
+        shares: dict[str, str] = {}
+        for item in answer.get("items") or ():
+            status = item.get("status") or {}
+            for resource, hard in (status.get("hard") or {}).items():
+                shares[resource] = f"{(status.get('used') or {}).get(resource, '0')} of {hard}"
+        return shares
+
+
+def _pods(namespace: str, name: str = "") -> str:
+    return f"/api/v1/namespaces/{quote(namespace)}/pods" + (f"/{quote(name)}" if name else "")
+
+
+def _decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.DecodeError as error:  # a proxy's page, or a stream that was cut within a line
+        raise ApiRefused(0, type(error).__name__, "the API server's answer is not what Kubernetes sends") from error
+
+
+def _date(header: str | None) -> float:
+    return parsedate_to_datetime(header).timestamp() if header else time.time()

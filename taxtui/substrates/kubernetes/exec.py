@@ -1,0 +1,330 @@
+"""Programs in a pod, each over a websocket of its own (``v5.channel.k8s.io``, or v4 from older servers).
+
+The first byte of a message is its channel: 0 stdin, 1 stdout, 2 stderr, 3 the status with the exit code. Closing the
+socket does not end the remote process: that takes a second exec, which kills its process group (container runtimes
+start each exec in a session of its own).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import weakref
+from typing import Final
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+from kubernetes.aio.client import ApiClient
+
+from taxtui.errors import ExecFailed, ExecTimeout
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
+from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, launch_argv, unbroken
+from taxtui.sandboxes.kit.killing import kill_script
+from taxtui.sandboxes.protocol import ExecResult
+from taxtui.substrates.kubernetes.api import declined
+from taxtui.substrates.kubernetes.pod import Camel
+from taxtui.substrates.kubernetes.refusal import Access, ApiRefused, refused, unanswered
+
+CONTAINER: Final = "sandbox"
+STATUS: Final = 3
+HANDSHAKE_S: Final = 30.0
+CLOSING_S: Final = 1.0
+STATUS_S: Final = 0.25
+"""How much later than a command's own end marker its exit status may come, before we go without it."""
+KILL_S: Final = 10.0
+"""How long ending a process may take: execs, repeated because it may only just be starting."""
+KILLED_S: Final = 0.3
+"""How long we wait for the end of what was killed, before we kill again."""
+
+_BROKEN: Final = "the connection broke before the command's exit code came"
+_CHUNK: Final = 32768
+_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+
+
+class _Cause(Camel, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _Details(Camel, frozen=True):
+    causes: list[_Cause] | None = None
+
+
+class _ExitStatus(Camel, frozen=True):
+    """What comes on channel 3."""
+
+    status: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+    def exit_code(self) -> int:
+        """The command's own; raises ``ExecFailed`` where the command path failed instead."""
+        if self.status == "Success":
+            return 0
+        for cause in (self.details.causes if self.details else None) or ():
+            if cause.reason == "ExitCode":
+                return int(cause.message)
+        raise ExecFailed(f"the container runtime could not run the command: {' '.join(self.message.split())}")
+
+
+class RemoteProcess:
+    """A program in the pod; a ``shell.ByteStream``."""
+
+    def __init__(self, starter: PodExec, socket: aiohttp.ClientWebSocketResponse, program: CapturedProgram) -> None:
+        """Take over a socket whose handshake has succeeded."""
+        self.status: _ExitStatus | None = None
+        self._starter = starter
+        self._socket = socket
+        self._program = program
+
+    async def read(self) -> tuple[int, bytes]:
+        """As ``ByteStream.read``; ``status`` is set at the end if the program's fate was reported."""
+        while True:
+            channel, chunk = await self._receive()
+            if chunk or channel == ENDED:
+                return channel, chunk
+
+    async def _receive(self) -> tuple[int, bytes]:
+        """One message; its chunk is empty where it was not output."""
+        try:
+            message = await self._socket.receive(CLOSING_S if self.status else None)
+        except TimeoutError:  # the status is the last message; a server that does not close then is not waited for
+            await self.drop()
+            return ENDED, b""
+        if message.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
+            return ENDED, b""
+        data = message.data if message.type is aiohttp.WSMsgType.BINARY else message.data.encode()
+        channel, chunk = (data[0], data[1:]) if data else (STDOUT, b"")
+        if channel == STATUS:
+            with contextlib.suppress(msgspec.DecodeError):  # no status then: as if the connection had broken
+                self.status = msgspec.json.decode(chunk, type=_ExitStatus)
+        return (channel, chunk) if channel in (STDOUT, STDERR) else (STDOUT, b"")
+
+    async def output(self) -> ExecResult:
+        """Feed it, and read until its exit status and, where the program prints one, its end marker on both streams.
+
+        A background process that holds the streams also holds back the status: then the marker's code is taken.
+        Raises ``ExecFailed`` where no exit code came.
+        """
+        marker, stdin = self._program.marker, self._program.stdin
+        streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
+        feeding = asyncio.ensure_future(self.write(stdin)) if stdin else None
+        try:
+            with contextlib.suppress(TimeoutError):
+                ended = False
+                while not ended:
+                    complete = all(stream.exit_code is not None for stream in streams.values())
+                    async with asyncio.timeout(STATUS_S if complete else None):
+                        channel, chunk = await self.read()
+                    if not (ended := channel == ENDED):
+                        streams[channel].feed(chunk)
+        finally:
+            if feeding is not None:
+                feeding.cancel()  # a command may end without having read its input
+                await asyncio.wait({feeding})
+        code = self.status.exit_code() if self.status is not None else streams[STDOUT].exit_code
+        if code is None:
+            raise ExecFailed(_BROKEN)
+        return ExecResult(code, bytes(streams[STDOUT].data), bytes(streams[STDERR].data))
+
+    async def write(self, data: bytes) -> None:
+        """As ``ByteStream.write``, but ``ExecFailed`` where the connection breaks: the pod may well live."""
+        try:
+            for at in range(0, len(data), _CHUNK):
+                await self._socket.send_bytes(b"\0" + data[at : at + _CHUNK])
+        except (aiohttp.ClientError, OSError) as error:
+            raise ExecFailed(_BROKEN) from error
+
+    async def close(self) -> None:
+        """As ``ByteStream.close``: kill its process group unless it has ended by itself, and let go.
+
+        Raises ``ExecFailed`` where that could not be done.
+        """
+        try:
+            if self.status is None:
+                async with asyncio.timeout(KILL_S):
+                    await self._kill()
+        except ApiRefused as error:
+            if error.status != 404:  # the pod is gone, and all in it
+                raise ExecFailed(f"a command's processes may still run in the pod: {error}") from error
+        except TimeoutError as error:
+            raise ExecFailed("a command's processes may still run in the pod: no answer") from error
+        finally:
+            await self.drop()
+
+    async def drop(self) -> None:
+        """Close the connection; a process that has not ended goes on."""
+        await self._socket.close()
+
+    async def _kill(self) -> None:
+        ended = False
+        while not ended:
+            try:
+                await self._starter.kill(self._program.nonce)
+            except ApiRefused as error:
+                if not error.in_doubt:
+                    raise
+                await asyncio.sleep(KILLED_S)
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(KILLED_S):
+                    while not ended:
+                        ended = (await self.read())[0] == ENDED
+
+
+class ShellStream:
+    """A persistent shell's bytes; a ``shell.ByteStream`` that ends with the shell, whoever holds its streams."""
+
+    def __init__(self, process: RemoteProcess, marker: bytes) -> None:
+        """``marker`` is what the program around the shell prints when the shell has ended."""
+        self._process = process
+        self._marker = marker
+        self._tail = b""
+        self._broken = ""
+        self.write = process.write
+
+    async def read(self) -> tuple[int, bytes]:
+        """As ``ByteStream.read``; ``ExecFailed`` where not the shell but the connection to it ended."""
+        channel, chunk = await self._process.read()
+        self._tail = self._tail[-len(self._marker) :] + chunk
+        if self._marker in self._tail:
+            return ENDED, b""
+        if channel == ENDED and self._process.status is None:
+            self._broken = f"{_BROKEN}; "
+            raise ExecFailed(_BROKEN)
+        return channel, chunk
+
+    async def close(self) -> None:
+        """As ``ByteStream.close``. Raises ``ExecFailed``, which says as well what had failed before."""
+        try:
+            await self._process.close()
+        except ExecFailed as left:
+            raise ExecFailed(f"{self._broken}{left}") from left
+
+
+class PodExec:
+    """Starts programs in one pod."""
+
+    def __init__(self, client: ApiClient, access: Access, namespace: str, pod: str, shell: str) -> None:
+        """Use a client that has already sent a request: its connection pool is shared."""
+        self._client = client
+        self._access = access
+        self._path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/exec"
+        self._shell = shell
+        self._open: weakref.WeakSet[RemoteProcess] = weakref.WeakSet()
+        self._closing: list[asyncio.Task[None]] = []
+
+    def hang_up(self) -> None:
+        """End every connection: the pod is lost, and a dead node's would stay open until the command's timeout."""
+        loop = asyncio.get_running_loop()
+        self._closing = [loop.create_task(process.drop()) for process in self._open]
+
+    async def start(self, program: CapturedProgram, *, stdin: bool) -> RemoteProcess:
+        """Start a program. Raises ``ApiRefused``."""
+        query = {
+            "container": CONTAINER,
+            "stdin": stdin,
+            "stdout": True,
+            "stderr": True,
+            "tty": False,
+            "command": program.argv,
+        }
+        _, url, headers, _, _ = await self._client.param_serialize(
+            "GET",
+            self._path,
+            query_params=list(query.items()),
+            auth_settings=["BearerToken"],
+            collection_formats={"command": "multi"},
+        )
+        settings, session = self._client.configuration, self._client.rest_client.pool_manager
+        assert session is not None  # made by the first request
+        body = bytearray()
+        token = declined.set(body)
+        try:
+            async with asyncio.timeout(HANDSHAKE_S):
+                socket = await session.ws_connect(
+                    "ws" + url.removeprefix("http"),
+                    protocols=_PROTOCOLS,
+                    headers=headers,
+                    max_msg_size=0,
+                    proxy=settings.proxy,
+                    proxy_headers=settings.proxy_headers,
+                    server_hostname=settings.tls_server_name,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=CLOSING_S),
+                )
+        except aiohttp.WSServerHandshakeError as error:
+            raise self._access.judge("exec", refused(error.status, error.headers or {}, bytes(body))) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._access.judge("exec", unanswered(error)) from error
+        finally:
+            declined.reset(token)
+        self._access.granted("exec")
+        process = RemoteProcess(self, socket, program)
+        self._open.add(process)
+        return process
+
+    async def run(self, command: Command) -> ExecResult:
+        """Run one command to its end.
+
+        Raises:
+            Refused: it was not started.
+            ExecTimeout: it was killed.
+            ExecFailed: the connection broke, or the container runtime failed; what was started is killed.
+        """
+        program = wrap_command(command, self._shell)
+        starting = asyncio.ensure_future(self.start(program, stdin=bool(program.stdin)))
+        try:
+            async with asyncio.timeout(command.timeout_s):
+                # Shielded: a handshake that is abandoned half-way could leave a process that nobody knows of.
+                process = await asyncio.shield(starting)
+                result = await process.output()
+                await process.drop()
+                return result
+        except TimeoutError:
+            await unbroken(_end(starting))
+            raise ExecTimeout(f"the command was killed after {command.timeout_s:g} s") from None
+        except asyncio.CancelledError:
+            with contextlib.suppress(ExecFailed):
+                await unbroken(_end(starting))
+            raise
+        except ExecFailed as error:
+            try:
+                await unbroken(_end(starting))
+            except ExecFailed as left:
+                raise ExecFailed(f"{error}; {left}") from error
+            raise
+
+    async def shell(self) -> ShellStream:
+        """Start what ``FramedShell`` talks to. Raises ``ApiRefused``."""
+        program = wrap_program(launch_argv())
+        starting = asyncio.ensure_future(self.start(program, stdin=True))
+        try:
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with contextlib.suppress(ExecFailed):
+                await unbroken(_end(starting))
+            raise
+        return ShellStream(process, program.marker)
+
+    async def kill(self, nonce: str) -> None:
+        """Kill the process group of what has this nonce among its arguments. Raises ``ApiRefused``, ``ExecFailed``."""
+        program = CapturedProgram(["sh", "-c", kill_script(nonce)], b"", b"", "")
+        process = await self.start(program, stdin=False)
+        try:
+            await process.output()
+        finally:
+            await process.drop()
+
+
+async def _end(starting: asyncio.Future[RemoteProcess]) -> None:
+    """Kill what was started, if it was."""
+    try:
+        async with asyncio.timeout(KILL_S):
+            process = await starting
+    except ApiRefused:
+        return
+    except TimeoutError as error:
+        raise ExecFailed("a command's processes may still run in the pod: its start was never answered") from error
+    await process.close()

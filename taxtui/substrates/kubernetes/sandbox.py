@@ -1,0 +1,208 @@
+"""One pod as a sandbox: told by the run's watch what becomes of it, and removed until it is really gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Final
+
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.framed_shell import FramedShell
+from taxtui.sandboxes.kit.watched_session import WatchedSession
+from taxtui.sandboxes.protocol import ExecResult, Marks, Session
+from taxtui.substrates.kubernetes.api import PodApi
+from taxtui.substrates.kubernetes.exec import PodExec
+from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.pod import Metadata, Pod
+from taxtui.substrates.kubernetes.refusal import ApiRefused
+from taxtui.substrates.kubernetes.watch import PodWatch
+
+REMOVE_S: Final = 60.0
+"""How long a deletion may take beyond the grace period, until we say that it failed."""
+LOST_S: Final = 1.5
+"""A connection breaks before the pod's status says why: how long we wait for the reason."""
+KILLED: Final = 128 + 9
+
+
+class KubernetesSandbox:
+    """A pod, and what its watch has told."""
+
+    def __init__(
+        self, name: str, api: PodApi, runner: PodExec, watch: PodWatch, marks: Marks, options: KubernetesOptions
+    ) -> None:
+        """Begin to follow the pod of this name, which is about to be made."""
+        self.name = name
+        self._api = api
+        self._watch = watch
+        self._marks = marks
+        self._options = options
+        self._pod: Pod | None = None
+        self._reached: set[str] = set()
+        self._gone = asyncio.Event()
+        self._news = asyncio.Event()
+        self._blind: ApiRefused | None = None
+        self._runner = runner
+        watch.follow(name, self)
+
+    def made(self, pod: Metadata) -> None:
+        """The control plane has accepted it."""
+        self._marks("accepted")
+        self._identity = pod
+
+    def forget(self) -> None:
+        """Stop following it."""
+        self._watch.unfollow(self.name)
+
+    # ------------------------------------------------------------------------------------------- what the watch says
+
+    def changed(self, pod: Pod, at_ns: int, resolution_ns: int) -> None:
+        """As ``Follower.changed``."""
+        self._pod = pod
+        for mark in pod.reached():
+            if mark not in self._reached:
+                self._reached.add(mark)
+                self._marks(mark, at_ns=at_ns, resolution_ns=resolution_ns)
+        self._tell()
+
+    def deleted(self, at_ns: int) -> None:
+        """As ``Follower.deleted``."""
+        self._gone.set()
+        self._tell()
+
+    def unwatched(self, error: ApiRefused) -> None:
+        """As ``Follower.unwatched``."""
+        self._blind = error
+        self._news.set()
+
+    def _tell(self) -> None:
+        self._news.set()
+        if self._lost():
+            self._runner.hang_up()
+
+    def _lost(self) -> str | None:
+        return "was deleted" if self._gone.is_set() else self._pod.lost() if self._pod else None
+
+    # -------------------------------------------------------------------------------------------- as a Sandbox
+
+    async def wait_ready(self, marks: Marks) -> None:
+        """As ``Sandbox.wait_ready``; a pod that no node takes or whose container can't start is a ``CreateFailed``."""
+        self._marks = marks
+        patience_ends = time.monotonic() + self._options.unschedulable_s
+        while "ready" not in self._reached:
+            self._news.clear()
+            if lost := self._lost():
+                raise SandboxLost(f"the pod {lost}")
+            if self._blind:
+                raise CreateFailed(f"the pod can't be watched: {self._blind}")
+            if blocked := self._pod and self._pod.blocked():
+                raise CreateFailed(f"the container can't start: {blocked}")
+            stuck = self._pod and self._pod.unschedulable()
+            left_s = patience_ends - time.monotonic() if stuck else None
+            if left_s is not None and left_s <= 0:
+                raise CreateFailed(f"no node takes the pod: {stuck}")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._news.wait()
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Sandbox.exec``: a websocket of its own."""
+        if lost := self._lost():
+            raise SandboxLost(f"the pod {lost}")
+        began = time.monotonic_ns()
+        try:
+            result = await self._runner.run(command)
+        except ApiRefused as error:
+            raise await self._reason(error.as_error(ExecFailed, "exec")) from error
+        except ExecTimeout:
+            raise
+        except ExecFailed as error:
+            raise await self._reason(error) from error
+        if result.exit_code == KILLED:  # by the command itself, or with the whole container?
+            ended = time.monotonic_ns()
+            if lost := await self.lost_soon():
+                raise SandboxLost(f"the pod {lost}")
+            return ExecResult(result.exit_code, result.stdout, result.stderr, began, ended)
+        return result
+
+    async def open_session(self) -> Session:
+        """As ``Sandbox.open_session``: one websocket for all commands."""
+        try:
+            shell = await FramedShell.open(await self._runner.shell())
+            return WatchedSession(shell, self.lost_soon, "the pod ")
+        except ApiRefused as error:
+            raise await self._reason(error.as_error(ExecFailed, "opening a shell")) from error
+        except SandboxLost as error:
+            raise await self._reason(ExecFailed(str(error))) from error
+        except ExecTimeout:
+            raise
+        except ExecFailed as error:
+            raise await self._reason(error) from error
+
+    async def reset(self, marks: Marks) -> None:
+        """Not offered: a pod's processes can't be told from those that its image started."""
+        raise ExecFailed("kubernetes pods are made anew for each trial, not reset")
+
+    async def destroy(self) -> None:
+        """As ``Sandbox.destroy``: until the watch, or a look, says that the object is gone."""
+        await remove(self._api, self._identity, self._options.grace_s, self._gone, look_s=1.0)
+        self.forget()
+
+    # ----------------------------------------------------------------------------------------------------- what broke
+
+    async def _reason(self, error: SubstrateError) -> SubstrateError:
+        """``error``, or ``SandboxLost`` where the pod's own fate explains it."""
+        lost = await self.lost_soon() if isinstance(error, ExecFailed) else None
+        return SandboxLost(f"the pod {lost}") if lost else error
+
+    async def lost_soon(self) -> str | None:
+        """Why no command can run in it any more, waiting a little for the news; None where it seems well."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOST_S):
+                while not (lost := self._lost()):
+                    self._news.clear()
+                    await self._news.wait()
+                return lost
+        try:
+            return (await self._api.get(self._identity.namespace, self.name)).lost()
+        except ApiRefused as error:
+            return "is gone" if error.status == 404 else None
+
+
+async def remove(api: PodApi, pod: Metadata, grace_s: int, gone: asyncio.Event, *, look_s: float) -> None:
+    """Delete exactly this pod, and return when its object is gone: the kubelet removes it after its processes.
+
+    Asks again after a throttle, a server's fault or a refusal in doubt, because a pod that stays costs more than a late
+    answer.
+    ``gone`` may be set by a watch; without one we look, at first after ``look_s``.
+
+    Raises:
+        CleanupFailed: no permission, or it is still there after ``REMOVE_S`` and the grace period.
+    """
+    deadline = time.monotonic() + REMOVE_S + grace_s
+    accepted = False
+    while True:
+        wait_s, trouble = look_s, "its deletion was accepted but has not ended; look at its node and its finalizers"
+        try:
+            if not accepted:
+                accepted = True
+                if not await api.delete(pod, grace_s):
+                    return
+            elif (await api.get(pod.namespace, pod.name)).metadata.uid != pod.uid:
+                return
+        except ApiRefused as error:
+            if error.status == 404:
+                return
+            if error.final:
+                raise CleanupFailed(f"{pod.name} can't be deleted: {error}") from error
+            accepted = False
+            trouble = str(error)
+            wait_s = max(look_s, error.retry_after_s or 0.0)
+        if time.monotonic() + wait_s > deadline:
+            raise CleanupFailed(f"{pod.name} may still exist: {trouble}")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await gone.wait()
+                return
+        look_s = min(look_s * 2, 4.0)

@@ -1,0 +1,204 @@
+"""Pods as sandboxes, through the SDK's asyncio client; exec by websocket, state by one watch per run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any, ClassVar, Final, Literal, Self
+
+import msgspec
+from kubernetes.aio.client import ApiClient
+
+from taxtui.errors import CreateFailed, SubstrateUnavailable
+from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, SandboxSpec
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
+from taxtui.substrates.kubernetes.api import PodApi
+from taxtui.substrates.kubernetes.connect import Cluster, discover
+from taxtui.substrates.kubernetes.exec import PodExec
+from taxtui.substrates.kubernetes.manifest import KubernetesOptions, manifest, node_selector, tolerations
+from taxtui.substrates.kubernetes.pod import Metadata, Pod
+from taxtui.substrates.kubernetes.refusal import ApiRefused
+from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox, remove
+from taxtui.substrates.kubernetes.watch import PodWatch
+
+PERMISSIONS: Final = (
+    ("create", "pods"),
+    ("get", "pods"),
+    ("list", "pods"),
+    ("watch", "pods"),
+    ("delete", "pods"),
+    ("get", "pods/exec"),  # what a websocket's GET is checked as
+    ("create", "pods/exec"),  # what newer servers ask for besides
+)
+FIND_TRIES: Final = 5
+FIND_PAUSE_S: Final = 0.5
+"""Before the second try, and twice as long before each one after it; also between refusals that are in doubt."""
+STAND_IN: Final = "standin"
+"""In the version of a server that only speaks the protocol: its latencies are nobody's."""
+
+
+class KubernetesSubstrate:
+    """Sandboxes are pods of one namespace."""
+
+    name: ClassVar[str] = "kubernetes"
+    Options: ClassVar[type[msgspec.Struct]] = KubernetesOptions
+
+    def __init__(self, options: KubernetesOptions | None = None) -> None:
+        """Take the options; nothing is contacted yet. Raises ``UsageError``."""
+        self._options = options or KubernetesOptions()
+        node_selector(self._options.node_selector)
+        tolerations(self._options.tolerations)
+        self.capabilities = Capabilities(bash=self._options.shell == "bash")
+        self.variant = _variant(self._options)
+        self.provenance: Literal["measured", "stand_in"] = "measured"
+        self._watches: dict[str, PodWatch] = {}
+        self._client: Any = None
+
+    async def __aenter__(self) -> Self:
+        """Find the cluster and say hello. Raises ``SubstrateUnavailable``."""
+        self._cluster: Cluster = await discover(self._options.kubeconfig, self._options.context)
+        self._namespace = self._options.namespace or self._cluster.namespace
+        self._client = ApiClient(self._cluster.configuration)
+        self._api = PodApi(self._client)
+        try:
+            server, _ = await self._api.version()
+        except BaseException as error:
+            await self._hang_up()
+            if isinstance(error, ApiRefused):
+                raise SubstrateUnavailable(f"kubernetes: {error}; try: kubectl version") from error
+            raise
+        # Or aiohttp would send an exec, being a GET, again where its connection breaks, and run its command twice.
+        self._client.rest_client.pool_manager._retry_connection = False
+        if STAND_IN in server:
+            self.provenance = "stand_in"
+        self._renewal = asyncio.get_running_loop().create_task(self._cluster.stay_authenticated())
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Stop watching and hang up."""
+        self._renewal.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._renewal
+        for watch in self._watches.values():
+            await watch.close()
+        self._watches.clear()
+        await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        client, self._client = self._client, None
+        await client.close()
+
+    async def check(self) -> Availability:
+        """Version, permissions and quota, as the API server tells them; makes nothing."""
+        if self._client is None:
+            try:
+                async with KubernetesSubstrate(self._options) as opened:
+                    return await opened.check()
+            except SubstrateUnavailable as error:
+                return Availability(ok=False, detail=str(error), fix="see the README on kubernetes")
+        try:
+            server, latency_ns = await self._api.version()
+            allowed = [await self._api.may(self._namespace, verb, what) for verb, what in PERMISSIONS]
+        except ApiRefused as error:
+            return Availability(ok=False, detail=f"kubernetes: {error}", fix="try: kubectl auth whoami")
+        missing = ", ".join(f"{verb} {what}" for (verb, what), ok in zip(PERMISSIONS, allowed, strict=True) if not ok)
+        try:
+            quota = await self._api.quota(self._namespace)
+        except ApiRefused:
+            quota = {"quota": "unknown: no permission to list resourcequotas"}
+        image, _, digest = self._options.image.partition("@")
+        return Availability(
+            ok=not missing,
+            detail=f"not allowed in namespace {self._namespace}: {missing}" if missing else f"ready, {server}",
+            fix="apply the role that the README shows" if missing else "",
+            version=server,
+            image=digest or image,
+            cache="node" if self._options.pull_policy == "Never" else "unknown",
+            holds_fixtures=bool(self._options.fixtures),
+            limits="requests = limits for CPU and memory; processes as the kubelet limits them",
+            latency_ns=latency_ns,
+            facts={
+                "kubernetes_sdk": version("kubernetes"),
+                "image_reference": self._options.image,
+                "network": "the pod network, unless a NetworkPolicy selects taxtui.network=none",
+                **quota,
+            },
+        )
+
+    async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
+        """As ``Substrate.create``; the run's watch begins with its first pod, and anew after it has ended."""
+        if spec.acquire != "create":
+            raise CreateFailed(f"kubernetes makes every pod anew; acquire={spec.acquire} is not possible")
+        run = spec.labels.get(LABEL_RUN, "")
+        watch = self._watches.get(run)
+        if watch is None or watch.ended:
+            watch = self._watches[run] = PodWatch(self._api, self._namespace, f"{LABEL_RUN}={run}")
+        runner = PodExec(self._client, self._api.access, self._namespace, spec.name, self._options.shell)
+        sandbox = KubernetesSandbox(spec.name, self._api, runner, watch, marks, self._options)
+        try:
+            pod = await self._api.create(self._namespace, manifest(self._options, spec), marks)
+        except ApiRefused as error:
+            sandbox.forget()
+            raise error.as_error(CreateFailed, "the pod could not be created") from error
+        except BaseException:
+            sandbox.forget()
+            raise
+        sandbox.made(pod.metadata)
+        return sandbox
+
+    async def find(self, run_id: str | None = None) -> Sequence[Found]:
+        """As ``Substrate.find``: in every namespace where listing is allowed, else in ours."""
+        selector = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
+        try:
+            try:
+                pods, now_s = await self._list(None, selector)
+            except ApiRefused as error:
+                if error.status != 403:
+                    raise
+                pods, now_s = await self._list(self._namespace, selector)
+        except ApiRefused as error:
+            raise SubstrateUnavailable(f"kubernetes: pods can't be listed: {error}") from error
+        return [_found(pod, now_s) for pod in pods]
+
+    async def _list(self, namespace: str | None, selector: str) -> tuple[list[Pod], float]:
+        """Finding is for cleaning up, which a throttle or a hiccup must not stop."""
+        tries = 0
+        while True:
+            try:
+                pods, _, now_s = await self._api.list(namespace, selector)
+            except ApiRefused as error:
+                tries += not error.in_doubt
+                if error.final or tries == FIND_TRIES:
+                    raise
+                wait_s = FIND_PAUSE_S * 2 ** max(0, tries - 1)
+                await asyncio.sleep(error.retry_after_s if error.retry_after_s is not None else wait_s)
+            else:
+                return pods, now_s
+
+    async def reap(self, found: Found) -> None:
+        """As ``Substrate.reap``."""
+        namespace, _, uid = found.handle.partition("/")
+        pod = Metadata(name=found.name, namespace=namespace, uid=uid)
+        await remove(self._api, pod, self._options.grace_s, asyncio.Event(), look_s=0.1)
+
+
+def _found(pod: Pod, now_s: float) -> Found:
+    about, labels = pod.metadata, pod.metadata.labels or {}
+    deadline = labels.get(LABEL_DEADLINE, "")
+    made_s = datetime.fromisoformat(about.creation_timestamp).timestamp() if about.creation_timestamp else now_s
+    return Found(
+        name=about.name,
+        handle=f"{about.namespace}/{about.uid}",
+        run_id=labels.get(LABEL_RUN, ""),
+        age_s=max(0.0, now_s - made_s),
+        deadline_unix_s=int(deadline) if deadline.isdigit() else None,
+    )
+
+
+def _variant(options: KubernetesOptions) -> str:
+    told = {"runtime": options.runtime_class, "node": options.node_selector, "shell": options.shell}
+    usual = {"runtime": "", "node": "", "shell": "bash"}
+    return ",".join(f"{key}={value}" for key, value in told.items() if value != usual[key])

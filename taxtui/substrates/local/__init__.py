@@ -1,0 +1,1 @@
+"""The embedded default: bubblewrap, or plain subprocesses."""

@@ -1,0 +1,227 @@
+"""Holding a local sandbox to its CPU, memory and process limits, by the best means that this machine has.
+
+A limiter hands out a shell prologue that a launcher runs before it turns into the command: whatever is started
+from there on is inside. In this order: cgroup v2 where a subtree is ours, cgroup v1 by hand as root, rlimits, none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError
+from taxtui.plan.spec import Limits
+from taxtui.sandboxes.kit.process import Process
+
+SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
+"""In the environment of everything that runs in a local sandbox: its name."""
+
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+_PERIOD_US: Final = 100_000
+_GONE_WITHIN_S: Final = 5.0
+
+
+class Limiter(Protocol):
+    """One way of enforcing limits."""
+
+    label: str  # for Availability.limits
+
+    def prepare(self, name: str, limits: Limits) -> str:
+        """Set limits up for a new sandbox; shell commands that make the calling process subject to them."""
+        ...
+
+    async def kill(self, name: str) -> None:
+        """Kill everything inside; returns when it is gone. Raises ``CleanupFailed``."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Take it down after :meth:`kill`. Idempotent. Raises ``CleanupFailed``."""
+        ...
+
+
+class CgroupLimiter:
+    """A cgroup per sandbox: one directory in version 2, one for each controller in version 1."""
+
+    def __init__(self, label: str, parents: tuple[Path, ...], files: tuple[str, ...]) -> None:
+        """``files``: the limit files ``cpu``, ``memory`` and ``pids`` in this version's names."""
+        self.label = label
+        self._parents = parents
+        self._cpu, self._memory, self._pids = files
+
+    def prepare(self, name: str, limits: Limits) -> str:
+        """As ``Limiter.prepare``. Raises ``CreateFailed``."""
+        quota_us = max(1000, round(limits.cpus * _PERIOD_US))
+        values = {
+            self._cpu: f"{quota_us} {_PERIOD_US}" if self._cpu == "cpu.max" else str(quota_us),
+            self._memory: str(limits.memory_mib << 20),
+            self._pids: str(limits.pids),
+        }
+        try:
+            for group in self.groups(name):
+                group.mkdir(parents=True, exist_ok=True)
+                for file, value in values.items():
+                    if (group / file).exists():
+                        (group / file).write_text(value)
+        except OSError as error:
+            raise CreateFailed(f"cannot set up the {self.label} limits: {error.strerror}") from error
+        return "".join(f"echo 0 >{group}/cgroup.procs && " for group in self.groups(name))
+
+    async def kill(self, name: str) -> None:
+        """As ``Limiter.kill``."""
+        await _kill_all(lambda: self._inside(name))
+
+    async def remove(self, name: str) -> None:
+        """As ``Limiter.remove``."""
+        give_up = time.monotonic() + _GONE_WITHIN_S
+        for group in self.groups(name):
+            while True:
+                try:
+                    group.rmdir()
+                except FileNotFoundError:
+                    break
+                except OSError as error:  # busy until the last zombie has been reaped
+                    if time.monotonic() > give_up:
+                        raise CleanupFailed(f"{name}: cannot remove its cgroup: {error.strerror}") from error
+                    await asyncio.sleep(0.001)
+                else:
+                    break
+
+    def groups(self, name: str) -> list[Path]:
+        """The directories of one sandbox."""
+        return [parent / name for parent in self._parents]
+
+    def _inside(self, name: str) -> set[int]:
+        pids: set[int] = set()
+        for group in self.groups(name):
+            with contextlib.suppress(OSError):
+                pids.update(map(int, (group / "cgroup.procs").read_text().split()))
+        return pids
+
+
+class RlimitLimiter:
+    """Per process only: address space for memory, and no hold on CPU. Better than nothing, and labelled so."""
+
+    label = "prlimit (memory per process)"
+
+    def prepare(self, name: str, limits: Limits) -> str:
+        """As ``Limiter.prepare``."""
+        return f"ulimit -v {limits.memory_mib * 1024} && "
+
+    async def kill(self, name: str) -> None:
+        """As ``Limiter.kill``; what has cleared its environment is not found."""
+        await kill_marked(f"{SANDBOX_ENV}={name}")
+
+    async def remove(self, name: str) -> None:
+        """Nothing was set up."""
+
+
+class NoLimiter(RlimitLimiter):
+    """No limits at all."""
+
+    label = "none"
+
+    def prepare(self, name: str, limits: Limits) -> str:
+        """As ``Limiter.prepare``."""
+        return ""
+
+
+async def kill_marked(variable: str) -> None:
+    """Kill every process that was started with ``NAME=value`` in its environment, however deep below us.
+
+    Not by recorded process ids: those are reused. Raises ``CleanupFailed``.
+    """
+    await _kill_all(lambda: _marked(variable.encode()))
+
+
+async def _kill_all(alive: Callable[[], set[int]]) -> None:
+    give_up = time.monotonic() + _GONE_WITHIN_S
+    while pids := alive():
+        if time.monotonic() > give_up:
+            raise CleanupFailed(f"{len(pids)} processes of the sandbox survive SIGKILL")
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        await asyncio.sleep(0.001)
+
+
+def _marked(variable: bytes) -> set[int]:
+    if not Path("/proc/self/environ").exists():
+        return _marked_by_ps(variable)
+    pids = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                if variable in (folder / "environ").read_bytes().split(b"\0"):
+                    pids.add(int(folder.name))
+    return pids - {os.getpid()}
+
+
+def _marked_by_ps(variable: bytes) -> set[int]:
+    """Where there is no /proc (macOS)."""
+    rows = subprocess.run(
+        ["ps", "axeww", "-o", "pid=", "-o", "command="], stdout=subprocess.PIPE, check=False
+    ).stdout.splitlines()
+    return {int(row.split()[0]) for row in rows if variable in row.split()} - {os.getpid()}
+
+
+async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
+    """The strongest that works here, tried out."""
+    if sys.platform == "linux":
+        for candidate in (_version_2(cgroups), _version_1(cgroups)):
+            if candidate is not None and await _usable(candidate):
+                return candidate
+    return RlimitLimiter() if _takes_address_space_limit() else NoLimiter()
+
+
+def _version_2(cgroups: Path) -> CgroupLimiter | None:
+    """The nearest ancestor of our own cgroup that may hold children with all three controllers."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    own = next((line[3:] for line in lines if line.startswith("0::")), None)
+    if own is None or not (cgroups / "cgroup.controllers").exists():
+        return None
+    group = cgroups / own.lstrip("/")
+    for parent in (group, *group.parents):
+        if not parent.is_relative_to(cgroups):
+            break
+        with contextlib.suppress(OSError):
+            handed_down = (parent / "cgroup.subtree_control").read_text().split()
+            if {"cpu", "memory", "pids"} <= set(handed_down) and os.access(parent, os.W_OK):
+                return CgroupLimiter("cgroup v2", (parent,), ("cpu.max", "memory.max", "pids.max"))
+    return None
+
+
+def _version_1(cgroups: Path) -> CgroupLimiter | None:
+    controllers = [cgroups / name for name in ("cpu", "memory", "pids")]
+    if os.geteuid() != 0 or not all((path / "cgroup.procs").exists() for path in controllers):
+        return None
+    files = ("cpu.cfs_quota_us", "memory.limit_in_bytes", "pids.max")
+    return CgroupLimiter("cgroup v1", tuple(path / "taxtui" for path in controllers), files)
+
+
+async def _usable(limiter: CgroupLimiter) -> bool:
+    """Whether a process can really be put inside: a directory that can be written to does not say so."""
+    name = f"taxtui-probe-{os.getpid()}"
+    try:
+        enter = limiter.prepare(name, Limits())
+        entered = Process(["/bin/sh", "-c", f"{enter}:"], {}, stdin=False)
+        await entered.output()
+        await limiter.remove(name)
+    except SubstrateError:
+        return False
+    return entered.returncode == 0
+
+
+def _takes_address_space_limit() -> bool:
+    return sys.platform == "linux" and resource.getrlimit(resource.RLIMIT_AS)[1] == resource.RLIM_INFINITY

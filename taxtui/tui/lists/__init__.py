@@ -1,0 +1,1 @@
+"""Lists that screens are made of."""

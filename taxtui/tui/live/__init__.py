@@ -1,0 +1,1 @@
+"""Screen 2: a run as it happens, or played back."""

@@ -1,0 +1,203 @@
+"""Where the Live screen's events come from: a run in a child process, here, or a recording that is played back.
+
+Both follow a file and fold it into ``state``; there is never a message per event.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+
+from taxtui.errors import RecordingError
+from taxtui.live.state import RunState
+from taxtui.recording.reader import Follower
+from taxtui.terminal_text import clean
+
+NICENESS: Final = 10
+SLICE_BYTES: Final = 128 << 10
+BUDGET_S: Final = 0.03
+"""How long one ``advance`` may fold: the loop stays responsive whatever the file grows by."""
+
+
+class Feed(Protocol):
+    """What the Live screen follows."""
+
+    path: Path
+    state: RunState
+    live: bool  # a run that can be paused and cancelled, not a replay
+
+    def advance(self) -> bool:
+        """Fold what is new, for at most ``BUDGET_S``; True when more is waiting. Raises ``RecordingError``."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Nothing more will come, unless a replay is taken back."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """How large the recording is, as far as it is known."""
+        ...
+
+    @property
+    def ending(self) -> RunState | None:
+        """What there is to say when the app is left; None where nothing has been seen, or not all of it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file and the child. Idempotent."""
+        ...
+
+
+class Launcher:
+    """Starts children at normal priority although the interface is niced.
+
+    On Linux a niceness belongs to a thread and passes to what the thread starts. So children are started by one
+    thread that is spared.
+    """
+
+    def __init__(self) -> None:
+        """Start the thread."""
+        self._pool = ThreadPoolExecutor(1, "taxtui-launcher")
+        self._spared = self._pool.submit(threading.get_native_id).result()
+        self._niced = False
+
+    def start(self, command: list[str], stderr: Any) -> Future[subprocess.Popen[bytes]]:
+        """Start ``command`` in a session of its own: it gets an end of file, not a signal, when the terminal goes."""
+        return self._pool.submit(
+            subprocess.Popen,
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
+        )
+
+    def yield_cpu(self) -> None:
+        """Nice every other thread, once: what is measured comes before what is shown.
+
+        All of them alike, because they share one interpreter: what holds it must not wait longer for a processor.
+        On Linux alone a niceness is a thread's.
+        """
+        if self._niced or sys.platform != "linux":
+            return
+        self._niced = True
+        for thread in threading.enumerate():
+            number = thread.native_id
+            if number is not None and number != self._spared:
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, number))  # it may be nicer already
+                    os.setpriority(os.PRIO_PROCESS, number, niceness)
+
+
+class RunFeed:
+    """A run in a child process, ``taxtui run … --control stdin``, and the file that it appends to."""
+
+    live = True
+
+    def __init__(
+        self, scenario: dict[str, Any] | str, path: Path, launcher: Launcher, options: Sequence[str] = ()
+    ) -> None:
+        """Start the run of a scenario, given as a mapping, or by name or path; its recording goes to ``path``."""
+        self.path = path
+        self.state = RunState()
+        self.paused = False
+        self.cancelled = False
+        self._folder = tempfile.TemporaryDirectory(prefix="taxtui-")
+        if isinstance(scenario, dict):
+            plan = Path(self._folder.name) / "plan.json"
+            plan.write_bytes(msgspec.json.encode(scenario))
+            scenario = str(plan)
+        self._stderr = (Path(self._folder.name) / "stderr").open("w+b")
+        command = [sys.executable, "-m", "taxtui", "run", scenario, "-o", str(path)]
+        command += ["--control", "stdin", "--progress", "none", *options]
+        self._child = launcher.start(command, self._stderr).result()
+        self._follower: Follower | None = None
+        self._drained = False
+        self._unreadable = False
+
+    def advance(self) -> bool:
+        """As ``Feed.advance``. The file appears a moment after the child does."""
+        exited = self._child.poll() is not None  # asked before the file is read, so that nothing is missed
+        if self._follower is None and not self.path.exists():
+            return False
+        deadline = time.monotonic() + BUDGET_S
+        try:
+            self._follower = self._follower or Follower(self.path)
+            while told := self._follower.poll(SLICE_BYTES):
+                for event in told:
+                    self.state.apply(event)
+                if time.monotonic() > deadline:
+                    return True
+        except RecordingError:
+            self._unreadable = True
+            raise
+        self._drained = exited
+        return False
+
+    @property
+    def exit_code(self) -> int | None:
+        """The child's; None while it runs."""
+        return self._child.poll()
+
+    @property
+    def over(self) -> bool:
+        """The child is gone and its file is read as far as it can be, or never came to be."""
+        return self.exit_code is not None and (self._drained or self._unreadable or not self.path.exists())
+
+    @property
+    def size_bytes(self) -> int:
+        """What has been read of the file."""
+        return self._follower.offset if self._follower else 0
+
+    @property
+    def ending(self) -> RunState | None:
+        """Where the run stands, if it began."""
+        return self.state if self.state.run_id else None
+
+    @property
+    def complaint(self) -> list[str]:
+        """The last lines that the child wrote to stderr."""
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").splitlines()
+        return [clean(line) for line in lines if line.strip()][-12:]
+
+    def pause(self) -> None:
+        """Launch no more trials, or launch again."""
+        self.paused = not self.paused
+        self._send("pause" if self.paused else "resume")
+
+    def cancel(self) -> None:
+        """Stop launching, cut off what runs, clean up."""
+        self.cancelled = True
+        self._send("cancel")
+
+    def _send(self, op: Literal["pause", "resume", "cancel"]) -> None:
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(msgspec.json.encode({"op": op}) + b"\n")
+            self._child.stdin.flush()
+        except OSError:
+            pass  # it has just ended, which the next advance() shows
+
+    def close(self) -> None:
+        """End of file on the child's stdin means cancel and clean up; wait until it has."""
+        if self._child.stdin and not self._child.stdin.closed:
+            self._child.communicate()
+        if self._follower:
+            self._follower.close()
+        if not self._stderr.closed:
+            self._stderr.close()
+            self._folder.cleanup()

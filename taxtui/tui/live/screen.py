@@ -1,0 +1,322 @@
+"""Live: a run as it happens, or a recording played back: fold what the file has grown by, then paint."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, Vertical
+from textual.timer import Timer
+from textual.widgets import Input, Static
+
+from taxtui.errors import RecordingError
+from taxtui.live.cell_state import FACETS
+from taxtui.live.state import LogLine, RunState
+from taxtui.terminal_text import clean
+from taxtui.tui import actions
+from taxtui.tui.dialogs import Confirm
+from taxtui.tui.lists.cursor_list import CursorList
+from taxtui.tui.live.cell_table import CellTable
+from taxtui.tui.live.charts import paint_charts, paint_phases
+from taxtui.tui.live.feed import BUDGET_S, Feed, RunFeed
+from taxtui.tui.live.histogram_plot import HistogramPlot
+from taxtui.tui.live.log_view import LogView
+from taxtui.tui.live.phase_bars import PhaseBars
+from taxtui.tui.live.playback import PlaybackScreen
+from taxtui.tui.live.progress import ProgressBars
+from taxtui.tui.live.replay import Standing
+from taxtui.tui.live.replay_bar import ReplayBar
+from taxtui.tui.live.summary import as_markdown, last_lines, status
+from taxtui.tui.top_bar import TopBar
+
+LIVE_S: Final = 1 / 4  # between frames while something is being measured: at most a tenth of a core
+REPLAY_S: Final = 1 / 10
+ZOOMS: Final = 6
+NOTHING: Final = """\
+Nothing to watch yet.
+
+  1   set up a run, then ctrl+r to launch it
+  5   choose a recording, then enter to watch it again"""
+
+
+class LiveScreen(PlaybackScreen):
+    """Everything shown comes from one ``RunState``: the feed's, or a frozen copy of it."""
+
+    scope = "live"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # a list that scrolls would take home and end for itself
+        dataclasses.replace(binding, priority=binding.action.startswith("seek"))
+        for binding in actions.bindings("live")
+    ]
+    AUTO_FOCUS = "#cells"
+
+    def __init__(self) -> None:
+        """Follow nothing yet."""
+        super().__init__()
+        self.frozen: RunState | None = None
+        self.failure = ""
+        self.facet = 0
+        self.zoom = 0
+        self._concluded = False
+        self._timer: Timer | None = None
+        self._next: Timer | None = None  # where there is more to fold than one advance may
+        self._frame_s = 0.0
+        self._painted: Standing | None = None  # where a replay stood in the last frame
+
+    def contents(self) -> ComposeResult:
+        """Progress, charts, cells, phases, log; the stylesheet lays them out for the size there is."""
+        yield Static(NOTHING, id="nothing", markup=False)
+        yield ProgressBars(id="progress")
+        with Container(id="body"):
+            yield HistogramPlot(id="chart")
+            yield HistogramPlot(id="other")
+            yield CellTable(id="cells")
+            yield PhaseBars(id="phases")
+            with Vertical(id="logpane"):
+                yield LogView(id="log")
+                yield Input(id="filter", placeholder="show only lines that contain …", compact=True)
+        yield ReplayBar(id="replay")
+        yield Static("", id="next", markup=False)
+
+    def on_mount(self) -> None:
+        """Name the panels."""
+        self.query_one("#cells").border_title = Text("cells · ↑↓ choose · [ ] facet · -/+/a zoom")
+        self.query_one("#log").border_title = "log · / filter · ! errors only"
+        if self.feed is not None:
+            self.follow(self.feed)
+
+    def on_resize(self) -> None:
+        """Some of what is shown depends on the room there is, which is known when it has been laid out."""
+        self.call_after_refresh(self.paint)
+
+    @property
+    def running(self) -> bool:
+        """A run is going on that would have to be cancelled."""
+        return self.feed is not None and self.feed.live and not self.feed.over
+
+    @property
+    def over(self) -> bool:
+        """Nothing more will come; a replay can still be taken back."""
+        return self._concluded or (self.replay is not None and self.replay.over)
+
+    def arrive(self) -> None:
+        """As ``NumberedScreen.arrive``."""
+        if self.taxtui.feed and self.taxtui.feed is not self.feed:
+            self.follow(self.taxtui.feed)
+
+    def follow(self, feed: Feed) -> None:
+        """Watch this from now on."""
+        self.feed = feed
+        self.frozen, self.failure, self._concluded, self._painted = None, "", False, None
+        if not self.is_mounted:
+            return
+        for timer in (self._timer, self._next):
+            if timer:
+                timer.stop()
+        self._next = None
+        self.set_class(self.replay is not None, "-replay")
+        self._timer = self.set_interval(LIVE_S if feed.live else REPLAY_S, self.tick)
+        self.tick()
+        self.refresh_bindings()
+
+    def tick(self) -> None:
+        """Fold, then paint; a frame is left out when the one before took more than half its time."""
+        self.hurried = False
+        self.advance()
+        period_s = LIVE_S if self.feed and self.feed.live else REPLAY_S
+        if self._frame_s > period_s / 2:
+            self._frame_s = 0.0
+        elif self.is_current:
+            self._show_news()
+
+    def restyle(self) -> None:
+        """As ``NumberedScreen.restyle``."""
+        self.paint()
+
+    def _show_news(self) -> None:
+        """A replay that stands still costs nothing; on its way to another place, only its bar changes."""
+        if self.replay is None:
+            self.paint()
+        elif self.replay.seeking:
+            self.query_one(ReplayBar).show(self.replay.standing)
+        elif self.replay.standing != self._painted:
+            self.paint()
+
+    def advance(self) -> None:
+        """Fold what is new. What is left goes on shortly, so that keys are answered in between."""
+        if self._next:
+            self._next.stop()
+            self._next = None
+        if self.feed is None or self._concluded:
+            return
+        sought = self.replay is not None and self.replay.seeking
+        try:
+            behind = self.feed.advance()
+        except RecordingError as error:
+            self.failure = clean(str(error))
+            behind = False
+        if behind:
+            self._next = self.set_timer(BUDGET_S / 3, self.advance)
+        elif self.failure or (self.feed.over and not self.replay):
+            self._conclude(self.feed)
+        if self.replay and self.replay.refusal:
+            self.notify(self.replay.refusal, severity="error")
+            self.replay.refusal = ""
+        if sought and self.replay and not self.replay.seeking and self.is_current:
+            self.paint()  # there: no need to wait for the next frame
+
+    def _conclude(self, feed: Feed) -> None:
+        self._concluded = True
+        if isinstance(feed, RunFeed) and not feed.state.run_id:
+            self.failure = "\n".join(["The run did not start:", "", *feed.complaint])
+        elif isinstance(feed, RunFeed) and feed.state.outcome is None:
+            unix_ns = feed.state.now_unix_ns
+            feed.state.log.extend(LogLine(unix_ns, "error", line) for line in ["the run broke off", *feed.complaint])
+        self.refresh_bindings()
+        self.paint()
+        self.taxtui.run_ended()
+
+    def paint(self) -> None:
+        """Show the state there is, everywhere."""
+        began_s = time.monotonic()
+        feed = self.feed
+        self.set_class(feed is None or bool(self.failure), "-nothing")
+        nothing = self.query_one("#nothing", Static)
+        if nothing.display:
+            nothing.update(self.failure or NOTHING)
+        if feed is None:
+            return
+        state = self.frozen or feed.state
+        cells, dark = list(state.cells.values()), self.app.current_theme.dark
+        table = self.query_one("#cells", CellTable)
+        table.present(cells, FACETS[self.facet])
+        self.query_one("#progress", ProgressBars).present(state, over=self.over)
+        charts = self.query_one("#chart", HistogramPlot), self.query_one("#other", HistogramPlot)
+        paint_charts(charts, state, table.chosen, self.facet, self.zoom, dark=dark)
+        paint_phases(self.query_one("#phases", PhaseBars), cells, table.chosen, dark=dark)
+        self.query_one("#log", LogView).present(state)
+        if self.replay:
+            self._painted = self.replay.standing
+            self.query_one(ReplayBar).show(self._painted)
+        frozen, brief = self.frozen is not None, self.size.width < 110
+        self.query_one(TopBar).say(status(state, feed, frozen=frozen, over=self.over, brief=brief))
+        offer = self.query_one("#next", Static)
+        offer.display = self.over and not self.failure
+        offer.update(last_lines(state, feed), layout=False)
+        self.call_after_refresh(self._measure, began_s)
+
+    def _measure(self, began_s: float) -> None:
+        self._frame_s = time.monotonic() - began_s
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what can be done now is offered."""
+        match action:
+            case "pause":
+                return self.running or self.offers_replay("pause")
+            case "cancel":
+                return self.running
+            case "seek" | "seek_by" | "go_to" | "step" | "step_back" | "faster" | "full_speed":
+                return self.offers_replay(action)
+            case "freeze" | "copy" | "export" | "facet" | "zoom" | "project" | "filter" | "errors_only":
+                return self.feed is not None and not self.failure
+        return True
+
+    @on(CursorList.Moved)
+    def repaint(self) -> None:
+        """Another cell, facet or zoom: show it at once."""
+        self.paint()
+
+    def action_freeze(self) -> None:
+        """Hold the view, or let it go on."""
+        if self.feed:
+            self.frozen = None if self.frozen else self.feed.state.snapshot()
+            self.paint()
+
+    def action_pause(self) -> None:
+        """Launch no more trials, or launch again; a replay's clock stops."""
+        super().action_pause()
+        if isinstance(self.feed, RunFeed):
+            self.feed.pause()
+            self.paint()
+
+    @work
+    async def action_cancel(self) -> None:
+        """Cancel the run after asking."""
+        body = "Trials in flight are cut off; every sandbox is removed and the recording stays readable."
+        if await self.app.push_screen_wait(Confirm("Cancel the run?", body, "Cancel it", "Go on")):
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Cancel the run."""
+        if isinstance(self.feed, RunFeed) and self.running:
+            self.feed.cancel()
+            self.paint()
+
+    def action_facet(self, step: int) -> None:
+        """Another duration."""
+        self.facet = (self.facet + step) % len(FACETS)
+        self.paint()
+
+    def action_zoom(self, step: int) -> None:
+        """Narrower, wider, or (0) everything."""
+        self.zoom = min(max(self.zoom + step, 0), ZOOMS) if step else 0
+        self.paint()
+
+    def action_filter(self) -> None:
+        """Type what log lines must contain."""
+        field = self.query_one("#filter", Input)
+        field.display = True
+        self.set_focus(field)  # at once: what is typed next goes there
+
+    @on(Input.Changed, "#filter")
+    def filtered(self, event: Input.Changed) -> None:
+        """Filter while typing."""
+        self.query_one("#log", LogView).wanted = event.value
+        self.paint()
+
+    @on(Input.Submitted, "#filter")
+    def filter_done(self) -> None:
+        """Keep the filter; an empty one goes away."""
+        field = self.query_one("#filter", Input)
+        field.display = bool(field.value)
+        self.query_one("#log").focus()
+
+    def key_escape(self) -> None:
+        """Drop the filter."""
+        field = self.query_one("#filter", Input)
+        field.value = ""
+        field.display = False
+        self.query_one("#cells").focus()
+
+    def action_errors_only(self) -> None:
+        """Only errors and warnings, or everything."""
+        log = self.query_one("#log", LogView)
+        log.errors_only = not log.errors_only
+        log.border_title = (
+            "log · errors only · / filter · ! all" if log.errors_only else "log · / filter · ! errors only"
+        )
+        self.paint()
+
+    def action_copy(self) -> None:
+        """The table, as Markdown."""
+        if self.feed:
+            state = self.frozen or self.feed.state
+            self.app.copy_to_clipboard(as_markdown(state, FACETS[self.facet]))
+            self.notify(
+                f"{FACETS[self.facet].replace('_', ' ')} of {len(state.cells)} cells, as Markdown", title="Copied"
+            )
+
+    def action_export(self) -> None:
+        """This screen as an SVG beside the recording."""
+        if self.feed:
+            self.export(self.feed.path)
+
+    async def action_project(self) -> None:
+        """What any number of trajectories would cost."""
+        if self.feed:
+            await self.taxtui.look_at([self.feed.path], "projection")

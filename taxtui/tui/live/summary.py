@@ -1,0 +1,98 @@
+"""A run in words: the status in the first line, what to do next, the summary after quitting, the table as Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.text import Text
+
+from taxtui.live.state import RunState
+from taxtui.terminal_text import clean, fit, widest
+from taxtui.tui import units
+from taxtui.tui.live.feed import Feed, RunFeed
+from taxtui.tui.live.replay import ReplayFeed
+from taxtui.tui.projection import form as question
+
+
+def status(state: RunState, feed: Feed, *, frozen: bool, over: bool, brief: bool) -> Text:
+    """``FROZEN  0c11 · 00:04:12 · left 3m05s · REC 1.2 MB · lag 900µs ✓``; longer words where there is room."""
+    line = Text()
+    for flag in ("FROZEN" if frozen else "", condition(state, feed, over=over)):
+        if flag:
+            line.append(f" {flag} ", "reverse bold")
+            line.append(" ")
+    facts = [state.run_id[-4:] if brief else f"run {state.run_id}", units.clock(state.elapsed_ns)]
+    remaining = state.eta_ns()
+    if feed.live and not over and remaining:
+        facts.append(f"left {units.clock(remaining, short=True)}")
+    facts.append(f"{'REC ' if feed.live and not over else ''}{units.size(feed.size_bytes)}")
+    line.append(" · ".join(fact for fact in facts if fact))
+    if state.runner.latest:
+        problems = state.runner.problems
+        name = "lag" if brief else "runner lag p99"
+        line.append(f" · {name} {units.duration(state.runner.lag_p99_ns)} ")
+        trouble = "✗" if brief else f"✗ {', '.join(problems)}"
+        line.append(trouble if problems else "✓", "reverse bold" if problems else "")
+    return line
+
+
+def condition(state: RunState, feed: Feed, *, over: bool) -> str:
+    """One word or two on what is going on beyond the ordinary."""
+    if isinstance(feed, ReplayFeed):
+        if over:
+            return "DAMAGED" if feed.damage else "REPLAY END" if state.outcome else "INCOMPLETE"
+        speed = f"{feed.speed:g}×" if feed.speed else "max"
+        return f"REPLAY ‖ {speed}" if feed.paused else f"REPLAY ▶ {speed}"
+    if over:
+        return (state.outcome or "incomplete").upper()
+    if isinstance(feed, RunFeed) and feed.cancelled:
+        return "CLEANING UP"
+    return "PAUSED" if isinstance(feed, RunFeed) and feed.paused else ""
+
+
+def last_lines(state: RunState, feed: Feed) -> Text:
+    """What came of it and what to do next, once nothing more will happen; where a file is damaged, that comes first."""
+    if isinstance(feed, ReplayFeed) and feed.damage:
+        return Text.assemble((f" {feed.damage} ", "bold"), ("· this is all before it", "dim"))
+    return Text.assemble(
+        (f" {_counts(state)} ", "bold"),
+        (f"· p projects to {question.TRAJECTORIES:,} trajectories · ", "dim"),
+        f"$ {question.command([feed.path])}",
+    )
+
+
+def farewell(state: RunState, path: Path) -> str:
+    """What stays on the normal screen after quitting."""
+    lines = [
+        f"run {state.run_id} {state.outcome or 'incomplete'} after {units.clock(state.elapsed_ns)}: {_counts(state)}"
+    ]
+    columns = widest(cell.label for cell in state.cells.values())
+    for cell in state.cells.values():
+        cold, action = (units.percentile(cell.facets[name], "p50") for name in ("cold_start", "action"))
+        lines.append(
+            f"  {fit(cell.label, columns)}  {cell.tier}×{cell.actions} {cell.mode:<7}"
+            f"  {cell.ok} ok, {cell.failed} failed  cold start p50 {cold}  action p50 {action}"
+        )
+    if problems := state.runner.problems:
+        lines.append(f"  the runner was disturbed ({', '.join(problems)}): durations may be too long")
+    lines += [f"recording: {clean(str(path))}", f"next: {question.command([path])}"]
+    return "\n".join(lines)
+
+
+def as_markdown(state: RunState, facet: str) -> str:
+    """The table of percentiles, for an issue or a chat."""
+    names = list(units.QUANTILES)
+    rows = [f"| {facet.replace('_', ' ')} | cell | n | failed | {' | '.join(names)} |", "|---" * (4 + len(names)) + "|"]
+    for cell in state.cells.values():
+        values = [units.percentile(cell.facets[facet], name) for name in names]
+        work = f"{cell.tier}×{cell.actions} {cell.mode} c{cell.concurrency}"
+        label = cell.label.replace("|", "\\|")
+        rows.append(f"| {label} | {work} | {cell.facets[facet].n} | {cell.failed} | {' | '.join(values)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _counts(state: RunState) -> str:
+    cells = state.cells.values()
+    counts = f"{sum(cell.ok for cell in cells):,} ok, {sum(cell.failed for cell in cells):,} failed"
+    cut = sum(cell.finished - cell.ok - cell.failed for cell in cells)
+    return f"{counts}, {cut:,} cut off" if cut else counts

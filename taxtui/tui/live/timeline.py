@@ -1,0 +1,195 @@
+"""A recording, folded once ahead of its replay: how long it is, where its trials end, and where a seek can begin."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from array import array
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from taxtui.errors import RecordingError
+from taxtui.live.state import RunState
+from taxtui.recording.events import TrialEnded
+from taxtui.recording.frames import MAX_LENGTH, PREFIX, next_valid
+from taxtui.recording.reader import Follower
+from taxtui.terminal_text import clean
+from taxtui.tui.live.feed import SLICE_BYTES
+
+KEYFRAMES: Final = 128
+"""At most so many in a file: a seek folds less than a hundredth of it. One of 36 busy cells takes 130 kB."""
+
+TAILS_BYTES: Final = (256 << 10, 2 * (PREFIX.size + MAX_LENGTH))
+"""How much of the end is looked at for the last instant: first a little, then what holds a whole frame for certain."""
+
+
+class Upto(NamedTuple):
+    """A place in a recording: before the first event that became true after an instant."""
+
+    unix_ns: float  # infinite: the end
+
+
+class After(NamedTuple):
+    """A place in a recording: after so many events."""
+
+    events: int
+
+
+Place = Upto | After
+
+
+class Keyframe(NamedTuple):
+    """The fold at a boundary between two frames."""
+
+    unix_ns: int  # the latest instant that was named
+    events: int  # that were folded
+    offset: int  # bytes, where the next frame begins
+    packed: bytes  # the ``RunState``, pickled: a tenth of the memory that a copy of it takes
+
+    def state(self) -> RunState:
+        """The fold, as an object of its own."""
+        state: RunState = pickle.loads(self.packed)
+        return state
+
+
+class Timeline:
+    """The index of one recording; ``advance`` builds it in slices."""
+
+    def __init__(self, path: Path) -> None:
+        """Read up to its first instant, and its last one. Raises ``RecordingError`` for what is no recording."""
+        self._path = path
+        self._follower = Follower(path)
+        self.size_bytes = path.stat().st_size
+        self.complete = False  # everything has been folded
+        self.damage = ""  # why it was not read to the end of the file, with the byte offset
+        self.events = 0
+        self.state = RunState()  # of everything folded so far
+        self._keyframes = [self._keyframe()]
+        self._ends = array("Q")  # how many events there were when each finished trial had ended
+        self._trials: list[int] = []  # those trials
+        self._last_unix_ns = 0
+        try:
+            self._fold()
+            while not (self.state.started_unix_ns or self.complete or self._offset > MAX_LENGTH):
+                self._fold()
+            if not self.complete:  # else the fold knows it, and the file is closed
+                self._last_unix_ns = self._last_instant()
+        except RecordingError:
+            self.close()
+            raise
+
+    def advance(self, deadline_s: float) -> bool:
+        """Fold on until then, at least one slice; True while more is to do."""
+        while not self.complete:
+            self._fold()
+            if time.monotonic() > deadline_s:
+                break
+        return not self.complete
+
+    def _fold(self) -> None:
+        try:
+            told = self._follower.poll(SLICE_BYTES)
+            if not told:
+                self._follower.finish()
+        except RecordingError as error:
+            if self._follower.header is None:
+                raise
+            told = []
+            self.damage = clean(str(error).removeprefix(f"{self._path}: "))
+        for event in told:
+            self.state.apply(event)
+            self.events += 1
+            if isinstance(event, TrialEnded):
+                self._trials.append(event.trial)
+                self._ends.append(self.events)
+        self.complete = not told
+        if self.complete or self._offset - self._keyframes[-1].offset >= max(SLICE_BYTES, self.size_bytes // KEYFRAMES):
+            self._keyframes.append(self._keyframe())
+        if self.complete:
+            self.close()
+
+    def _keyframe(self) -> Keyframe:
+        return Keyframe(self.state.now_unix_ns, self.events, self._offset, pickle.dumps(self.state))
+
+    def _last_instant(self) -> int:
+        """What the frames at the end of the file say, told from one worker's clock; 0 where they say nothing."""
+        here = self._offset
+        try:
+            for octets in TAILS_BYTES:
+                begin = max(here, self.size_bytes - octets)
+                with self._path.open("rb") as file:
+                    file.seek(begin)
+                    found = next_valid(file.read(octets), 0)
+                if found is None:
+                    continue
+                self._follower.resume(begin + found)
+                scratch = self.state.snapshot()  # it knows the clock that the instants are relative to
+                for event in self._follower.poll(octets):
+                    scratch.apply(event)
+                if scratch.now_unix_ns > self.state.now_unix_ns:
+                    return scratch.now_unix_ns
+        except RecordingError:
+            pass  # damaged there: the end is known when the fold has come so far
+        finally:
+            self._follower.resume(here)
+        return 0
+
+    @property
+    def _offset(self) -> int:
+        return self._follower.offset
+
+    @property
+    def start_unix_ns(self) -> int:
+        """Of the first worker."""
+        return self.state.started_unix_ns
+
+    @property
+    def now_unix_ns(self) -> int:
+        """Up to where everything is known."""
+        return self.state.now_unix_ns
+
+    @property
+    def end_unix_ns(self) -> int:
+        """The last instant; before the index is complete as the end of the file says, else in proportion to it."""
+        if self.complete:
+            return self.now_unix_ns
+        if self._last_unix_ns:
+            return max(self._last_unix_ns, self.now_unix_ns)
+        known_ns = self.now_unix_ns - self.start_unix_ns
+        return self.now_unix_ns + known_ns * max(0, self.size_bytes - self._offset) // max(1, self._offset)
+
+    @property
+    def packed_bytes(self) -> int:
+        """What the keyframes take."""
+        return sum(len(keyframe.packed) for keyframe in self._keyframes)
+
+    def reaches(self, place: Place) -> bool:
+        """Whether everything up to there has been folded."""
+        if isinstance(place, After):
+            return place.events <= self.events
+        return self.complete or place.unix_ns < self.now_unix_ns
+
+    def before(self, place: Place) -> Keyframe:
+        """The last keyframe that is not beyond a place."""
+        name, value = ("events", place.events) if isinstance(place, After) else ("unix_ns", place.unix_ns)
+        return self._keyframes[max(0, bisect_right(self._keyframes, value, key=attrgetter(name)) - 1)]
+
+    def end_of(self, trial: int) -> After | None:
+        """Where a trial ended; None where it has not, as far as is known."""
+        return After(self._ends[self._trials.index(trial)]) if trial in self._trials else None
+
+    def next_end(self, events: int) -> After | None:
+        """Where the first trial ended after so many events; None where none has, as far as is known."""
+        place = bisect_right(self._ends, events)
+        return After(self._ends[place]) if place < len(self._ends) else None
+
+    def previous_end(self, events: int) -> After | None:
+        """Where the last trial ended before so many events; None where none had."""
+        place = bisect_left(self._ends, events)
+        return After(self._ends[place - 1]) if place else None
+
+    def close(self) -> None:
+        """Close the file. Idempotent."""
+        self._follower.close()

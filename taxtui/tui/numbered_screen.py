@@ -1,0 +1,62 @@
+"""What the five numbered screens share: the bar of tabs, the keys, and what is shown where there is no room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from taxtui.tui.actions import Scope
+from taxtui.tui.too_small import TooSmall
+from taxtui.tui.top_bar import TopBar
+
+if TYPE_CHECKING:
+    from taxtui.tui.app import TaxtuiApp
+
+
+class NumberedScreen(Screen[None]):
+    """A screen that a digit leads to; its actions are those of its ``scope``."""
+
+    scope: ClassVar[Scope]
+    CSS_PATH: ClassVar[str | None] = "../app.tcss"
+
+    @property
+    def taxtui(self) -> TaxtuiApp:
+        """The app, by its own type."""
+        return cast("TaxtuiApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        """The tabs, what the screen is about, the keys."""
+        yield TooSmall()
+        yield TopBar(self.scope)
+        yield from self.contents()
+        yield from self.foot()
+
+    def contents(self) -> ComposeResult:
+        """What stands between the tabs and the keys."""
+        raise NotImplementedError
+
+    def foot(self) -> ComposeResult:
+        """The keys."""
+        from textual.widgets import Footer  # Setup's first frame has none
+
+        yield Footer(compact=True, show_command_palette=False)
+
+    def arrive(self) -> None:
+        """A person has come here: show what the app holds now."""
+
+    def restyle(self) -> None:
+        """The theme has changed: draw anew what chose its colours itself."""
+
+    def export(self, beside: Path) -> None:
+        """Write the screen as an SVG next to a file, under the first free name."""
+        names = (beside.with_suffix(f"{number}.svg") for number in ("", *(f".{n}" for n in range(2, 1000))))
+        path = next(path for path in names if not path.exists())
+        try:
+            path.write_text(self.app.export_screenshot(title="taxtui"), encoding="utf-8", errors="replace")
+        except OSError as error:
+            self.notify(f"cannot write {path}: {error.strerror}", severity="error")
+        else:
+            self.notify(str(path), title="Exported")

@@ -1,0 +1,1 @@
+"""Screen 4: what it will cost."""

@@ -1,0 +1,131 @@
+"""The inputs of a projection: every option in its group, with a slider where its values have an order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual import events
+from textual.binding import BindingType
+from textual.message import Message
+
+from taxtui.terminal_text import cut, fit
+from taxtui.terminal_text import width as width_of
+from taxtui.tui.lists.cursor_list import CursorList
+from taxtui.tui.lists.line_list import MUTED
+from taxtui.tui.projection import form as question
+from taxtui.tui.projection.form import Field
+
+LABEL_WIDTH: Final = 16
+VALUE_WIDTH: Final = 10
+NOT_ASKED: Final = "–"
+
+
+class QuestionPanel(CursorList[Field | str]):
+    """A line per option and per group's name; the options that differ from the usual are bold."""
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    class Changed(Message):
+        """An option has another value."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Ask the usual question."""
+        super().__init__(id=id)
+        self.values: dict[str, str] = dict(question.USUAL)
+        self.stops: dict[str, tuple[str, ...]] = {}  # of fields whose values depend on the recordings
+
+    def on_mount(self) -> None:
+        """List the groups."""
+        fields = question.fields()
+        lines: list[Field | str] = []
+        for group, names in question.GROUPS.items():
+            lines += [group, *(fields[name] for name in names)]
+        self.show(lines)
+
+    def can_choose(self, number: int) -> bool:
+        """Not the names of groups."""
+        return isinstance(self.items[number], Field)
+
+    @property
+    def field(self) -> Field:
+        """The option under the cursor."""
+        chosen = self.chosen
+        return chosen if isinstance(chosen, Field) else next(iter(question.fields().values()))
+
+    def offer(self, stops: Mapping[str, tuple[str, ...]]) -> None:
+        """The values of options that depend on what is projected."""
+        self.stops.update(stops)
+        self.refresh()
+
+    def adjust(self, step: int) -> None:
+        """The next value of the option under the cursor."""
+        field = self.field
+        before = self.values.get(field.name, "")
+        self.set(field.name, question.next_stop(before, self._stops(field), step, required=field.required))
+
+    def set(self, name: str, text: str) -> None:
+        """Give an option a value; "" takes the question back."""
+        text = text.strip()
+        if text == self.values.get(name, ""):
+            return
+        if text:
+            self.values[name] = text
+        else:
+            self.values.pop(name, None)
+        self.refresh()
+        self.post_message(self.Changed())
+
+    def reset(self) -> None:
+        """The option under the cursor as it usually is."""
+        self.set(self.field.name, question.USUAL.get(self.field.name, ""))
+
+    def draw(self, item: Field | str, number: int, width: int) -> Text:
+        """``▸ workers          ├────●────┤       500``."""
+        if isinstance(item, str):
+            return Text(item, "underline")
+        value = self.values.get(item.name, "")
+        usual = value == question.USUAL.get(item.name, "")
+        line = Text(fit(item.label, LABEL_WIDTH), "" if usual else "bold")
+        room = width - 2 - LABEL_WIDTH - VALUE_WIDTH - 1
+        line.append(self._track(item, value, room), MUTED if usual else "")
+        shown = cut(_shown(item, value), VALUE_WIDTH)
+        line.append(f" {' ' * (VALUE_WIDTH - width_of(shown))}{shown}", MUTED if shown == NOT_ASKED else "")
+        return self.marked(line, number, width)
+
+    def on_click(self, event: events.Click) -> None:
+        """On the track of the option under the mouse, take the value there."""
+        number, at = self.under(event), event.get_content_offset(self)
+        if at is None or number is None or not isinstance(field := self.items[number], Field):
+            return
+        left = 2 + LABEL_WIDTH
+        room = self.scrollable_content_region.width - left - VALUE_WIDTH - 1
+        ladder = self._ladder(field)
+        if left <= at.x < left + room and room > 2 and len(ladder) > 1:
+            share = min(max((at.x - left - 1) / max(1, room - 3), 0.0), 1.0)
+            self.set(field.name, ladder[round(share * (len(ladder) - 1))])
+
+    def _stops(self, field: Field) -> tuple[str, ...]:
+        return self.stops.get(field.name, field.stops)
+
+    def _ladder(self, field: Field) -> list[str]:
+        return list(self._stops(field)) if field.required else ["", *self._stops(field)]
+
+    def _track(self, field: Field, value: str, room: int) -> str:
+        ladder = self._ladder(field)
+        if room < 5 or len(ladder) < 2:
+            return " " * max(0, room)
+        inner = room - 2
+        place = question.position(value, ladder)
+        track = ["─"] * inner
+        if place is not None:
+            track[min(max(0, round(place / (len(ladder) - 1) * (inner - 1))), inner - 1)] = "●"
+        return f"├{''.join(track)}┤"
+
+
+def _shown(field: Field, value: str) -> str:
+    """A value as a person reads it: ``1,000,000``, ``yes``, ``–`` where it is not asked for."""
+    if not value:
+        return "no" if field.flag else NOT_ASKED
+    return f"{int(value):,}" if value.isascii() and value.isdigit() and len(value) < 13 else value

@@ -1,0 +1,155 @@
+"""The rows of a projection, in one line each where there is room and in two where there is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from rich.text import Text
+
+from costmodel.results import Projection
+from costmodel.uncertainty import Interval
+from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, span, usd
+from taxtui.report.projected.sections import letters_of
+from taxtui.terminal_text import clean, fit
+from taxtui.tui.colours import glyph, substrate_style
+from taxtui.tui.lists.cursor_list import CursorList
+from taxtui.tui.lists.line_list import MUTED
+
+
+class ProjectionLine(NamedTuple):
+    """A row, or the second line of one."""
+
+    row: Projection
+    continued: bool = False
+
+
+class TableColumn(NamedTuple):
+    """A number of the wide layout."""
+
+    title: str
+    width: int
+
+
+WORKER_HOURS, LIMITS, WALL = TableColumn("worker-h", 9), TableColumn("95 % interval", 17), TableColumn("wall h", 8)
+TRAJECTORY, TAX, MONEY = TableColumn("mean s", 8), TableColumn("tax", 6), TableColumn("total $", 10)
+VERSUS = TableColumn("vs baseline", 13)
+
+
+class ProjectionRows(CursorList[ProjectionLine]):
+    """Worker-hours with their interval, wall-clock and flags of every row; more columns where they fit."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Begin without rows."""
+        super().__init__(id=id)
+        self.rows: Sequence[Projection] = ()
+        self._letters: Mapping[str, str] = {}
+        self._columns: list[TableColumn] = []
+        self._names: dict[int, str] = {}
+
+    def present(self, rows: Sequence[Projection]) -> None:
+        """Show these, the cursor on the cell where it was."""
+        before = self.row
+        self.rows, self._letters = rows, letters_of(rows)
+        self._lay_out()
+        if before is not None:
+            like = [n for n, line in enumerate(self.items) if line.row.identity == before.identity]
+            self.cursor = like[0] if like else 0
+
+    def on_resize(self) -> None:
+        """Fit the columns into the new width."""
+        if self.rows:
+            self._lay_out()
+
+    @property
+    def row(self) -> Projection | None:
+        """The row under the cursor."""
+        return self.chosen.row if self.chosen else None
+
+    @property
+    def letters(self) -> Mapping[str, str]:
+        """Flag → the letter that stands for it."""
+        return self._letters
+
+    def can_choose(self, number: int) -> bool:
+        """Not second lines."""
+        return not self.items[number].continued
+
+    def _lay_out(self) -> None:
+        width = self.scrollable_content_region.width
+        self._label_width = self.room_for(map(_label, self.rows))
+        work = self.room_for(map(_work, self.rows))
+        wanted = [WORKER_HOURS, LIMITS, WALL, TRAJECTORY, TAX]
+        wanted += [MONEY] if any(row.cost for row in self.rows) else []
+        wanted += [VERSUS] if any(row.versus for row in self.rows) else []
+        room = width - 2 - 2 - self._label_width - 1 - work - 2 - len(self._letters)
+        self._work_width = work
+        needed = sum(column.width + 1 for column in wanted)
+        for spare in (TRAJECTORY, TAX):
+            if needed > room:
+                wanted.remove(spare)
+                needed -= spare.width + 1
+        self._columns = wanted if needed <= room else []
+        if self._columns:
+            head = "".join(f" {column.title:>{column.width}}" for column in self._columns)
+            heading = Text(f"    {'substrate':<{self._label_width}} {'cell':<{work}}{head}", MUTED)
+            self.show([ProjectionLine(row) for row in self.rows], heading)
+        else:
+            self.show(
+                [line for row in self.rows for line in (ProjectionLine(row), ProjectionLine(row, continued=True))]
+            )
+
+    def draw(self, item: ProjectionLine, number: int, width: int) -> Text:
+        """``● docker:runc T1 50 exec  2,402  2,390 … 2,415  4.80``."""
+        row = item.row
+        if item.continued:
+            return Text.assemble("    ", *self._brief(row))
+        line = Text()
+        style = substrate_style(row.label, dark=self.app.current_theme.dark)
+        line.append(f"{glyph(row.label)} {fit(_label(row), self._label_width)} ", style)
+        line.append(fit(_work(row), self._work_width))
+        for column in self._columns:
+            line.append(f" {_value(column, row):>{column.width}}", None if column is not LIMITS else MUTED)
+        line.append(f"  {self._flags(row)}", MUTED)
+        return self.marked(line, number, width)
+
+    def _brief(self, row: Projection) -> list[tuple[str, str] | str]:
+        limits = span(row.worker_hours).replace(" ", "")
+        parts: list[tuple[str, str] | str] = [f"{_value(WORKER_HOURS, row)} wh"]
+        parts += [(f" {limits}", "dim")] if limits else []
+        parts.append(f" · {_value(WALL, row)} h")
+        parts += [f" · ${_value(MONEY, row)}"] if row.cost else []
+        parts += [f" · {_value(VERSUS, row)}"] if row.versus else []
+        return parts
+
+    def _flags(self, row: Projection) -> str:
+        return "".join(self._letters.get(flag, "") for flag in row.flags)
+
+
+def _label(row: Projection) -> str:
+    return clean(f"{'STAND-IN ' if row.provenance == 'stand_in' else ''}{row.label}")
+
+
+def _work(row: Projection) -> str:
+    return clean(" ".join(filter(None, (f"{row.identity.tier}×{row.actions:,}", row.identity.mode))))
+
+
+def _value(column: TableColumn, row: Projection) -> str:
+    wall, trajectory, total = row.wall_clock, row.trajectory, row.worker_hours
+    if column is WORKER_HOURS:
+        return hours(total.value if total else None)
+    if column is LIMITS:
+        return span(total)
+    if column is WALL:
+        return clock(wall.value if wall else None)
+    if column is TRAJECTORY:
+        return rounded_seconds(trajectory.mean.value if trajectory else None)
+    if column is TAX:
+        return f"{row.tax.value / total.value:.1%}" if row.tax and total and total.value else NOTHING
+    if column is MONEY:
+        return usd(row.cost.total) if row.cost else NOTHING
+    return _versus(row.versus.worker_hours, row.versus.tie) if row.versus else NOTHING
+
+
+def _versus(delta: Interval, tie: bool | None) -> str:
+    return f"{hours(delta.value, signed=True)}{' tie' if tie else ''}"

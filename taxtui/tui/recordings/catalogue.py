@@ -1,0 +1,309 @@
+"""The recordings that a person has on this machine, told from the first and the last bytes of each file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal, NamedTuple
+
+import msgspec
+
+from taxtui.commands.run import default_folder
+from taxtui.errors import RecordingError, UsageError
+from taxtui.live.state import RunState
+from taxtui.plan.scenario import bundled
+from taxtui.recording.events import FORMAT_VERSION, MAGIC, Clock, Event, Header, RunFinished, TrialStarted
+from taxtui.recording.events import Cell as CellEvent
+from taxtui.recording.frames import MAX_LENGTH, PREFIX, decode, next_valid, payload_at
+from taxtui.terminal_text import clean
+
+State = Literal[
+    "complete", "incomplete", "running", "damaged", "newer version", "not a recording", "empty", "unreadable"
+]
+HOPELESS: Final = frozenset({"newer version", "not a recording", "empty", "unreadable"})
+"""States in which nothing of a recording can be shown."""
+READABLE: Final = frozenset({"complete", "incomplete", "running"})
+"""States in which a recording can be read to the end of what there is."""
+
+SUFFIX: Final = ".msgpack"
+SHIPPED: Final = tuple(f"../recordings/{name}.msgpack" for name in ("run", "gvisor", "gvisor150", "short", "small"))
+END_BYTES: Final = 64 << 10  # read at each end of a file
+LATEST_FRAMES: Final = 4  # of the end, which name the latest instant
+FRESH_S: Final = 5.0
+"""A run writes at least once a second: what was written to more recently than this and has no end is still running."""
+
+
+class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One file, as far as its ends tell. Texts are safe for a screen."""
+
+    path: Path
+    state: State
+    detail: str = ""  # what is wrong with it; "" where nothing is
+    size_bytes: int = 0
+    modified_ns: int = 0  # Unix
+    shipped: bool = False  # came with taxtui
+    run_id: str = ""
+    scenario: str = ""
+    started_unix_ns: int = 0  # 0: not known
+    elapsed_ns: int = 0  # up to the latest instant that the end of the file names
+    substrates: tuple[str, ...] = ()  # labels, in the order of the plan
+    workloads: tuple[str, ...] = ()  # T0×10 …
+    modes: tuple[str, ...] = ()
+    cells: int = 0
+    trials: int | None = None  # planned
+    stand_in: bool = False  # measured on an imitation of the provider
+    outcome: str = ""  # of the run; "" where its end is missing
+    counts: Mapping[str, int] = {}  # trials by outcome; {} where the end is missing
+    software: Mapping[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        """The file's name without the suffix that all have."""
+        return clean(self.path.name.removesuffix(SUFFIX))
+
+    @property
+    def words(self) -> str:
+        """What a filter looks for."""
+        facts = [*self.substrates, *self.workloads, *self.modes, "shipped" if self.shipped else ""]
+        return " ".join([self.name, self.state, self.scenario, self.run_id, *facts])
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Differs once the file has been written to."""
+        return self.size_bytes, self.modified_ns
+
+    @property
+    def when_ns(self) -> int:
+        """Unix time of the start where it is known, else of the last write."""
+        return self.started_unix_ns or self.modified_ns
+
+
+class Listing(NamedTuple):
+    """All entries, and what kept others from being listed."""
+
+    entries: tuple[CatalogueEntry, ...] = ()
+    folder: Path | None = None
+    problem: str = ""
+
+
+def names(paths: Iterable[Path]) -> str:
+    """The files' names, safe for a screen: ``run.msgpack, gvisor.msgpack``."""
+    return ", ".join(clean(path.name) for path in paths)
+
+
+def shown(path: Path) -> str:
+    """A path as short as it can be given here: relative to the current folder where it lies below it."""
+    full = Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve() would follow links
+    with contextlib.suppress(ValueError, OSError):  # OSError: the current folder was deleted
+        return clean(str(full.relative_to(Path.cwd())))
+    return clean(str(full))
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether both lead to one file, through whatever links."""
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def command(path: Path) -> str:
+    """The command line that replays a recording."""
+    return shlex.join(["taxtui", "replay", shown(path)])
+
+
+def newest() -> Path | None:
+    """One's own recording that was written to last, judged by its first frame alone; else the shipped reference."""
+    dated = []
+    shipped = {os.path.realpath(path): path for path in _shipped()}  # in a checkout they lie among one's own
+    with contextlib.suppress(OSError, UsageError):
+        for path in recordings(default_folder()):
+            with contextlib.suppress(OSError):  # it has just vanished
+                status = path.stat()
+                own = os.path.realpath(path) not in shipped
+                if own and stat.S_ISREG(status.st_mode):  # to open a pipe would wait for its writer
+                    dated.append((status.st_mtime_ns, path))
+    return next(
+        (path for _, path in sorted(dated, reverse=True) if _has_header(path)), next(iter(shipped.values()), None)
+    )
+
+
+def recordings(folder: Path) -> list[Path]:
+    """Every file there that ``taxtui run`` may have written. Raises ``OSError``."""
+    return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
+
+
+def scan(feed: Path | None = None, *, running: bool = False, known: Iterable[CatalogueEntry] = ()) -> Listing:
+    """The recordings where runs are written, newest first, then others: what Live shows (``feed``), what is shipped.
+
+    ``running`` says that what Live shows is still being written. A file that is as it was in ``known`` is not read.
+    """
+    folder, problem = None, ""
+    found: list[Path] = []
+    try:
+        folder = default_folder()
+        found = recordings(folder)
+    except UsageError as error:
+        problem = clean(str(error))
+    except OSError as error:
+        problem = f"cannot list {clean(str(folder))}: {error.strerror}"
+    shipped = {os.path.realpath(path): path for path in _shipped()}
+    live = os.path.realpath(feed) if feed else None
+    unchanged = {(entry.path, *entry.stamp): entry for entry in known if entry.state != "running"}
+    entries: dict[str, CatalogueEntry] = {}
+    for path in [*found, *([feed] if feed else []), *shipped.values()]:
+        real = os.path.realpath(path)
+        if real not in entries:
+            growing = running and real == live
+            entry = None if growing else unchanged.get((path, *stamp(path)))
+            entry = entry or inspect(path, shipped=real in shipped, running=growing)
+            if entry is not None:
+                entries[real] = entry
+    order = sorted(entries.values(), key=lambda entry: (entry.path.parent != folder, -entry.when_ns, entry.name))
+    return Listing(tuple(order), folder, problem)
+
+
+def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> CatalogueEntry | None:
+    """What the ends of a file say, whatever its length; None where there is no file, or no ordinary one.
+
+    ``running`` says that its run is known to go on.
+    """
+    facts: dict[str, Any] = {"path": path, "shipped": shipped}
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return None  # to open a pipe would wait for its writer
+        facts |= {"size_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+        with path.open("rb") as file:
+            head = _head(file)
+            tail_start = max(0, file.seek(0, os.SEEK_END) - END_BYTES)
+            file.seek(tail_start)
+            tail = file.read(END_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return CatalogueEntry(state="unreadable", detail=error.strerror or str(error), **facts)
+    fresh = running or abs(time.time() - status.st_mtime_ns / 1e9) < FRESH_S
+    return _told(facts, head, tail, tail_start, fresh=fresh)
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """As ``Entry.stamp``; one that no entry has where there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return -1, -1
+    return status.st_size, status.st_mtime_ns
+
+
+def _head(file: BinaryIO) -> bytes:
+    """Enough of the file to hold its first frame, which may be as large as a frame can be."""
+    head = file.read(END_BYTES)
+    with contextlib.suppress(RecordingError):
+        if len(head) == END_BYTES and payload_at(head, 0, 0) is None:
+            head += file.read(PREFIX.size + MAX_LENGTH)
+    return head
+
+
+def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, fresh: bool) -> CatalogueEntry:
+    header = _header(head)
+    if header is None:
+        state: State = "empty" if not head else "not a recording"
+        return CatalogueEntry(state="running" if fresh and not head else state, **facts)
+    if header.version > FORMAT_VERSION:
+        detail = f"format version {header.version}, this taxtui reads up to {FORMAT_VERSION}; install a newer taxtui"
+        return CatalogueEntry(state="newer version", detail=detail, run_id=clean(header.run_id), **facts)
+    run, state, detail = RunState(), "incomplete", ""
+    last: Event | None = None
+    try:
+        for event in _opening(head):
+            run.apply(event)
+        for event in _latest(tail, tail_start):
+            if not isinstance(event, Header):
+                run.apply(event)
+            last = event
+    except RecordingError as error:
+        state, detail = "damaged", clean(str(error))
+    else:
+        state = "complete" if isinstance(last, RunFinished) else "running" if fresh else "incomplete"
+    cells = list(run.cells.values())
+    known = [cell.planned for cell in cells if cell.planned is not None]
+    return CatalogueEntry(
+        state=state,
+        detail=detail,
+        run_id=run.run_id,
+        scenario=run.name,
+        started_unix_ns=run.started_unix_ns,
+        elapsed_ns=run.elapsed_ns,
+        substrates=tuple(run.by_substrate()),
+        workloads=tuple(dict.fromkeys(f"{cell.tier}×{cell.actions}" for cell in cells)),
+        modes=tuple(dict.fromkeys(cell.mode for cell in cells)),
+        cells=len(cells),
+        trials=sum(known) if len(known) == len(cells) else None,
+        stand_in=any(cell.provenance == "stand_in" for cell in cells),
+        outcome=run.outcome or "",
+        counts={clean(key): n for key, n in last.counts.items()} if isinstance(last, RunFinished) else {},
+        software=run.software,
+        **facts,
+    )
+
+
+def _header(head: bytes) -> Header | None:
+    """The header, which is alone in the first frame; None where that is something else, or not all there."""
+    with contextlib.suppress(RecordingError):
+        payload = payload_at(head, 0, 0)
+        first = next(iter(decode(payload, 0).events), None) if payload else None
+        if isinstance(first, Header) and first.magic == MAGIC:
+            return first
+    return None
+
+
+def _has_header(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            header = _header(_head(file))
+    except OSError:
+        return False
+    return header is not None and header.version <= FORMAT_VERSION
+
+
+def _opening(head: bytes) -> Iterator[Event]:
+    """What describes the run, up to its first trial. Raises ``RecordingError``."""
+    start = 0
+    while (payload := payload_at(head, start, start)) is not None:
+        for event in decode(payload, start).events:
+            if isinstance(event, Header | Clock | CellEvent):
+                yield event
+            elif isinstance(event, TrialStarted):
+                return
+        start += PREFIX.size + len(payload)
+
+
+def _latest(tail: bytes, tail_start: int) -> Iterator[Event]:
+    """The events of the last frames; a torn one at the very end is left out, as reading the file would.
+
+    Raises:
+        RecordingError: something stands between or behind frames that is none, or in one that is no event.
+    """
+    found: list[tuple[int, bytes]] = []  # where each begins in the file, its payload
+    end: int | None = 0 if tail_start == 0 else None  # of the frame before; not known where the tail begins
+    while (start := next_valid(tail, end or 0)) is not None:
+        if end is not None and start != end:
+            payload_at(tail, end, tail_start + end)  # says what is wrong, where it is no torn frame
+            raise RecordingError(f"damaged at byte {tail_start + end}: intact frames follow", tail_start + end)
+        payload = payload_at(tail, start, tail_start + start)
+        assert payload is not None  # next_valid() has seen it
+        found.append((tail_start + start, payload))
+        end = start + PREFIX.size + len(payload)
+    if end is not None:
+        payload_at(tail, end, tail_start + end)
+    for offset, payload in found[-LATEST_FRAMES:]:
+        yield from decode(payload, offset).events
+
+
+def _shipped() -> Iterator[Path]:
+    for name in SHIPPED:
+        if (path := bundled(name)) is not None:
+            yield path

@@ -1,0 +1,185 @@
+"""Recordings, a line each, with as many facts as there is room for; several can be marked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal
+
+from rich.text import Text
+from textual import events
+from textual.message import Message
+
+from taxtui.terminal_text import widest
+from taxtui.tui import units
+from taxtui.tui.colours import glyph, substrate_style, themed
+from taxtui.tui.lists.cursor_list import CursorList
+from taxtui.tui.lists.line_list import MUTED
+from taxtui.tui.recordings.catalogue import CatalogueEntry
+from taxtui.tui.recordings.verification import Verifier
+
+STATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "verified": ("✓", "text-success"),
+        "complete": ("✓", "text-success"),
+        "incomplete": ("!", "text-warning"),
+        "running": ("▶", "text-primary"),
+        "damaged": ("✗", "text-error"),
+        "newer version": ("✗", "text-error"),
+        "not a recording": ("?", "foreground"),
+        "empty": ("?", "foreground"),
+        "unreadable": ("✗", "text-error"),
+    }
+)
+"""State → its glyph and the theme variable of its colour."""
+
+MARK: Final = "+"
+NAME_MAX: Final = 40
+WIDE: Final = 90  # from here on the year is shown
+UNKNOWN: Final = "–"
+Labelled = Literal["labels", "names", "glyphs"]
+
+
+def day(unix_ns: int, *, year: bool) -> str:
+    """``2026-11-21 13:03``, local time."""
+    return time.strftime("%Y-%m-%d %H:%M" if year else "%m-%d %H:%M", time.localtime(unix_ns // 10**9))
+
+
+FACTS: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
+    {
+        "started": lambda entry: day(entry.when_ns, year=True),
+        "lasted": lambda entry: units.clock(entry.elapsed_ns, short=True) if entry.elapsed_ns else UNKNOWN,
+        "size": lambda entry: units.size(entry.size_bytes),
+        "trials": lambda entry: UNKNOWN if entry.trials is None or not entry.cells else f"{entry.trials:,}",
+        "cells": lambda entry: str(entry.cells or UNKNOWN),
+    }
+)
+"""Title of a column → what stands in it; in the order in which they stand."""
+
+BRIEF: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
+    {**FACTS, "started": lambda entry: day(entry.when_ns, year=False)}
+)
+
+
+FORMS: Final[Mapping[str, Labelled]] = MappingProxyType({"names": "names", "labels": "labels"})
+WANTED: Final = ("size", "started", "names", "trials", "lasted", "cells", "labels")
+"""Columns, and longer forms of the substrates, in the order in which they get room."""
+
+
+class RecordingList(CursorList[CatalogueEntry]):
+    """State, name and facts; the mouse chooses a line, marks it in its first columns, and opens it by two clicks."""
+
+    class Opened(Message):
+        """A line was clicked twice."""
+
+    class Marked(Message):
+        """The line under the cursor was clicked where its mark stands."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Begin empty."""
+        super().__init__(id=id)
+        self._marks: Collection[Path] = ()
+        self._verifier: Verifier | None = None
+        self._width = 0  # that the columns were laid out for
+        self._name_width = self._state_width = 4
+        self._columns: dict[str, int] = {}  # title → width
+        self._facts = FACTS
+        self._labelled: Labelled = "glyphs"
+
+    def present(self, entries: Sequence[CatalogueEntry], marks: Collection[Path], verifier: Verifier) -> None:
+        """List these with what ``verifier`` knows of them."""
+        self._marks, self._verifier = marks, verifier
+        self._lay_out(entries)
+        self.show(entries, self.heading)
+
+    def on_resize(self) -> None:
+        """Give the columns what room there is now."""
+        if self.items and self._width != self.scrollable_content_region.width:
+            self._lay_out(self.items)
+            self.refresh()
+
+    def _lay_out(self, entries: Sequence[CatalogueEntry]) -> None:
+        """Give each column the width that its longest text needs, for as many as there is room for."""
+        self._width = self.scrollable_content_region.width
+        self._facts = FACTS if self._width >= WIDE else BRIEF
+        need = {title: max([len(title), *(len(fact(e)) for e in entries)]) + 2 for title, fact in self._facts.items()}
+        where: dict[Labelled, int] = {
+            form: max([len("on"), *(labels(e.substrates, form, dark=True).cell_len for e in entries)])
+            for form in ("glyphs", "names", "labels")
+        }
+        self._state_width = max([len("incomplete"), *(len(self.state(entry)) for entry in entries)])
+        longest = widest(map(_named, entries))
+        room = self._width - len("▸ + ✓  ") - self._state_width - 2 - where["glyphs"]
+        self._name_width = max(min(longest, NAME_MAX, room), 4)
+        room -= self._name_width
+        self._labelled = "glyphs"
+        found = set()
+        for wanted in WANTED:
+            form = FORMS.get(wanted)
+            more = where[form] - where[self._labelled] if form else need[wanted]
+            if more > room:
+                continue
+            room -= more
+            self._labelled = form or self._labelled
+            found.add(wanted)
+        self._columns = {title: need[title] - 2 for title in self._facts if title in found}
+        heading = Text(f"    {'':{self._state_width + 2}} {'name':<{self._name_width}}", MUTED)
+        for title, width in self._columns.items():
+            heading.append(f"  {title:>{width}}")
+        self.heading = heading.append("  on") if entries else None
+
+    def state(self, entry: CatalogueEntry) -> str:
+        """The state in a word or two; what verifying found comes before what the file's ends say."""
+        if self._verifier is None:
+            return entry.state
+        if job := self._verifier.reads(entry):
+            return f"read {job.share:4.0%}"
+        verdict = self._verifier.verdict(entry)
+        if verdict is None:
+            return entry.state
+        return "verified" if verdict.state == "complete" else verdict.state
+
+    def draw(self, item: CatalogueEntry, number: int, width: int) -> Text:
+        """``✓ complete  20261121t130312z-1a2b3c4d  2026-11-21 13:03  457.4 kB  ○ local ● docker``."""
+        state = self.state(item)
+        sign, variable = STATES.get(state, ("…", "foreground"))
+        line = Text(f"{MARK if item.path in self._marks else ' '} ")
+        line.append(f"{sign} {state:<{self._state_width}} ", themed(self.app.theme_variables, variable))
+        name = Text(_named(item))
+        name.truncate(self._name_width, overflow="ellipsis", pad=True)
+        line.append_text(name)
+        for title, column_width in self._columns.items():
+            text = self._facts[title](item)
+            line.append(f"  {text:>{column_width}}", MUTED if text == UNKNOWN else "")
+        line.append("  ")
+        line.append_text(labels(item.substrates, self._labelled, dark=self.app.current_theme.dark))
+        return self.marked(line, number, width)
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose, mark or open the line under the mouse."""
+        event.prevent_default()
+        number, at = self.under(event), event.get_content_offset(self)
+        if at is None or number is None:
+            return
+        self.put(number)
+        if at.x < len("▸ + "):
+            self.post_message(self.Marked())
+        elif event.chain == 2:
+            self.post_message(self.Opened())
+
+
+def labels(substrates: Sequence[str], form: Labelled, *, dark: bool) -> Text:
+    """``○ local:bwrap ● docker:runc``, or without the variants, or the glyphs alone."""
+    if form != "labels":
+        substrates = list(dict.fromkeys(label.partition(":")[0] for label in substrates))
+    parts = [
+        Text(glyph(label) if form == "glyphs" else f"{glyph(label)} {label}", substrate_style(label, dark=dark))
+        for label in substrates
+    ]
+    return Text(" ").join(parts)
+
+
+def _named(entry: CatalogueEntry) -> str:
+    return f"{entry.name} (shipped)" if entry.shipped else entry.name

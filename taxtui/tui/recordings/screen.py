@@ -1,0 +1,356 @@
+"""Recordings: what has been measured on this machine; replay, project, compare, verify or delete it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Final, Literal, NamedTuple
+
+from rich.text import Text
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, Vertical, VerticalScroll
+from textual.widgets import Input, Static
+
+from taxtui.errors import RecordingError, TaxtuiError
+from taxtui.terminal_text import clean
+from taxtui.tui import actions, units
+from taxtui.tui.background import Newest
+from taxtui.tui.dialogs import Choice, Choose, Confirm
+from taxtui.tui.lists.cursor_list import CursorList
+from taxtui.tui.numbered_screen import NumberedScreen
+from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings.catalogue import HOPELESS, READABLE, CatalogueEntry, Listing, shown
+from taxtui.tui.recordings.facts import RecordingFacts
+from taxtui.tui.recordings.list import RecordingList, day
+from taxtui.tui.recordings.trash import discard
+from taxtui.tui.recordings.verification import Verdict, Verification, Verifier
+from taxtui.tui.top_bar import TopBar
+
+PROGRESS_S: Final = 1 / 4  # between frames while a verification goes on
+RUNNING_S: Final = 3.0  # between looks at the folder while something in it grows
+HOW_TO: Final = """\
+No recordings yet.
+
+  1                set up a run, then ctrl+r to launch it
+  taxtui run       measure without this interface
+  r                look again"""
+KEYS: Final = "space marks · d diff · / filter · r looks again"
+NONE_OF_YOUR_OWN: Final = "none of your own yet: 1, then ctrl+r, measures"
+
+
+class ListAsked(NamedTuple):
+    """What the list is to be made of."""
+
+    feed: Path | None  # what Live shows
+    running: bool
+    known: tuple[CatalogueEntry, ...]
+
+    def look(self) -> Listing:
+        """Make it."""
+        return library.scan(self.feed, running=self.running, known=self.known)
+
+
+class RecordingsScreen(NumberedScreen):
+    """A list, and what is known of the recording under the cursor."""
+
+    scope = "recordings"
+    BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("recordings")]
+    AUTO_FOCUS = "#recordings"
+
+    def __init__(self) -> None:
+        """Nothing is listed yet."""
+        super().__init__()
+        self.listing: Listing | None = None
+        self.marks: set[Path] = set()
+        self.wanted = ""
+
+    def contents(self) -> ComposeResult:
+        """The list with its filter, and the facts below or beside it."""
+        yield Static(HOW_TO, id="how-to", markup=False)
+        with Container(id="library"):
+            with Vertical(id="shelf"):
+                yield RecordingList(id="recordings")
+                yield Input(id="wanted", placeholder="show only recordings that contain …", compact=True)
+            with VerticalScroll(id="entry"):
+                yield RecordingFacts(id="facts")
+
+    def on_mount(self) -> None:
+        """Start what reads files."""
+        self._scanner: Newest[ListAsked, Listing] = Newest(
+            ListAsked.look, self._listed, lambda _, why: self._complain(why), on=self
+        )
+        self.verifier = Verifier(self._verified, on=self)
+        self.query_one("#entry").border_title = "about this recording"
+        self.set_interval(PROGRESS_S, self._show_progress)
+        self.set_interval(RUNNING_S, self._look_again)
+
+    def on_unmount(self) -> None:
+        """Let go of what reads files."""
+        self._scanner.close()
+        self.verifier.close()
+
+    def arrive(self) -> None:
+        """As ``NumberedScreen.arrive``."""
+        self.rescan()
+
+    def restyle(self) -> None:
+        """As ``NumberedScreen.restyle``."""
+        self.paint()
+
+    def rescan(self) -> None:
+        """Look at the folder in the background."""
+        feed = self.taxtui.feed
+        known = self.listing.entries if self.listing else ()
+        self._scanner.ask(ListAsked(feed.path if feed else None, self.taxtui.running, known))
+
+    def _look_again(self) -> None:
+        if self.is_current and self.listing and any(entry.state == "running" for entry in self.listing.entries):
+            self.rescan()
+
+    def _listed(self, asked: ListAsked, listing: Listing) -> None:
+        before = self.chosen
+        self.listing = listing
+        self.marks &= {entry.path for entry in listing.entries}
+        self.paint()
+        if before:
+            self._put_on(before.path)
+        self.refresh_bindings()
+
+    @property
+    def entries(self) -> Sequence[CatalogueEntry]:
+        """What the filter lets through."""
+        everything = self.listing.entries if self.listing else ()
+        return [entry for entry in everything if self.wanted.casefold() in entry.words.casefold()]
+
+    @property
+    def chosen(self) -> CatalogueEntry | None:
+        """The recording under the cursor."""
+        return self.query_one(RecordingList).chosen
+
+    def paint(self) -> None:
+        """Show what is known."""
+        if self.listing is None:
+            return
+        everything, listed = self.listing.entries, self.query_one(RecordingList)
+        self.set_class(not everything, "-nothing")
+        how_to = "\n\n".join(filter(None, [self.listing.problem, HOW_TO]))
+        self.query_one("#how-to", Static).update(how_to)
+        listed.empty = f"no recording contains {clean(self.wanted)}"
+        listed.present(self.entries, self.marks, self.verifier)
+        folder = f"{shown(self.listing.folder)}/" if self.listing.folder else "recordings"
+        hint = KEYS if any(not entry.shipped for entry in everything) else NONE_OF_YOUR_OWN
+        listed.entitle(Text(f"{folder} · {self.listing.problem or hint}"))
+        self.query_one(TopBar).say(self._status(everything))
+        self._describe()
+
+    def _status(self, entries: Sequence[CatalogueEntry]) -> Text:
+        parts = [f"{len(entries)} recordings" if len(entries) != 1 else "1 recording"]
+        parts.append(units.size(sum(entry.size_bytes for entry in entries)))
+        if self.marks:
+            parts.append(f"{len(self.marks)} marked")
+        return Text(" · ".join(parts))
+
+    @on(CursorList.Moved)
+    def _describe(self) -> None:
+        """Show the facts of what is under the cursor."""
+        entry = self.chosen
+        facts = self.query_one(RecordingFacts)
+        facts.display = entry is not None
+        if entry:
+            facts.present(entry, self.verifier)
+
+    def _show_progress(self) -> None:
+        if self.verifier.job and self.is_current:
+            self.paint()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what can be done now is offered."""
+        if action in ("filter", "replay", "mark", "project", "results", "diff", "verify", "delete", "copy"):
+            return self.listing is not None and bool(self.listing.entries)
+        return True
+
+    def _put_on(self, path: Path) -> None:
+        """Keep the cursor on a recording wherever in the list it is now."""
+        entries = self.entries
+        number = next((number for number, entry in enumerate(entries) if entry.path == path), None)
+        if number is not None:
+            self.query_one(RecordingList).put(number)
+
+    @on(RecordingList.Opened)
+    async def action_replay(self) -> None:
+        """Play the recording back on Live."""
+        entry = self.chosen
+        if entry and self._usable([entry]):
+            try:
+                await self.taxtui.replay(entry.path)
+            except RecordingError as error:
+                self._complain(str(error))
+                self.rescan()
+
+    @on(RecordingList.Marked)
+    def action_mark(self) -> None:
+        """Mark the recording, or take its mark away."""
+        if entry := self.chosen:
+            self.marks ^= {entry.path}
+            self.paint()
+
+    async def action_project(self) -> None:
+        """What any number of trajectories would cost."""
+        await self._show(on_screen="projection")
+
+    async def action_results(self) -> None:
+        """The tables of what was measured."""
+        await self._show(on_screen="results")
+
+    async def _show(self, on_screen: actions.Scope) -> None:
+        entries = self.listing.entries if self.listing else ()
+        marked = [entry for entry in entries if entry.path in self.marks]
+        wanted = marked or ([self.chosen] if self.chosen else [])
+        if wanted and self._usable(wanted):
+            await self.taxtui.look_at([entry.path for entry in wanted], on_screen)
+
+    def _usable(self, entries: Sequence[CatalogueEntry]) -> bool:
+        """Whether all are there and readable; else say which is not."""
+        for entry in entries:
+            now = library.inspect(entry.path)
+            if now is None:
+                self._complain(f"{shown(entry.path)} is not there any more")
+            elif now.state in HOPELESS:
+                what = {"newer version": "of a newer version", "unreadable": "not readable"}.get(now.state, now.state)
+                self._complain(f"{shown(entry.path)} is {what}" + (f": {now.detail}" if now.detail else ""))
+            else:
+                continue
+            self.rescan()
+            return False
+        return True
+
+    @work
+    async def action_diff(self) -> None:
+        """Compare with another recording, which is asked for."""
+        entry = self.chosen
+        everything = self.listing.entries if self.listing else ()
+        if entry is None or not self._usable([entry]):
+            return
+        others = [other for other in everything if other.path != entry.path and other.state in READABLE]
+        if not others:
+            self._complain("there is no other recording to compare with")
+            return
+        others.sort(key=lambda other: other.path not in self.marks)
+        choices = [Choice(other.name, _note(other), other) for other in others]
+        other = await self.app.push_screen_wait(Choose(f"Compare {entry.name} with", choices))
+        if other and self._usable([entry, other]):
+            await self.taxtui.compare(entry.path, other.path)
+
+    def action_verify(self) -> None:
+        """Read every byte of the recording; a second time: stop that."""
+        entry = self.chosen
+        if entry and not self.verifier.reads(entry):
+            self.verifier.begin(entry)
+        else:
+            self.verifier.stop()
+        self.paint()
+
+    def _verified(self, job: Verification, verdict: Verdict | None) -> None:
+        unseen = not self.is_current or self.chosen is None or self.chosen.path != job.path
+        if verdict and unseen:
+            severity: Literal["error", "information"] = "error" if verdict.state == "damaged" else "information"
+            self.notify(verdict.text, title=shown(job.path), severity=severity)
+        self.paint()
+
+    @work
+    async def action_delete(self) -> None:
+        """Move the recording to the trash after asking."""
+        entry = self.chosen
+        if entry is None or self._kept(entry):
+            return
+        body = f"{shown(entry.path)}\n{units.size(entry.size_bytes)}, {entry.state}. It goes to the trash."
+        if not await self.app.push_screen_wait(Confirm("Delete?", body, "Move to the trash", "Keep")):
+            return
+        if self._kept(entry):  # a run may have begun to write, or a replay to read, meanwhile
+            return
+        if self.verifier.reads(entry):
+            self.verifier.stop()
+        try:
+            await asyncio.to_thread(discard, entry.path)
+        except TaxtuiError as error:
+            self._complain(str(error))
+        else:
+            self.taxtui.chosen = tuple(path for path in self.taxtui.chosen if path != entry.path)
+            if self.taxtui.against == entry.path:
+                self.taxtui.against = None
+            self.notify(f"{shown(entry.path)} is in the trash", timeout=3)
+        self.rescan()
+
+    def _kept(self, entry: CatalogueEntry) -> bool:
+        """Whether it must stay where it is; says why."""
+        feed = self.taxtui.feed
+        here = feed is not None and library.same(feed.path, entry.path)
+        now = library.inspect(entry.path, running=here and self.taxtui.running)
+        if now is None:
+            self._complain(f"{shown(entry.path)} is not there any more")
+            self.rescan()
+        elif entry.shipped:
+            self._complain(f"{shown(entry.path)} came with taxtui; it is not deleted")
+        elif now.state == "running":
+            self._complain(f"{shown(entry.path)} is being written; it can be deleted once its run is over")
+        elif here:
+            self._complain(f"Live shows {shown(entry.path)}; replay another recording first, then delete it")
+        else:
+            return False
+        return True
+
+    def action_filter(self) -> None:
+        """Type what recordings must contain."""
+        field = self.query_one("#wanted", Input)
+        field.display = True
+        self.set_focus(field)  # at once: what is typed next goes there
+
+    @on(Input.Changed, "#wanted")
+    def filtered(self, event: Input.Changed) -> None:
+        """Filter while typing; the cursor stays on its recording where that is still listed."""
+        before = self.chosen
+        self.wanted = event.value
+        self.paint()
+        if before:
+            self._put_on(before.path)
+
+    @on(Input.Submitted, "#wanted")
+    def filter_done(self) -> None:
+        """Keep the filter; an empty one goes away."""
+        field = self.query_one("#wanted", Input)
+        field.display = bool(field.value)
+        self.query_one(RecordingList).focus()
+
+    def key_escape(self) -> None:
+        """Drop the filter; else stop verifying; else take all marks away."""
+        field = self.query_one("#wanted", Input)
+        if field.display:
+            field.value = ""
+            field.display = False
+            self.query_one(RecordingList).focus()
+        elif self.verifier.job:
+            self.verifier.stop()
+        else:
+            self.marks.clear()
+        self.paint()
+
+    def action_rescan(self) -> None:
+        """Look at the folder again."""
+        self.rescan()
+
+    def action_copy(self) -> None:
+        """The command line that replays the recording."""
+        if entry := self.chosen:
+            self.app.copy_to_clipboard(library.command(entry.path))
+            self.notify(library.command(entry.path), title="Copied")
+
+    def _complain(self, why: str) -> None:
+        self.notify(clean(why), severity="warning")
+
+
+def _note(entry: CatalogueEntry) -> str:
+    facts = [entry.state, units.size(entry.size_bytes), *entry.substrates]
+    return f"{day(entry.when_ns, year=True)}  {', '.join(facts)}"

@@ -1,0 +1,98 @@
+"""Reads recordings into the tables of the Results screen; meant to be called off the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from taxtui.errors import RecordingError
+from taxtui.report.measured import differences
+from taxtui.report.measured.reading import read_samples
+from taxtui.report.measured.rows import Row, rows_of
+from taxtui.report.measured.samples import Source
+from taxtui.report.measured.tables import LATENCIES, ranked, sections
+from taxtui.report.projected.sections import Section
+from taxtui.terminal_text import clean
+from taxtui.tui.recordings import catalogue as library
+
+TABLES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "cold-start": "Cold start",
+        "fresh": "Fresh",
+        "completion": "Completion",
+        "actions": "Per action",
+        "breakdown": "Breakdown",
+        "tax": "Tax",
+    }
+)
+"""Table, as ``taxtui report --table`` names it → its tab."""
+
+
+class Wanted(NamedTuple):
+    """What is to be shown."""
+
+    paths: tuple[Path, ...]
+    against: Path | None
+    table: str
+
+
+class Part(NamedTuple):
+    """A section of a table; where its lines are latencies, the rows behind them and the duration's name."""
+
+    section: Section
+    rows: Sequence[Row] = ()
+    name: str = ""
+
+
+class Shown(NamedTuple):
+    """A table, and the cells that it is about."""
+
+    parts: Sequence[Part]
+    rows: Sequence[Row]
+
+
+class ResultsReader:
+    """Reads a set of recordings once, until one of them changes."""
+
+    def __init__(self) -> None:
+        """Nothing is read yet."""
+        self._read: dict[tuple[Path, ...], tuple[object, tuple[list[Row], list[Source], int]]] = {}
+
+    def show(self, wanted: Wanted) -> Shown:
+        """The sections of a table, the last with the words that explain its marks.
+
+        Raises:
+            RecordingError: a recording cannot be read, nothing has been measured yet, or two share no cell.
+        """
+        if not wanted.paths:
+            raise RecordingError("there is no recording yet; 1 measures, 5 lists what there is")
+        self._read = {key: read for key, read in self._read.items() if key in (wanted.paths, (wanted.against,))}
+        rows, sources, unfinished = self._rows(wanted.paths)
+        if not rows:
+            raise RecordingError("no trial has ended yet; r reads the recording again")
+        if wanted.against is not None:
+            return Shown(self._differences(wanted, rows, wanted.against), rows)
+        found = sections(rows, sources, [wanted.table], unfinished)
+        names = list(LATENCIES.get(wanted.table, ()))
+        latencies = [Part(section, ranked(rows, name), name) for section, name in zip(found, names, strict=False)]
+        return Shown([*latencies, *(Part(section) for section in found[len(names) :])], rows)
+
+    def _differences(self, wanted: Wanted, rows: Sequence[Row], against: Path) -> list[Part]:
+        found = differences.pairs(self._rows((against,))[0], rows)
+        names = library.names(wanted.paths)
+        if not found:
+            raise RecordingError(f"{clean(against.name)} and {names} share no cell: no tier was run in the same way")
+        shown = differences.sections(found, [wanted.table], clean(against.name), names)
+        return [Part(section) for section in shown]
+
+    def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Source], int]:
+        state = [library.stamp(path) for path in paths]
+        known = self._read.get(paths)
+        if known is None or known[0] != state:
+            cells, sources = read_samples(paths)
+            rows = rows_of(cells)
+            known = (state, (rows, sources, len(cells) - len(rows)))
+        self._read[paths] = known
+        return known[1]

@@ -1,0 +1,123 @@
+"""What the app holds at most one of: a run in a child process, or a recording that is played back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual import work
+from textual.app import App
+
+from taxtui.terminal_text import clean_lines
+from taxtui.tui.actions import Scope
+
+if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+
+    from taxtui.tui.live.feed import Feed, Launcher
+
+# What no first screen needs is imported by the method that does: the start is that much sooner.
+
+
+class RunApp(App[None]):
+    """An app that launches, replays and leaves; where it goes to is the subclass's business."""
+
+    def __init__(self, feed: Feed | None) -> None:
+        """Begin with a run or replay, or without."""
+        super().__init__()
+        self.feed = feed
+        self.chosen: tuple[Path, ...] = ()
+        self.against: Path | None = None  # what Results compares with
+        self._leaving = False
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """As ``App.notify``; but whatever a message quotes is never markup, wherever it is said."""
+        message, title = clean_lines(message), clean_lines(title)
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=False)
+
+    async def action_go(self, scope: Scope) -> None:
+        """Go to a screen."""
+        raise NotImplementedError
+
+    async def replay(self, path: Path) -> None:
+        """Play a recording back on Live. Raises ``RecordingError`` for what is none."""
+        from taxtui.tui.live.replay import ReplayFeed
+
+        feed = ReplayFeed(path)
+        if self.take(feed):
+            await self.action_go("live")
+
+    def take(self, feed: Feed) -> bool:
+        """Let Live show this instead; not while a run goes on, which only Live can cancel."""
+        if self.running:
+            feed.close()
+            self.notify("one at a time: a run goes on; cancel it first (2, then c)", severity="warning")
+            return False
+        if self.feed:
+            self.feed.close()
+        self.feed, self.chosen, self.against = feed, (), None
+        return True
+
+    @property
+    def running(self) -> bool:
+        """A run goes on."""
+        return self.feed is not None and self.feed.live and not self.feed.over
+
+    @cached_property
+    def launcher(self) -> Launcher:
+        """Made for the first run, while this thread still has its ordinary priority."""
+        from taxtui.tui.live.feed import Launcher
+
+        return Launcher()
+
+    async def launch_run(self, scenario: dict[str, Any] | str, options: Sequence[str] = ()) -> None:
+        """Start a run in a child process and watch it."""
+        if self.running:
+            self.notify("one run at a time: cancel the other first (2, then c)", severity="warning")
+            return
+        from taxtui.commands.run import default_folder, new_run_id
+        from taxtui.errors import TaxtuiError
+        from taxtui.tui.live.feed import RunFeed
+
+        try:
+            path = default_folder() / f"{new_run_id()}.msgpack"
+            self.take(RunFeed(scenario, path, self.launcher, options))
+        except (TaxtuiError, OSError) as error:  # no folder to write to, no room, no more processes
+            self.notify(str(error), title="The run did not start", severity="error", timeout=10)
+            return
+        self.launcher.yield_cpu()
+        await self.action_go("live")
+
+    def run_ended(self) -> None:
+        """Leave, if that was only waiting for the run."""
+        if self._leaving:
+            self.exit()
+
+    @work
+    async def action_quit(self) -> None:  # type: ignore[override]  # a worker, because it asks
+        """Leave; a run that goes on is cancelled and cleaned up first."""
+        if not self.running:
+            self.exit()
+            return
+        from taxtui.tui.dialogs import Confirm
+        from taxtui.tui.live.feed import RunFeed
+
+        body = "The run goes on. Leaving cancels it and removes every sandbox first."
+        if await self.push_screen_wait(Confirm("Quit?", body, "Cancel the run and quit", "Stay")):
+            if not self.running:  # it has ended while the question stood there
+                self.exit()
+                return
+            self._leaving = True
+            if isinstance(self.feed, RunFeed):
+                self.feed.cancel()
+            await self.action_go("live")

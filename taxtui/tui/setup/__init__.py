@@ -1,0 +1,1 @@
+"""Screen 1: what to measure."""

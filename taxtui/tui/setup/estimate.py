@@ -1,0 +1,240 @@
+"""How long a plan is likely to take, from the recordings that there are; reading them is meant for another thread."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from taxtui.errors import RecordingError
+from taxtui.live.state import RunState
+from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
+from taxtui.recording.events import Cell, Event
+from taxtui.recording.reader import Follower
+from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings.catalogue import CatalogueEntry
+
+MOST_BYTES: Final = 64 << 20
+"""Of recordings, the newest first: beyond it older ones are left unread."""
+
+SLICE_BYTES: Final = 64 << 10
+WHOLE: Final = ("0s", "create")
+"""Think time and way to acquire of the cells that count: only these say how long a plain trial takes."""
+
+
+class PastTrial(NamedTuple):
+    """What a recorded cell says of its trials."""
+
+    label: str  # substrate and variant: docker:runsc
+    tier: str
+    mode: str
+    actions: int
+    concurrency: int
+    trial_ns: float  # mean, from the create request to the end of cleanup
+    action_ns: float  # mean
+    path: Path
+    shipped: bool
+
+
+class Table:
+    """The recorded trials, those of newer recordings before those of older ones."""
+
+    def __init__(self, trials: Iterable[PastTrial] = ()) -> None:
+        """The first of equal cells is the one that counts."""
+        self._cells: dict[tuple[str, str, str], dict[tuple[int, int], PastTrial]] = {}
+        for trial in trials:
+            same = self._cells.setdefault((trial.label, trial.tier, trial.mode), {})
+            same.setdefault((trial.actions, trial.concurrency), trial)
+        self._labels = list(dict.fromkeys(label for label, _, _ in self._cells))
+
+    def label(self, ref: SubstrateRef, variant: str | None) -> str | None:
+        """The label under which a substrate was recorded, None where it was not; ``variant`` is None if not known.
+
+        Without a variant it is the newest label that tells of every option.
+        """
+        labels = [label for label in self._labels if label.partition(":")[0] == ref.name]
+        if variant is not None:
+            wanted = f"{ref.name}:{variant}" if variant else ref.name
+            return wanted if wanted in labels else None
+        said = {label: _words(label.partition(":")[2]) for label in labels}
+        fitting = [label for label in labels if all(_named(key, ref.options[key], said[label]) for key in ref.options)]
+        return next(iter(fitting), None)
+
+    def trial(self, cell: CellPlan, label: str | None) -> PastTrial | None:
+        """What comes nearest to a planned cell: the same concurrency, else 1, else any; then the nearest length."""
+        same = self._cells.get((label or "", cell.tier.name, cell.mode), {}).values()
+
+        def distance(trial: PastTrial) -> tuple[int, int]:
+            other = 0 if trial.concurrency == cell.concurrency else trial.concurrency
+            return other, abs(trial.actions - cell.actions)
+
+        return min(same, key=distance, default=None)
+
+
+class Expected(NamedTuple):
+    """What is expected of a planned cell; None where no recording says."""
+
+    cell: CellPlan
+    variant: str  # of the substrate, "" where it is not known
+    trial: PastTrial | None
+    trial_ns: float | None  # of one sandbox, as ``Trial.trial_ns``
+    wall_ns: float | None  # of the whole cell
+
+
+def expect(plan: Plan, table: Table, variants: Mapping[str, str]) -> list[Expected]:
+    """Every cell of a plan beside what was recorded of it; ``variants`` by substrate, as ``-s`` takes it."""
+    found = []
+    for cell in plan.cells:
+        told = variants.get(str(cell.substrate))
+        label = table.label(cell.substrate, told)
+        trial = table.trial(cell, label) if cell.acquire == WHOLE[1] else None
+        variant = (label or "").partition(":")[2] if told is None else told
+        if trial is None:
+            found.append(Expected(cell, variant, None, None, None))
+            continue
+        think_ns = cell.actions * cell.think.mean_ns
+        measured_ns = trial.trial_ns + (cell.actions - trial.actions) * trial.action_ns
+        trial_ns = max(measured_ns, cell.actions * trial.action_ns) + think_ns
+        found.append(Expected(cell, variant, trial, trial_ns, _wall_ns(cell, trial_ns)))
+    return found
+
+
+def _wall_ns(cell: CellPlan, trial_ns: float) -> float:
+    """Warm-ups one after the other, then blocks of trials, each drained before the next, as the runner does it."""
+    rounds = math.ceil(cell.trials / cell.concurrency)
+    between_ns = cell.arrival.interval_ns * (cell.trials - rounds) if cell.arrival.kind == "staggered" else 0
+    return (cell.warmup + rounds) * trial_ns + between_ns
+
+
+def time_words(plan: Plan, expected: Sequence[Expected]) -> str:
+    """``~22 min, estimated from 2 recordings``, with what is not known and what a budget cuts."""
+    known: dict[str, float] = {}
+    for one in expected:
+        if one.wall_ns is not None:
+            name = str(one.cell.substrate)
+            known[name] = known.get(name, 0.0) + one.wall_ns
+    missing = _missing(expected)
+    limit = f"at most {about(plan.budget_s * 1e9)}, the budget" if plan.budget_s else ""
+    if not known:
+        unknown = f"unknown for {missing}: no recording of it yet"
+        return f"{limit}; {unknown}" if limit else unknown
+    total_ns = max(known.values()) if plan.side_by_side else sum(known.values())
+    words = f"~{about(total_ns)}" + (f" + {missing} (not measured yet)" if missing else "")
+    source = _source([one.trial for one in expected if one.trial])
+    if plan.budget_s and (missing or total_ns > plan.budget_s * 1e9):
+        return f"{limit} ({words} without it, {source})"
+    return f"{words}, {source}"
+
+
+def about(ns: float) -> str:
+    """``40 s``, ``22 min``, ``1 h 20 min``: as exact as an estimate deserves."""
+    seconds = ns / 1e9
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def _source(trials: Sequence[PastTrial]) -> str:
+    paths = {trial.path for trial in trials}
+    shipped = "shipped " if all(trial.shipped for trial in trials) else ""
+    return f"estimated from {len(paths)} {shipped}recording{'' if len(paths) == 1 else 's'}"
+
+
+def _missing(expected: Sequence[Expected]) -> str:
+    """What was never measured, as coarsely as that is true: ``ec2``, ``docker T2``, ``docker T2 session``."""
+    named: dict[str, None] = {}
+    for one in expected:
+        if one.wall_ns is None:
+            words = [str(one.cell.substrate), one.cell.tier.name, one.cell.mode]
+            depth = next(d for d in (1, 2, 3) if not any(_within(words[:d], e) for e in expected) or d == 3)
+            named[" ".join(words[:depth])] = None
+    shown = list(named)[:3]
+    more = len(named) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _within(words: list[str], one: Expected) -> bool:
+    """Whether a cell that was measured is one of those that the words name."""
+    place = [str(one.cell.substrate), one.cell.tier.name, one.cell.mode]
+    return one.wall_ns is not None and place[: len(words)] == words
+
+
+def _words(variant: str) -> set[str]:
+    return set(filter(None, re.split(r"[\s,=_]+", variant.lower())))
+
+
+def _named(key: str, value: str, words: set[str]) -> bool:
+    """Whether a variant tells of an option: by its value, or by its name where it is switched on."""
+    return _words(value) <= words or (value.lower() in ("true", "1", "yes") and key.lower() in words)
+
+
+def listing() -> Sequence[CatalogueEntry]:
+    """The recordings of this machine, the newest first, then those that came with taxtui."""
+    return library.scan().entries
+
+
+class HistoryReader:
+    """Reads recordings into a table; what did not change since is not read again."""
+
+    def __init__(self) -> None:
+        """Nothing is read yet."""
+        self._read: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
+
+    def table(self, stop: Callable[[], bool]) -> Table:
+        """What the newest recordings say, up to ``MOST_BYTES`` of them; less than that once ``stop`` says so."""
+        left_bytes = MOST_BYTES
+        trials: list[PastTrial] = []
+        kept: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
+        for entry in listing():
+            if entry.state in library.HOPELESS or entry.size_bytes > left_bytes:
+                continue
+            left_bytes -= entry.size_bytes
+            key = entry.path, entry.stamp
+            found = self._read.get(key)
+            if found is None:
+                found = _trials(entry, stop)
+                if found is None:
+                    break
+            kept[key] = found
+            trials += found
+        self._read = self._read | kept if stop() else kept
+        return Table(trials)
+
+
+def _trials(entry: CatalogueEntry, stop: Callable[[], bool]) -> list[PastTrial] | None:
+    """The cells of a recording, as far as it can be read; nothing of stand-ins. None: stopped on the way."""
+    state = RunState()
+    other: set[int] = set()
+
+    def take(event: Event) -> None:
+        if isinstance(event, Cell) and (event.think, event.acquire) != WHOLE:
+            other.add(event.id)
+        state.apply(event)
+
+    try:
+        with Follower(entry.path) as follower:
+            while events := follower.poll(SLICE_BYTES):
+                if stop():
+                    return None
+                for event in events:
+                    take(event)
+    except RecordingError:
+        pass  # what comes before the damage was measured all the same
+    return [
+        PastTrial(
+            label=cell.label,
+            tier=cell.tier,
+            mode=cell.mode,
+            actions=cell.actions,
+            concurrency=cell.concurrency,
+            trial_ns=cell.trial_ns,
+            action_ns=cell.facets["action"].mean,
+            path=entry.path,
+            shipped=entry.shipped,
+        )
+        for cell in state.cells.values()
+        if cell.ok and cell.trial_ns and cell.provenance == "measured" and cell.id not in other
+    ]

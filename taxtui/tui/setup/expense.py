@@ -1,0 +1,186 @@
+"""What a plan is likely to cost by a price sheet, and the options of ``taxtui run`` that keep it from costing more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from costmodel.errors import PriceError
+from costmodel.pricing import SHIPPED, Prices, load_prices
+from costmodel.recording import CellIdentity
+from taxtui.plan.spec import Limits, Plan
+from taxtui.tui.setup.availability import Answer
+from taxtui.tui.setup.estimate import Expected
+
+MARGIN: Final = Fraction(3, 2)
+"""The limit that is proposed, over the estimate: room for a slow day, none for a runaway."""
+
+MARGIN_UNMEASURED: Final = 2
+"""The same over the least that can be billed, as ``taxtui run`` proposes it where nothing was measured."""
+
+
+class Bill(NamedTuple):
+    """What the sandboxes of a paid substrate cost."""
+
+    name: str  # with options, as ``-s`` takes it
+    sandboxes: int  # warm-ups too
+    usd: Fraction | None  # expected; None where no price is known, or no recording says how long a sandbox lives
+    least_usd: Fraction | None  # what is billed at the very least; None where no price is known
+
+    @property
+    def words(self) -> str:
+        """``ecs ~$1.84``."""
+        if self.usd is not None:
+            return f"{self.name} {dollars(self.usd, about='~')}"
+        if self.least_usd is not None:
+            return f"{self.name} from {dollars(self.least_usd)}"
+        return f"{self.name}: price unknown"
+
+
+class Expense(NamedTuple):
+    """The money side of a plan."""
+
+    words: str  # local $0 · ecs ~$1.84 (max $2.76)
+    options: tuple[str, ...] = ()  # for ``taxtui run``; () where nothing is paid
+    questions: Mapping[str, str] = {}  # paid substrate → what to tell a person who has to type its name
+    obstacle: str = ""  # why it must not be launched like this
+    sheet: str = ""  # by which it was counted
+    paid: bool = False  # something in it is
+
+
+def expense(
+    plan: Plan, expected: Sequence[Expected], answers: Mapping[str, Answer], sheet: str = "", most: str = ""
+) -> Expense:
+    """What a plan costs and how it is held to that.
+
+    ``sheet`` is a price sheet and ``most`` a limit in dollars, as typed; "" leaves both to what is known.
+    """
+    names = list(dict.fromkeys(str(cell.substrate) for cell in plan.cells))
+    asked = {name: answers.get(name) for name in names}
+    paid = [name for name, answer in asked.items() if answer is not None and answer.paid]
+    if not paid:
+        return Expense(" · ".join(_unpaid(name, answer) for name, answer in asked.items()))
+    sheets = {name: sheet or _named_sheet(asked[name]) for name in paid}
+    try:
+        limit_usd = _limit(most, plan)
+        share = _share(plan, expected)
+        bills = {name: _bill(name, expected, _load(sheets[name]), plan.limits, share) for name in paid}
+    except PriceError as error:
+        complaint = str(error).replace("; add to it", "; add a [[sandbox]] for it").splitlines()[0]
+        return Expense(f"unknown: {complaint}", obstacle=complaint, paid=True)
+    words = " · ".join(bills[name].words if name in bills else _unpaid(name, answer) for name, answer in asked.items())
+    sandboxes = sum(cell.trials + cell.warmup for cell in plan.cells)
+    options = ["--max-sandboxes", str(min(sandboxes, plan.max_sandboxes or sandboxes))]
+    if "" in sheets.values() or len(set(sheets.values())) > 1:  # a run counts by one sheet
+        if limit_usd is not None:
+            return Expense(words, obstacle="a limit in dollars needs one price sheet for all that is paid", paid=True)
+        questions = {name: _question(bill, None, alone=len(paid) == 1) for name, bill in bills.items()}
+        return Expense(f"{words}; without a price sheet, no limit in dollars", tuple(options), questions, paid=True)
+    most_usd = limit_usd if limit_usd is not None else _proposed_usd(bills.values())
+    [sheet] = set(sheets.values())
+    options += ["--max-cost", f"{float(most_usd):.2f}", "--prices", sheet]
+    questions = {name: _question(bill, most_usd, alone=len(paid) == 1) for name, bill in bills.items()}
+    together = "" if len(paid) == 1 else " in all"
+    return Expense(f"{words} (max {dollars(most_usd)}{together})", tuple(options), questions, sheet=sheet, paid=True)
+
+
+def dollars(usd: Fraction | float, about: str = "") -> str:
+    """``$0``, ``$1.84``, ``$1,840``, ``<$0.01``; ``about`` goes before what is not exact."""
+    if 0 < usd < 0.01:
+        return "<$0.01"
+    return "$0" if not usd else f"{about}${float(usd):,.2f}" if usd < 1000 else f"{about}${round(usd):,}"
+
+
+def _unpaid(name: str, answer: Answer | None) -> str:
+    if answer is None or answer.ok is None:
+        return f"{name}: not checked yet"
+    if not answer.ok and not answer.capabilities:  # it did not get as far as saying whether it is paid
+        return f"{name}: unknown, it cannot be used"
+    return f"{name} $0"
+
+
+def _named_sheet(answer: Answer | None) -> str:
+    """The shipped sheet that a substrate itself names."""
+    sheet = answer.sheet if answer else ""
+    return sheet if (SHIPPED / f"{sheet}.toml").is_file() else ""
+
+
+def _load(sheet: str) -> Prices | None:
+    """Raises ``PriceError``."""
+    if not sheet:
+        return None
+    try:
+        known = Path(sheet).is_file() or (SHIPPED / f"{sheet}.toml").is_file()  # to open a pipe would wait
+    except OSError as error:
+        raise PriceError(f"cannot read {sheet}: {error.strerror}") from error
+    if not known:
+        shipped = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.toml")))
+        raise PriceError(f"no price sheet {sheet!r}; give the path of one, or a shipped one: {shipped}")
+    return load_prices(sheet)
+
+
+def _share(plan: Plan, expected: Sequence[Expected]) -> Fraction:
+    """How much of the plan a budget leaves: a run that it cuts short has measured every cell in proportion."""
+    walls_ns = [one.wall_ns for one in expected if one.wall_ns is not None]
+    if plan.budget_s is None or len(walls_ns) < len(expected) or plan.side_by_side:
+        return Fraction(1)
+    return min(Fraction(1), Fraction(plan.budget_s) * 10**9 / Fraction(max(1.0, sum(walls_ns))))
+
+
+def _limit(typed: str, plan: Plan) -> Fraction | None:
+    """Raises ``PriceError``."""
+    if not typed:
+        return None if plan.max_cost_usd is None else Fraction(plan.max_cost_usd)
+    try:
+        usd = float(typed.removeprefix("$"))
+    except ValueError:
+        usd = math.nan
+    if not 0.01 <= usd < math.inf:
+        raise PriceError(f"the limit in dollars must be a number from 0.01 up, not {typed!r}")
+    return Fraction(round(usd * 100), 100)
+
+
+def _bill(name: str, expected: Sequence[Expected], prices: Prices | None, limits: Limits, share: Fraction) -> Bill:
+    """What a paid substrate's cells cost. Raises ``PriceError`` where the sheet has no price for it."""
+    cells = [one for one in expected if str(one.cell.substrate) == name]
+    sandboxes = sum(one.cell.trials + one.cell.warmup for one in cells)
+    if prices is None:
+        return Bill(name, sandboxes, None, None)
+    usd: Fraction | None = Fraction(0)
+    least_usd = Fraction(0)
+    for one in cells:
+        identity = CellIdentity._make("" for _ in CellIdentity._fields)._replace(
+            substrate=one.cell.substrate.name,
+            variant=one.variant,
+            cpu_milli=round(limits.cpus * 1000),
+            memory_mib=limits.memory_mib,
+        )
+        price, number = prices.sandbox(identity), one.cell.trials + one.cell.warmup
+        least_usd += number * price.usd(identity, 1)
+        if one.trial_ns is None:
+            usd = None
+        elif usd is not None:
+            usd += number * price.usd(identity, round(one.trial_ns))
+    return Bill(name, sandboxes, None if usd is None else usd * share, least_usd * share)
+
+
+def _proposed_usd(bills: Iterable[Bill]) -> Fraction:
+    """In whole cents."""
+    total = Fraction(0)
+    for bill in bills:
+        total += MARGIN * bill.usd if bill.usd is not None else MARGIN_UNMEASURED * (bill.least_usd or 0)
+    return Fraction(max(1, math.ceil(total * 100)), 100)
+
+
+def _question(bill: Bill, most_usd: Fraction | None, *, alone: bool) -> str:
+    """``daytona: up to 404 sandboxes, about $1.84, stops at $2.60.``."""
+    sandboxes = f"{bill.name}: up to {bill.sandboxes:,} sandboxes"
+    if most_usd is None:
+        return f"{sandboxes} that cost money. Their price is not known: only their number is limited."
+    stops = f"{'stops' if alone else 'the whole run stops'} at {dollars(most_usd)}"
+    if bill.usd is not None:
+        return f"{sandboxes}, {dollars(bill.usd, about='about ')}, {stops}."
+    return f"{sandboxes}, at least {dollars(bill.least_usd or 0)} (not measured yet), {stops}."

@@ -1,0 +1,208 @@
+"""What the Setup screen's form says, as data: the scenario it stands for, and the command line that does the same."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from taxtui.errors import ScenarioError, TaxtuiError, UsageError
+from taxtui.plan import scenario
+from taxtui.plan.notation import parse_duration_ns, parse_substrate
+from taxtui.plan.scenario import CellBlock, ScenarioFile
+from taxtui.plan.spec import Plan
+
+NAME = "setup"
+"""Of the scenario that the form stands for."""
+
+
+class Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """The form's fields."""
+
+    substrates: tuple[str, ...] = ()
+    tiers: tuple[str, ...] = ()
+    actions: tuple[int, ...] = ()
+    modes: tuple[str, ...] = ()
+    trials: str = "100"  # as typed
+    warmup: str = "1"
+    concurrency: str = "1"
+    arrival: str = ""  # as ``--arrival`` takes it; "" = sequential, or closed where the concurrency is above 1
+    budget: str = ""  # stop launching after this; "" = never
+
+    @property
+    def missing(self) -> str:
+        """What still has to be picked or corrected before this can run; "" when nothing."""
+        for what, picked in (
+            ("a substrate", self.substrates),
+            ("a tier", self.tiers),
+            ("a number of actions", self.actions),
+            ("a mode", self.modes),
+        ):
+            if not picked:
+                return f"pick {what}"
+        for what, text, least in (
+            ("trials", self.trials, 1),
+            ("warm-up", self.warmup, 0),
+            ("concurrency", self.concurrency, 1),
+        ):
+            if not (text.isascii() and text.isdigit() and int(text) >= least):
+                return f"{what} must be a whole number from {least} up"
+        if self.budget:
+            try:
+                parse_duration_ns(self.budget)
+            except UsageError as error:
+                return f"budget: {error}"
+        try:
+            self.plan()
+        except ScenarioError as error:
+            return str(error).removeprefix(f"{NAME}: ")
+        return ""
+
+    def plan(self) -> Plan:
+        """What would run. Raises ``ScenarioError`` in the words of ``taxtui run``; ask ``missing`` first."""
+        return _plan(self)
+
+    def scenario(self) -> dict[str, Any]:
+        """The scenario file that says the same, as a mapping."""
+        block = {
+            "substrates": list(self.substrates),
+            "tiers": list(self.tiers),
+            "actions": list(self.actions),
+            "modes": list(self.modes),
+            "trials": int(self.trials),
+            "warmup": int(self.warmup),
+            "concurrency": int(self.concurrency),
+            "arrival": self.arrival,
+        }
+        return {"name": NAME, "budget": self.budget, "cells": [block]}
+
+    def command(self, limits: Sequence[str] = ()) -> str:
+        """The command line that makes exactly this run; ``limits`` are options that hold a paid one back."""
+        words = ["taxtui", "run"]
+        for option, values in (
+            ("-s", self.substrates),
+            ("-t", self.tiers),
+            ("-n", self.actions),
+            ("--mode", self.modes),
+        ):
+            for value in values:
+                words += [option, str(value)]
+        words += ["--trials", self.trials, "--warmup", self.warmup, "--concurrency", self.concurrency]
+        words += ["--arrival", self.arrival] if self.arrival else []
+        words += ["--budget", self.budget] if self.budget else []
+        return shlex.join([*words, *limits])
+
+    def summary(self) -> str:
+        """``2 substrates × 2 tiers × 2 lengths × 1 mode × 100 = 800 trials``."""
+        parts = [
+            counted(len(self.substrates), "substrate"),
+            counted(len(self.tiers), "tier"),
+            counted(len(self.actions), "length"),
+            counted(len(self.modes), "mode"),
+        ]
+        cells = len(self.substrates) * len(self.tiers) * len(self.actions) * len(self.modes)
+        trials = cells * int(self.trials)
+        return f"{' × '.join(parts)} × {self.trials} = {counted(trials, 'trial')}"
+
+
+@lru_cache(8)
+def _plan(choices: Choices) -> Plan:
+    return scenario.plan(msgspec.convert(choices.scenario(), ScenarioFile), Path())
+
+
+def counted(number: int, thing: str) -> str:
+    """``1 tier``, ``2 tiers``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def choices(file: ScenarioFile, folder: Path) -> Choices | None:
+    """The form that says the same as a scenario; None where the form cannot say it.
+
+    ``folder`` is what the paths of its own tiers are relative to.
+    """
+    if len(file.cells) != 1 or file != ScenarioFile(name=file.name, budget=file.budget, cells=file.cells):
+        return None
+    block = file.cells[0]
+    width = block.concurrency if isinstance(block.concurrency, int) else None
+    plain = CellBlock(
+        substrates=block.substrates,
+        tiers=block.tiers,
+        actions=block.actions,
+        modes=block.modes,
+        concurrency=block.concurrency,
+        arrival=block.arrival,
+        trials=block.trials,
+        warmup=block.warmup,
+    )
+    if width is None or block != plain:
+        return None
+    return Choices(
+        substrates=tuple(str(parse_substrate(text)) for text in block.substrates),  # in the order that plans use
+        tiers=tuple(os.path.abspath(folder / tier) if tier.endswith(".toml") else tier for tier in block.tiers),  # noqa: PTH100  # Path.resolve() would follow links
+        actions=tuple(block.actions),
+        modes=tuple(block.modes),
+        trials=str(block.trials),
+        warmup=str(block.warmup),
+        concurrency=str(width),
+        arrival=block.arrival,
+        budget=file.budget,
+    )
+
+
+class Preset(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario file that can be run as it stands."""
+
+    name: str
+    argument: str  # for ``taxtui run``
+    title: str  # its size, or what is wrong with it
+    choices: Choices | None = None
+    plan: Plan | None = None  # None where it cannot be run
+
+    def command(self, limits: Sequence[str] = ()) -> str:
+        """The command line that runs it as it stands, with options that hold a paid run back."""
+        return shlex.join(["taxtui", "run", self.argument, *limits])
+
+
+def shipped_tiers() -> list[str]:
+    """The names of the tiers that come with taxtui."""
+    root = scenario.CHECKOUT if scenario.CHECKOUT.is_dir() else scenario.BUNDLE
+    return sorted(path.stem for path in root.glob("tiers/*.toml"))
+
+
+@cache
+def about_tier(name: str) -> str:
+    """``T2  attrs, a bug fixed · 7 steps before the first action, then a cycle of 10: ls, cat …``."""
+    try:
+        tier = scenario.load_tier(name)
+    except TaxtuiError as error:
+        return f"{name}  {error}"
+    before = f"{counted(len(tier.setup), 'step')} before the first action, then " if tier.setup else ""
+    return f"{tier.name}  {tier.title} · {before}a cycle of {len(tier.cycle)}: {', '.join(s.name for s in tier.cycle)}"
+
+
+def presets(folder: Path) -> list[Preset]:
+    """The shipped scenarios, and those in ``folder`` and its ``scenarios``."""
+    found = {name: name for name in scenario.shipped_names()}
+    for path in sorted([*folder.glob("*.toml"), *folder.glob("scenarios/*.toml")]):
+        with contextlib.suppress(OSError):  # a folder of that name, a link that leads nowhere
+            if "[[cells]]" in path.read_text(errors="replace"):
+                found.setdefault(path.stem, str(path))
+    return [_preset(name, argument) for name, argument in found.items()]
+
+
+def _preset(name: str, argument: str) -> Preset:
+    try:
+        plan = scenario.load(argument)
+        file, folder = scenario.load_file(argument)
+    except TaxtuiError as error:
+        return Preset(name=name, argument=argument, title=str(error))
+    substrates = dict.fromkeys(str(cell.substrate) for cell in plan.cells)
+    trials = sum(cell.trials for cell in plan.cells)
+    title = f"{counted(len(plan.cells), 'cell')}, {counted(trials, 'trial')}: {', '.join(substrates)}"
+    return Preset(name=name, argument=argument, title=title, choices=choices(file, folder), plan=plan)

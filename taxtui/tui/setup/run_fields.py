@@ -1,0 +1,117 @@
+"""What the Setup screen asks for besides its lists: how many trials, when they start, and what they may cost."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.widgets import Input, Label
+
+from taxtui.tui.lists.cycle import Cycle
+from taxtui.tui.setup.form import Choices
+
+STAGGERED: Final = "staggered"
+ARRIVALS: Final = ("", "sequential", "closed", STAGGERED, "burst")
+COUNTS: Final = (("trials", "Trials"), ("warmup", "Warm-up"), ("concurrency", "Concurrency"))
+INTERVAL: Final = "500ms"
+
+
+class RunFields(Vertical):
+    """Two lines of fields; those for money are there once something paid is picked."""
+
+    class Changed(Message):
+        """A field was changed."""
+
+        def __init__(self, *, money: bool) -> None:
+            """``money``: one that limits what the run may cost, not what it is."""
+            super().__init__()
+            self.money = money
+
+    def compose(self) -> ComposeResult:
+        """Counts and budget, then arrival and money."""
+        plain = Choices()
+        with Horizontal():
+            for key, label in COUNTS:
+                yield Label(label)
+                value = getattr(plain, key)
+                yield Input(value, id=key, compact=True, restrict="[0-9]*", max_length=7, select_on_focus=True)
+            yield Label("Budget")
+            yield Input(id="budget", compact=True, placeholder="none", max_length=7)
+        with Horizontal():
+            yield Label("Arrival")
+            yield Cycle(ARRIVALS, self._arrival_label, id="arrival")
+            yield Label("every", classes="staggered")
+            yield Input(INTERVAL, id="interval", compact=True, max_length=7, classes="staggered")
+            yield Label("Prices", classes="money")
+            yield Input(id="prices", compact=True, classes="money")
+            yield Label("Max $", classes="money")
+            yield Input(id="most", compact=True, restrict="[0-9.]*", max_length=9, classes="money")
+
+    def on_mount(self) -> None:
+        """Nothing is staggered or paid yet."""
+        self.show_money("", needed=False)
+
+    def _arrival_label(self, value: str) -> str:
+        if value or not self.is_mounted:
+            return value
+        width = self._text("concurrency")
+        return f"{'closed' if width.isdigit() and int(width) > 1 else 'sequential'} (default)"
+
+    @on(Input.Changed)
+    def typed_into(self, event: Input.Changed) -> None:
+        """Pass it on."""
+        event.stop()
+        self.keep_arrival_true()
+        self.post_message(self.Changed(money=event.input.has_class("money")))
+
+    @on(Cycle.Changed)
+    def turned(self, event: Cycle.Changed) -> None:
+        """Pass it on."""
+        event.stop()
+        self.keep_arrival_true()
+        self.post_message(self.Changed(money=False))
+
+    def keep_arrival_true(self) -> None:
+        """The default arrival follows the concurrency, and only a staggered one has an interval."""
+        arrival = self.query_one(Cycle)
+        arrival.refresh(layout=True)
+        self.set_class(arrival.value == STAGGERED, "-staggered")
+
+    def show_money(self, sheet: str, *, needed: bool) -> None:
+        """Ask for prices, or not; ``sheet`` is the one that is taken where none is typed."""
+        self.set_class(needed, "-money")
+        self.query_one("#prices", Input).placeholder = sheet or "none"
+        self.query_one("#most", Input).placeholder = "auto"
+
+    def _text(self, key: str) -> str:
+        return self.query_one(f"#{key}", Input).value.strip()
+
+    def typed(self) -> dict[str, str]:
+        """The fields of ``Choices`` that are filled in here, by name."""
+        arrival = self.query_one(Cycle).value
+        if arrival == STAGGERED:
+            arrival += f":{self._text('interval')}"
+        return {key: self._text(key) for key in ("trials", "warmup", "concurrency", "budget")} | {"arrival": arrival}
+
+    @property
+    def sheet(self) -> str:
+        """The price sheet that was typed."""
+        return self._text("prices")
+
+    @property
+    def most(self) -> str:
+        """The limit in dollars that was typed."""
+        return self._text("most")
+
+    def fill(self, said: Choices) -> None:
+        """Show what a preset says."""
+        kind, _, interval = said.arrival.partition(":")
+        with self.prevent(Input.Changed):
+            for key in ("trials", "warmup", "concurrency", "budget"):
+                self.query_one(f"#{key}", Input).value = getattr(said, key)
+            self.query_one("#interval", Input).value = interval or INTERVAL
+        self.query_one(Cycle).value = kind
+        self.keep_arrival_true()

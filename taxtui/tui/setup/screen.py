@@ -1,0 +1,356 @@
+"""Setup: what to measure, whether it can be measured here, how large the plan is, and what it takes.
+
+The lists are there with the first frame. All else follows right behind it: the fields and the plan, which import the
+scenario's machinery; then, in the background, whether each substrate can be used and what earlier recordings say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.text import Text
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widgets import OptionList
+
+from taxtui.tui import actions, colours
+from taxtui.tui.lists.pick_list import PickList
+from taxtui.tui.numbered_screen import NumberedScreen
+from taxtui.tui.setup.substrate_list import SubstrateList
+
+if TYPE_CHECKING:
+    from textual.widgets import Button
+
+    from taxtui.plan.spec import Plan
+    from taxtui.tui.setup.availability import Answer
+    from taxtui.tui.setup.expense import Expense
+    from taxtui.tui.setup.form import Choices, Preset
+    from taxtui.tui.setup.history import Experience
+    from taxtui.tui.setup.run_fields import RunFields
+
+LENGTHS = ("10", "50", "150")
+MODES = {
+    "exec": "exec  one dispatch through the substrate's command path per action",
+    "session": "session  one persistent shell that all actions of a trial go through",
+}
+BUTTONS = {"launch": "Launch", "copy": "Copy as CLI", "preset": "Preset", "add": "Add substrate"}
+
+
+class SetupScreen(NumberedScreen):
+    """The form; everything it says is in ``choices``, and what that would cost in ``expense``."""
+
+    scope = "setup"
+    CSS_PATH = None  # the app's own holds it
+    BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("setup")]
+    AUTO_FOCUS = "#substrates"
+
+    def __init__(self) -> None:
+        """Nothing is known of any substrate or recording yet."""
+        super().__init__()
+        self.preset: Preset | None = None  # one that the form cannot say, to be run as it stands
+        self.experience: Experience | None = None
+        self._whole = asyncio.Event()  # all that follows the first frame is there
+        self.expense: Expense | None = None  # None: what the form says cannot be run
+
+    def contents(self) -> ComposeResult:
+        """Four lists, and room for the rest."""
+        with Horizontal(id="picks"):
+            yield SubstrateList()
+            yield PickList(id="tiers", title="Tiers")
+            yield PickList(id="actions", title="Actions")
+            yield PickList(id="modes", title="Mode")
+        yield Vertical(id="below")
+
+    def foot(self) -> ComposeResult:
+        """Nothing yet: it follows with the rest."""
+        yield from ()
+
+    def on_mount(self) -> None:
+        """Offer what ships with taxtui, at once."""
+        for name in sorted(colours.SUBSTRATES):
+            self.substrates.add(name, picked=name == "local")
+        for length in LENGTHS:
+            self._list("actions").offer(length, picked=length == "10")
+        for mode in MODES:
+            self._list("modes").offer(mode, picked=mode == "exec")
+        # Not before the app has started: until then a refresh draws nothing.
+        self.app.call_later(self.call_after_refresh, self._complete)
+
+    async def _complete(self) -> None:
+        """Everything that the first frame does not wait for."""
+        from textual.widgets import Button
+
+        from taxtui.sandboxes import registry
+        from taxtui.tui.setup.form import shipped_tiers
+        from taxtui.tui.setup.plan_panel import PlanPanel
+        from taxtui.tui.setup.run_fields import RunFields
+
+        self.substrates.only(registry.names())
+        for name in shipped_tiers():
+            self._list("tiers").offer(name, picked=name == "T0")
+        for picks in self.query(PickList):
+            picks.highlighted = 0
+        buttons = [Button(label, id=name, compact=True) for name, label in BUTTONS.items()]
+        buttons[0].variant = "success"
+        parts = RunFields(id="fields"), PlanPanel(id="plan"), Horizontal(*buttons, id="buttons")
+        await self.query_one("#below").mount(*parts, *super().foot())
+        self.refresh_bindings()  # else the footer would wait for another change of the keys
+        self._whole.set()
+        self.call_after_refresh(self._look_around)
+
+    def _look_around(self) -> None:
+        """Ask the substrates and the earlier recordings, which the form does not wait for."""
+        from taxtui.tui.setup.history import Experience
+
+        self.experience = Experience(self, self.refresh_plan, partial(self.notify, severity="warning"))
+        self.action_recheck()
+
+    # -------------------------------------------------------------------------------------------- what the form says
+
+    @property
+    def substrates(self) -> SubstrateList:
+        """The list of substrates, which knows what the check said."""
+        return self.query_one(SubstrateList)
+
+    def _list(self, key: str) -> PickList:
+        return self.query_one(f"#{key}", PickList)
+
+    @property
+    def choices(self) -> Choices:
+        """What the form says."""
+        from taxtui.tui.setup.form import Choices
+        from taxtui.tui.setup.run_fields import RunFields
+
+        typed = self.query_one(RunFields).typed() if self._whole.is_set() else {}
+        return Choices(
+            substrates=tuple(self.substrates.picked),
+            tiers=tuple(self._list("tiers").picked),
+            actions=tuple(int(text) for text in self._list("actions").picked),
+            modes=tuple(self._list("modes").picked),
+            **typed,
+        )
+
+    @property
+    def obstacle(self) -> str:
+        """Why what the form says cannot be launched; "" where it can."""
+        missing = "" if self.preset else self.choices.missing
+        return missing or (self.expense.obstacle if self.expense else "")
+
+    @on(PickList.Changed)
+    def edited(self) -> None:
+        """The form was changed, so it is what counts again."""
+        self.preset = None
+        self.refresh_plan()
+
+    def on_run_fields_changed(self, event: RunFields.Changed) -> None:
+        """As ``edited``; but money is not a part of what is measured."""
+        if event.money:
+            self.refresh_plan()
+        else:
+            self.edited()
+
+    @on(OptionList.OptionHighlighted, "#substrates")
+    def explain(self) -> None:
+        """The fix of the substrate under the cursor."""
+        self.refresh_plan()
+
+    def restyle(self) -> None:
+        """As ``NumberedScreen.restyle``."""
+        self.substrates.redraw()
+        self.refresh_plan()
+
+    def refresh_plan(self) -> None:
+        """Say what would run, how large that is, what it takes, and what stands in the way."""
+        from taxtui.tui.setup.form import about_tier
+        from taxtui.tui.setup.plan_panel import PlanPanel
+
+        if not self._whole.is_set():
+            return
+        choices, preset = self.choices, self.preset
+        plan = preset.plan if preset else None if choices.missing else choices.plan()
+        self.expense = None
+        facts, command = [], Text()
+        if plan:
+            words = self._outlook(plan)
+            facts.append(Text(f"preset {preset.name}: {preset.title}" if preset else choices.summary()))
+            facts += [Text.assemble((f"{name:<6}", "dim"), said) for name, said in words.items()]
+            command.append(f"$ {self._command()}", "dim")
+        if obstacle := self.obstacle:
+            facts.append(Text(f"Not ready: {obstacle}", colours.themed(self.app.theme_variables, "text-warning")))
+        about = [about_tier(name) for name in choices.tiers] + [MODES[mode] for mode in choices.modes]
+        self.query_one(PlanPanel).show(facts, command, self.substrates.advice(), Text("\n".join(about), "dim"))
+        self.query_one("#launch").disabled = bool(obstacle)
+
+    def _outlook(self, plan: Plan) -> dict[str, str]:
+        """Time and cost in words; sets ``expense``."""
+        from taxtui.tui.setup import estimate
+        from taxtui.tui.setup.expense import expense
+        from taxtui.tui.setup.run_fields import RunFields
+
+        fields, answers = self.query_one(RunFields), self.substrates.answers
+        variants = {key: answer.variant for key, answer in answers.items() if answer.variant is not None}
+        table = self.experience.table if self.experience else None
+        expected = estimate.expect(plan, table or estimate.Table(), variants)
+        self.expense = expense(plan, expected, answers, fields.sheet, fields.most)
+        fields.show_money(self.expense.sheet, needed=self.expense.paid)
+        return {
+            "Time": estimate.time_words(plan, expected) if table else "reading earlier recordings…",
+            "Cost": self.expense.words,
+        }
+
+    def _command(self) -> str:
+        """The command line that makes exactly this run."""
+        limits = self.expense.options if self.expense else ()
+        return self.preset.command(limits) if self.preset else self.choices.command(limits)
+
+    # --------------------------------------------------------------------------------------------- in the background
+
+    def action_recheck(self) -> None:
+        """Ask every substrate again, those with options apart from the others."""
+        offered = self.substrates.offered
+        self._check([key for key in offered if ":" not in key], ())
+        self._check_options(offered)
+
+    def _check_options(self, keys: Sequence[str]) -> None:
+        """Ask those of these that have options."""
+        if refs := [key for key in keys if ":" in key]:
+            self._check(refs, refs)
+
+    def _check(self, keys: Sequence[str], refs: Sequence[str]) -> None:
+        """Ask substrates in a process of its own; a newer question for the same ones ends it."""
+        self.run_worker(self._ask(keys, refs), group=f"check {refs}", exclusive=True)
+
+    async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
+        from taxtui.errors import TaxtuiError
+        from taxtui.tui.setup import availability
+
+        self.substrates.ask(keys)
+        self.refresh_plan()
+        answers: Mapping[str, Answer] = {}
+        try:
+            answers = await (self.taxtui.checker or availability.check)(refs)
+        except (TaxtuiError, OSError) as error:
+            self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10)
+        self.substrates.hear(keys, answers)
+        self.refresh_plan()
+
+    def on_screen_suspend(self) -> None:
+        """Something else is looked at."""
+        if self.experience:
+            self.experience.rest()
+
+    def on_screen_resume(self) -> None:
+        """There may be a new recording."""
+        if self.experience:
+            self.experience.refresh()
+
+    def on_unmount(self) -> None:
+        """Let the thread go."""
+        if self.experience:
+            self.experience.close()
+
+    # -------------------------------------------------------------------------------------------- what a person does
+
+    async def on_button_pressed(self, event: Button.Pressed) -> None:
+        """The buttons are the actions of the same name."""
+        await self.run_action(str(event.button.id))
+
+    async def _refused(self) -> bool:
+        """Say what stands in the way, if anything does; a key may come before the form is whole."""
+        await self._whole.wait()
+        if obstacle := self.obstacle:
+            self.notify(obstacle, title="Not ready", severity="warning")
+        return bool(obstacle)
+
+    @work
+    async def action_copy(self) -> None:
+        """Put the command line on the clipboard."""
+        if not await self._refused():
+            command = self._command()
+            self.app.copy_to_clipboard(command)
+            self.notify(command, title="Copied")
+
+    @work
+    async def action_add(self) -> None:
+        """Offer a substrate with options."""
+        from taxtui.errors import UsageError
+        from taxtui.plan.notation import parse_substrate
+        from taxtui.sandboxes import registry
+        from taxtui.tui.dialogs import Ask
+
+        await self._whole.wait()
+        text = await self.app.push_screen_wait(
+            Ask("Add a substrate", "NAME:key=value,key=value", placeholder="docker:runtime=runsc")
+        )
+        if text is None:
+            return
+        try:
+            ref = parse_substrate(text)
+        except UsageError as error:
+            self.notify(str(error), severity="error")
+            return
+        if ref.name not in registry.names():
+            self.notify(f"no substrate {ref.name!r}; {', '.join(registry.names())}", severity="error")
+            return
+        self.substrates.add(str(ref), picked=True)
+        self._check_options([str(ref)])
+        self.edited()
+
+    @work
+    async def action_preset(self) -> None:
+        """Fill the form from a scenario; one that the form cannot say is run as it stands."""
+        from taxtui.tui.dialogs import Choice, Choose
+        from taxtui.tui.setup.form import presets
+
+        found = await asyncio.to_thread(presets, Path())  # reads every scenario and tier
+        choices = [Choice(one.name, one.title, one, one.plan is not None) for one in found]
+        await self._whole.wait()
+        preset = await self.app.push_screen_wait(Choose("Presets", choices))
+        if preset is not None:
+            self.use(preset)
+
+    def use(self, preset: Preset) -> None:
+        """Show a preset in the form, or instead of it."""
+        from taxtui.tui.setup.run_fields import RunFields
+
+        said = preset.choices
+        if said is not None:
+            new = [key for key in said.substrates if key not in self.substrates.offered]
+            for key in new:
+                self.substrates.add(key)
+            self._check_options(new)
+            for key, values in (
+                ("substrates", said.substrates),
+                ("tiers", said.tiers),
+                ("actions", [str(n) for n in said.actions]),
+                ("modes", said.modes),
+            ):
+                picks = self._list(key)
+                for value in values:
+                    if value not in picks.offered:
+                        picks.offer(value)
+                picks.pick(values)
+            self.query_one(RunFields).fill(said)
+        self.preset = None if said else preset
+        self.refresh_plan()
+
+    @work
+    async def action_launch(self) -> None:
+        """Start the run; where it costs money, the substrate's name has to be typed first."""
+        from taxtui.tui.dialogs import Ask
+
+        if await self._refused():
+            return
+        scenario = self.preset.argument if self.preset else self.choices.scenario()
+        expense = self.expense
+        for name, question in (expense.questions if expense else {}).items():
+            body = f'{question}\nType "{name}" to launch.'
+            if await self.app.push_screen_wait(Ask("Confirm paid run", body, wanted=name)) is None:
+                return
+        await self.taxtui.launch_run(scenario, ["--yes", *expense.options] if expense and expense.paid else [])

@@ -1,0 +1,80 @@
+"""The substrates that can be picked, each with what the check has said of it so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from taxtui.tui.colours import glyph, substrate_style, themed
+from taxtui.tui.lists.pick_list import PickList
+
+if TYPE_CHECKING:
+    from taxtui.tui.setup.availability import Answer
+
+
+class SubstrateList(PickList):
+    """``● docker   27.1, runc``, ``✗ ec2   credentials expired``."""
+
+    def __init__(self) -> None:
+        """Nothing is known of any substrate yet."""
+        super().__init__(id="substrates", title="Substrates")
+        self.answers: dict[str, Answer] = {}
+        self.asked: set[str] = set()  # those whose answer is awaited
+
+    def add(self, key: str, *, picked: bool = False) -> None:
+        """Offer a substrate, with options or without, unless it is offered already."""
+        if key not in self.offered:
+            self.offer(key, picked=picked, label=lambda: self._label(key))
+
+    def only(self, names: Sequence[str]) -> None:
+        """Offer these, and of those without options no others."""
+        for key in self.offered:
+            if key not in names and ":" not in key:
+                self.drop(key)
+        for name in names:
+            self.add(name)
+
+    def ask(self, keys: Sequence[str]) -> None:
+        """Forget what was said of these: they are being asked again."""
+        for key in keys:
+            self.answers.pop(key, None)
+        self.asked.update(keys)
+        self.redraw()
+
+    def hear(self, keys: Sequence[str], answers: Mapping[str, Answer]) -> None:
+        """Show what those that were asked have said; a substrate that nobody offered yet is added."""
+        self.asked.difference_update(keys)
+        self.answers.update(answers)
+        for key in answers:
+            self.add(key)
+        self.redraw()
+
+    def _label(self, key: str) -> Text:
+        answer = self.answers.get(key)
+        dark = self.app.current_theme.dark
+        name = (f"{glyph(key)} {key:<10} ", substrate_style(key, dark=dark))
+        if answer is None or answer.ok is None:
+            return Text.assemble(name, ("checking…" if key in self.asked else "not checked", "dim"))
+        if not answer.ok:
+            error = themed(self.app.theme_variables, "text-error")
+            return Text.assemble(("✗ ", error), (f"{key:<10} ", "dim"), (answer.detail, error))
+        return Text.assemble(name, ("PAID · " if answer.paid else "", "bold"), _short(answer.detail))
+
+    def advice(self) -> Text:
+        """What is known of the substrate under the cursor, and how to mend what is wrong with it."""
+        if self.highlighted is None:
+            return Text()
+        key = self.offered[self.highlighted]
+        answer = self.answers.get(key)
+        if answer is None or answer.ok is None:
+            return Text()
+        mark, style = ("✓", "text-success") if answer.ok else ("✗", "text-error")
+        latency = f" · {answer.latency_ns / 1e6:.0f} ms away" if answer.latency_ns else ""
+        said = Text(f"{mark} {key}: {answer.detail}{latency}", themed(self.app.theme_variables, style))
+        return said.append(f"\n  {answer.fix}" if answer.fix else "")
+
+
+def _short(detail: str) -> str:
+    return detail.removeprefix("ready, ") or "ready"

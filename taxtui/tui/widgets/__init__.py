@@ -1,1 +1,0 @@
-"""Pieces that screens are made of, grouped by panel."""
