@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from costmodel.demand import Think as Think
     from costmodel.errors import CostModelError as CostModelError
     from costmodel.errors import DemandError as DemandError
+    from costmodel.errors import NoPrice as NoPrice
     from costmodel.errors import PriceError as PriceError
     from costmodel.errors import RecordingError as RecordingError
     from costmodel.makespan import Makespan as Makespan
@@ -45,6 +46,7 @@ _HOMES: Final = {
     "Think": "demand",
     "CostModelError": "errors",
     "DemandError": "errors",
+    "NoPrice": "errors",
     "PriceError": "errors",
     "RecordingError": "errors",
     "Makespan": "makespan",

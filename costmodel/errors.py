@@ -4,7 +4,8 @@
 
     CostModelError            exit 2   anything that makes a projection impossible
     ├── DemandError           exit 2   a question that cannot be answered: N < 0, unknown baseline, contradictions
-    ├── PriceError            exit 2   a price sheet that is wrong, or lacks a price that was asked for
+    ├── PriceError            exit 2   a price sheet that is wrong
+    │   └── NoPrice           exit 2   ... or lacks a price that was asked for
     └── RecordingError        exit 4   not a recording, damaged, of a newer version, or without a success
 
 A message is one line: what went wrong, where, and how to fix it.
@@ -24,7 +25,21 @@ class DemandError(CostModelError, ValueError):
 
 
 class PriceError(CostModelError, ValueError):
-    """A price sheet is wrong, or does not know what was asked for."""
+    """A price sheet is wrong."""
+
+
+class NoPrice(PriceError):
+    """A price sheet has no price for what was asked for; ``stanza`` is what to add to it, in TOML."""
+
+    def __init__(self, problem: str, stanza: str) -> None:
+        """``problem`` is one line."""
+        super().__init__(problem, stanza)
+        self.problem = problem
+        self.stanza = stanza
+
+    def __str__(self) -> str:
+        """The problem, and the stanza below it."""
+        return f"{self.problem}; add to it\n\n{self.stanza}"
 
 
 class RecordingError(CostModelError, ValueError):

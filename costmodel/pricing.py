@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from costmodel.errors import PriceError
+from costmodel.errors import NoPrice, PriceError
 from costmodel.recording import CellIdentity
 
 SHIPPED: Final = Path(__file__).parent / "prices"
@@ -63,7 +63,7 @@ class Prices:
         """The price of a cell's sandboxes, the one for its variant before the one for any.
 
         Raises:
-            PriceError: the sheet has none; the message is the stanza to add.
+            NoPrice: the sheet has none; it holds the stanza to add.
         """
         for variant in (identity.variant, None):
             for price in self.sandboxes:
@@ -72,11 +72,12 @@ class Prices:
         name = f'substrate = "{identity.substrate}"'
         if identity.variant:
             name += f'\nvariant = "{identity.variant}"  # leave this out to price every variant alike'
-        raise PriceError(
-            f"{self.title} has no price for {identity.label}; add to it\n\n[[sandbox]]\n{name}\n"
+        raise NoPrice(
+            f"{self.title} has no price for {identity.label}",
+            f"[[sandbox]]\n{name}\n"
             "usd_per_vcpu_hour = ?  # of each vCPU asked for; 0 if it is paid for otherwise\n"
             "usd_per_gib_hour = ?\nminimum_s = ?  # least time that is billed\n"
-            'increment_s = ?  # time is rounded up to this\nsource = "where these come from"\n'
+            'increment_s = ?  # time is rounded up to this\nsource = "where these come from"\n',
         )
 
 

@@ -44,7 +44,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             close = difflib.get_close_matches(cmd_name, COMMANDS, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
-            raise UsageError(f"unknown command {cmd_name!r}; {hint}")
+            raise UsageError(f"unknown command {cmd_name!r}", fix=hint)
         command = importlib.import_module(f"taxtui.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command

@@ -19,8 +19,8 @@
     ├── RecordingError               exit 4   not a recording, damaged, or of a newer version
     └── WriteFailed                  exit 1   the recording could not be written on: disk full, disk gone
 
-A message is one line: what went wrong, where, and how to fix it. It must not contain credentials,
-account ids, or host and user names: it may end up in a recording.
+An error says what went wrong and where, and apart from that, where it is known, how to fix it; together they are one
+line. Neither may contain credentials, account ids, or host and user names: they may end up in a recording.
 """
 
 from __future__ import annotations
@@ -29,9 +29,23 @@ from typing import ClassVar
 
 
 class TaxtuiError(Exception):
-    """Base of all; ``exit_code`` is what the command line exits with."""
+    """Base of all; ``exit_code`` is what the command line exits with.
+
+    ``problem`` is what went wrong, ``fix`` what helps against it, "" where that is not known; neither ends in a full
+    stop. As text it is ``problem; fix``, which nobody has to take apart.
+    """
 
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, problem: str = "", *, fix: str = "") -> None:
+        """One line in all; ``fix`` is a command, a setting or a piece of advice."""
+        super().__init__(problem)
+        self.problem = problem
+        self.fix = fix
+
+    def __str__(self) -> str:
+        """The one line."""
+        return f"{self.problem}; {self.fix}" if self.fix else self.problem
 
 
 class UsageError(TaxtuiError, ValueError):
@@ -41,7 +55,7 @@ class UsageError(TaxtuiError, ValueError):
 
 
 class ScenarioError(UsageError):
-    """A scenario or tier file is wrong; the message has file, line and the nearest valid key."""
+    """A scenario or tier file is wrong; the problem has file and line, the fix the nearest valid key."""
 
 
 class SubstrateError(TaxtuiError):
@@ -49,7 +63,7 @@ class SubstrateError(TaxtuiError):
 
 
 class SubstrateUnavailable(SubstrateError):
-    """The substrate cannot be used at all; the message says how to change that."""
+    """The substrate cannot be used at all; ``fix`` says how to change that."""
 
     exit_code = 3
 
@@ -65,9 +79,9 @@ class QuotaExceeded(CreateFailed):
 class Throttled(SubstrateError):
     """The provider asked us to wait; ``retry_after_s`` is its advice, or None."""
 
-    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+    def __init__(self, problem: str, retry_after_s: float | None = None) -> None:
         """Keep the provider's advice beside the message."""
-        super().__init__(message)
+        super().__init__(problem)
         self.retry_after_s = retry_after_s
 
 
@@ -100,9 +114,9 @@ class RecordingError(TaxtuiError, ValueError):
 
     exit_code = 4
 
-    def __init__(self, message: str, offset: int | None = None) -> None:
+    def __init__(self, problem: str, offset: int | None = None, *, fix: str = "") -> None:
         """Keep the byte offset of the damage, where there is one."""
-        super().__init__(message)
+        super().__init__(problem, fix=fix)
         self.offset = offset
 
 

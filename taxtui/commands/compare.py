@@ -29,7 +29,9 @@ def command(before: str, after: str, actions: int | None, form: str) -> None:
     rows = [project([opened(name)], demand) for name in (before, after)]
     found = compare(*rows)
     if not found:
-        raise UsageError(f"{before} and {after} share no cell: no tier of theirs was run at the same length; try -n")
+        raise UsageError(
+            f"{before} and {after} share no cell: no tier of theirs was run at the same length", fix="try -n"
+        )
     if form in ("json", "csv"):
         records = changes.records(found)
         click.echo(json.to_text(records) if form == "json" else csv.to_text(records))

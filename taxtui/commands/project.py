@@ -83,7 +83,7 @@ def command(
     if cells:
         if unknown := set(cells) - {row.identity.cell_id for row in rows}:
             known = ", ".join(row.identity.cell_id for row in rows)
-            raise UsageError(f"no row has the cell id {min(unknown)}; there are {known}")
+            raise UsageError(f"no row has the cell id {min(unknown)}", fix=f"there are {known}")
         rows = [row for row in rows if row.identity.cell_id in cells]
     click.echo(_shown(rows, demand, sources, form))
     if explain:
@@ -114,7 +114,7 @@ def demand_of(question: dict[str, Any]) -> Demand:
     for text in question.pop("deltas"):
         amount, slash, unit = text.partition("/")
         if not slash or unit not in ("action", "rollout"):
-            raise UsageError(f"{text!r} is not a change; write 250ms/action or 2s/rollout")
+            raise UsageError(f"{text!r} is not a change", fix="write 250ms/action or 2s/rollout")
         sign = -1 if amount.startswith("-") else 1
         deltas.append(Delta(sign * parse_duration_ns(amount.lstrip("+-")), unit == "action"))
     return Demand(**question, deltas=tuple(deltas))

@@ -26,7 +26,7 @@ def command(ctx: click.Context, recording: str, speed: float) -> None:
     place, s and S to the next finished trial and back. ? lists all keys.
     """
     if not math.isfinite(speed):
-        raise UsageError(f"--speed {speed} is no speed; 0 is as fast as it can be read")
+        raise UsageError(f"--speed {speed} is no speed", fix="0 is as fast as it can be read")
     from taxtui.commands.opening import located
     from taxtui.tui.launch import launch
 

@@ -100,7 +100,7 @@ def default_folder() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:  # RuntimeError: this user has no home
         why = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"cannot create {folder}: {why}; name the recording with -o") from error
+        raise UsageError(f"cannot create {folder}: {why}", fix="name the recording with -o") from error
     return folder
 
 
@@ -148,7 +148,7 @@ def _prices(plan: Plan, sheet: Path | None) -> Prices | None:
     """The price sheet that a limit in dollars is counted by."""
     if sheet is None:
         if plan.max_cost_usd is not None:
-            raise UsageError("--max-cost needs to know prices; add --prices SHEET, as in --prices aws-fargate")
+            raise UsageError("--max-cost needs to know prices", fix="add --prices SHEET, as in --prices aws-fargate")
         return None
     from costmodel.pricing import load_prices
 
@@ -181,7 +181,7 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
         )
     _say(f"{names}: up to {sandboxes} sandboxes that cost money, {estimate}")
     if not yes or (plan.max_sandboxes is None and plan.max_cost_usd is None):
-        raise UsageError(f"{names} costs money; repeat with --yes {limit}")
+        raise UsageError(f"{names} costs money", fix=f"repeat with --yes {limit}")
 
 
 def _build_fixtures(plan: Plan) -> None:
@@ -299,8 +299,8 @@ def _conclude(run: Run) -> None:
 
         cause = f"{located(run.crash)} {scrub(str(run.crash))}".rstrip()
         raise RunCrashed(
-            f"the run crashed: {cause}; what it has measured is kept, its watchdog removes what may be left; "
-            f"look with: {check}"
+            f"the run crashed: {cause}; what it has measured is kept, its watchdog removes what may be left",
+            fix=f"look with: {check}",
         )
     if run.outcome in ("interrupted", "cancelled"):
         sys.exit(130)

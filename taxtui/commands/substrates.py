@@ -35,7 +35,7 @@ def command(checking: bool, chosen: tuple[str, ...], layout: str) -> None:
     known = registry.names()
     refs = [parse_substrate(text) for text in chosen] or [SubstrateRef(name=name) for name in known]
     if unknown := [ref.name for ref in refs if ref.name not in known]:
-        raise UsageError(f"unknown substrate {unknown[0]!r}; known: {', '.join(known)}")
+        raise UsageError(f"unknown substrate {unknown[0]!r}", fix=f"known: {', '.join(known)}")
     rows = asyncio.run(_checked(refs)) if checking else [_listed(ref) for ref in refs]
     if layout == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(rows)).decode())
@@ -90,8 +90,7 @@ async def _check(ref: SubstrateRef) -> dict[str, Any]:
         substrate = registry.build(ref)
         answer = await substrate.check()
     except TaxtuiError as error:
-        detail, _, fix = str(error).removeprefix(f"{ref.name}: ").partition("; ")
-        return {"name": name, "ok": False, "detail": detail, "fix": fix}
+        return {"name": name, "ok": False, "detail": error.problem.removeprefix(f"{ref.name}: "), "fix": error.fix}
     found: dict[str, Any] = msgspec.to_builtins(answer)
     found.pop("tools")  # every program on the path
     capabilities = msgspec.to_builtins(substrate.capabilities)

@@ -33,7 +33,7 @@ def parse_duration_ns(text: str) -> int:
     match = _DURATION.fullmatch(text.strip())
     unit = _UNITS_NS.get(match[2] or "s") if match else None
     if match is None or unit is None:
-        raise UsageError(f"{text!r} is not a duration; write 250ms, 8s, 3m or 1h")
+        raise UsageError(f"{text!r} is not a duration", fix="write 250ms, 8s, 3m or 1h")
     return round(float(match[1]) * unit)
 
 
@@ -48,10 +48,10 @@ def parse_substrate(text: str) -> SubstrateRef:
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")
         if not equals or not key:
-            raise UsageError(f"{part!r} in {text!r} is not an option; write NAME:key=value,key=value")
+            raise UsageError(f"{part!r} in {text!r} is not an option", fix="write NAME:key=value,key=value")
         options[key.strip()] = value.strip()
     if not name:
-        raise UsageError(f"{text!r} has no substrate name; write NAME or NAME:key=value")
+        raise UsageError(f"{text!r} has no substrate name", fix="write NAME or NAME:key=value")
     return SubstrateRef(name=name.strip(), options=options)
 
 
@@ -66,7 +66,7 @@ def parse_arrival(text: str) -> Arrival:
         return Arrival(kind="staggered", interval_ns=parse_duration_ns(interval))
     if kind in ("sequential", "closed", "burst") and not interval:
         return Arrival(kind=kind)  # type: ignore[arg-type]  # mypy does not narrow by `in`
-    raise UsageError(f"{text!r} is not an arrival; write sequential, closed, staggered:500ms or burst")
+    raise UsageError(f"{text!r} is not an arrival", fix="write sequential, closed, staggered:500ms or burst")
 
 
 def parse_think(text: str) -> ThinkTime:
@@ -84,7 +84,7 @@ def parse_think(text: str) -> ThinkTime:
         value = -1.0
     if not comma or not 0 <= value <= MAX_SIGMA:
         raise UsageError(
-            f"{text!r} is not a think time; write lognormal:MEDIAN,SIGMA as in lognormal:8s,0.6, "
-            f"with SIGMA up to {MAX_SIGMA:g}"
+            f"{text!r} is not a think time",
+            fix=f"write lognormal:MEDIAN,SIGMA as in lognormal:8s,0.6, with SIGMA up to {MAX_SIGMA:g}",
         )
     return ThinkTime(median_ns=parse_duration_ns(median), sigma=value)

@@ -78,7 +78,8 @@ def load_file(name: str) -> tuple[ScenarioFile, Path]:
         shipped = bundled(name if path.suffix else f"{name}.toml")
         if shipped is None:
             raise ScenarioError(
-                f"no scenario {name!r}; {_hint(name, shipped_names())}, or give the path of a .toml or .json file"
+                f"no scenario {name!r}",
+                fix=f"{_hint(name, shipped_names())}, or give the path of a .toml or .json file",
             )
         path = shipped
     document = _Document(path)
@@ -106,11 +107,11 @@ def load_tier(name: str, folder: Path | None = None) -> Tier:
     if path is None or not path.is_file():
         root = CHECKOUT if CHECKOUT.is_dir() else BUNDLE
         known = sorted(file.stem for file in root.glob("tiers/*.toml"))
-        raise ScenarioError(f"no tier {name!r}; {_hint(name, known)}, or give the path of a .toml file")
+        raise ScenarioError(f"no tier {name!r}", fix=f"{_hint(name, known)}, or give the path of a .toml file")
     document = _Document(path)
     tier = document.convert(document.data, Tier)
     if not tier.cycle:
-        raise ScenarioError(f"{path}: the cycle is empty; a tier needs at least one step to repeat")
+        raise ScenarioError(f"{path}: the cycle is empty", fix="a tier needs at least one step to repeat")
     return tier
 
 
@@ -136,9 +137,9 @@ class _Document:
         try:
             return msgspec.convert(data, kind)
         except msgspec.ValidationError as error:
-            raise ScenarioError(self._complaint(str(error), kind)) from error
+            raise self._complaint(str(error), kind) from error
 
-    def _complaint(self, message: str, kind: type) -> str:
+    def _complaint(self, message: str, kind: type) -> ScenarioError:
         """Msgspec's words (``Object contains unknown field `x` - at `$.cells[0]```) with line and nearest key."""
         text, _, where = message.partition(" - at `$")
         unknown = re.fullmatch(r"Object contains unknown field `(.*)`", text)
@@ -147,8 +148,8 @@ class _Document:
         line = self._line(key)
         at = f"{self.path}:{line}" if line else str(self.path)
         if unknown:
-            return f"{at}: unknown key {key!r}; {_hint(key, _keys(kind, steps))}"
-        return f"{at}: {key + ': ' if key else ''}{text[0].lower()}{text[1:]}"
+            return ScenarioError(f"{at}: unknown key {key!r}", fix=_hint(key, _keys(kind, steps)))
+        return ScenarioError(f"{at}: {key + ': ' if key else ''}{text[0].lower()}{text[1:]}")
 
     def _line(self, key: str) -> int | None:
         """The first line that sets ``key``; good enough where a key occurs once, as in every shipped file."""
@@ -188,7 +189,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         try:
             return parse(text)
         except UsageError as error:
-            raise ScenarioError(f"{where}{error}") from error
+            raise ScenarioError(f"{where}{error.problem}", fix=error.fix) from error
 
     def positive(what: str, value: float) -> None:
         if not 0 < value < math.inf:
@@ -212,7 +213,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
                 tiers[name] = checked(lambda tier: load_tier(tier, folder), name)
         for mode in block.modes:
             if mode not in get_args(Mode):
-                raise ScenarioError(f"{where}unknown mode {mode!r}; {_hint(mode, list(get_args(Mode)))}")
+                raise ScenarioError(f"{where}unknown mode {mode!r}", fix=_hint(mode, list(get_args(Mode))))
         product = itertools.product(block.substrates, block.tiers, block.actions, block.modes, widths)
         for substrate, name, actions, mode, width in product:
             cells.append(
@@ -230,7 +231,9 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
                 )
             )
     if not cells:
-        raise ScenarioError(f"{where}the scenario has no cells; a [[cells]] block needs substrates, tiers and actions")
+        raise ScenarioError(
+            f"{where}the scenario has no cells", fix="a [[cells]] block needs substrates, tiers and actions"
+        )
     _check_cells(cells, where)
     positive("limits.cpus", scenario.limits.cpus)
     positive("limits.memory_mib", scenario.limits.memory_mib)
@@ -259,13 +262,13 @@ def _check_cells(cells: list[CellPlan], where: str) -> None:
     for cell in cells:
         if cell.arrival.kind == "sequential" and cell.concurrency > 1:
             raise ScenarioError(
-                f"{where}arrival sequential means concurrency 1, not {cell.concurrency}; "
-                "write arrival closed, staggered:500ms or burst"
+                f"{where}arrival sequential means concurrency 1, not {cell.concurrency}",
+                fix="write arrival closed, staggered:500ms or burst",
             )
         key = msgspec.json.encode(msgspec.structs.replace(cell, trials=0, warmup=0))
         if key in seen:
             raise ScenarioError(
-                f"{where}{cell.substrate} {cell.tier.name} x {cell.actions} {cell.mode} is planned twice; "
-                "remove one or give it more trials"
+                f"{where}{cell.substrate} {cell.tier.name} x {cell.actions} {cell.mode} is planned twice",
+                fix="remove one or give it more trials",
             )
         seen.add(key)

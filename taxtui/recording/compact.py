@@ -68,7 +68,9 @@ class _Exact(Follower):
         told = split(payload)
         # a field or an event that a newer version has added
         if len(events) < len(told) or any(map(_is_shorter, events, told)):
-            raise RecordingError(f"at byte {offset} there is what this taxtui does not know; use a newer one", offset)
+            raise RecordingError(
+                f"at byte {offset} there is what this taxtui does not know", offset, fix="use a newer one"
+            )
         return events
 
 

@@ -123,8 +123,9 @@ class FrameParser:
         if behind is not None:
             raise RecordingError(
                 f"damaged at byte {self.offset}: the frame's length is wrong, intact frames follow at byte "
-                f"{self.offset + behind}; `taxtui recordings verify --salvage OUT` keeps them",
+                f"{self.offset + behind}",
                 self.offset,
+                fix="`taxtui recordings verify --salvage OUT` keeps them",
             )
         return len(self._buffer)
 

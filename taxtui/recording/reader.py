@@ -91,8 +91,9 @@ class Follower:
             raise RecordingError("not a taxtui recording: it has no header", offset)
         if first.version > FORMAT_VERSION:
             raise RecordingError(
-                f"format version {first.version}, this taxtui reads up to {FORMAT_VERSION}; install a newer taxtui",
+                f"format version {first.version}, this taxtui reads up to {FORMAT_VERSION}",
                 offset,
+                fix="install a newer taxtui",
             )
         self.header = first
 
@@ -187,5 +188,5 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
         with out.open("xb") as file:
             file.writelines(kept)
     except OSError as error:
-        raise RecordingError(f"cannot create {out}: {error.strerror}; choose another name") from error
+        raise RecordingError(f"cannot create {out}: {error.strerror}", fix="choose another name") from error
     return len(kept), len(data) - sum(map(len, kept))

@@ -29,9 +29,9 @@ class Recorder:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except FileExistsError:
-            raise UsageError(f"{path} exists; choose another name with -o, nothing is overwritten") from None
+            raise UsageError(f"{path} exists", fix="choose another name with -o, nothing is overwritten") from None
         except OSError as error:
-            raise UsageError(f"cannot create {path}: {error.strerror}; choose another with -o") from error
+            raise UsageError(f"cannot create {path}: {error.strerror}", fix="choose another with -o") from error
         self.size_bytes = 0
         self._broken = False
         self._sync_error: OSError | None = None
@@ -82,8 +82,8 @@ class Recorder:
             self._broken = True
             os.ftruncate(self._fd, self.size_bytes)
             raise WriteFailed(
-                f"cannot write {self.path}: {error.strerror}; "
-                f"its first {self.size_bytes} bytes are intact, free some space and run again"
+                f"cannot write {self.path}: {error.strerror}",
+                fix=f"its first {self.size_bytes} bytes are intact, free some space and run again",
             ) from error
         self.size_bytes += len(data)
 
@@ -92,8 +92,8 @@ class Recorder:
         if self._sync_error is not None and not self._broken:
             self._broken = True
             raise WriteFailed(
-                f"cannot write {self.path}: {self._sync_error.strerror}; "
-                "`taxtui recordings verify` says what is left of it"
+                f"cannot write {self.path}: {self._sync_error.strerror}",
+                fix="`taxtui recordings verify` says what is left of it",
             ) from self._sync_error
 
     def close(self) -> None:

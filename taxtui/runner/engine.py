@@ -205,7 +205,7 @@ class Run:
                 substrate = await stack.enter_async_context(build(cell.substrate))
                 found = await substrate.check()
                 if not found.ok:
-                    raise SubstrateUnavailable(f"{key}: {found.detail}{found.fix and '; ' + found.fix}")
+                    raise SubstrateUnavailable(f"{key}: {found.detail}", fix=found.fix)
                 opened[key] = Opened(cell.substrate, substrate, found)
             _require(cell, opened[key].substrate, opened[key].found)
             if opened[key].substrate.capabilities.paid:
@@ -366,11 +366,12 @@ def _require(cell: CellPlan, substrate: Substrate, found: Availability) -> None:
     kind = cell.acquire.partition(":")[0]
     if kind not in substrate.capabilities.acquire:
         can = ", ".join(substrate.capabilities.acquire)
-        raise UsageError(f"{cell.substrate} cannot acquire sandboxes by {kind!r}; it can: {can}")
+        raise UsageError(f"{cell.substrate} cannot acquire sandboxes by {kind!r}", fix=f"it can: {can}")
     limit = substrate.capabilities.max_concurrency
     if limit is not None and cell.concurrency > limit:
         raise UsageError(f"{cell.substrate} takes at most {limit} sandboxes at once, not {cell.concurrency}")
     if found.tools is not None and (missing := set(cell.tier.requires) - found.tools):
         raise SubstrateUnavailable(
-            f"{cell.substrate} lacks {', '.join(sorted(missing))}, which tier {cell.tier.name} needs; install it there"
+            f"{cell.substrate} lacks {', '.join(sorted(missing))}, which tier {cell.tier.name} needs",
+            fix="install it there",
         )

@@ -42,7 +42,9 @@ def write(entry: LedgerEntry) -> Path:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(msgspec.json.encode(entry))
     except OSError as error:
-        raise TaxtuiError(f"cannot write {path}: {error.strerror}; set XDG_STATE_HOME to a folder of yours") from error
+        raise TaxtuiError(
+            f"cannot write {path}: {error.strerror}", fix="set XDG_STATE_HOME to a folder of yours"
+        ) from error
     return path
 
 

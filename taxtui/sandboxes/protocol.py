@@ -8,11 +8,12 @@ class against everything that this page promises.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal, Protocol, Self
 
 import msgspec
 
+from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import Command, SandboxSpec
 
 
@@ -48,7 +49,16 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
     limits: str = ""  # what is in force: "cgroup v2", "prlimit", "none" …
     region: str = ""
     latency_ns: int = 0  # round trip to the control plane
+    prices: str = ""  # the shipped price sheet that holds for it, as ``--prices`` takes it; "" where none does
     facts: dict[str, str] = {}  # anything else worth recording: daemon, kernel and SDK versions
+
+    @classmethod
+    def refused(
+        cls, error: TaxtuiError, advice: str = "", *, region: str = "", facts: Mapping[str, str] | None = None
+    ) -> Self:
+        """Not usable, for the reason that an error gives; ``advice`` goes behind the error's own fix."""
+        fix = "; ".join(filter(None, (error.fix, advice)))
+        return cls(ok=False, detail=error.problem, fix=fix, region=region, facts=dict(facts or {}))
 
 
 EXIT_CODES: Final = range(256)

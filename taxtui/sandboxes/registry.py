@@ -44,7 +44,7 @@ def load(name: str) -> type[Substrate]:
     if name not in points:
         close = difflib.get_close_matches(name, points, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(points))}"
-        raise UsageError(f"unknown substrate {name!r}; {hint}")
+        raise UsageError(f"unknown substrate {name!r}", fix=hint)
     try:
         cls: type[Substrate] = points[name].load()
     except ImportError as error:
@@ -52,7 +52,7 @@ def load(name: str) -> type[Substrate]:
             raise  # a bug of ours, not a missing extra
         extra = EXTRAS.get(name)
         fix = f'pip install "taxtui[{extra}]"' if extra else f"install what {points[name].value} imports"
-        raise SubstrateUnavailable(f"{name}: the module {error.name!r} is not installed; {fix}") from error
+        raise SubstrateUnavailable(f"{name}: the module {error.name!r} is not installed", fix=fix) from error
     return cls
 
 
@@ -72,7 +72,7 @@ def _options(name: str, kind: type[msgspec.Struct], given: Mapping[str, str]) ->
         if key not in known:
             close = difflib.get_close_matches(key, known, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"it takes: {', '.join(known) or 'none'}"
-            raise UsageError(f"{name} has no option {key!r}; {hint}")
+            raise UsageError(f"{name} has no option {key!r}", fix=hint)
     try:
         return msgspec.convert(dict(given), kind, strict=False)
     except msgspec.ValidationError as error:

@@ -137,7 +137,9 @@ def _repository(sdist: Path, bare: Path) -> None:
     _run([*git, "pack-refs", "--all"], "git cannot pack the repository")
     commit, tree = _run([*git, "rev-parse", "25.4.0", "25.4.0^{tree}"], "git cannot read the repository").split()
     if (commit, tree) != (COMMIT, TREE):
-        raise TaxtuiError(f"the fixtures' commit is {commit} with tree {tree}, not {COMMIT} with {TREE}; report this")
+        raise TaxtuiError(
+            f"the fixtures' commit is {commit} with tree {tree}, not {COMMIT} with {TREE}", fix="report this"
+        )
 
 
 def _fast_import(archive: tarfile.TarFile) -> Iterable[bytes]:
@@ -183,7 +185,7 @@ def _run(command: list[str], failure: str, stdin: bytes = b"") -> str:
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, env=env, check=True)
     except FileNotFoundError as error:
-        raise TaxtuiError(f"{failure}: there is no {command[0]}; install it") from error
+        raise TaxtuiError(f"{failure}: there is no {command[0]}", fix="install it") from error
     except subprocess.CalledProcessError as error:
         words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
         raise TaxtuiError(f"{failure}: {words[-1].removeprefix('ERROR: ')}") from error

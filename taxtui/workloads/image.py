@@ -96,7 +96,7 @@ def _check(base: str) -> None:
     run = ["run", "--rm", "--network=none", "--user=0", "--entrypoint=sh", base, "-c", PROBE]
     missing = _docker(f"cannot run sh in {base}", *run).splitlines()
     if missing:
-        raise UsageError(f"{base} lacks {', '.join(missing)}; give --base an image that has them")
+        raise UsageError(f"{base} lacks {', '.join(missing)}", fix="give --base an image that has them")
 
 
 def _docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:
@@ -104,7 +104,7 @@ def _docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:
     try:
         done = subprocess.run(["docker", *arguments], input=stdin, capture_output=True, check=True)
     except FileNotFoundError as error:
-        raise SubstrateUnavailable(f"{failure}: there is no docker command; install Docker") from error
+        raise SubstrateUnavailable(f"{failure}: there is no docker command", fix="install Docker") from error
     except subprocess.CalledProcessError as error:
         said = [line.strip() for line in error.stderr.decode(errors="replace").splitlines()]
         words = [line for line in said if line and "--help'" not in line] or [f"exit {error.returncode}"]

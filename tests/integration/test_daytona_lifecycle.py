@@ -72,7 +72,7 @@ async def test_without_a_key_or_with_a_wrong_one(standin: DaytonaStandin, monkey
     with pytest.raises(SubstrateUnavailable, match="401"):
         await substrate.__aenter__()
     monkeypatch.delenv("DAYTONA_API_KEY")
-    assert "set DAYTONA_API_KEY" in (await substrate.check()).detail
+    assert "set DAYTONA_API_KEY" in (await substrate.check()).fix
 
 
 async def test_a_stand_in_is_never_taken_for_a_provider(substrate: DaytonaSubstrate) -> None:

@@ -26,7 +26,7 @@ from tests.tui.feeds import ANSWERS, StoryRun, answers, app
 from tests.tui.recorded import focus, record, until
 
 ECS = Answer(
-    name="ecs", ok=True, variant="fargate", capabilities={"paid": True},
+    name="ecs", ok=True, variant="fargate", prices="aws-fargate", capabilities={"paid": True},
     detail="ready as me in us-east-1; 0.049 USD per sandbox-hour, 60 s at least: --prices aws-fargate",
 )  # fmt: skip
 

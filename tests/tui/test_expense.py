@@ -17,9 +17,7 @@ from tests.tui import story
 from tests.tui.earlier import RUNC, TRIAL_NS, never, only_here, plan, told, write
 from tests.tui.story import MS, S
 
-ECS = Answer(
-    name="ecs", ok=True, variant="fargate", detail="ready …: --prices aws-fargate", capabilities={"paid": True}
-)
+ECS = Answer(name="ecs", ok=True, variant="fargate", prices="aws-fargate", capabilities={"paid": True})
 ANSWERS = {
     "docker": Answer(name="docker", ok=True, variant="runc"),
     "ecs": ECS,
@@ -160,9 +158,9 @@ def test_a_scenario_keeps_its_own_limits() -> None:
     assert found.options == ("--max-sandboxes", "7", "--max-cost", "0.50", "--prices", "aws-fargate")
 
 
-@pytest.mark.parametrize("sandboxes", ["--prices FILE", "--prices no-such-sheet"])
-def test_only_a_sheet_that_ships_is_taken_unasked(sandboxes: str) -> None:
-    answer = msgspec.structs.replace(ECS, detail=f"billed by the second: {sandboxes}")
+@pytest.mark.parametrize("sheet", ["", "no-such-sheet", "../prices/aws-fargate"])
+def test_only_a_sheet_that_ships_is_taken_unasked(sheet: str) -> None:
+    answer = msgspec.structs.replace(ECS, prices=sheet, detail="billed by the second: --prices aws-fargate")
     asked = plan({"substrates": ["ecs"]})
     assert "price unknown" in expense(asked, expect(asked, Table(), {}), {"ecs": answer}).words
 

@@ -45,11 +45,13 @@ def taxtui_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Says:
 async def test_the_rows_of_the_check_are_read_and_cleaned(taxtui_says: Says) -> None:
     rows = [
         {"name": "docker", "ok": True, "detail": "ready,\x1b[2J 27.1", "capabilities": {"paid": True}, "new": 1},
+        {"name": "ecs", "ok": True, "prices": "aws-\x1b[2Jfargate"},
         {"name": "ec2", "ok": False, "detail": "no", "fix": "do"},
     ]
     taxtui_says(json.dumps(rows))
     found = await availability.check()
-    assert list(found) == ["docker", "ec2"]
+    assert list(found) == ["docker", "ecs", "ec2"]
+    assert found["ecs"].prices == "aws-�[2Jfargate"
     assert (found["docker"].detail, found["docker"].paid) == ("ready,�[2J 27.1", True)
     assert (found["ec2"].ok, found["ec2"].fix, found["ec2"].paid) == (False, "do", False)
 

@@ -26,7 +26,8 @@ Look = Callable[[Pilot[None]], Awaitable[None]]
 PRICED = {
     **ANSWERS,
     "ecs": Answer(
-        name="ecs", ok=True, variant="fargate", capabilities={"paid": True}, latency_ns=31_000_000,
+        name="ecs", ok=True, variant="fargate", capabilities={"paid": True},
+        latency_ns=31_000_000, prices="aws-fargate",
         detail="ready as ci in us-east-1, cluster default on Fargate; 0.049 USD per sandbox-hour, 60 s at least: "
         "--prices aws-fargate",
     ),

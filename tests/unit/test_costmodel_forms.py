@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from costmodel import Demand, DemandError, PriceError, Think, load_prices
+from costmodel import Demand, DemandError, NoPrice, PriceError, Think, load_prices
 from costmodel.distribution import Distribution
 from costmodel.overprovision import Rollouts, over_provisioned
 from costmodel.policies import Retries, effective_workers, throttle_floor_ns, wall_of, with_retries
@@ -161,8 +161,11 @@ def test_price_sheets(tmp_path: Path) -> None:
     runsc = IDENTITY._replace(variant="runsc")
     assert prices.sandbox(runsc).usd_hour(runsc) == 7.5
     assert prices.sandbox(IDENTITY._replace(variant="kata")).usd_hour(IDENTITY) == 3
-    with pytest.raises(PriceError, match='substrate = "modal"\nvariant = "gpu"'):
+    with pytest.raises(NoPrice) as raised:
         prices.sandbox(IDENTITY._replace(substrate="modal", variant="gpu"))
+    assert raised.value.problem == "sheet.toml has no price for modal:gpu"
+    assert raised.value.stanza.startswith('[[sandbox]]\nsubstrate = "modal"\nvariant = "gpu"')
+    assert str(raised.value) == f"{raised.value.problem}; add to it\n\n{raised.value.stanza}"
 
 
 def test_the_shipped_sheet_is_dated_and_sourced() -> None:

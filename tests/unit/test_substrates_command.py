@@ -39,6 +39,11 @@ def test_an_option_that_it_does_not_take_is_its_answer(ref: str, detail: str) ->
     assert detail in str(row["detail"])
 
 
+def test_a_problem_is_never_cut_apart() -> None:
+    [row] = rows("--check", "-s", "local:iso; lation=plain", exit_code=3)
+    assert (row["detail"], row["fix"]) == ("local has no option 'iso; lation'", "did you mean 'isolation'?")
+
+
 @pytest.mark.parametrize(("ref", "words"), [("docer", "unknown substrate 'docer'"), ("docker:runsc", "not an option")])
 def test_what_is_no_substrate_is_refused(ref: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):

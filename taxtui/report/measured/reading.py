@@ -40,7 +40,7 @@ def read_samples(paths: Iterable[Path]) -> tuple[list[MeasuredCell], list[Source
         reader = _Reader(path, pool)
         source = reader.finish()
         if (same := sources.setdefault(source.run_id, source)) is not source:
-            raise RecordingError(f"{source.name} and {same.name} hold the same run; give it once")
+            raise RecordingError(f"{source.name} and {same.name} hold the same run", fix="give it once")
     return list(pool.values()), list(sources.values())
 
 

@@ -91,7 +91,7 @@ def open_client(service: str, options: AwsOptions) -> Any:
     try:
         session: Any = boto3.Session(profile_name=options.profile or None, region_name=options.region or None)
         if session.get_credentials() is None:
-            raise SubstrateUnavailable(f"{service}: no AWS credentials; run 'aws configure' or set AWS_PROFILE")
+            raise SubstrateUnavailable(f"{service}: no AWS credentials", fix="run 'aws configure' or set AWS_PROFILE")
         return session.client(service, endpoint_url=options.endpoint_url or None, config=config)
     except botocore.exceptions.BotoCoreError as error:
         raise SubstrateUnavailable(f"{service}: {redacted(str(error))}") from error
@@ -130,8 +130,8 @@ _CAPACITY: Final = re.compile(
 _QUOTA: Final = re.compile(r"LimitExceeded|limit on the number of|QuotaExceeded")
 
 
-def classified(error: Exception, doing: str, otherwise: type[SubstrateError], *, advice: str = "") -> SubstrateError:
-    """What an SDK's exception means, in our terms. ``doing`` begins the message, ``advice`` ends that of ``otherwise``.
+def classified(error: Exception, doing: str, otherwise: type[SubstrateError]) -> SubstrateError:
+    """What an SDK's exception means, in our terms. ``doing`` begins the problem.
 
     Connection failures are ``otherwise`` too: they say nothing about the provider.
     """
@@ -141,16 +141,16 @@ def classified(error: Exception, doing: str, otherwise: type[SubstrateError], *,
     if _THROTTLED.search(both):
         return Throttled(f"{doing}: {code or 'throttled'}", _retry_after_s(error))
     if _DENIED.search(code):
-        return AccessDenied(f"{doing}: {_permission(text)} is not allowed; add it to the identity's policy")
+        return AccessDenied(f"{doing}: {_permission(text)} is not allowed", fix="add it to the identity's policy")
     if _CREDENTIALS.search(code):
-        return SubstrateUnavailable(f"{doing}: AWS does not accept the credentials ({code}); renew them")
+        return SubstrateUnavailable(f"{doing}: AWS does not accept the credentials ({code})", fix="renew them")
     if _CAPACITY.search(both):
         return CapacityUnavailable(
-            f"{doing}: AWS has no capacity ({code or text}); try another zone, size or on-demand instead of spot"
+            f"{doing}: AWS has no capacity ({code or text})", fix="try another zone, size or on-demand instead of spot"
         )
     if _QUOTA.search(both):
-        return QuotaExceeded(f"{doing}: {code}: {text}; ask for more in Service Quotas or lower the concurrency")
-    return otherwise(f"{doing}: {text}{'; ' + advice if advice else ''}")
+        return QuotaExceeded(f"{doing}: {code}: {text}", fix="ask for more in Service Quotas or lower the concurrency")
+    return otherwise(f"{doing}: {text}")
 
 
 def _permission(text: str) -> str:

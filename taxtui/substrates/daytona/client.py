@@ -75,7 +75,7 @@ class DaytonaRefused(Exception):
             if self.status in (400, 402, 403) and any(word in text.lower() for word in ("quota", "limit exceeded")):
                 return QuotaExceeded(text)
             if self.final:
-                return SubstrateUnavailable(f"{text}; check DAYTONA_API_KEY and its permissions")
+                return SubstrateUnavailable(text, fix="check DAYTONA_API_KEY and its permissions")
         return otherwise(text)
 
 
@@ -117,7 +117,7 @@ class Clients:
         """Read the environment. Raises ``SubstrateUnavailable`` without a key."""
         key = os.environ.get("DAYTONA_API_KEY", "")
         if not key:
-            raise SubstrateUnavailable("daytona: no key; set DAYTONA_API_KEY (app.daytona.io, Keys)")
+            raise SubstrateUnavailable("daytona: no key", fix="set DAYTONA_API_KEY (app.daytona.io, Keys)")
         self.url = (options.api_url or os.environ.get("DAYTONA_API_URL") or DEFAULT_URL).rstrip("/")
         self.target = options.target or os.environ.get("DAYTONA_TARGET") or None
         self.key = key

@@ -130,7 +130,9 @@ class DaytonaSandbox:
             if lost := await self.lost_soon():
                 raise SandboxLost(lost)
             return ExecResult(code, b"", b"", began, ended)
-        raise await self._explained(ExecFailed(f"{self._shell} did not run the command (exit {code}); is it there?"))
+        raise await self._explained(
+            ExecFailed(f"{self._shell} did not run the command (exit {code})", fix="is it there?")
+        )
 
     async def _execute(self, script: str, timeout_s: float) -> tuple[str, int]:
         """The output and the exit code of one request. Raises ``DaytonaRefused``."""

@@ -64,7 +64,7 @@ class DaytonaSubstrate:
             await clients.close()
             if isinstance(error, DaytonaRefused):
                 fix = "check DAYTONA_API_KEY" if error.final else "check DAYTONA_API_URL and the network"
-                raise SubstrateUnavailable(f"daytona: {error}; {fix}") from error
+                raise SubstrateUnavailable(f"daytona: {error}", fix=fix) from error
             raise
         self._clients = clients
         return self
@@ -88,7 +88,7 @@ class DaytonaSubstrate:
                 async with DaytonaSubstrate(self._options) as opened:
                     return await opened.check()
             except SubstrateUnavailable as error:
-                return Availability(ok=False, detail=str(error), fix="see the README on daytona")
+                return Availability.refused(error, "see the README on daytona")
         began = time.monotonic_ns()
         try:
             key = await ask(self._clients.keys.get_current_api_key(_request_timeout=REQUEST_S))

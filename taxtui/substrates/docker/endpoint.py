@@ -35,13 +35,15 @@ def endpoint(host: str = "") -> Endpoint:
         tls = settings.get("tls", False)
         url = str(parse_host(host or settings.get("base_url"), tls=bool(tls)))
     except DockerException as error:
-        raise SubstrateUnavailable(f"docker: {error}; set DOCKER_HOST to unix://PATH or tcp://HOST:PORT") from error
+        raise SubstrateUnavailable(
+            f"docker: {error}", fix="set DOCKER_HOST to unix://PATH or tcp://HOST:PORT"
+        ) from error
     parts = urlsplit(url)
     if parts.scheme == _UNIX:
         return Endpoint(url, False, Address(path=url.removeprefix(f"{_UNIX}://")))
     if parts.scheme not in ("http", "https") or not parts.hostname:
         fix = "forward its socket with ssh -nNT -L ./docker.sock:/var/run/docker.sock HOST and use that"
-        raise SubstrateUnavailable(f"docker: {parts.scheme}:// is not supported; {fix}")
+        raise SubstrateUnavailable(f"docker: {parts.scheme}:// is not supported", fix=fix)
     context = _context(tls) if isinstance(tls, TLSConfig) else None
     return Endpoint(url, tls, Address(host=parts.hostname, port=parts.port or 0, tls=context))
 
@@ -55,5 +57,7 @@ def _context(tls: TLSConfig) -> ssl.SSLContext:
         if tls.cert:
             context.load_cert_chain(*tls.cert)
     except (OSError, ssl.SSLError) as error:
-        raise SubstrateUnavailable(f"docker: a certificate cannot be read: {error}; set DOCKER_CERT_PATH") from error
+        raise SubstrateUnavailable(
+            f"docker: a certificate cannot be read: {error}", fix="set DOCKER_CERT_PATH"
+        ) from error
     return context

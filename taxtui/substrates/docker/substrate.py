@@ -89,8 +89,7 @@ class DockerSubstrate:
             where = endpoint(self.options.host)
             client = self._client or (await self.pool.run(lambda: _connect(where))).value
         except SubstrateUnavailable as error:
-            problem, _, fix = str(error).removeprefix("docker: ").partition("; ")
-            return Availability(ok=False, detail=problem, fix=fix)
+            return Availability(ok=False, detail=error.problem.removeprefix("docker: "), fix=error.fix)
         try:
             return (await self.pool.run(lambda: self._look(client))).value
         except (DockerException, requests.RequestException) as error:
@@ -267,7 +266,7 @@ class DockerSubstrate:
 
 
 def _connect(where: Endpoint) -> docker.APIClient:
-    """Blocking. Raises ``SubstrateUnavailable`` in the form "docker: problem; fix"."""
+    """Blocking. Raises ``SubstrateUnavailable``."""
     try:
         if where.address.path:
             _knock(where.address.path)
@@ -275,7 +274,8 @@ def _connect(where: Endpoint) -> docker.APIClient:
             base_url=where.url, tls=where.tls, version="auto", timeout=_TIMEOUT_S, max_pool_size=_THREADS
         )
     except (DockerException, requests.RequestException, OSError) as error:
-        raise SubstrateUnavailable(f"docker: {_why_unreachable(error)}") from error
+        problem, fix = _why_unreachable(error)
+        raise SubstrateUnavailable(f"docker: {problem}", fix=fix) from error
 
 
 def _knock(path: str) -> None:
@@ -285,14 +285,16 @@ def _knock(path: str) -> None:
         knocking.connect(path)
 
 
-def _why_unreachable(error: BaseException) -> str:
+def _why_unreachable(error: BaseException) -> tuple[str, str]:
+    """What is wrong, and what helps."""
     causes = list(_causes(error))
     if any(isinstance(cause, PermissionError) or "Permission denied" in str(cause) for cause in causes):
-        return "no permission on the daemon's socket; join the group docker, or set DOCKER_HOST to a daemon of yours"
+        fix = "join the group docker, or set DOCKER_HOST to a daemon of yours"
+        return "no permission on the daemon's socket", fix
     missing = (FileNotFoundError, ConnectionRefusedError)
     if any(isinstance(cause, missing) for cause in causes):
-        return "no docker daemon is running there; start it, or set DOCKER_HOST"
-    return f"the daemon does not answer: {said(error)}; check DOCKER_HOST and the daemon"
+        return "no docker daemon is running there", "start it, or set DOCKER_HOST"
+    return f"the daemon does not answer: {said(error)}", "check DOCKER_HOST and the daemon"
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -56,7 +56,8 @@ async def discover(kubeconfig: str, context: str) -> Cluster:
         return Cluster(settings, (loader.current_context.get("context") or {}).get("namespace") or "default", loader)
     if kubeconfig or context or "KUBERNETES_SERVICE_HOST" not in os.environ:
         raise SubstrateUnavailable(
-            "kubernetes: no kubeconfig found; set KUBECONFIG or kubeconfig=FILE, or run in a pod with a service account"
+            "kubernetes: no kubeconfig found",
+            fix="set KUBECONFIG or kubeconfig=FILE, or run in a pod with a service account",
         )
     try:
         config.load_incluster_config(settings)

@@ -80,7 +80,7 @@ def node_selector(text: str) -> dict[str, str]:
     for part in filter(None, text.split(";")):
         key, equals, value = part.strip().partition("=")
         if not key or not equals:
-            raise UsageError(f"kubernetes: node_selector {part!r} is not key=value; write node_selector=a=b;c=d")
+            raise UsageError(f"kubernetes: node_selector {part!r} is not key=value", fix="write node_selector=a=b;c=d")
         selector[key] = value
     return selector
 

@@ -62,11 +62,11 @@ class ApiRefused(Exception):
             return Throttled(text, self.retry_after_s)
         if otherwise is CreateFailed:
             if self.status == 401:
-                return SubstrateUnavailable(f"{text}; renew the credentials of this kubeconfig context")
+                return SubstrateUnavailable(text, fix="renew the credentials of this kubeconfig context")
             if self.status == 403 and "exceeded quota" in text:
                 return QuotaExceeded(text)
             if self.status == 403:
-                return SubstrateUnavailable(f"{text}; grant the role that the README shows, or fix what it names")
+                return SubstrateUnavailable(text, fix="grant the role that the README shows, or fix what it names")
         return otherwise(text)
 
 

@@ -68,7 +68,7 @@ class KubernetesSubstrate:
         except BaseException as error:
             await self._hang_up()
             if isinstance(error, ApiRefused):
-                raise SubstrateUnavailable(f"kubernetes: {error}; try: kubectl version") from error
+                raise SubstrateUnavailable(f"kubernetes: {error}", fix="try: kubectl version") from error
             raise
         # Or aiohttp would send an exec, being a GET, again where its connection breaks, and run its command twice.
         self._client.rest_client.pool_manager._retry_connection = False
@@ -98,7 +98,7 @@ class KubernetesSubstrate:
                 async with KubernetesSubstrate(self._options) as opened:
                     return await opened.check()
             except SubstrateUnavailable as error:
-                return Availability(ok=False, detail=str(error), fix="see the README on kubernetes")
+                return Availability.refused(error, "see the README on kubernetes")
         try:
             server, latency_ns = await self._api.version()
             allowed = [await self._api.may(self._namespace, verb, what) for verb, what in PERMISSIONS]

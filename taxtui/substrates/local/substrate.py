@@ -273,7 +273,7 @@ def _private_root() -> Path:
     root.mkdir(mode=0o700, exist_ok=True)
     status = root.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise SubstrateUnavailable(f"local: {root} is not a private folder of yours; remove it")
+        raise SubstrateUnavailable(f"local: {root} is not a private folder of yours", fix="remove it")
     return root
 
 

@@ -191,7 +191,7 @@ class ReplayFeed:
             self._place = None
             self._want(partial(self.timeline.end_of, int(found[1])), self._clock_unix_ns)
         else:
-            raise UsageError(f'"{clean(text)}" is no place in a recording; write 2:10, 1:02:10, 50% or #158')
+            raise UsageError(f'"{clean(text)}" is no place in a recording', fix="write 2:10, 1:02:10, 50% or #158")
 
     def _seek(self, unix_ns: float) -> None:
         self._place = None  # whatever was on its way is given up

@@ -53,7 +53,7 @@ class Projector:
         """
         demand, sheet = parsed(asked.question)
         if not asked.paths:
-            raise RecordingError("there is no recording yet; 1 measures, 5 lists what there is")
+            raise RecordingError("there is no recording yet", fix="1 measures, 5 lists what there is")
         self._read = {path: read for path, read in self._read.items() if path in asked.paths}
         sources = [self._source(path) for path in asked.paths]
         return Answered(project(sources, demand, None if sheet is None else load_prices(sheet)), demand, sources)

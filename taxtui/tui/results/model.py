@@ -67,11 +67,11 @@ class ResultsReader:
             RecordingError: a recording cannot be read, nothing has been measured yet, or two share no cell.
         """
         if not wanted.paths:
-            raise RecordingError("there is no recording yet; 1 measures, 5 lists what there is")
+            raise RecordingError("there is no recording yet", fix="1 measures, 5 lists what there is")
         self._read = {key: read for key, read in self._read.items() if key in (wanted.paths, (wanted.against,))}
         rows, sources, unfinished = self._rows(wanted.paths)
         if not rows:
-            raise RecordingError("no trial has ended yet; r reads the recording again")
+            raise RecordingError("no trial has ended yet", fix="r reads the recording again")
         if wanted.against is not None:
             return Shown(self._differences(wanted, rows, wanted.against), rows)
         found = sections(rows, sources, [wanted.table], unfinished)

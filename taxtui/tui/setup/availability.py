@@ -6,7 +6,6 @@ The interface imports no substrate and so no SDK: the picker is there at once, a
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -26,18 +25,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     variant: str | None = None  # None: not known
     latency_ns: int = 0
+    prices: str = ""  # the shipped price sheet that the substrate names as the one which holds for it
     capabilities: dict[str, Any] = {}
 
     @property
     def paid(self) -> bool:
         """Using it costs money."""
         return self.capabilities.get("paid") is True
-
-    @property
-    def sheet(self) -> str:
-        """The price sheet that the substrate names as the one which holds for it; "" where it names none."""
-        named = re.search(r"--prices ([a-z][\w-]*)", self.detail)
-        return named[1] if named else ""
 
 
 Checker = Callable[[Sequence[str]], Awaitable[Mapping[str, Answer]]]
@@ -75,6 +69,6 @@ async def check(refs: Sequence[str] = ()) -> dict[str, Answer]:
 
 
 def _cleaned(answer: Answer, clean: Callable[[str], str]) -> Answer:
-    texts = {name: clean(getattr(answer, name)) for name in ("name", "detail", "fix", "version")}
+    texts = {name: clean(getattr(answer, name)) for name in ("name", "detail", "fix", "version", "prices")}
     texts |= {"variant": clean(answer.variant)} if answer.variant is not None else {}
     return msgspec.structs.replace(answer, **texts)

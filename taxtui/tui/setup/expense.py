@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel.errors import PriceError
+from costmodel.errors import NoPrice, PriceError
 from costmodel.pricing import SHIPPED, Prices, load_prices
 from costmodel.recording import CellIdentity
 from taxtui.plan.spec import Limits, Plan
@@ -69,7 +69,7 @@ def expense(
         share = _share(plan, expected)
         bills = {name: _bill(name, expected, _load(sheets[name]), plan.limits, share) for name in paid}
     except PriceError as error:
-        complaint = str(error).replace("; add to it", "; add a [[sandbox]] for it").splitlines()[0]
+        complaint = f"{error.problem}; add a [[sandbox]] for it" if isinstance(error, NoPrice) else str(error)
         return Expense(f"unknown: {complaint}", obstacle=complaint, paid=True)
     words = " · ".join(bills[name].words if name in bills else _unpaid(name, answer) for name, answer in asked.items())
     sandboxes = sum(cell.trials + cell.warmup for cell in plan.cells)
@@ -104,8 +104,11 @@ def _unpaid(name: str, answer: Answer | None) -> str:
 
 def _named_sheet(answer: Answer | None) -> str:
     """The shipped sheet that a substrate itself names."""
-    sheet = answer.sheet if answer else ""
-    return sheet if (SHIPPED / f"{sheet}.toml").is_file() else ""
+    return answer.prices if answer is not None and answer.prices in _shipped() else ""
+
+
+def _shipped() -> list[str]:
+    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
 def _load(sheet: str) -> Prices | None:
@@ -113,12 +116,11 @@ def _load(sheet: str) -> Prices | None:
     if not sheet:
         return None
     try:
-        known = Path(sheet).is_file() or (SHIPPED / f"{sheet}.toml").is_file()  # to open a pipe would wait
+        known = Path(sheet).is_file() or sheet in _shipped()  # to open a pipe would wait
     except OSError as error:
         raise PriceError(f"cannot read {sheet}: {error.strerror}") from error
     if not known:
-        shipped = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.toml")))
-        raise PriceError(f"no price sheet {sheet!r}; give the path of one, or a shipped one: {shipped}")
+        raise PriceError(f"no price sheet {sheet!r}; give the path of one, or a shipped one: {', '.join(_shipped())}")
     return load_prices(sheet)
 
 

@@ -122,9 +122,11 @@ class InstanceState(NamedTuple):
     def failure(self) -> SubstrateError:
         """Why an instance that is ending is."""
         if "Spot" in self.code:
-            return SpotInterrupted(f"AWS took the spot instance back ({self.code}); use on-demand to avoid it")
+            return SpotInterrupted(f"AWS took the spot instance back ({self.code})", fix="use on-demand to avoid it")
         if "InsufficientInstanceCapacity" in self.code:
-            return CapacityUnavailable("AWS has no capacity for this instance type here; try another zone or type")
+            return CapacityUnavailable(
+                "AWS has no capacity for this instance type here", fix="try another zone or type"
+            )
         if "VolumeLimitExceeded" in self.code or "InternalError" in self.code or "InvalidSnapshot" in self.code:
             return CreateFailed(f"the instance could not start: {self.code}: {self.reason}")
         return SandboxLost(f"the instance is {self.status}: {self.reason or self.code or 'no reason given'}")

@@ -88,7 +88,7 @@ class Network:
             ask = _public_address if options.address == "public" else _private_address
             return str(ipaddress.ip_network(await asyncio.to_thread(ask)))
         except (OSError, ValueError) as error:
-            raise SubstrateUnavailable(f"ec2: no address to let in ({error}); set allow_from=CIDR") from error
+            raise SubstrateUnavailable(f"ec2: no address to let in ({error})", fix="set allow_from=CIDR") from error
 
     async def unused(self, busy: Collection[str], run_id: str | None) -> list[Found]:
         """Groups that a run has left, except of runs that still have instances, and ours while we are open."""

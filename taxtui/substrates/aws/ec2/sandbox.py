@@ -88,7 +88,7 @@ class Ec2Sandbox:
             if state.status == "running":
                 if not state.address:
                     raise AgentNeverConnected(
-                        "the instance runs but has no public address; its subnet gives none: use address=private"
+                        "the instance runs but has no public address", fix="its subnet gives none: use address=private"
                     )
                 self._late_ns = late_ns
                 return state.address

@@ -130,7 +130,7 @@ class Ec2Substrate:
                 async with type(self)(self.options) as opened:
                     return await opened.check()
             except SubstrateError as error:
-                return Availability(ok=False, detail=str(error), fix="aws sts get-caller-identity shows who you are")
+                return Availability.refused(error, "aws sts get-caller-identity shows who you are")
         options, region = self.options, str(self._client.meta.region_name)
         facts = {"boto3.botocore": botocore.__version__, "asyncssh": asyncssh.__version__}
         if not options.subnet:
@@ -143,7 +143,7 @@ class Ec2Substrate:
             await self._dry_runs(image_id, root_device)
         except SubstrateError as error:
             fix = "see the minimal policy in the README" if isinstance(error, AccessDenied) else "correct the option"
-            return Availability(ok=False, detail=str(error), fix=fix, region=region, facts=facts)
+            return Availability.refused(error, fix, region=region, facts=facts)
         return Availability(
             ok=True,
             detail=f"ready as {identity.name} in {region}, {self.variant}; billed by the second, a minute at least, "
@@ -194,7 +194,9 @@ class Ec2Substrate:
                 image_id = str(answer["Parameter"]["Value"])
             images = (await self.call(f"looking up {image_id}", "describe_images", ImageIds=[image_id]))["Images"]
             if not images:
-                raise SubstrateUnavailable(f"ec2: there is no image {image_id} in this region; choose another ami")
+                raise SubstrateUnavailable(
+                    f"ec2: there is no image {image_id} in this region", fix="choose another ami"
+                )
             self._image = image_id, str(images[0].get("RootDeviceName", "/dev/xvda"))
         return self._image
 
@@ -203,7 +205,7 @@ class Ec2Substrate:
     async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:
         """As ``Substrate.create``."""
         if not self.options.subnet:
-            raise SubstrateUnavailable("ec2: option subnet is missing; aws ec2 describe-subnets lists them")
+            raise SubstrateUnavailable("ec2: option subnet is missing", fix="aws ec2 describe-subnets lists them")
         async with self._preparing:  # of many at the same time the first one makes what all of them use
             image_id, root_device = await self.image()
             group = await unbroken(self.network.group(spec.labels[LABEL_RUN]))

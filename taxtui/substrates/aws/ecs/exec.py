@@ -184,7 +184,9 @@ class Channel:
         if now_ns < oldest.at_ns + self._timer.rto_ns:
             return
         if oldest.resends >= RESENDS:
-            self.end = ExecFailed(f"the session agent acknowledged nothing after {RESENDS} attempts; is it alive?")
+            self.end = ExecFailed(
+                f"the session agent acknowledged nothing after {RESENDS} attempts", fix="is it alive?"
+            )
             return
         oldest.at_ns = now_ns
         oldest.resends += 1
@@ -257,8 +259,8 @@ class Channel:
         self._send(HANDSHAKE_RESPONSE, json.dumps(answer).encode(), now_ns)
         if "KMSEncryption" in refused:
             self.end = SubstrateUnavailable(
-                "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not speak; "
-                "remove its kmsKeyId or use another cluster"
+                "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not speak",
+                fix="remove its kmsKeyId or use another cluster",
             )
         elif refused:
             self.end = ExecFailed(f"the session agent asks for {', '.join(refused)}, which taxtui does not speak")

@@ -63,8 +63,9 @@ class EcsSandbox:
                     return
                 if time.monotonic_ns() - running_ns > options.agent_timeout_s * 1e9:
                     raise AgentNeverConnected(
-                        f"the task runs, but its session agent did not within {options.agent_timeout_s:g} s; does "
-                        "task_role allow ssmmessages, and is there a route to it (public address, NAT or endpoint)?"
+                        f"the task runs, but its session agent did not within {options.agent_timeout_s:g} s",
+                        fix="does task_role allow ssmmessages, and is there a route to it (public address, NAT or "
+                        "endpoint)?",
                     )
 
     async def exec(self, command: Command) -> ExecResult:

@@ -129,7 +129,7 @@ class EcsSubstrate:
                 async with type(self)(options) as opened:
                     return await opened.check()
             except SubstrateError as error:
-                return Availability(ok=False, detail=str(error), fix="aws sts get-caller-identity shows who you are")
+                return Availability.refused(error, "aws sts get-caller-identity shows who you are")
         facts = {"boto3.botocore": botocore.__version__}
         region = str(self._client.meta.region_name)
         try:
@@ -140,34 +140,30 @@ class EcsSubstrate:
             )
             await self.call("listing tasks", lambda: self._client.list_tasks(cluster=options.cluster, maxResults=1))
         except SubstrateError as error:
-            return Availability(
-                ok=False, detail=str(error), fix="see the minimal policy in the README", region=region, facts=facts
-            )
+            return Availability.refused(error, "see the minimal policy in the README", region=region, facts=facts)
         who = f"{identity.name} in {region}"
         problem, fix = self._problem(answer.get("clusters", []))
         if problem:
             return Availability(ok=False, detail=f"{who}: {problem}", fix=fix, region=region, facts=facts)
         place = "Fargate Spot" if options.spot else "Fargate" if options.launch_type == "FARGATE" else "EC2"
+        prices = self._prices(region)
         return Availability(
             ok=True,
-            detail=f"ready as {who}, cluster {options.cluster} on {place}; {self._cost(region)}",
+            detail=f"ready as {who}, cluster {options.cluster} on {place}; {_cost(prices)}",
             version=f"{self.variant} {options.arch.lower()}",
             image=options.image,
             cache="cold" if options.launch_type == "FARGATE" else "unknown",  # Fargate keeps no images
             limits="as asked" if options.launch_type == "EC2" else "the next larger Fargate size",
             region=region,
             latency_ns=identity.latency_ns,
+            prices=prices,
             facts=facts,
         )
 
-    def _cost(self, region: str) -> str:
-        """What a sandbox of the default limits costs, where a shipped price sheet knows."""
-        if (self.options.launch_type, self.options.spot, region) != ("FARGATE", False, "us-east-1"):
-            return "billed by the second, no price of it is shipped: --prices FILE"
-        [price] = load_prices("aws-fargate").sandboxes
-        size = fargate_size(Limits())
-        usd = size.cpu_units / 1024 * price.usd_per_vcpu_hour + size.memory_mib / 1024 * price.usd_per_gib_hour
-        return f"{usd:.3f} USD per sandbox-hour, {price.minimum_ns / 1e9:.0f} s at least: --prices aws-fargate"
+    def _prices(self, region: str) -> str:
+        """The shipped price sheet that holds for these options; "" where none does."""
+        priced = (self.options.launch_type, self.options.spot, region) == ("FARGATE", False, "us-east-1")
+        return "aws-fargate" if priced else ""
 
     def _problem(self, clusters: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
         """What will not work, and how to change it; empty where nothing is known to be wrong."""
@@ -318,3 +314,13 @@ class EcsSubstrate:
 
 def _split(joined: str) -> list[str]:
     return [each for each in joined.split("+") if each]
+
+
+def _cost(prices: str) -> str:
+    """What a sandbox of the default limits costs by a shipped price sheet, for a person."""
+    if not prices:
+        return "billed by the second, no price of it is shipped: --prices FILE"
+    [price] = load_prices(prices).sandboxes
+    size = fargate_size(Limits())
+    usd = size.cpu_units / 1024 * price.usd_per_vcpu_hour + size.memory_mib / 1024 * price.usd_per_gib_hour
+    return f"{usd:.3f} USD per sandbox-hour, {price.minimum_ns / 1e9:.0f} s at least: --prices {prices}"

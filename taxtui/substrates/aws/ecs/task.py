@@ -40,7 +40,7 @@ def fargate_size(limits: Limits) -> Size:
         for memory_mib in memories:
             if cpu_units >= limits.cpus * 1024 and memory_mib >= limits.memory_mib:
                 return Size(cpu_units, memory_mib)
-    raise CreateFailed(f"Fargate has nothing with {limits.cpus:g} vCPU and {limits.memory_mib} MiB; ask for less")
+    raise CreateFailed(f"Fargate has nothing with {limits.cpus:g} vCPU and {limits.memory_mib} MiB", fix="ask for less")
 
 
 def definition(
@@ -150,18 +150,21 @@ class TaskState(NamedTuple):
         """Why a task that is stopping is, before or after it was in use."""
         why = self.reason or self.stop_code or "no reason given"
         if self.stop_code == "SpotInterruption":
-            return SpotInterrupted("AWS took the Fargate Spot task back; use on-demand to avoid it")
+            return SpotInterrupted("AWS took the Fargate Spot task back", fix="use on-demand to avoid it")
         if "OutOfMemory" in why:
-            return SandboxLost(f"the task ran out of memory ({why}); raise limits.memory_mib")
+            return SandboxLost(f"the task ran out of memory ({why})", fix="raise limits.memory_mib")
         if "CannotPull" in why:
             return CreateFailed(
-                f"the image could not be pulled ({why}); the subnet needs a route to the registry (public address, "
-                "NAT or endpoints), and private images an execution_role"
+                f"the image could not be pulled ({why})",
+                fix="the subnet needs a route to the registry (public address, NAT or endpoints), and private images "
+                "an execution_role",
             )
         if "ResourceInitializationError" in why:
-            return CreateFailed(f"the task could not be set up ({why}); check execution_role and the subnet's routes")
+            return CreateFailed(
+                f"the task could not be set up ({why})", fix="check execution_role and the subnet's routes"
+            )
         if "apacity is unavailable" in why:
-            return CapacityUnavailable(f"Fargate has no capacity ({why}); try subnets in other zones")
+            return CapacityUnavailable(f"Fargate has no capacity ({why})", fix="try subnets in other zones")
         if self.stop_code == "TaskFailedToStart":
             return CreateFailed(f"the task failed to start: {why}")
         return SandboxLost(f"the task has stopped: {why}")
@@ -171,7 +174,9 @@ def refusal(failures: list[Mapping[str, Any]]) -> SubstrateError:
     """Why RunTask answered without a task."""
     why = redacted("; ".join(f"{each.get('reason', '')} {each.get('detail', '')}".strip() for each in failures))
     if "apacity is unavailable" in why or "RESOURCE:" in why:
-        return CapacityUnavailable(f"ECS has no room for the task ({why}); add container instances or other subnets")
+        return CapacityUnavailable(
+            f"ECS has no room for the task ({why})", fix="add container instances or other subnets"
+        )
     if "AGENT" in why:
         return SubstrateUnavailable(f"the cluster's container instances have no agent connected ({why})")
     return CreateFailed(f"ECS did not start the task: {why or 'no reason given'}")

@@ -1,0 +1,63 @@
+"""Every error says what is wrong and, apart from that, what helps."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+import pytest
+
+from taxtui import errors
+from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
+from taxtui.plan import scenario
+from taxtui.plan.notation import parse_substrate
+from taxtui.sandboxes import registry
+from taxtui.sandboxes.protocol import Availability
+
+
+def kinds() -> Iterator[type[TaxtuiError]]:
+    for kind in vars(errors).values():
+        if isinstance(kind, type) and issubclass(kind, TaxtuiError) and kind is not errors.Throttled:
+            yield kind
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_a_problem_and_its_fix_are_one_line_together_and_known_apart(kind: type[TaxtuiError]) -> None:
+    for error in (kind("it broke; twice", fix="mend it"), copy.copy(kind("it broke; twice", fix="mend it"))):
+        assert (str(error), error.problem, error.fix) == ("it broke; twice; mend it", "it broke; twice", "mend it")
+    assert (str(kind("it broke")), kind("it broke").fix) == ("it broke", "")
+
+
+def test_a_throttle_and_a_damage_keep_what_they_know() -> None:
+    assert vars(errors.Throttled("wait", 2.0)) == {"problem": "wait", "fix": "", "retry_after_s": 2.0}
+    assert vars(errors.RecordingError("cut", 7, fix="x")) == {"problem": "cut", "fix": "x", "offset": 7}
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "fix"),
+    [
+        ("docer", "unknown substrate 'docer'", "did you mean 'docker'?"),
+        ("local:isolated=plain", "local has no option 'isolated'", "did you mean 'isolation'?"),
+    ],
+)
+def test_what_was_meant_is_the_fix(name: str, problem: str, fix: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        registry.build(parse_substrate(name))
+    assert (raised.value.problem, raised.value.fix) == (problem, fix)
+
+
+def test_an_error_that_is_told_with_its_place_keeps_its_fix() -> None:
+    block = scenario.CellBlock(substrates=["local"], tiers=["T1"], actions=[1], think="soon")
+    with pytest.raises(errors.ScenarioError) as raised:
+        scenario.plan(scenario.ScenarioFile(name="mine", cells=[block]), scenario.CHECKOUT)
+    assert raised.value.problem == "mine: 'soon' is not a duration"
+    assert raised.value.fix == "write 250ms, 8s, 3m or 1h"
+
+
+def test_a_refusal_is_an_answer_with_the_errors_own_fix_before_what_is_known_besides() -> None:
+    error = SubstrateUnavailable("no key; none at all", fix="set KEY")
+    assert Availability.refused(error) == Availability(ok=False, detail="no key; none at all", fix="set KEY")
+    told = Availability.refused(error, "see the README", region="eu", facts={"sdk": "1"})
+    assert told.fix == "set KEY; see the README"
+    assert (told.region, told.facts) == ("eu", {"sdk": "1"})
+    assert Availability.refused(SubstrateUnavailable("no key"), "see the README").fix == "see the README"
