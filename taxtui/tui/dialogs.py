@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from rich.table import Table
@@ -11,6 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, ScrollableContainer, Vertical
+from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -127,6 +128,33 @@ class Choose(ModalScreen[Value | None]):
         self.dismiss(self._choices[event.option_index].value)
 
 
+Layout = Callable[[int], str]
+"""Text in lines of at most so many columns; what cannot be narrower than that is scrolled sideways."""
+
+
+class LaidOut(Static):
+    """Text that is laid out for the columns that there are."""
+
+    def __init__(self, layout: Layout, *, id: str | None = None) -> None:
+        """Lines are made anew whenever the room changes."""
+        super().__init__(id=id, markup=False)
+        self._layout = layout
+        self._lines: list[str] = []
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:
+        """As wide as the widest line."""
+        self._lines = self._layout(container.width).split("\n")
+        return widest(self._lines)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """A line each."""
+        return len(self._lines)
+
+    def render(self) -> Text:
+        """The lines as they are."""
+        return Text("\n".join(self._lines), no_wrap=True)
+
+
 class Tell(ModalScreen[None]):
     """Something to read; any of the usual keys closes it."""
 
@@ -135,10 +163,9 @@ class Tell(ModalScreen[None]):
         Binding("y", "copy", "Copy", show=False),
     ]
 
-    def __init__(self, title: str, body: Text | Table, *, copyable: str = "", preformatted: bool = False) -> None:
-        """Show ``body``, unbroken where its lines are ``preformatted``; ``y`` copies ``copyable``."""
+    def __init__(self, title: str, body: Text | Table | Layout, *, copyable: str = "") -> None:
+        """Show ``body``; ``y`` copies ``copyable``."""
         super().__init__()
-        self.set_class(preformatted, "-preformatted")
         self._title, self._body, self._copyable = title, body, copyable
 
     def compose(self) -> ComposeResult:
@@ -146,7 +173,7 @@ class Tell(ModalScreen[None]):
         with ScrollableContainer(classes="dialog wide") as box:
             box.border_title = Text(self._title)
             box.border_subtitle = "y copies the command · esc closes" if self._copyable else "esc closes"
-            yield Static(self._body, id="told")
+            yield LaidOut(self._body, id="told") if callable(self._body) else Static(self._body, id="told")
 
     def update(self, body: Text | Table) -> None:
         """Show something else instead."""

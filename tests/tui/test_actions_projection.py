@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from taxtui.commands.project import command
-from taxtui.tui.dialogs import Tell
+from taxtui.tui.dialogs import LaidOut, Tell
 from taxtui.tui.projection.curve_plot import AXES, CurvePlot
 from taxtui.tui.projection.form_panel import LABEL_WIDTH, QuestionPanel
 from taxtui.tui.projection.rows import ProjectionRows
@@ -176,6 +177,22 @@ async def test_d_shows_all_tables_of_the_command_line(path: Path) -> None:
         await pilot.pause()
         assert isinstance(pilot.app.screen, Tell)
         assert "Where the worker-hours go" in pilot.app.export_screenshot().replace("&#160;", " ")
+
+
+@pytest.mark.parametrize("key", ["w", "d"])
+async def test_what_a_dialog_says_is_laid_out_for_its_room(path: Path, key: str) -> None:
+    """Nothing is beyond the right edge at 80 columns, nor after the terminal has changed."""
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press(key)
+        told = pilot.app.screen.query_one(LaidOut)
+        await until(pilot, lambda: told.size.height > 0)
+        roomy = told.size
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: told.size.height > roomy.height)
+        assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
+        assert max(map(len, str(told.render()).split("\n"))) <= told.size.width < roomy.width
 
 
 @covers("projection", "axis")

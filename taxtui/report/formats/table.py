@@ -13,9 +13,9 @@ WIDTH: Final = 80
 MIN_FIRST: Final = 12
 
 
-def to_text(sections: Sequence[Section]) -> str:
+def to_text(sections: Sequence[Section], width: int = WIDTH) -> str:
     """All sections, a blank line between them."""
-    return "\n\n".join("\n".join(line for line, _ in laid_out(section)) for section in sections)
+    return "\n\n".join("\n".join(line for line, _ in laid_out(section, width)) for section in sections)
 
 
 def laid_out(section: Section, width: int = WIDTH) -> list[tuple[str, int | None]]:

@@ -24,14 +24,14 @@ METHODS = {
 }
 
 
-def to_text(row: Projection, demand: Demand) -> str:
-    """The whole derivation of one row."""
+def to_text(row: Projection, demand: Demand, width: int = WIDTH) -> str:
+    """The whole derivation of one row, in lines of at most ``width`` columns."""
     head = f"{clean(row.label)}, {clean(row.identity.tier)}, {row.actions:,} actions, cell {row.identity.cell_id}"
-    lines = [head, f"from {', '.join(map(clean, row.sources))} ({row.provenance})", ""]
+    lines = [*wrap(head, width), *wrap(f"from {', '.join(map(clean, row.sources))} ({row.provenance})", width), ""]
     if row.worker_hours is None or row.wall_clock is None or row.held_per_success is None:
-        return "\n".join([*lines, f"Nothing to compute: {', '.join(row.flags)}."])
+        return "\n".join([*lines, *wrap(f"Nothing to compute: {', '.join(row.flags)}.", width)])
     n, w = demand.trajectories, demand.usable_workers
-    lines += _table([("N, trajectories", f"{n:,}"), ("W, workers", f"{w:,}" + _quota(demand))])
+    lines += _table([("N, trajectories", f"{n:,}"), ("W, workers", f"{w:,}" + _quota(demand))], width)
     if row.evidence is None:
         latency = row.held_per_success.value
         lines += _table(
@@ -39,7 +39,8 @@ def to_text(row: Projection, demand: Demand) -> str:
                 ("L, published latency", f"{seconds(latency)} s"),
                 ("worker-hours", f"N·L/3600 = {n:,} · {seconds(latency)} / 3600 = {_exact(row.worker_hours.value)}"),
                 ("wall-clock", f"N·L/W = {_exact(row.worker_hours.value)} / {w:,} = {_exact(row.wall_clock.value)} h"),
-            ]
+            ],
+            width,
         )
     else:
         for title, items in (
@@ -48,15 +49,15 @@ def to_text(row: Projection, demand: Demand) -> str:
             ("Wall-clock", _wall_clock(row, row.evidence, demand)),
             ("Where they go", _causes(row)),
         ):
-            lines += ["", title, *_table(list(items))]
-    lines += _table(_cost(row, demand))
+            lines += ["", title, *_table(list(items), width)]
+    lines += _table(_cost(row, demand), width)
     return "\n".join(lines)
 
 
-def _table(items: list[tuple[str, str]]) -> list[str]:
+def _table(items: list[tuple[str, str]], width: int) -> list[str]:
     lines = []
     for name, value in items:
-        lines += wrap(clean(f"  {name:{INDENT - 3}} {value}"), WIDTH, " " * INDENT)
+        lines += wrap(clean(f"  {name:{INDENT - 3}} {value}"), width, " " * INDENT)
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -243,8 +244,8 @@ class ProjectionScreen(NumberedScreen):
         if row is not None and self.answered:
             from taxtui.report.projected.explain import to_text
 
-            derivation = Text(to_text(row, self.answered.demand))
-            self.app.push_screen(Tell("How this row was computed", derivation, preformatted=True))
+            derivation = partial(to_text, row, self.answered.demand)
+            self.app.push_screen(Tell("How this row was computed", derivation))
 
     def action_details(self) -> None:
         """All tables, as the command line prints them."""
@@ -253,8 +254,7 @@ class ProjectionScreen(NumberedScreen):
             from taxtui.report.projected.sections import sections
 
             found = sections(self.answered.rows, self.answered.demand, self.answered.sources)
-            tables = Text(table.to_text(found))
-            self.app.push_screen(Tell("All tables", tables, copyable=self._command(), preformatted=True))
+            self.app.push_screen(Tell("All tables", partial(table.to_text, found), copyable=self._command()))
 
     def action_copy(self) -> None:
         """The command line that prints the same."""
