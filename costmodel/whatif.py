@@ -91,10 +91,15 @@ def curve(
     """One curve per cell over N, W or n (paper, Figure 6: over N), at the given values or at round ones around it.
 
     Raises:
-        DemandError: the axis is unknown, or as for ``project``.
+        DemandError: the axis is unknown, or nothing that was recorded moves along it; or as for ``project``.
     """
     if axis not in ("trajectories", "workers", "actions"):
         raise DemandError(f"a curve is over trajectories, workers or actions, not {axis!r}")
+    trials = (trial for one in recordings if isinstance(one, Recording) for cell in one.cells for trial in cell.trials)
+    if axis == "actions" and not at and not any(trial.ok for trial in trials):
+        raise DemandError(
+            "a published latency is of one length, so there is no curve over actions; take trajectories or workers"
+        )
     curves: dict[CellIdentity, Curve] = {}
     for value in at or around(_center(recordings, demand, axis)):
         if axis == "trajectories" and value < (demand.batch or 0):

@@ -17,6 +17,7 @@ from costmodel import (
     Published,
     RecordingError,
     Think,
+    curve,
     load_prices,
     project,
     read,
@@ -119,6 +120,17 @@ ASKED: dict[str, dict[str, Any]] = {  # each field of a demand, with what it can
     "tolerance": {"tolerance": 1e-2},
     "seed": {"seed": 7},
 }
+
+
+def test_one_length_makes_no_curve_over_lengths_but_a_recording_beside_it_does(tmp_path: Path) -> None:
+    essay, demand = read(SHIPPED / "essay.toml"), Demand(trajectories=100, workers=5)
+    failed = read(write(tmp_path / "failed", [trial(1, outcome="failed")], run_id="1"))
+    for sources in ([essay], [essay, failed]):
+        with pytest.raises(DemandError, match="no curve over actions; take trajectories or workers"):
+            curve(sources, demand, "actions")
+    measured = read(write(tmp_path / "measured", [trial(n) for n in range(3)], run_id="2"))
+    lengths = [point.worker_hours for one in curve([essay, measured], demand, "actions") for point in one.points]
+    assert any(hours is not None for hours in lengths)
 
 
 def test_every_option_of_a_demand_is_in_the_matrix() -> None:
