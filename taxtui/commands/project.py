@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taxtui.errors import UsageError
+from taxtui.report.formats import BY_NAME, NAMES, Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Demand, Projection, Published, Recording
+    from taxtui.report.formats import Section
 
 
 @click.command("project")
@@ -52,9 +54,7 @@ if TYPE_CHECKING:
 @click.option(
     "--over", type=click.Choice(["trajectories", "workers", "actions"]), default="trajectories", help="... over this."
 )
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json", "csv", "markdown"]), default="table", show_default=True
-)
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
 def command(
     recordings: tuple[str, ...],
     prices: str | None,
@@ -75,7 +75,7 @@ def command(
     from costmodel.projection import project
     from taxtui.commands.opening import opened
 
-    if (explain or plot) and form not in ("table", "markdown"):
+    if (explain or plot) and not BY_NAME[form].people:
         raise UsageError(f"--explain and --plot are for people; they do not go with --format {form}")
     demand = demand_of(question)
     sources = [opened(name) for name in recordings]
@@ -85,7 +85,7 @@ def command(
             known = ", ".join(row.identity.cell_id for row in rows)
             raise UsageError(f"no row has the cell id {min(unknown)}; there are {known}")
         rows = [row for row in rows if row.identity.cell_id in cells]
-    click.echo(_shown(rows, demand, sources, form))
+    click.echo(BY_NAME[form].render(_told(rows, demand, sources)))
     if explain:
         from taxtui.report.projected import explain as explanation
 
@@ -120,17 +120,18 @@ def demand_of(question: dict[str, Any]) -> Demand:
     return Demand(**question, deltas=tuple(deltas))
 
 
-def _shown(rows: Sequence[Projection], demand: Demand, sources: Sequence[Recording | Published], form: str) -> str:
-    if form in ("json", "csv"):
-        from taxtui.report.formats import csv, json
+def _told(rows: Sequence[Projection], demand: Demand, sources: Sequence[Recording | Published]) -> Report:
+    def sections() -> Sequence[Section]:
+        from taxtui.report.projected.sections import sections
 
-        records = [json.record(row) for row in rows]
-        return json.to_text(records) if form == "json" else csv.to_text(records)
-    from taxtui.report.formats import markdown, table
-    from taxtui.report.projected.sections import sections
+        return sections(rows, demand, sources)
 
-    found = sections(rows, demand, sources)
-    return markdown.to_text(found) if form == "markdown" else table.to_text(found)
+    def records() -> list[dict[str, Any]]:
+        from taxtui.report.projected.record import record
+
+        return [record(row) for row in rows]
+
+    return Report(sections, records)
 
 
 def _plot(sources: Sequence[Recording | Published], demand: Demand, over: str, wanted: set[Any]) -> None:

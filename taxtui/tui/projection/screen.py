@@ -249,11 +249,11 @@ class ProjectionScreen(NumberedScreen):
     def action_details(self) -> None:
         """All tables, as the command line prints them."""
         if self.answered:
-            from taxtui.report.formats import table
+            from taxtui.report.formats import plain_tables
             from taxtui.report.projected.sections import sections
 
             found = sections(self.answered.rows, self.answered.demand, self.answered.sources)
-            tables = Text(table.to_text(found))
+            tables = Text(plain_tables.to_text(found))
             self.app.push_screen(Tell("All tables", tables, copyable=self._command(), preformatted=True))
 
     def action_copy(self) -> None:
