@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from costmodel.policies import POLICIES
 from taxtui.errors import UsageError
 from taxtui.report.formats import BY_NAME, NAMES, Report
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--group-size", type=int, metavar="G", help="... or rollouts of one image that start together (GRPO).")
 @click.option("--batch", type=int, metavar="B", help="Trajectories per training step; steps wait for all of them.")
 @click.option("--train-seconds", type=float, default=0.0, metavar="T", help="Training per step.")
-@click.option("--policy", type=click.Choice(["sync", "one-step-off", "async"]), help="Default: sync with a batch.")
+@click.option("--policy", type=click.Choice(tuple(POLICIES)), help="Default: sync with a batch.")
 @click.option("--over-provision", type=float, default=0.0, metavar="X", help="Launch B(1+X), keep the first B.")
 @click.option("--partial-rollouts", is_flag=True, help="... and carry the unfinished into the next step.")
 @click.option("--gpus", type=int, metavar="G", help="GPUs that train; how long they wait, generation included.")
@@ -103,7 +104,8 @@ def demand_of(question: dict[str, Any]) -> Demand:
         costmodel.errors.DemandError: the options contradict each other, or cannot be answered.
     """
     from costmodel.demand import Delta, Demand, Think
-    from taxtui.plan.notation import parse_duration_ns, parse_think
+    from taxtui.plan.durations import parse_duration_ns
+    from taxtui.plan.notation import parse_think
 
     for seconds in ("backoff", "timeout", "refill", "train"):
         question[f"{seconds}_s"] = question.pop(f"{seconds}_seconds")

@@ -148,7 +148,7 @@ def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
 
     head = ["steps\n", "launched\nper step", "rollouts\ns per step", "idle at barrier\nworker-hours"]
     head += ["busy\nworker-hours", "thrown away\nworker-hours"]
-    policy = f"Training steps of {demand.batch:,}, {demand.effective_policy}" if demand.batch else ""
+    policy = f"Training steps of {demand.batch:,}, {demand.effective_policy.name}" if demand.batch else ""
     return _table(policy, head, rows, cells)
 
 
