@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import NamedTuple
 
 from costmodel.errors import DemandError
 from costmodel.makespan import check_counts
-
-Policy = Literal["sync", "one-step-off", "async"]
-POLICIES: Final[tuple[Policy, ...]] = ("sync", "one-step-off", "async")
+from costmodel.policies import POLICIES, Async, Policy, Sync
 
 
 class Think(NamedTuple):
@@ -58,7 +56,7 @@ class Demand:
 
     batch: int | None = None  # trajectories per training step
     train_s: float = 0.0  # per training step
-    policy: Policy | None = None  # None: sync with a batch, else async
+    policy: str | None = None  # a name in POLICIES; None: sync with a batch, else async
     over_provision: float = 0.0  # launch this share more than the batch, keep the first
     partial_rollouts: bool = False  # ... and carry the unfinished into the next step
     gpus: int | None = None
@@ -91,15 +89,19 @@ class Demand:
             raise DemandError(f"think time must be at least 0, not {self.think.median_ns} ns, sigma {self.think.sigma}")
 
     def _check_combinations(self) -> None:
+        if self.policy not in (None, *POLICIES):
+            raise DemandError(f"policy must be one of {', '.join(POLICIES)}, not {self.policy}")
         by_step = self.train_s > 0 or self.over_provision > 0 or self.partial_rollouts or self.gpus is not None
-        if self.batch is None and (by_step or self.policy in ("sync", "one-step-off")):
+        if self.batch is None and (by_step or self.effective_policy.barrier):
             raise DemandError("training steps, GPUs and over-provisioning need a batch: add --batch B")
         if self.gpu_usd_hour is not None and self.gpus is None:
             raise DemandError("a GPU price needs a number of GPUs: add --gpus G")
         if self.batch is not None and self.batch > self.trajectories > 0:
             raise DemandError(f"a batch of {self.batch} is more than the {self.trajectories} trajectories of the run")
-        if (self.over_provision > 0 or self.partial_rollouts) and self.policy == "async":
-            raise DemandError("over-provisioning is about the barrier of a step, which --policy async does not have")
+        if (self.over_provision > 0 or self.partial_rollouts) and not self.effective_policy.barrier:
+            raise DemandError(
+                f"over-provisioning is about the barrier of a step, which --policy {self.policy} does not have"
+            )
         if self.partial_rollouts and self.over_provision == 0:
             raise DemandError("partial rollouts carry over what was launched in excess: add --over-provision SHARE")
         refills = [self.refill_s, self.refill_rate, self.group_size]
@@ -113,7 +115,7 @@ class Demand:
     @property
     def effective_policy(self) -> Policy:
         """The policy asked for, or the one that a batch implies."""
-        return self.policy or ("async" if self.batch is None else "sync")
+        return POLICIES[self.policy or (Async.name if self.batch is None else Sync.name)]
 
     @property
     def usable_workers(self) -> int:

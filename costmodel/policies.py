@@ -1,110 +1,63 @@
-"""What stands between one job's duration and a training run's wall-clock: retries, throttles, barriers, trainers."""
+"""How a trainer and its rollouts wait for each other. A policy is one class here and its place in ``POLICIES``."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from fractions import Fraction
-from random import Random
-from typing import Final, NamedTuple
-
-from costmodel.demand import Policy
-from costmodel.distribution import Distribution
-from costmodel.simulation import drawer
-
-CHAINS: Final = 2_000
-"""Trajectories from which the law of "failures, then a success" is put together."""
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Final
 
 
-class Retries(NamedTuple):
-    """Attempts that fail independently with the same probability, at most ``cap`` of them."""
+class Policy(ABC):
+    """The base of all. GPUs wait for whatever of the wall-clock is not training."""
 
-    failure: Fraction  # below 1
-    cap: int | None
+    name: ClassVar[str]
+    """For ``--policy``."""
+    barrier: ClassVar[bool] = True
+    """Whether a step waits for the last of its own rollouts, so that their makespans count and workers idle; else
+    rollouts are one stream, and its makespan counts."""
 
-    @property
-    def delivered(self) -> Fraction:
-        """The share of trajectories that succeed in the end: 1 − f^cap."""
-        return 1 - self._all_fail
+    def wall(self, steps: Sequence[tuple[int, float]], whole: float, train: float) -> float:
+        """Wall-clock of a run whose steps need rollouts of these durations (how often, how long), and training each.
 
-    @property
-    def attempts(self) -> Fraction:
-        """Expected attempts per trajectory: (1 − f^cap) / (1 − f)."""
-        return (1 - self._all_fail) / (1 - self.failure)
+        ``whole`` is the makespan of all rollouts as one stream. All durations are in one unit, and so is the answer;
+        it is never below that of the training alone.
+        """
+        return self._wall(steps, whole, train) if sum(times for times, _ in steps) else 0.0
 
-    @property
-    def _all_fail(self) -> Fraction:
-        if self.cap is None:
-            return Fraction(0)
-        return self.failure**self.cap if self.cap <= 64 else Fraction(float(self.failure) ** self.cap)
-
-
-def with_retries(
-    success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, rng: Random
-) -> Distribution:
-    """The law of how long one worker is busy with one trajectory, failed attempts and waits included.
-
-    Put together from stratified quantiles and scaled, so that its mean is the exact one.
-    """
-    if failure is None or not retries.failure:
-        return success
-    chance = float(retries.failure)
-    longest = retries.cap if retries.cap is not None else math.inf
-    strata = list(range(CHAINS))
-    rng.shuffle(strata)
-    draw = drawer(failure, rng)
-    weights: Counter[int] = Counter()
-    for number, stratum in enumerate(strata):
-        failures = min(int(math.log((number + 0.5) / CHAINS) / math.log(chance)), longest)
-        busy = int(sum(draw(int(failures)))) + backoff_ns * int(min(failures, longest - 1))
-        if failures < longest:
-            index = (2 * stratum + 1) * success.size // (2 * CHAINS)
-            busy += _at(success, index)
-        weights[busy] += 1
-    chained = Distribution(weights)
-    retried = retries.attempts - 1
-    exact = (
-        retries.delivered * Fraction(success.total, success.size)
-        + (retries.attempts - retries.delivered) * Fraction(failure.total, failure.size)
-        + retried * backoff_ns
-    )
-    ratio = (exact * chained.size / chained.total).limit_denominator(10**12) if chained.total else Fraction(1)
-    return chained.scaled(ratio.numerator, ratio.denominator)
+    @abstractmethod
+    def _wall(self, steps: Sequence[tuple[int, float]], whole: float, train: float) -> float:
+        """As ``wall``, of at least one step."""
 
 
-def _at(law: Distribution, index: int) -> int:
-    """The ``index``-th smallest of the law's sample."""
-    low, high = 0, len(law.values) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if law.cumulative[middle] > index else (middle + 1, high)
-    return law.values[low]
+class Sync(Policy):
+    """Rollouts and training take turns."""
 
+    name = "sync"
 
-def throttle_floor_ns(creates: float, rate: float, burst: int, mean_ns: float) -> float:
-    """When the last of ``creates`` sandboxes ends if they are handed out at ``rate`` per second after ``burst``."""
-    return max(0.0, creates - burst) / rate * 1e9 + mean_ns
-
-
-def effective_workers(workers: int, rate: float | None, mean_ns: float) -> float:
-    """How many workers a create rate can keep busy (Little's law)."""
-    return workers if rate is None else min(workers, rate * mean_ns / 1e9)
-
-
-def wall_of(policy: Policy, steps: list[tuple[int, float]], whole: float, train: float) -> float:
-    """Wall-clock of a run whose steps need rollouts of the given durations (how often, how long), and training each.
-
-    All durations are in one unit, and so is the answer; it is never below that of the training alone.
-
-    sync: rollouts and training take turns. one-step-off: the next step's rollouts run during training.
-    async: rollouts never wait (``whole`` is their one makespan), training does if it must.
-    """
-    count = sum(times for times, _ in steps)
-    if not count:
-        return 0.0
-    if policy == "sync":
+    def _wall(self, steps: Sequence[tuple[int, float]], whole: float, train: float) -> float:
         return sum(times * (step + train) for times, step in steps)
-    if policy == "one-step-off":
+
+
+class OneStepOff(Policy):
+    """The next step's rollouts run during training."""
+
+    name = "one-step-off"
+
+    def _wall(self, steps: Sequence[tuple[int, float]], whole: float, train: float) -> float:
         first = steps[0][1]
         return sum(times * max(step, train) for times, step in steps) - max(first, train) + first + train
-    return max(whole, whole / count + (count - 1) * train) + train
+
+
+class Async(Policy):
+    """Rollouts never wait; training does if it must."""
+
+    name = "async"
+    barrier = False
+
+    def _wall(self, steps: Sequence[tuple[int, float]], whole: float, train: float) -> float:
+        count = sum(times for times, _ in steps)
+        return max(whole, whole / count + (count - 1) * train) + train
+
+
+POLICIES: Final[dict[str, Policy]] = {policy.name: policy for policy in (Sync(), OneStepOff(), Async())}
+"""Every policy by its name, in the order in which they are told."""

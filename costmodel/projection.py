@@ -10,16 +10,16 @@ from typing import Final, NamedTuple
 
 from costmodel import flags
 from costmodel.comparison import with_baseline, with_reference
-from costmodel.demand import Demand, Policy
+from costmodel.demand import Demand
 from costmodel.distribution import Distribution
 from costmodel.errors import DemandError, RecordingError
 from costmodel.overprovision import Rollouts, Try, Usage
-from costmodel.policies import Retries, effective_workers, with_retries
 from costmodel.pricing import Prices, billed_ns
 from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import Recording
 from costmodel.results import ByCause, Cost, Evidence, GpuStall, HeldOut, Projection, Stress, Trajectory, WallClock
+from costmodel.retries import Retries, effective_workers, with_retries
 from costmodel.samples import Attempt, Pool, attempts, from_pool, killed_after, nearest_length, pools
 from costmodel.tally import Tally
 from costmodel.uncertainty import Interval, quantile
@@ -151,8 +151,8 @@ def _timed(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> _Timed | No
 
 
 def _with_generation(
-    gpu: dict[Policy, GpuStall], sample: Sequence[Attempt], pool: Pool, demand: Demand
-) -> dict[Policy, GpuStall]:
+    gpu: dict[str, GpuStall], sample: Sequence[Attempt], pool: Pool, demand: Demand
+) -> dict[str, GpuStall]:
     """With how much of the waiting is for the model: what is saved where the same attempts hold no think time."""
     if not any(attempt.think_ns for attempt in sample):
         return gpu

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from costmodel.demand import Policy
 from costmodel.distribution import Distribution
 from costmodel.makespan import Makespan
 from costmodel.recording import CellIdentity
@@ -172,7 +171,7 @@ class Projection:
     by_cause: ByCause | None = None
     wall_clock: WallClock | None = None
     steps: Steps | None = None
-    gpu: dict[Policy, GpuStall] | None = None
+    gpu: dict[str, GpuStall] | None = None
     warm_pool: PoolUse | None = None
     cost: Cost | None = None
     stress: Stress | None = None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from costmodel.demand import POLICIES, Demand, Policy
+from costmodel.demand import Demand
 from costmodel.distribution import Distribution
 from costmodel.makespan import Makespan, expected_makespan
 from costmodel.overprovision import Rollouts, TrainingStep, Usage, over_provisioned, total
-from costmodel.policies import throttle_floor_ns, wall_of
+from costmodel.policies import POLICIES
 from costmodel.results import GpuStall, Steps
+from costmodel.retries import throttle_floor_ns
 from costmodel.uncertainty import Interval
 
 NS_PER_HOUR = 3.6e12
@@ -23,7 +24,7 @@ class WholeRun(NamedTuple):
     rollouts: Makespan  # what of it has a statistical error: the run's one makespan, or a full step's
     floor_ns: float | None  # the create rate's, for the whole run
     steps: Steps | None
-    gpu: dict[Policy, GpuStall] | None
+    gpu: dict[str, GpuStall] | None
     parts: list[tuple[int, Makespan]]  # the rollouts of a step and how many steps are alike; none without steps
     usage: Usage | None = None  # what over-provisioned steps take; None: what the trajectories take
 
@@ -56,13 +57,13 @@ def _in_steps(law: Distribution, demand: Demand, batch: int, attempts: float, so
     train_ns = demand.train_s * 1e9
     policy = demand.effective_policy
     whole = Makespan(0.0, 0.0, "not needed")
-    if policy == "async" or demand.gpus is not None:
+    if not policy.barrier or demand.gpus is not None:
         whole = _throttled(_makespan(law, demand, demand.trajectories), law, demand, demand.trajectories, attempts)
 
-    walls = {name: wall_of(name, timed, whole.value_ns, train_ns) for name in POLICIES}
+    walls = {name: one.wall(timed, whole.value_ns, train_ns) for name, one in POLICIES.items()}
     step = parts[0][1] if parts else Makespan(0.0, 0.0, "order-statistic")
-    rollouts = whole if policy == "async" else step
-    error_ns = whole.error_ns if policy == "async" else step.error_ns * count
+    rollouts = step if policy.barrier else whole
+    error_ns = step.error_ns * count if policy.barrier else whole.error_ns
     workers = demand.usable_workers
     busy = (sum(times * (size * law.mean) for times, size in sizes) if usage is None else usage.busy_ns) / NS_PER_HOUR
     held = sum(times * workers * value for times, value in timed) / NS_PER_HOUR
@@ -71,13 +72,13 @@ def _in_steps(law: Distribution, demand: Demand, batch: int, attempts: float, so
         batch=batch,
         launched=_launched(demand, batch),
         step=step,
-        idle_worker_hours=0.0 if policy == "async" else max(0.0, held - busy),
+        idle_worker_hours=max(0.0, held - busy) if policy.barrier else 0.0,
         busy_worker_hours=None if usage is None else busy,
         wasted_worker_hours=None if usage is None else usage.wasted_ns / NS_PER_HOUR,
     )
     gpu = {name: _stall(demand, wall, count * train_ns) for name, wall in walls.items()} if demand.gpus else None
     floor = _floor(law, demand, _launched(demand, batch), attempts)
-    return WholeRun(Makespan(walls[policy], error_ns, rollouts.method), rollouts, floor, steps, gpu, parts, usage)
+    return WholeRun(Makespan(walls[policy.name], error_ns, rollouts.method), rollouts, floor, steps, gpu, parts, usage)
 
 
 def limits(run: WholeRun, demand: Demand, mean: Interval) -> tuple[float | None, float | None]:
@@ -97,7 +98,7 @@ def limits(run: WholeRun, demand: Demand, mean: Interval) -> tuple[float | None,
         if not run.parts:
             return lasting(run.rollouts)
         steps = [(times, lasting(rollouts)) for times, rollouts in run.parts]
-        return wall_of(demand.effective_policy, steps, lasting(run.rollouts), demand.train_s / 3600)
+        return demand.effective_policy.wall(steps, lasting(run.rollouts), demand.train_s / 3600)
 
     return at(mean.low, -1), at(mean.high, +1)
 

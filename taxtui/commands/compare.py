@@ -7,22 +7,20 @@ from pathlib import Path
 import click
 
 from taxtui.errors import UsageError
+from taxtui.report.formats import BY_NAME, NAMES, Report
 
 
 @click.command("compare")
 @click.argument("before", metavar="RECORDING")
 @click.argument("after", metavar="RECORDING")
 @click.option("-n", "--actions", type=int, help="Compare at this length instead of the recorded ones.")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json", "csv", "markdown"]), default="table", show_default=True
-)
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
 def command(before: str, after: str, actions: int | None, form: str) -> None:
     """Compare two recordings: the second against the first, with intervals; ties are called ties."""
     from costmodel.comparison import compare
     from costmodel.demand import Demand
     from costmodel.projection import project
     from taxtui.commands.opening import opened
-    from taxtui.report.formats import csv, json, markdown, table
     from taxtui.report.projected import changes
 
     demand = Demand(trajectories=1, workers=1, actions=actions)
@@ -32,9 +30,5 @@ def command(before: str, after: str, actions: int | None, form: str) -> None:
         raise UsageError(
             f"{before} and {after} share no cell: no tier of theirs was run at the same length", fix="try -n"
         )
-    if form in ("json", "csv"):
-        records = changes.records(found)
-        click.echo(json.to_text(records) if form == "json" else csv.to_text(records))
-    else:
-        shown = [changes.section(found, Path(before).name, Path(after).name)]
-        click.echo(markdown.to_text(shown) if form == "markdown" else table.to_text(shown))
+    told = Report(lambda: [changes.section(found, Path(before).name, Path(after).name)], lambda: changes.records(found))
+    click.echo(BY_NAME[form].render(told))

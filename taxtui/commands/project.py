@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from costmodel.policies import POLICIES
 from taxtui.errors import UsageError
+from taxtui.report.formats import BY_NAME, NAMES, Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Demand, Projection, Published, Recording
+    from taxtui.report.formats import Section
 
 
 @click.command("project")
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--group-size", type=int, metavar="G", help="... or rollouts of one image that start together (GRPO).")
 @click.option("--batch", type=int, metavar="B", help="Trajectories per training step; steps wait for all of them.")
 @click.option("--train-seconds", type=float, default=0.0, metavar="T", help="Training per step.")
-@click.option("--policy", type=click.Choice(["sync", "one-step-off", "async"]), help="Default: sync with a batch.")
+@click.option("--policy", type=click.Choice(tuple(POLICIES)), help="Default: sync with a batch.")
 @click.option("--over-provision", type=float, default=0.0, metavar="X", help="Launch B(1+X), keep the first B.")
 @click.option("--partial-rollouts", is_flag=True, help="... and carry the unfinished into the next step.")
 @click.option("--gpus", type=int, metavar="G", help="GPUs that train; how long they wait, generation included.")
@@ -52,9 +55,7 @@ if TYPE_CHECKING:
 @click.option(
     "--over", type=click.Choice(["trajectories", "workers", "actions"]), default="trajectories", help="... over this."
 )
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json", "csv", "markdown"]), default="table", show_default=True
-)
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
 def command(
     recordings: tuple[str, ...],
     prices: str | None,
@@ -75,7 +76,7 @@ def command(
     from costmodel.projection import project
     from taxtui.commands.opening import opened
 
-    if (explain or plot) and form not in ("table", "markdown"):
+    if (explain or plot) and not BY_NAME[form].people:
         raise UsageError(f"--explain and --plot are for people; they do not go with --format {form}")
     demand = demand_of(question)
     sources = [opened(name) for name in recordings]
@@ -85,7 +86,7 @@ def command(
             known = ", ".join(row.identity.cell_id for row in rows)
             raise UsageError(f"no row has the cell id {min(unknown)}", fix=f"there are {known}")
         rows = [row for row in rows if row.identity.cell_id in cells]
-    click.echo(_shown(rows, demand, sources, form))
+    click.echo(BY_NAME[form].render(_told(rows, demand, sources)))
     if explain:
         from taxtui.report.projected import explain as explanation
 
@@ -103,7 +104,8 @@ def demand_of(question: dict[str, Any]) -> Demand:
         costmodel.errors.DemandError: the options contradict each other, or cannot be answered.
     """
     from costmodel.demand import Delta, Demand, Think
-    from taxtui.plan.notation import parse_duration_ns, parse_think
+    from taxtui.plan.durations import parse_duration_ns
+    from taxtui.plan.notation import parse_think
 
     for seconds in ("backoff", "timeout", "refill", "train"):
         question[f"{seconds}_s"] = question.pop(f"{seconds}_seconds")
@@ -120,17 +122,18 @@ def demand_of(question: dict[str, Any]) -> Demand:
     return Demand(**question, deltas=tuple(deltas))
 
 
-def _shown(rows: Sequence[Projection], demand: Demand, sources: Sequence[Recording | Published], form: str) -> str:
-    if form in ("json", "csv"):
-        from taxtui.report.formats import csv, json
+def _told(rows: Sequence[Projection], demand: Demand, sources: Sequence[Recording | Published]) -> Report:
+    def sections() -> Sequence[Section]:
+        from taxtui.report.projected.sections import sections
 
-        records = [json.record(row) for row in rows]
-        return json.to_text(records) if form == "json" else csv.to_text(records)
-    from taxtui.report.formats import markdown, table
-    from taxtui.report.projected.sections import sections
+        return sections(rows, demand, sources)
 
-    found = sections(rows, demand, sources)
-    return markdown.to_text(found) if form == "markdown" else table.to_text(found)
+    def records() -> list[dict[str, Any]]:
+        from taxtui.report.projected.record import record
+
+        return [record(row) for row in rows]
+
+    return Report(sections, records)
 
 
 def _plot(sources: Sequence[Recording | Published], demand: Demand, over: str, wanted: set[Any]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taxtui.errors import RecordingError, UsageError
+from taxtui.report.formats import BY_NAME, NAMES, Report
 
 if TYPE_CHECKING:
     from taxtui.report.measured.rows import Row
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Which of them.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table", show_default=True
-)
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
 @click.option("--against", metavar="RECORDING", help="Show what changed from this one, cell by cell.")
 def command(recordings: tuple[str, ...], name: str, form: str, against: str | None) -> None:
     """Tables of what was measured: cold start, fresh episode, completion, per action, breakdown, tax.
@@ -36,6 +35,7 @@ def command(recordings: tuple[str, ...], name: str, form: str, against: str | No
     """
     from taxtui.commands.opening import located
     from taxtui.report.measured.reading import read_samples
+    from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import rows_of
     from taxtui.report.measured.tables import TABLES, sections
 
@@ -45,33 +45,25 @@ def command(recordings: tuple[str, ...], name: str, form: str, against: str | No
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
     tables = TABLES if name == "all" else (name,)
     if against is not None:
-        click.echo(_differences(rows, recordings, against, tables, form))
-        return
-    if form in ("csv", "json"):
-        from taxtui.report.formats import csv, json
-        from taxtui.report.measured.record import record
-
-        records = [record(row, tables) for row in rows]
-        click.echo(json.to_text(records) if form == "json" else csv.to_text(records))
+        found = _differences(rows, recordings, against, tables)
+        if not BY_NAME[form].tells(found):
+            raise UsageError(f"--against is for people; it does not go with --format {form}")
     else:
-        from taxtui.report.formats import markdown, table
+        found = Report(
+            lambda: sections(rows, sources, tables, len(cells) - len(rows)),
+            lambda: [record(row, tables) for row in rows],
+        )
+    click.echo(BY_NAME[form].render(found))
 
-        found = sections(rows, sources, tables, len(cells) - len(rows))
-        click.echo(markdown.to_text(found) if form == "markdown" else table.to_text(found))
 
-
-def _differences(rows: Sequence[Row], recordings: Sequence[str], against: str, tables: Sequence[str], form: str) -> str:
+def _differences(rows: Sequence[Row], recordings: Sequence[str], against: str, tables: Sequence[str]) -> Report:
     from taxtui.commands.opening import located
-    from taxtui.report.formats import markdown, table
     from taxtui.report.measured.differences import pairs, sections
     from taxtui.report.measured.reading import read_samples
     from taxtui.report.measured.rows import rows_of
 
-    if form not in ("table", "markdown"):
-        raise UsageError(f"--against is for people; it does not go with --format {form}")
     found = pairs(rows_of(read_samples([located(against)])[0]), rows)
     names = ", ".join(Path(name).name for name in recordings)
     if not found:
         raise UsageError(f"{against} and {names} share no cell: no tier was run in the same way at the same length")
-    shown = sections(found, tables, Path(against).name, names)
-    return markdown.to_text(shown) if form == "markdown" else table.to_text(shown)
+    return Report(lambda: sections(found, tables, Path(against).name, names))

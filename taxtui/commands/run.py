@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taxtui.errors import RunCrashed, UsageError
+from taxtui.plan.arrivals import KINDS, notation
 
 if TYPE_CHECKING:
     from costmodel.pricing import Prices
@@ -40,7 +41,7 @@ PLAIN_EVERY = 10  # plain progress prints every tenth of these
 @click.option("--warmup", type=int, help="Trials per cell that are recorded but not counted.")
 @click.option("--concurrency", multiple=True, type=int, help="Trials in flight; repeat for several.")
 @click.option("--mode", "modes", multiple=True, help="exec: one dispatch per action; session: one persistent shell.")
-@click.option("--arrival", help="sequential | closed | staggered:500ms | burst")
+@click.option("--arrival", help=" | ".join(map(notation, KINDS)))
 @click.option("--timeout", help="Per command, as 120s.")
 @click.option("--think", help="Idle time between actions: 8s, or lognormal:8s,0.6")
 @click.option("--acquire", help="create | reset | pool:NAME | snapshot:ID")

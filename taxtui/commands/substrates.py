@@ -15,6 +15,7 @@ import msgspec
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import SubstrateRef
+from taxtui.report.formats import BY_NAME, NAMES, Report, Section
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
 
@@ -26,8 +27,8 @@ _REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
 @click.option(
     "-s", "--substrate", "chosen", multiple=True, metavar="NAME[:key=value,…]", help="Only this; repeat for several."
 )
-@click.option("--format", "layout", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def command(checking: bool, chosen: tuple[str, ...], layout: str) -> None:
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+def command(checking: bool, chosen: tuple[str, ...], form: str) -> None:
     """List the installed substrates, what each still needs, and how to get it.
 
     Exit code: 3 when a substrate that was named with -s was checked and cannot be used.
@@ -37,21 +38,30 @@ def command(checking: bool, chosen: tuple[str, ...], layout: str) -> None:
     if unknown := [ref.name for ref in refs if ref.name not in known]:
         raise UsageError(f"unknown substrate {unknown[0]!r}", fix=f"known: {', '.join(known)}")
     rows = asyncio.run(_checked(refs)) if checking else [_listed(ref) for ref in refs]
-    if layout == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(rows)).decode())
-    else:
-        _show(rows)
+    told = Report(lambda: [_section(rows)], lambda: rows, lambda: "\n".join(_lines(rows)))
+    click.echo(BY_NAME[form].render(told))
     if checking and chosen and not all(row["ok"] for row in rows):
         sys.exit(SubstrateUnavailable.exit_code)
 
 
-def _show(rows: Sequence[dict[str, Any]]) -> None:
+def _words(row: dict[str, Any]) -> list[str]:
+    """Name, state, what was found, what to do."""
+    state = {True: "ready", False: "unavailable", None: "installed"}[row["ok"]]
+    return [row["name"], state, row["detail"].removeprefix("ready, "), row["fix"]]
+
+
+def _section(rows: Sequence[dict[str, Any]]) -> Section:
+    return Section("", ["substrate", "state", "detail", "fix"], [_words(row) for row in rows], [])
+
+
+def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """As wide as they are: a reason is not cut to the terminal's width."""
     width = max((len(row["name"]) for row in rows), default=0)
-    for row in rows:
-        state = {True: "ready", False: "unavailable", None: "installed"}[row["ok"]]
-        fix = f"  →  {row['fix']}" if row["fix"] else ""
-        detail = row["detail"].removeprefix("ready, ")
-        click.echo(clean(f"{row['name']:{width}}  {state:11}  {detail}{fix}").rstrip())
+    found = []
+    for name, state, detail, fix in map(_words, rows):
+        arrow = f"  →  {fix}" if fix else ""
+        found.append(clean(f"{name:{width}}  {state:11}  {detail}{arrow}").rstrip())
+    return found
 
 
 def _listed(ref: SubstrateRef) -> dict[str, Any]:

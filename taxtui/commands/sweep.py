@@ -10,7 +10,8 @@ from typing import Final
 import click
 
 from taxtui.errors import SubstrateError, SubstrateUnavailable
-from taxtui.plan.notation import parse_duration_ns, parse_substrate
+from taxtui.plan.durations import parse_duration_ns
+from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import SubstrateRef
 from taxtui.runner import ledger
 from taxtui.sandboxes import registry

@@ -1,40 +1,15 @@
-"""The short notations that a scenario file and the command line share: durations, substrates, arrivals, think time."""
+"""The short notations that a scenario file and the command line share: substrates and think time."""
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from taxtui.errors import UsageError
-from taxtui.plan.spec import Arrival, SubstrateRef, ThinkTime
+from taxtui.plan.durations import parse_duration_ns
+from taxtui.plan.spec import SubstrateRef, ThinkTime
 
-_UNITS_NS: Final = {
-    "ns": 1,
-    "us": 1_000,
-    "µs": 1_000,
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60_000_000_000,
-    "h": 3_600_000_000_000,
-    "d": 86_400_000_000_000,
-}
 MAX_SIGMA: Final = 5.0
 """A lognormal of this sigma has a mean 270,000 times its median; whatever is above is a slip of the pen."""
-
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([a-zµ]*)")
-
-
-def parse_duration_ns(text: str) -> int:
-    """``250ms``, ``8s``, ``3m``, ``1h``; a bare number is seconds.
-
-    Raises:
-        UsageError: anything else, also a negative one.
-    """
-    match = _DURATION.fullmatch(text.strip())
-    unit = _UNITS_NS.get(match[2] or "s") if match else None
-    if match is None or unit is None:
-        raise UsageError(f"{text!r} is not a duration", fix="write 250ms, 8s, 3m or 1h")
-    return round(float(match[1]) * unit)
 
 
 def parse_substrate(text: str) -> SubstrateRef:
@@ -53,20 +28,6 @@ def parse_substrate(text: str) -> SubstrateRef:
     if not name:
         raise UsageError(f"{text!r} has no substrate name", fix="write NAME or NAME:key=value")
     return SubstrateRef(name=name.strip(), options=options)
-
-
-def parse_arrival(text: str) -> Arrival:
-    """``sequential``, ``closed``, ``burst`` or ``staggered:500ms``.
-
-    Raises:
-        UsageError: anything else.
-    """
-    kind, _, interval = text.partition(":")
-    if kind == "staggered" and interval:
-        return Arrival(kind="staggered", interval_ns=parse_duration_ns(interval))
-    if kind in ("sequential", "closed", "burst") and not interval:
-        return Arrival(kind=kind)  # type: ignore[arg-type]  # mypy does not narrow by `in`
-    raise UsageError(f"{text!r} is not an arrival", fix="write sequential, closed, staggered:500ms or burst")
 
 
 def parse_think(text: str) -> ThinkTime:

@@ -14,7 +14,9 @@ from typing import Any, Final, TypeVar, get_args
 import msgspec
 
 from taxtui.errors import ScenarioError, UsageError
-from taxtui.plan.notation import parse_arrival, parse_duration_ns, parse_substrate, parse_think
+from taxtui.plan import arrivals
+from taxtui.plan.durations import parse_duration_ns
+from taxtui.plan.notation import parse_substrate, parse_think
 from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Tier
 
 T = TypeVar("T")
@@ -30,7 +32,7 @@ class CellBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     actions: list[int]
     modes: tuple[str, ...] = ("exec",)
     concurrency: list[int] | int = 1
-    arrival: str = ""  # sequential, or closed where the concurrency is above 1
+    arrival: str = ""  # the usual one at this concurrency
     think: str = "0s"
     acquire: str = "create"
     trials: int = 100
@@ -223,7 +225,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
                     actions=actions,
                     mode=mode,  # type: ignore[arg-type]  # checked above
                     concurrency=width,
-                    arrival=checked(parse_arrival, block.arrival or ("sequential" if width == 1 else "closed")),
+                    arrival=checked(arrivals.parse, block.arrival) if block.arrival else arrivals.usual(width),
                     think=checked(parse_think, block.think),
                     acquire=block.acquire,
                     trials=block.trials,
@@ -260,10 +262,12 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
 def _check_cells(cells: list[CellPlan], where: str) -> None:
     seen = set()
     for cell in cells:
-        if cell.arrival.kind == "sequential" and cell.concurrency > 1:
+        widest = cell.arrival.widest
+        if cell.concurrency > widest:
+            wider = arrivals.one_of(kind for kind in arrivals.KINDS if kind.widest > widest)
             raise ScenarioError(
-                f"{where}arrival sequential means concurrency 1, not {cell.concurrency}",
-                fix="write arrival closed, staggered:500ms or burst",
+                f"{where}arrival {cell.arrival} means concurrency {widest:g}, not {cell.concurrency}",
+                fix=f"write arrival {wider}",
             )
         key = msgspec.json.encode(msgspec.structs.replace(cell, trials=0, warmup=0))
         if key in seen:

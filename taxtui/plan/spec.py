@@ -12,6 +12,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from taxtui.plan.arrivals import AnyArrival, Sequential
+
 Mode = Literal["exec", "session"]
 
 FIXTURES_ENV: Final = "TAXTUI_FIXTURES"
@@ -67,17 +69,6 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return any(FIXTURES_ENV in script for script in (self.preload, *(s.run for s in self.setup + self.cycle)))
 
 
-class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """When the trials of a block start."""
-
-    kind: Literal["sequential", "closed", "staggered", "burst"] = "sequential"
-    interval_ns: int = 0  # staggered only
-
-    def __str__(self) -> str:
-        """The same text that ``--arrival`` takes."""
-        return f"staggered:{self.interval_ns / 1e6:g}ms" if self.kind == "staggered" else self.kind
-
-
 class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
     """Idle time between actions: constant (``sigma`` 0), or lognormal with this median."""
 
@@ -122,7 +113,7 @@ class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
     actions: int
     mode: Mode = "exec"
     concurrency: int = 1
-    arrival: Arrival = Arrival()
+    arrival: AnyArrival = Sequential()
     think: ThinkTime = ThinkTime()
     acquire: str = "create"  # create | reset | pool:NAME | snapshot:ID
     trials: int = 100

@@ -85,7 +85,7 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     actions: Count
     mode: str  # exec | session
     concurrency: Count
-    arrival: str  # sequential | closed | staggered:500ms | burst
+    arrival: str  # closed, staggered:500ms: as --arrival takes it
     think: str  # 0s | 8s | lognormal:8s,0.6
     acquire: str  # create | reset | pool:NAME | snapshot:ID
     cache: str  # cold | node | unknown

@@ -9,10 +9,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from taxtui.plan.spec import Arrival, CellPlan, Plan
-
-CLOSED_ROUNDS = 4
-"""A closed block keeps its lanes filled for this many trials each, so that they fall out of step as in a long run."""
+from taxtui.plan.arrivals import Arrival
+from taxtui.plan.spec import CellPlan, Plan
 
 Launch = Callable[[int], Awaitable[None]]
 """Runs one trial to its end; its argument is when it was meant to start, as ``time.monotonic_ns()``."""
@@ -42,50 +40,35 @@ def blocks(plan: Plan, cells: Sequence[int]) -> list[Block]:
 
 
 def _sizes(cell: CellPlan) -> list[int]:
-    size = cell.concurrency * (CLOSED_ROUNDS if cell.arrival.kind == "closed" else 1)
+    size = cell.arrival.block(cell.concurrency)
     full, rest = divmod(cell.trials, size)
     return [size] * full + ([rest] if rest else [])
 
 
 async def run_block(trials: int, arrival: Arrival, concurrency: int, launch: Launch, stopped: asyncio.Event) -> None:
-    """Start ``trials`` trials as ``arrival`` says and wait for all of them.
+    """Start ``trials`` trials, each when ``arrival`` says that it is due, and wait for all of them.
 
-    sequential and closed: ``concurrency`` lanes, each starting its next trial when its last has ended. staggered: one
-    every ``interval_ns``, held back while ``concurrency`` are in flight. burst: all at once, ``concurrency`` of them.
-    Once ``stopped`` is set nothing more is started.
+    ``concurrency`` lanes; each takes the next trial when its last has ended. Once ``stopped`` is set nothing more is
+    started.
     """
-    if arrival.kind == "staggered":
-        await _staggered(trials, arrival.interval_ns, concurrency, launch, stopped)
-        return
-    left = trials
+    began_ns = time.monotonic_ns()
+    numbers = iter(range(trials))
 
     async def lane() -> None:
-        nonlocal left
-        while left > 0 and not stopped.is_set():
-            left -= 1
-            await launch(time.monotonic_ns())
+        for number in numbers:
+            due_ns = arrival.due_ns(number)
+            if due_ns is not None:
+                await _until(began_ns + due_ns, stopped)
+            if stopped.is_set():
+                return
+            await launch(time.monotonic_ns() if due_ns is None else began_ns + due_ns)
 
     await asyncio.gather(*(lane() for _ in range(min(concurrency, trials))))
 
 
-async def _staggered(trials: int, interval_ns: int, concurrency: int, launch: Launch, stopped: asyncio.Event) -> None:
-    free = asyncio.Semaphore(concurrency)
-    began = time.monotonic_ns()
-
-    async def one(scheduled_ns: int) -> None:
-        try:
-            await launch(scheduled_ns)
-        finally:
-            free.release()
-
-    running = []
-    for k in range(trials):
-        scheduled_ns = began + k * interval_ns
+async def _until(when_ns: int, stopped: asyncio.Event) -> None:
+    left_ns = when_ns - time.monotonic_ns()
+    if left_ns > 0:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0, scheduled_ns - time.monotonic_ns()) / 1e9):
+            async with asyncio.timeout(left_ns / 1e9):
                 await stopped.wait()
-        await free.acquire()
-        if stopped.is_set():
-            break
-        running.append(asyncio.ensure_future(one(scheduled_ns)))
-    await asyncio.gather(*running)

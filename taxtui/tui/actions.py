@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from textual.binding import Binding
 
-Scope = Literal["app", "setup", "live", "results", "projection", "recordings"]
+Scope = str
+"""``app``, or that of a screen."""
 
-SCREENS: Final[tuple[tuple[str, Scope, str], ...]] = (
-    ("1", "setup", "Setup"),
-    ("2", "live", "Live"),
-    ("3", "results", "Results"),
-    ("4", "projection", "Projection"),
-    ("5", "recordings", "Recordings"),
+
+class NumberedTab(NamedTuple):
+    """A screen that a digit leads to: the class in ``<scope>/screen.py``, its style in ``<scope>/screen.tcss``."""
+
+    key: str
+    scope: Scope
+    title: str
+    help: str
+    status: int  # columns that its status wants; what is left decides whether the other tabs have names or digits alone
+    screen: str  # the class, imported when a person goes there
+
+
+SCREENS: Final = (
+    NumberedTab("1", "setup", "Setup", "What to measure, and whether it can be measured here", 0, "SetupScreen"),
+    NumberedTab("2", "live", "Live", "The run as it happens, or a recording again", 90, "LiveScreen"),
+    NumberedTab("3", "results", "Results", "Tables of what was measured", 46, "ResultsScreen"),
+    NumberedTab("4", "projection", "Projection", "What any number of trajectories would cost", 46, "ProjectionScreen"),
+    NumberedTab("5", "recordings", "Recordings", "What has been recorded on this machine", 26, "RecordingsScreen"),
 )
-"""The digit that leads to a screen, its scope, its title."""
+"""Every screen; the first is the one that is there at once."""
 
 
 class Action(NamedTuple):
@@ -32,11 +45,7 @@ class Action(NamedTuple):
 
 
 ACTIONS: Final = (
-    Action("app", "go('setup')", "1", "1", "Setup", "What to measure, and whether it can be measured here", False),
-    Action("app", "go('live')", "2", "2", "Live", "The run as it happens, or a recording again", False),
-    Action("app", "go('results')", "3", "3", "Results", "Tables of what was measured", False),
-    Action("app", "go('projection')", "4", "4", "Projection", "What any number of trajectories would cost", False),
-    Action("app", "go('recordings')", "5", "5", "Recordings", "What has been recorded on this machine", False),
+    *(Action("app", f"go('{tab.scope}')", tab.key, tab.key, tab.title, tab.help, False) for tab in SCREENS),
     Action("app", "help", "question_mark", "?", "Help", "All keys of this screen"),
     Action("app", "command_palette", "ctrl+p", "^p", "Palette", "Find any action by name"),
     Action("app", "next_theme", "t", "t", "Theme", "Next colour theme", False),

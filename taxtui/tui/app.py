@@ -28,36 +28,39 @@ COLLECT_AFTER: Final = (20_000, 10, 10)
 took a sixth of what a flood of events costs."""
 
 
-def _screen(scope: actions.Scope) -> NumberedScreen:
-    """Made when it is first gone to: Setup need not wait for what the others import."""
-    module = import_module(f"taxtui.tui.{scope}.screen")
-    return cast("NumberedScreen", getattr(module, f"{scope.title()}Screen")())
+FIRST: Final = actions.SCREENS[0]
+
+
+def _made(tab: actions.NumberedTab) -> NumberedScreen:
+    """Made when it is first gone to: the first need not wait for what the others import."""
+    module = import_module(f"taxtui.tui.{tab.scope}.screen")
+    return cast("NumberedScreen", getattr(module, tab.screen)())
 
 
 class TaxtuiApp(RunApp):
-    """The five screens, and what they have in common: one run or replay, and the recordings that are looked at."""
+    """The screens, and what they have in common: one run or replay, and the recordings that are looked at."""
 
-    CSS_PATH = "first.tcss"
+    CSS_PATH = ["app.tcss", f"{FIRST.scope}/screen.tcss"]  # noqa: RUF012  # one parse for both before the first frame
     TITLE = "taxtui"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("app")]
-    MODES: ClassVar = {scope: partial(_screen, scope) for _, scope, _ in actions.SCREENS if scope != "setup"}
+    MODES: ClassVar = {tab.scope: partial(_made, tab) for tab in actions.SCREENS if tab != FIRST}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (MINIMUM[0], "-normal"), (120, "-wide")]  # noqa: RUF012  # Textual declares them per instance
     VERTICAL_BREAKPOINTS = [(0, "-low"), (MINIMUM[1], "-medium"), (30, "-high")]  # noqa: RUF012  # Textual declares them per instance
 
     def __init__(self, feed: Feed | None = None, checker: Checker | None = None) -> None:
-        """Open on Live where there is a feed, else on Setup; ``checker`` says whether substrates can be used."""
-        self.DEFAULT_MODE = "live" if feed else "setup"  # type: ignore[misc]  # Textual reads it per instance
+        """Open on Live where there is a feed, else on the first; ``checker`` says whether substrates can be used."""
+        self.DEFAULT_MODE = "live" if feed else FIRST.scope  # type: ignore[misc]  # Textual reads it per instance
         super().__init__(feed)
         self.checker = checker
         gc.set_threshold(*COLLECT_AFTER)
 
     def get_default_screen(self) -> Screen[Any]:
-        """Setup, where there is nothing to watch: the stylesheets are not parsed again for a default screen."""
-        return _screen("setup")
+        """The first, where there is nothing to watch: the stylesheets are not parsed again for a default screen."""
+        return _made(FIRST)
 
     def on_mount(self) -> None:
         """The first screen is there."""
-        self.add_mode("setup", partial(_screen, "setup"))
+        self.add_mode(FIRST.scope, partial(_made, FIRST))
         if isinstance(self.screen, NumberedScreen):
             self.screen.arrive()
 

@@ -1,4 +1,4 @@
-"""What the five numbered screens share: the bar of tabs, the keys, and what is shown where there is no room."""
+"""What the numbered screens share: the bar of tabs, the keys, and what is shown where there is no room."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NumberedScreen(Screen[None]):
     """A screen that a digit leads to; its actions are those of its ``scope``."""
 
     scope: ClassVar[Scope]
-    CSS_PATH: ClassVar[str | None] = "../app.tcss"
+    CSS_PATH = "screen.tcss"  # beside each, parsed when it is first gone to
 
     @property
     def taxtui(self) -> TaxtuiApp:

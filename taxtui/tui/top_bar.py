@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from rich.text import Text
@@ -13,32 +11,30 @@ from textual.geometry import Size
 from textual.widgets import Static
 
 from taxtui.tui import actions
-from taxtui.tui.actions import Scope
+from taxtui.tui.actions import NumberedTab, Scope
 
-NAMES: Final = 57  # columns of all tabs with their names
-STATUS: Final[Mapping[Scope, int]] = MappingProxyType(
-    {"setup": 0, "live": 90, "results": 46, "projection": 46, "recordings": 26}
-)
-"""Columns that a screen's status wants; what is left decides whether the other tabs have names or digits alone."""
+NAMES: Final = 1 + sum(len(f" {tab.key} {tab.title} ") for tab in actions.SCREENS)
+"""Columns of all tabs with their names."""
 
 
 class Tab(Static):
     """The name of a screen, or its digit alone where there is no room; a click goes there."""
 
-    def __init__(self, key: str, mode: Scope, name: str, current: Scope) -> None:
+    def __init__(self, tab: NumberedTab, current: Scope) -> None:
         """A tab on the screen ``current``, marked where it is the tab of that screen."""
         super().__init__(markup=False)
-        self._key, self._title, self._screen = key, name, current
-        self.mode = mode
-        self.set_class(mode == current, "current")
-        self.tooltip = f"go to {name} ({key})"
+        self._tab = tab
+        self._status = next(one.status for one in actions.SCREENS if one.scope == current)
+        self.mode = tab.scope
+        self.set_class(tab.scope == current, "current")
+        self.tooltip = f"go to {tab.title} ({tab.key})"
 
     def render(self) -> Text:
         """``1 Setup``."""
-        current = self.mode == self._screen
-        if not current and self.app.size.width < NAMES + STATUS[self._screen]:
-            return Text(f" {self._key} ", "dim")
-        return Text.assemble((f" {self._key} ", "dim"), (f"{self._title} ", "bold" if current else ""))
+        current = self.has_class("current")
+        if not current and self.app.size.width < NAMES + self._status:
+            return Text(f" {self._tab.key} ", "dim")
+        return Text.assemble((f" {self._tab.key} ", "dim"), (f"{self._tab.title} ", "bold" if current else ""))
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """As wide as what it says."""
@@ -59,8 +55,8 @@ class TopBar(Horizontal):
 
     def compose(self) -> ComposeResult:
         """The tabs and the status."""
-        for key, mode, name in actions.SCREENS:
-            yield Tab(key, mode, name, self._current)
+        for tab in actions.SCREENS:
+            yield Tab(tab, self._current)
         yield Static("", id="status", markup=False)
 
     def say(self, status: Text) -> None:

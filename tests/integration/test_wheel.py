@@ -125,4 +125,4 @@ def test_the_screens_open_with_their_styles(environment: Path, place: Path) -> N
     shown = run(environment, place, "python", "-c", OPEN_AND_QUIT)
     assert shown.startswith("SetupScreen ")
     assert str(environment) in shown
-    assert "first.tcss" in shown
+    assert "setup/screen.tcss" in shown

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from costmodel.comparison import crossing
 from costmodel.distribution import Distribution
-from costmodel.policies import Retries, with_retries
 from costmodel.pricing import billed_ns
 from costmodel.recording import RecordedTrial
 from costmodel.results import StraightLine
+from costmodel.retries import Retries, with_retries
 from costmodel.samples import at_length, killed_after
 from costmodel.tally import Tally
 from costmodel.uncertainty import mean_interval

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.demand import POLICIES, Demand, Policy
+from costmodel.demand import Demand
 from costmodel.distribution import Distribution
 from costmodel.overprovision import Rollouts, Step, Try, over_provisioned, total
+from costmodel.policies import POLICIES
 from costmodel.uncertainty import Interval
 from costmodel.wallclock import limits, run_in_time
 
@@ -19,9 +20,11 @@ laws = st.lists(st.integers(1, 10**11), min_size=1, max_size=20).map(Distributio
 
 
 @many
-@given(laws, st.sampled_from(POLICIES), st.integers(1, 40), st.integers(1, 9), st.floats(0, 1e4), st.floats(0.01, 1))
+@given(
+    laws, st.sampled_from(list(POLICIES)), st.integers(1, 40), st.integers(1, 9), st.floats(0, 1e4), st.floats(0.01, 1)
+)
 def test_no_limit_is_below_the_training_alone(
-    law: Distribution, policy: Policy, batch: int, steps: int, train_s: float, doubt: float
+    law: Distribution, policy: str, batch: int, steps: int, train_s: float, doubt: float
 ) -> None:
     demand = Demand(trajectories=batch * steps, workers=7, batch=batch, policy=policy, train_s=train_s)
     run = run_in_time(law, demand, 1.0)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from taxtui.plan.spec import Arrival, CellPlan, Plan, Step, SubstrateRef, Tier
+from taxtui.plan.arrivals import Burst
+from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader as recording
 from taxtui.recording.events import Event, Health, TrialEnded
 from taxtui.runner import engine
@@ -33,7 +34,7 @@ async def crowd(build: Any, folder: Path, concurrency: int, *, actions: int = 10
         actions=actions,
         trials=concurrency,
         concurrency=concurrency,
-        arrival=Arrival(kind="burst"),
+        arrival=Burst(),
         warmup=1,
     )
     run = engine.Run(Plan(cells=(cell,)), folder / f"crowd{concurrency}.msgpack", "20260101t000000z-00000000")

@@ -49,8 +49,8 @@ async def test_the_palette_finds_an_action_by_name_and_does_it() -> None:
 
 def test_the_palette_has_every_action_of_each_screen() -> None:
     tui = app()
-    for _, scope, _ in actions.SCREENS:
-        screen = app_module._screen(scope)
+    for tab in actions.SCREENS:
+        screen, scope = app_module._made(tab), tab.scope
         titles = [command.title for command in tui.get_system_commands(screen)]
         wanted = [a for a in actions.ACTIONS if a.scope in (scope, "app") and a.name != "command_palette"]
         assert sorted(titles) == sorted(f"{a.label} ({a.shown})" for a in wanted)
@@ -93,6 +93,6 @@ async def test_q_asks_while_a_run_goes_on_cancels_it_and_leaves_when_it_is_clean
 
 
 def test_every_action_has_a_test() -> None:
-    for _, scope, _ in actions.SCREENS:
-        importlib.import_module(f"tests.tui.test_actions_{scope}")  # adds what it covers
+    for tab in actions.SCREENS:
+        importlib.import_module(f"tests.tui.test_actions_{tab.scope}")  # adds what it covers
     assert {(action.scope, action.name) for action in actions.ACTIONS} == TESTED

@@ -128,7 +128,7 @@ async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
 @covers("results", "copy")
 @pytest.mark.parametrize(
     ("form", "begins"),
-    [("row", "### Cold start"), ("Markdown", "### Cold start"), ("text", "Cold start"), ("CSV", '"')],
+    [("row", "### Cold start"), ("Markdown", "### Cold start"), ("text", "Cold start"), ("CSV", '"'), ("JSON", "[")],
 )
 async def test_y_copies_the_table(path: Path, form: str, begins: str) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
@@ -136,7 +136,7 @@ async def test_y_copies_the_table(path: Path, form: str, begins: str) -> None:
         await shown(pilot, "Cold start")
         await pilot.press("down", "y")
         await until(pilot, lambda: pilot.app.screen.query(OptionList))
-        names = ["row", "Markdown", "text", "command", "CSV"]
+        names = ["row", "text", "Markdown", "CSV", "JSON", "command"]
         await pilot.press(*["down"] * names.index(form), "enter")
         await until(pilot, lambda: pilot.app.clipboard)
         assert pilot.app.clipboard.startswith(begins)

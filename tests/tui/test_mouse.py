@@ -18,7 +18,7 @@ from tests.tui.recorded import looking_at, record, until
 
 async def test_a_click_on_a_tab_goes_to_its_screen() -> None:
     async with app(running()).run_test(size=SIZE) as pilot:
-        for _, scope, _ in reversed(actions.SCREENS):
+        for scope in (tab.scope for tab in reversed(actions.SCREENS)):
             tab = next(tab for tab in pilot.app.screen.query(Tab) if tab.mode == scope)
             await pilot.click(tab)
             await pilot.pause()

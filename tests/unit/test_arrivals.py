@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxtui.plan.spec import Arrival, CellPlan, Plan, Step, SubstrateRef, Tier
+from taxtui.plan.arrivals import Arrival, Closed, Staggered, parse
+from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.runner.arrivals import blocks, run_block
 
 TIER = Tier(name="T", title="", cycle=(Step(name="one", run="true"),))
@@ -23,7 +24,7 @@ def plan(*cells: tuple[int, int], arrival: str = "burst", seed: int = 0) -> Plan
             actions=k + 1,
             trials=trials,
             concurrency=width,
-            arrival=Arrival(kind=arrival),  # type: ignore[arg-type]
+            arrival=parse(arrival),
         )
         for k, (trials, width) in enumerate(cells)
     ]
@@ -78,22 +79,22 @@ class Lanes:
 )
 async def test_concurrency(kind: str, trials: int, width: int, most: int) -> None:
     lanes = Lanes()
-    await run_block(trials, Arrival(kind=kind), width, lanes.launch, asyncio.Event())  # type: ignore[arg-type]
+    await run_block(trials, parse(kind), width, lanes.launch, asyncio.Event())
     assert (len(lanes.scheduled), lanes.most, lanes.now) == (trials, most, 0)
 
 
 async def test_staggered_starts_are_scheduled_at_the_interval_even_when_lanes_are_full() -> None:
     lanes = Lanes(takes_s=0.03)
     began = time.monotonic_ns()
-    await run_block(4, Arrival(kind="staggered", interval_ns=5_000_000), 2, lanes.launch, asyncio.Event())
+    await run_block(4, Staggered(interval_ns=5_000_000), 2, lanes.launch, asyncio.Event())
     gaps = {b - a for a, b in zip(lanes.scheduled, lanes.scheduled[1:], strict=False)}
     assert gaps == {5_000_000}
     assert lanes.scheduled[0] >= began
     assert lanes.most == 2
 
 
-@pytest.mark.parametrize("kind", ["closed", "staggered"])
-async def test_a_stop_ends_the_block_at_once_however_long_the_interval(kind: str) -> None:
+@pytest.mark.parametrize("arrival", [Closed(), Staggered(interval_ns=3_600_000_000_000)])
+async def test_a_stop_ends_the_block_at_once_however_long_the_interval(arrival: Arrival) -> None:
     stopped = asyncio.Event()
     started = 0
 
@@ -103,6 +104,5 @@ async def test_a_stop_ends_the_block_at_once_however_long_the_interval(kind: str
         asyncio.get_running_loop().call_later(0.01, stopped.set)
         await stopped.wait()
 
-    hour_ns = 3_600_000_000_000
-    await run_block(100, Arrival(kind=kind, interval_ns=hour_ns), 1, launch, stopped)  # type: ignore[arg-type]
+    await run_block(100, arrival, 1, launch, stopped)
     assert started == 1

@@ -17,7 +17,7 @@ from costmodel.errors import CostModelError
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report import numbers
-from taxtui.report.formats import csv as csv_format
+from taxtui.report.formats import csv_rows
 from taxtui.terminal_text import width
 from tests.support.costmodel_files import S, cell, trial, write
 
@@ -203,7 +203,7 @@ def test_strings_of_a_recording_are_data(hostile: str, form: str) -> None:
 
 
 def test_numbers_of_csv_stay_numbers() -> None:
-    assert csv_format.to_text([{"delta": -3.5, "name": "-3.5"}]) == '"delta","name"\n-3.5,"\'-3.5"'
+    assert csv_rows.to_text([{"delta": -3.5, "name": "-3.5"}]) == '"delta","name"\n-3.5,"\'-3.5"'
 
 
 def test_markdown_is_a_table() -> None:

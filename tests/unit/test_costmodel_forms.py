@@ -13,9 +13,10 @@ import pytest
 from costmodel import Demand, DemandError, NoPrice, PriceError, Think, load_prices
 from costmodel.distribution import Distribution
 from costmodel.overprovision import Rollouts, over_provisioned
-from costmodel.policies import Retries, effective_workers, throttle_floor_ns, wall_of, with_retries
+from costmodel.policies import POLICIES
 from costmodel.pricing import billed_ns
 from costmodel.recording import CellIdentity
+from costmodel.retries import Retries, effective_workers, throttle_floor_ns, with_retries
 from costmodel.uncertainty import Interval, difference, mean_interval, quantile, ratio_interval, student_t, wilson
 from costmodel.warmpool import erlang_b, pool_use, rate_limited_hit, refilled_hit
 from tests.support.costmodel_files import CELL
@@ -60,12 +61,12 @@ def test_throttles() -> None:
 
 def test_wall_clock_of_the_three_policies() -> None:
     steps = [(3, 10.0), (1, 4.0)]
-    assert wall_of("sync", steps, 30.0, 2.0) == 3 * 12 + 6
-    assert wall_of("one-step-off", steps, 30.0, 2.0) == 10 + 10 + 10 + 4 + 2
-    assert wall_of("one-step-off", steps, 30.0, 50.0) == 10 + 3 * 50 + 50
-    assert wall_of("async", steps, 30.0, 2.0) == 32
-    assert wall_of("async", steps, 40.0, 50.0) == 10 + 150 + 50
-    assert wall_of("sync", [], 0.0, 2.0) == 0
+    assert POLICIES["sync"].wall(steps, 30.0, 2.0) == 3 * 12 + 6
+    assert POLICIES["one-step-off"].wall(steps, 30.0, 2.0) == 10 + 10 + 10 + 4 + 2
+    assert POLICIES["one-step-off"].wall(steps, 30.0, 50.0) == 10 + 3 * 50 + 50
+    assert POLICIES["async"].wall(steps, 30.0, 2.0) == 32
+    assert POLICIES["async"].wall(steps, 40.0, 50.0) == 10 + 150 + 50
+    assert POLICIES["sync"].wall([], 0.0, 2.0) == 0
 
 
 def test_over_provisioning_keeps_the_first_of_equal_jobs() -> None:
@@ -273,6 +274,7 @@ def test_think_times_mean() -> None:
         ({"train_s": 5.0}, "--batch"),
         ({"gpus": 8}, "--batch"),
         ({"policy": "sync"}, "--batch"),
+        ({"policy": "later"}, "sync, one-step-off, async"),
         ({"batch": 10, "gpu_usd_hour": 2.0}, "--gpus"),
         ({"batch": 1000}, "more than the 100 trajectories"),
         ({"batch": 10, "over_provision": 0.1, "policy": "async"}, "barrier"),

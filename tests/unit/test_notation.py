@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from taxtui.errors import UsageError
-from taxtui.plan.notation import parse_arrival, parse_duration_ns, parse_substrate, parse_think
-from taxtui.plan.spec import Arrival, SubstrateRef, ThinkTime
+from taxtui.plan import arrivals
+from taxtui.plan.arrivals import Staggered
+from taxtui.plan.durations import parse_duration_ns
+from taxtui.plan.notation import parse_substrate, parse_think
+from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, ThinkTime, Tier
 
 
 @pytest.mark.parametrize(
@@ -52,14 +56,31 @@ def test_substrates_that_are_none(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["sequential", "closed", "burst", "staggered:500ms"])
 def test_arrivals_are_written_as_they_are_read(text: str) -> None:
-    assert str(parse_arrival(text)) == text
+    assert str(arrivals.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", [arrivals.notation(kind) for kind in arrivals.KINDS])
+def test_a_plan_is_read_from_json_as_it_was_written(text: str) -> None:
+    tier = Tier(name="T", title="", cycle=(Step(name="one", run="true"),))
+    cell = CellPlan(substrate=SubstrateRef(name="x"), tier=tier, actions=1, arrival=arrivals.parse(text))
+    plan = Plan(cells=(cell,))
+    assert msgspec.json.decode(msgspec.json.encode(plan), type=Plan) == plan
+
+
+def test_what_a_recording_says_of_an_arrival_never_changes() -> None:
+    assert [str(arrivals.parse(arrivals.notation(kind))) for kind in arrivals.KINDS][:4] == [
+        "sequential",
+        "closed",
+        "staggered:500ms",
+        "burst",
+    ]
 
 
 def test_staggered_needs_its_interval() -> None:
-    assert parse_arrival("staggered:1s") == Arrival(kind="staggered", interval_ns=10**9)
+    assert arrivals.parse("staggered:1s") == Staggered(interval_ns=10**9)
     for text in ("staggered", "burst:3s", "open", ""):
         with pytest.raises(UsageError, match="not an arrival"):
-            parse_arrival(text)
+            arrivals.parse(text)
 
 
 @pytest.mark.parametrize("text", ["0s", "8s", "lognormal:8s,0.6"])

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from costmodel.comparison import is_tie
 from costmodel.uncertainty import Interval, difference
+from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.summary import DurationSummary
 from taxtui.report.measured.tables import HEAD, LATENCIES, PARTS, duration, in_words, letters_of, name_of, percentile
 from taxtui.report.numbers import NOTHING
-from taxtui.report.projected.sections import Section
 
 _HOW_TO_READ: Final = (
     "Below each value its 95 % interval; that of a change is recovered from the two (Zou and Donner 2008). tie: it "

@@ -9,11 +9,11 @@ from typing import Final
 
 from costmodel import flags
 from taxtui.recording.events import UNKNOWN
+from taxtui.report.formats import Section
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, Row, namesakes
 from taxtui.report.measured.samples import Source
 from taxtui.report.numbers import NOTHING, hours
-from taxtui.report.projected.sections import Section
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {

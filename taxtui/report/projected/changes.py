@@ -8,9 +8,10 @@ from typing import Any
 from costmodel.comparison import Change
 from costmodel.flags import WORDS
 from costmodel.uncertainty import Interval
-from taxtui.report.formats.json import record
+from taxtui.report.formats import Section
 from taxtui.report.numbers import rounded_seconds, seconds, span
-from taxtui.report.projected.sections import Section, letters_of, name_of
+from taxtui.report.projected.record import record
+from taxtui.report.projected.sections import letters_of, name_of
 from taxtui.terminal_text import clean
 
 

@@ -135,9 +135,9 @@ def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator
     if row.steps is not None:
         step = row.steps.step
         yield "rollouts of a step", f"{seconds(step.value_ns / S)} ± {seconds(step.error_ns / S)} s"
-        yield "training of a step", f"{seconds(demand.train_s)} s, {demand.effective_policy}"
+        yield "training of a step", f"{seconds(demand.train_s)} s, {demand.effective_policy.name}"
     if row.gpu is not None:
-        yield from _waiting(row.gpu[demand.effective_policy], demand)
+        yield from _waiting(row.gpu[demand.effective_policy.name], demand)
     error = "" if wall.error is None else f" ± {_exact(wall.error)}"
     yield "wall-clock", f"{_exact(wall.value)}{error} h{_limits(Interval(wall.value, wall.low, wall.high))}"
     yield "fluid, N·L/W", f"worker-hours / W = {_exact(wall.fluid)} h: without the tail of the last trajectories"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from string import ascii_lowercase
-from typing import NamedTuple
 
 from costmodel.demand import Demand
 from costmodel.flags import TAIL, WORDS
@@ -12,17 +11,9 @@ from costmodel.published import Published
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 from costmodel.whatif import levers, sensitivity
+from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, seconds, span, usd
 from taxtui.terminal_text import clean
-
-
-class Section(NamedTuple):
-    """One table. A cell is text, or two lines of it: the value and what belongs below it."""
-
-    title: str
-    head: list[str]
-    rows: list[list[str]]
-    notes: list[str]
 
 
 def sections(rows: Sequence[Projection], demand: Demand, sources: Sequence[object]) -> list[Section]:
@@ -157,7 +148,7 @@ def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
 
     head = ["steps\n", "launched\nper step", "rollouts\ns per step", "idle at barrier\nworker-hours"]
     head += ["busy\nworker-hours", "thrown away\nworker-hours"]
-    policy = f"Training steps of {demand.batch:,}, {demand.effective_policy}" if demand.batch else ""
+    policy = f"Training steps of {demand.batch:,}, {demand.effective_policy.name}" if demand.batch else ""
     return _table(policy, head, rows, cells)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from costmodel.policies import POLICIES
 from taxtui.errors import UsageError
 from taxtui.tui.recordings.catalogue import shown
 
@@ -61,7 +62,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "Training steps": {
         "batch": _POWERS,
         "train_seconds": _SECONDS,
-        "policy": ("sync", "one-step-off", "async"),
+        "policy": tuple(POLICIES),
         "over_provision": tuple(f"{percent / 100:g}" for percent in (5, 10, 15, 20, 25, 30, 40, 50, 75, 100)),
         "partial_rollouts": (ON,),
     },

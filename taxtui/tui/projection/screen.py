@@ -250,11 +250,11 @@ class ProjectionScreen(NumberedScreen):
     def action_details(self) -> None:
         """All tables, as the command line prints them."""
         if self.answered:
-            from taxtui.report.formats import table
+            from taxtui.report.formats import plain_tables
             from taxtui.report.projected.sections import sections
 
             found = sections(self.answered.rows, self.answered.demand, self.answered.sources)
-            self.app.push_screen(Tell("All tables", partial(table.to_text, found), copyable=self._command()))
+            self.app.push_screen(Tell("All tables", partial(plain_tables.to_text, found), copyable=self._command()))
 
     def action_copy(self) -> None:
         """The command line that prints the same."""

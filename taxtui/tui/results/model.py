@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from taxtui.errors import RecordingError
+from taxtui.report.formats import Section
 from taxtui.report.measured import differences
 from taxtui.report.measured.reading import read_samples
 from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import Source
 from taxtui.report.measured.tables import LATENCIES, ranked, sections
-from taxtui.report.projected.sections import Section
 from taxtui.terminal_text import clean
 from taxtui.tui.recordings import catalogue as library
 

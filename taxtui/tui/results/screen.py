@@ -158,23 +158,22 @@ class ResultsScreen(NumberedScreen):
     @work
     async def action_copy(self) -> None:
         """The table in the form that a person chooses."""
-        from taxtui.report.formats import csv, markdown, table
+        from taxtui.report.formats import FORMATS, Report, markdown_tables
         from taxtui.report.measured.record import record
 
         found = self.query_one(ResultTable)
         sections = [part.section for part in self.shown.parts]
-        choices = [
-            Choice("Markdown", "for an issue or a chat", markdown.to_text(sections)),
-            Choice("text", "as the command line prints it", table.to_text(sections)),
-            Choice("command", self._command(), self._command()),
-        ]
+        records = None
         if self.taxtui.against is None:
             records = [record(row, [self.table]) for row in self.shown.rows]
-            choices.append(Choice("CSV", "exact, in nanoseconds, a line per cell", csv.to_text(records)))
+        report = Report(lambda: sections, None if records is None else lambda: records)
+        choices = [Choice(one.title, one.about, one.render(report)) for one in FORMATS if one.tells(report)]
+        choices.append(Choice("command", self._command(), self._command()))
         if found.row is not None:
             part, number = found.row
             section = part.section._replace(rows=[part.section.rows[number]], notes=[])
-            choices.insert(0, Choice("row", "the row under the cursor, as Markdown", markdown.to_text([section])))
+            row = markdown_tables.to_text([section])
+            choices.insert(0, Choice("row", "the row under the cursor, as Markdown", row))
         chosen = await self.app.push_screen_wait(Choose("Copy", choices))
         if chosen:
             self.app.copy_to_clipboard(chosen)

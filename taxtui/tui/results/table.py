@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from rich.text import Text
 from textual.message import Message
 
-from taxtui.report.formats.table import WIDTH, laid_out
+from taxtui.report.formats.plain_tables import WIDTH, laid_out
 from taxtui.report.measured.rows import Row
 from taxtui.terminal_text import clean
 from taxtui.terminal_text import width as width_of

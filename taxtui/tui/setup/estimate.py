@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -103,9 +102,7 @@ def expect(plan: Plan, table: Table, variants: Mapping[str, str]) -> list[Expect
 
 def _wall_ns(cell: CellPlan, trial_ns: float) -> float:
     """Warm-ups one after the other, then blocks of trials, each drained before the next, as the runner does it."""
-    rounds = math.ceil(cell.trials / cell.concurrency)
-    between_ns = cell.arrival.interval_ns * (cell.trials - rounds) if cell.arrival.kind == "staggered" else 0
-    return (cell.warmup + rounds) * trial_ns + between_ns
+    return cell.warmup * trial_ns + cell.arrival.wall_ns(cell.trials, cell.concurrency, trial_ns)
 
 
 def time_words(plan: Plan, expected: Sequence[Expected]) -> str:

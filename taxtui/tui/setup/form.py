@@ -14,7 +14,8 @@ import msgspec
 
 from taxtui.errors import ScenarioError, TaxtuiError, UsageError
 from taxtui.plan import scenario
-from taxtui.plan.notation import parse_duration_ns, parse_substrate
+from taxtui.plan.durations import parse_duration_ns
+from taxtui.plan.notation import parse_substrate
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.spec import Plan
 
@@ -32,7 +33,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     trials: str = "100"  # as typed
     warmup: str = "1"
     concurrency: str = "1"
-    arrival: str = ""  # as ``--arrival`` takes it; "" = sequential, or closed where the concurrency is above 1
+    arrival: str = ""  # as ``--arrival`` takes it; "" = the usual one at this concurrency
     budget: str = ""  # stop launching after this; "" = never
 
     @property

@@ -10,13 +10,12 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Input, Label
 
+from taxtui.plan import arrivals
 from taxtui.tui.lists.cycle import Cycle
 from taxtui.tui.setup.form import Choices
 
-STAGGERED: Final = "staggered"
-ARRIVALS: Final = ("", "sequential", "closed", STAGGERED, "burst")
+ARRIVALS: Final = {kind.name(): kind for kind in arrivals.KINDS}
 COUNTS: Final = (("trials", "Trials"), ("warmup", "Warm-up"), ("concurrency", "Concurrency"))
-INTERVAL: Final = "500ms"
 
 
 class RunFields(Vertical):
@@ -30,6 +29,11 @@ class RunFields(Vertical):
             super().__init__()
             self.money = money
 
+    def __init__(self, *, id: str) -> None:
+        """Nothing is typed yet."""
+        super().__init__(id=id)
+        self._arguments: dict[str, str] = {}  # what was typed for each kind of arrival that takes something
+
     def compose(self) -> ComposeResult:
         """Counts and budget, then arrival and money."""
         plain = Choices()
@@ -42,28 +46,30 @@ class RunFields(Vertical):
             yield Input(id="budget", compact=True, placeholder="none", max_length=7)
         with Horizontal():
             yield Label("Arrival")
-            yield Cycle(ARRIVALS, self._arrival_label, id="arrival")
-            yield Label("every", classes="staggered")
-            yield Input(INTERVAL, id="interval", compact=True, max_length=7, classes="staggered")
+            yield Cycle(("", *ARRIVALS), self._arrival_label, id="arrival")
+            yield Label(id="asks", classes="argument")
+            yield Input(id="argument", compact=True, max_length=7, classes="argument")
             yield Label("Prices", classes="money")
             yield Input(id="prices", compact=True, classes="money")
             yield Label("Max $", classes="money")
             yield Input(id="most", compact=True, restrict="[0-9.]*", max_length=9, classes="money")
 
     def on_mount(self) -> None:
-        """Nothing is staggered or paid yet."""
+        """The usual arrival takes nothing, and nothing is paid yet."""
         self.show_money("", needed=False)
 
     def _arrival_label(self, value: str) -> str:
         if value or not self.is_mounted:
             return value
         width = self._text("concurrency")
-        return f"{'closed' if width.isdigit() and int(width) > 1 else 'sequential'} (default)"
+        return f"{arrivals.usual(int(width) if width.isdigit() and int(width) > 1 else 1)} (default)"
 
     @on(Input.Changed)
     def typed_into(self, event: Input.Changed) -> None:
         """Pass it on."""
         event.stop()
+        if event.input.id == "argument":
+            self._arguments[self.query_one(Cycle).value] = event.value
         self.keep_arrival_true()
         self.post_message(self.Changed(money=event.input.has_class("money")))
 
@@ -75,10 +81,15 @@ class RunFields(Vertical):
         self.post_message(self.Changed(money=False))
 
     def keep_arrival_true(self) -> None:
-        """The default arrival follows the concurrency, and only a staggered one has an interval."""
+        """The default arrival follows the concurrency; what a kind takes, if anything, has a field of its own."""
         arrival = self.query_one(Cycle)
         arrival.refresh(layout=True)
-        self.set_class(arrival.value == STAGGERED, "-staggered")
+        kind = ARRIVALS.get(arrival.value)
+        self.set_class(kind is not None and bool(kind.example), "-argument")
+        if kind is not None and kind.example:
+            self.query_one("#asks", Label).update(kind.asks)
+            with self.prevent(Input.Changed):
+                self.query_one("#argument", Input).value = self._arguments.get(arrival.value, kind.example)
 
     def show_money(self, sheet: str, *, needed: bool) -> None:
         """Ask for prices, or not; ``sheet`` is the one that is taken where none is typed."""
@@ -92,8 +103,8 @@ class RunFields(Vertical):
     def typed(self) -> dict[str, str]:
         """The fields of ``Choices`` that are filled in here, by name."""
         arrival = self.query_one(Cycle).value
-        if arrival == STAGGERED:
-            arrival += f":{self._text('interval')}"
+        if self.has_class("-argument"):
+            arrival += f":{self._text('argument')}"
         return {key: self._text(key) for key in ("trials", "warmup", "concurrency", "budget")} | {"arrival": arrival}
 
     @property
@@ -108,10 +119,10 @@ class RunFields(Vertical):
 
     def fill(self, said: Choices) -> None:
         """Show what a preset says."""
-        kind, _, interval = said.arrival.partition(":")
+        kind, _, argument = said.arrival.partition(":")
         with self.prevent(Input.Changed):
             for key in ("trials", "warmup", "concurrency", "budget"):
                 self.query_one(f"#{key}", Input).value = getattr(said, key)
-            self.query_one("#interval", Input).value = interval or INTERVAL
+        self._arguments = {kind: argument} if argument else {}
         self.query_one(Cycle).value = kind
         self.keep_arrival_true()

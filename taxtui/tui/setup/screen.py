@@ -46,7 +46,6 @@ class SetupScreen(NumberedScreen):
     """The form; everything it says is in ``choices``, and what that would cost in ``expense``."""
 
     scope = "setup"
-    CSS_PATH = None  # the app's own holds it
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("setup")]
     AUTO_FOCUS = "#substrates"
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from taxtui.report.projected.sections import Section
+from taxtui.report.formats import Report, Section
 from taxtui.terminal_text import clean, clean_lines, cut, widest, wrap
 from taxtui.terminal_text import width as width_of
 
 WIDTH: Final = 80
 MIN_FIRST: Final = 12
+
+
+def render(report: Report) -> str:
+    """The sections, or the report's own lines where it has some."""
+    return report.lines() if report.lines else to_text(report.sections())
 
 
 def to_text(sections: Sequence[Section], width: int = WIDTH) -> str:

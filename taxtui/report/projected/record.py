@@ -1,21 +1,11 @@
-"""The rows as JSON: each projection as plain data, which csv flattens."""
+"""A projection as plain data for json and csv: full precision, null where the data do not support a number."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
-
-import msgspec
 
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
-from taxtui.terminal_text import UNPRINTABLE
-
-
-def to_text(records: Sequence[dict[str, Any]]) -> str:
-    """A list of objects, indented; what a terminal would obey is written as its number."""
-    plain = UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(records).decode())
-    return msgspec.json.format(plain, indent=2)
 
 
 def record(row: Projection) -> dict[str, Any]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taxtui.report.projected.sections import Section
+from taxtui.report.formats import Report, Section
 from taxtui.terminal_text import clean
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|#~!])")
+
+
+def render(report: Report) -> str:
+    """The sections."""
+    return to_text(report.sections())
 
 
 def to_text(sections: Sequence[Section]) -> str:

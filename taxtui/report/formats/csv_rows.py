@@ -7,7 +7,13 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from taxtui.report.formats import Report
 from taxtui.terminal_text import clean
+
+
+def render(report: Report) -> str:
+    """The records, without what a spreadsheet would take for a formula."""
+    return to_text(report.records() if report.records else ())
 
 
 def to_text(records: Sequence[dict[str, Any]]) -> str:

@@ -1,0 +1,90 @@
+"""What stands between one attempt and a trajectory that is delivered: retries, and how fast sandboxes are created."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from random import Random
+from typing import Final, NamedTuple
+
+from costmodel.distribution import Distribution
+from costmodel.simulation import drawer
+
+CHAINS: Final = 2_000
+"""Trajectories from which the law of "failures, then a success" is put together."""
+
+
+class Retries(NamedTuple):
+    """Attempts that fail independently with the same probability, at most ``cap`` of them."""
+
+    failure: Fraction  # below 1
+    cap: int | None
+
+    @property
+    def delivered(self) -> Fraction:
+        """The share of trajectories that succeed in the end: 1 − f^cap."""
+        return 1 - self._all_fail
+
+    @property
+    def attempts(self) -> Fraction:
+        """Expected attempts per trajectory: (1 − f^cap) / (1 − f)."""
+        return (1 - self._all_fail) / (1 - self.failure)
+
+    @property
+    def _all_fail(self) -> Fraction:
+        if self.cap is None:
+            return Fraction(0)
+        return self.failure**self.cap if self.cap <= 64 else Fraction(float(self.failure) ** self.cap)
+
+
+def with_retries(
+    success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, rng: Random
+) -> Distribution:
+    """The law of how long one worker is busy with one trajectory, failed attempts and waits included.
+
+    Put together from stratified quantiles and scaled, so that its mean is the exact one.
+    """
+    if failure is None or not retries.failure:
+        return success
+    chance = float(retries.failure)
+    longest = retries.cap if retries.cap is not None else math.inf
+    strata = list(range(CHAINS))
+    rng.shuffle(strata)
+    draw = drawer(failure, rng)
+    weights: Counter[int] = Counter()
+    for number, stratum in enumerate(strata):
+        failures = min(int(math.log((number + 0.5) / CHAINS) / math.log(chance)), longest)
+        busy = int(sum(draw(int(failures)))) + backoff_ns * int(min(failures, longest - 1))
+        if failures < longest:
+            index = (2 * stratum + 1) * success.size // (2 * CHAINS)
+            busy += _at(success, index)
+        weights[busy] += 1
+    chained = Distribution(weights)
+    retried = retries.attempts - 1
+    exact = (
+        retries.delivered * Fraction(success.total, success.size)
+        + (retries.attempts - retries.delivered) * Fraction(failure.total, failure.size)
+        + retried * backoff_ns
+    )
+    ratio = (exact * chained.size / chained.total).limit_denominator(10**12) if chained.total else Fraction(1)
+    return chained.scaled(ratio.numerator, ratio.denominator)
+
+
+def _at(law: Distribution, index: int) -> int:
+    """The ``index``-th smallest of the law's sample."""
+    low, high = 0, len(law.values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if law.cumulative[middle] > index else (middle + 1, high)
+    return law.values[low]
+
+
+def throttle_floor_ns(creates: float, rate: float, burst: int, mean_ns: float) -> float:
+    """When the last of ``creates`` sandboxes ends if they are handed out at ``rate`` per second after ``burst``."""
+    return max(0.0, creates - burst) / rate * 1e9 + mean_ns
+
+
+def effective_workers(workers: int, rate: float | None, mean_ns: float) -> float:
+    """How many workers a create rate can keep busy (Little's law)."""
+    return workers if rate is None else min(workers, rate * mean_ns / 1e9)
