@@ -35,8 +35,8 @@ def command(recordings: tuple[str, ...], name: str, form: str, against: str | No
     csv and json have a row per cell, in nanoseconds.
     """
     from taxtui.commands.opening import located
-    from taxtui.report.measured.reading import read_samples
     from taxtui.report.measured.rows import rows_of
+    from taxtui.report.measured.samples import read_samples
     from taxtui.report.measured.tables import TABLES, sections
 
     cells, sources = read_samples(located(recording) for recording in recordings)
@@ -64,8 +64,8 @@ def _differences(rows: Sequence[Row], recordings: Sequence[str], against: str, t
     from taxtui.commands.opening import located
     from taxtui.report.formats import markdown, table
     from taxtui.report.measured.differences import pairs, sections
-    from taxtui.report.measured.reading import read_samples
     from taxtui.report.measured.rows import rows_of
+    from taxtui.report.measured.samples import read_samples
 
     if form not in ("table", "markdown"):
         raise UsageError(f"--against is for people; it does not go with --format {form}")
