@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from random import Random
 from typing import Final, NamedTuple
 
@@ -21,7 +20,7 @@ from costmodel.recording import Recording
 from costmodel.results import ByCause, Cost, Evidence, GpuStall, HeldOut, Projection, Stress, Trajectory, WallClock
 from costmodel.retries import Retries, effective_workers, with_retries
 from costmodel.samples import Attempt, Pool, attempts, from_pool, killed_after, nearest_length, pools
-from costmodel.tally import Tally
+from costmodel.tally import Tally, Value
 from costmodel.uncertainty import Interval, quantile
 from costmodel.wallclock import WholeRun, limits, run_in_time
 from costmodel.warmpool import PoolUse, pool_use
@@ -97,7 +96,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     waiting_hours = float(demand.trajectories * waiting / NS_PER_HOUR)
     exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
     worker_hours = _not_negative(_shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)))
-    tax, by_cause = _tax(tally, hours, waiting_hours), _by_cause(tally, hours, waiting_hours)
+    tax, by_cause = _tax(tally, hours, waiting_hours), _by_cause(tally, demand, hours, waiting_hours)
     wall_clock = _wall_clock(run, worker_hours, demand)
     if run.usage is not None:
         kept = (run.usage.busy_ns - run.usage.wasted_ns) / (law.mean * demand.trajectories or 1.0)
@@ -207,22 +206,24 @@ def _tax(tally: Tally, hours: float, waiting_hours: float) -> Interval | None:
     return _not_negative(_shifted(tax.times(hours), waiting_hours))
 
 
-def _by_cause(tally: Tally, hours: float, waiting_hours: float) -> ByCause:
+def _by_cause(tally: Tally, demand: Demand, hours: float, waiting_hours: float) -> ByCause:
     """Worker-hours of successes by what they went into, and of failures as one; without a reference."""
 
-    def share(total: Fraction) -> float:
-        return float(total / tally.successes) * hours
+    def share(value: Value) -> float:
+        return float(tally.total(value) / tally.successes) * hours
 
     known = tally.run_known
-    dispatch = share(tally.total(lambda a: a.dispatch_ns * a.ok)) if known else None
-    work = share(tally.total(lambda a: a.run_ns * a.ok)) if known else None
-    think = share(tally.total(lambda a: a.think_ns * a.ok))
-    failed = share(tally.total(lambda a: a.held_ns * (not a.ok))) + waiting_hours
-    if known:
-        startup = share(tally.total(lambda a: (a.held_ns - a.think_ns - a.run_ns - a.dispatch_ns) * a.ok))
-    else:
-        startup = share(tally.total(lambda a: (a.held_ns - a.commands_ns) * a.ok))
-    return ByCause(startup, dispatch, None, work, think, failed)
+    return ByCause(
+        startup=share(lambda a: a.startup_ns * a.ok),
+        dispatch=share(lambda a: a.dispatch_ns * a.ok) if known else None,
+        slowdown=None,
+        work=share(lambda a: a.run_ns * a.ok) if known else None,
+        harness=share(lambda a: a.harness_ns * a.ok),
+        queued=share(lambda a: a.queued_ns * a.ok),
+        think=share(lambda a: a.think_ns * a.ok),
+        failed=share(lambda a: a.held_ns * (not a.ok)) + waiting_hours,
+        cleanup=share(lambda a: a.cleanup_ns * a.ok) if demand.include_cleanup else None,
+    )
 
 
 def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand) -> WallClock:

@@ -9,11 +9,23 @@ from typing import Final, NamedTuple
 
 from costmodel import wire
 from costmodel.errors import RecordingError
+from costmodel.measures import (
+    NO_COMMANDS,
+    NOTHING,
+    STARTED,
+    UNKNOWN,
+    Measures,
+    RunnerFitness,
+    Split,
+    cpu_median_permille,
+    held_ns,
+    known_runs,
+    lag_quantile_ns,
+    measure,
+)
 
 OK: Final = "ok"
 NOT_COUNTED: Final = ("cancelled", "interrupted")
-LAG_LIMIT_NS: Final = 5_000_000
-CPU_LIMIT_PERMILLE: Final = 800
 
 
 class CellIdentity(NamedTuple):
@@ -53,18 +65,15 @@ class RecordedTrial:
 
     __slots__ = (
         "block",
-        "cleanup_ns",
-        "cold_ns",
         "complete",
-        "held_ns",
+        "durations_ns",
+        "gaps_ns",
+        "measures",
         "ok",
-        "queued_ns",
         "run_id",
         "runs_ns",
         "sandbox_ns",
-        "setup_dispatch_ns",
-        "setup_run_ns",
-        "spans_ns",
+        "setup",
         "thinks_ns",
     )
 
@@ -74,14 +83,11 @@ class RecordedTrial:
         self.block = block
         self.ok = False
         self.complete = True  # no action is missing between those that are there
-        self.held_ns = 0  # what the worker was occupied for, clean-up apart
-        self.queued_ns = 0  # of that, imposed by throttles
-        self.cold_ns = 0  # create (or reset) and ready
-        self.cleanup_ns = 0
+        self.measures: Measures = NOTHING  # of the trial at its recorded length
         self.sandbox_ns = 0  # the provider's clock: accepted create request to end, clean-up apart
-        self.setup_run_ns = 0  # UNKNOWN if it could not be measured
-        self.setup_dispatch_ns = 0
-        self.spans_ns = array("q")  # per action: harness gap and the action, think time apart
+        self.setup: Split = NO_COMMANDS  # the set-up's commands
+        self.durations_ns = array("q")  # per action
+        self.gaps_ns = array("q")  # per action: harness time before it; empty where all are 0
         self.thinks_ns = array("q")  # per action; empty where all are 0
         self.runs_ns = array("q")  # per action: inside the sandbox, or UNKNOWN
 
@@ -89,12 +95,13 @@ class RecordedTrial:
 class RecordedCell:
     """What a recording knows of one cell."""
 
-    __slots__ = ("cycle", "identity", "provenance", "trials")
+    __slots__ = ("cycle", "identity", "preload", "provenance", "trials")
 
     def __init__(self, event: wire.Cell) -> None:
         """A cell without trials."""
         self.identity = CellIdentity(*(getattr(event, field) for field in CellIdentity._fields))
         self.cycle = max(1, event.cycle)
+        self.preload = event.preload
         self.provenance = event.provenance
         self.trials: list[RecordedTrial] = []
 
@@ -102,17 +109,41 @@ class RecordedCell:
 class Recording:
     """A whole file: its cells with their trials, and how far it can be trusted."""
 
-    __slots__ = ("cells", "complete", "distorted", "name", "run_id", "skipped", "torn_bytes")
+    __slots__ = (
+        "cells",
+        "complete",
+        "cpu_permille",
+        "distorted",
+        "floor_ns",
+        "lag_p99_ns",
+        "name",
+        "run_id",
+        "skipped",
+        "torn_bytes",
+    )
 
     def __init__(self, name: str) -> None:
         """A recording of which nothing has been read yet."""
         self.name = name
         self.run_id = ""
         self.cells: list[RecordedCell] = []
-        self.complete = False  # it ends with RunFinished, and no trial lacks a part
+        self.complete = False  # it ends with RunFinished
         self.distorted = False  # the measuring process was too busy to be believed
+        self.lag_p99_ns = 0  # over the seconds' p99
+        self.cpu_permille = 0  # median over the seconds
+        self.floor_ns = UNKNOWN
         self.skipped = 0
         self.torn_bytes = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run ended in an orderly way and nothing of it is missing here."""
+        return self.complete and not self.skipped and not self.torn_bytes
+
+    @property
+    def trials(self) -> int:
+        """Counted trials."""
+        return sum(len(cell.trials) for cell in self.cells)
 
 
 def read_recording(path: Path) -> Recording:
@@ -145,8 +176,9 @@ class _Reader:
         self._path = path
         self._cells: dict[int, RecordedCell] = {}
         self._open: dict[int, _OpenTrial] = {}
-        self._lags: list[int] = []
-        self._cpus: list[int] = []
+        self._fitness = RunnerFitness()
+        self._lags_ns: list[int] = []
+        self._cpus_permille: list[int] = []
 
     def apply(self, event: wire.Event) -> None:
         if isinstance(event, wire.Header):
@@ -156,6 +188,9 @@ class _Reader:
             self._recording.cells.append(cell)
         elif isinstance(event, wire.TrialStarted):
             self._open[event.trial] = _OpenTrial(event, self._recording.run_id)
+        elif isinstance(event, wire.Mark):
+            if trial := self._open.get(event.trial):
+                trial.mark(event)
         elif isinstance(event, wire.Actions | wire.PhaseEnded):
             if (trial := self._open.get(event.trial)) is None:
                 self._recording.skipped += 1  # its start was lost, as in a salvaged file
@@ -164,8 +199,10 @@ class _Reader:
         elif isinstance(event, wire.TrialEnded):
             self._ended(event)
         elif isinstance(event, wire.Health):
-            self._lags.append(event.lag_p99_ns)
-            self._cpus.append(event.cpu_permille)
+            self._fitness.add(event.lag_p99_ns, event.cpu_permille)
+            self._lags_ns.append(event.lag_p99_ns)
+            self._cpus_permille.append(event.cpu_permille)
+            self._recording.floor_ns = max(self._recording.floor_ns, event.floor_ns)
         elif isinstance(event, wire.RunFinished):
             self._recording.complete = True
 
@@ -178,7 +215,7 @@ class _Reader:
         if opened.warm_up or event.outcome in NOT_COUNTED:
             return
         trial = opened.closed(event, self._path)
-        if trial.ok and len(trial.spans_ns) != cell.identity.actions:
+        if trial.ok and len(trial.durations_ns) != cell.identity.actions:
             trial.complete = False
         if trial.complete:
             cell.trials.append(trial)
@@ -187,24 +224,30 @@ class _Reader:
 
     def finish(self) -> Recording:
         recording = self._recording
-        lag = sorted(self._lags)[-1 - len(self._lags) // 100] if self._lags else 0  # a second in a hundred may be bad
-        cpu = sorted(self._cpus)[len(self._cpus) // 2] if self._cpus else 0
-        recording.distorted = lag > LAG_LIMIT_NS or cpu > CPU_LIMIT_PERMILLE
+        recording.distorted = bool(self._fitness.problems)
+        recording.lag_p99_ns = lag_quantile_ns(self._lags_ns)
+        recording.cpu_permille = cpu_median_permille(self._cpus_permille)
         return recording
 
 
 class _OpenTrial:
     """A trial that has started and not yet ended."""
 
-    __slots__ = ("cell", "create_ns", "ready_again_ns", "start_ns", "trial", "warm_up")
+    __slots__ = ("cell", "create_ns", "phases", "setup_commands", "start_ns", "started_ns", "trial", "warm_up")
 
     def __init__(self, event: wire.TrialStarted, run_id: str) -> None:
         self.cell = event.cell
         self.warm_up = event.warm_up
         self.start_ns = event.start_ns
         self.create_ns = event.start_ns  # when the request was sent that succeeded
-        self.ready_again_ns = 0
+        self.started_ns: list[int] = []  # when marks showed the sandbox's own process
+        self.phases: dict[str, int] = {}
+        self.setup_commands = 0
         self.trial = RecordedTrial(run_id, event.block)
+
+    def mark(self, event: wire.Mark) -> None:
+        if event.name in STARTED:
+            self.started_ns.append(event.at_ns)
 
     def add(self, event: wire.Actions | wire.PhaseEnded) -> None:
         if isinstance(event, wire.PhaseEnded):
@@ -215,56 +258,47 @@ class _OpenTrial:
             self._actions(event)
 
     def _phase(self, event: wire.PhaseEnded) -> None:
-        if event.phase in ("create", "reset", "ready"):
-            self.trial.cold_ns += event.duration_ns
-            if event.phase != "ready":
-                self.create_ns = event.start_ns
-        elif event.phase == "ready_again":
-            self.ready_again_ns += event.duration_ns
-        elif event.phase == "cleanup":
-            self.trial.cleanup_ns += event.duration_ns
+        self.phases[event.phase] = self.phases.get(event.phase, 0) + event.duration_ns
+        if event.phase in ("create", "reset"):
+            self.create_ns = event.start_ns
 
     def _setup(self, event: wire.Actions) -> None:
-        trial, runs = self.trial, _runs(event)
-        if wire.UNKNOWN in runs or trial.setup_run_ns == wire.UNKNOWN:
-            trial.setup_run_ns = wire.UNKNOWN
-            return
-        run = sum(runs)
-        trial.setup_run_ns += run
-        trial.setup_dispatch_ns += sum(event.gap_ns) + sum(event.duration_ns) - run
+        trial = self.trial
+        trial.complete &= event.first == self.setup_commands
+        self.setup_commands += len(event.duration_ns)
+        trial.setup = trial.setup.plus(Split.of(event.duration_ns, known_runs(event.duration_ns, event.run_ns)))
 
     def _actions(self, event: wire.Actions) -> None:
         trial, rows = self.trial, len(event.duration_ns)
-        if event.first != len(trial.spans_ns) or any(
+        if event.first != len(trial.durations_ns) or any(
             column and len(column) != rows for column in (event.gap_ns, event.think_ns, event.run_ns)
         ):
             trial.complete = False
             return
-        if event.gap_ns:
-            trial.spans_ns.extend([gap + own for gap, own in zip(event.gap_ns, event.duration_ns, strict=True)])
-        else:
-            trial.spans_ns.extend(event.duration_ns)
-        trial.runs_ns.extend(_runs(event))
-        if event.think_ns:
-            trial.thinks_ns.extend([0] * (event.first - len(trial.thinks_ns)))
-            trial.thinks_ns.extend(event.think_ns)
+        trial.durations_ns.extend(event.duration_ns)
+        trial.runs_ns.extend(known_runs(event.duration_ns, event.run_ns))
+        for column, more in ((trial.gaps_ns, event.gap_ns), (trial.thinks_ns, event.think_ns)):
+            if more:
+                column.extend([0] * (event.first - len(column)))
+                column.extend(more)
 
     def closed(self, event: wire.TrialEnded, path: Path) -> RecordedTrial:
         trial = self.trial
-        if trial.thinks_ns:
-            trial.thinks_ns.extend([0] * (len(trial.spans_ns) - len(trial.thinks_ns)))
+        for column in (trial.gaps_ns, trial.thinks_ns):
+            if column:
+                column.extend([0] * (len(trial.durations_ns) - len(column)))
         trial.ok = event.outcome == OK
-        trial.queued_ns = event.queued_ns
-        trial.held_ns = event.end_ns - self.start_ns - self.ready_again_ns
-        trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.ready_again_ns)
-        if trial.held_ns < sum(trial.spans_ns) + sum(trial.thinks_ns):
+        actions, think_ns = Split.of(trial.durations_ns, trial.runs_ns), sum(trial.thinks_ns)
+        trial.measures = measure(
+            self.phases,
+            trial.setup,
+            actions,
+            held_ns=held_ns(self.start_ns, event.end_ns, self.phases),
+            queued_ns=event.queued_ns,
+            think_ns=think_ns,
+            orchestration_ns=min((at - self.create_ns for at in self.started_ns if at >= self.create_ns), default=None),
+        )
+        trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))
+        if trial.measures.held_ns < actions.taken_ns + sum(trial.gaps_ns) + think_ns:
             raise RecordingError(f"{path}: trial {event.trial} ends before its last action does; its clock is damaged")
         return trial
-
-
-def _runs(event: wire.Actions) -> list[int]:
-    """The commands' own times: UNKNOWN also where one is longer than its command took."""
-    if not event.run_ns:
-        return [0] * len(event.duration_ns)
-    pairs = zip(event.run_ns, event.duration_ns, strict=False)
-    return [run if run <= duration else wire.UNKNOWN for run, duration in pairs]

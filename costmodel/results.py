@@ -22,14 +22,17 @@ class Trajectory(NamedTuple):
 
 
 class ByCause(NamedTuple):
-    """Worker-hours by what they went into; the sum is all of them. None: unknown."""
+    """Worker-hours by what they went into, as ``measures.Causes`` defines it; the sum is all of them. None: unknown."""
 
-    startup: float  # until the first command, throttles included
+    startup: float  # create, ready, preload
     dispatch: float | None  # getting commands in and results out
     slowdown: float | None  # the commands' own time beyond the reference's; None without a reference
     work: float | None  # the commands' own time
+    harness: float  # our own time between phases and commands
+    queued: float  # waiting that throttles imposed
     think: float
     failed: float  # attempts that did not succeed, and waits before the next
+    cleanup: float | None = None  # of successes; None where it is not part of what is held
     wasted: float | None = None  # rollouts that were launched in excess; None without over-provisioning
 
     def kept(self, share: float, wasted: float) -> ByCause:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from costmodel.demand import Demand, Think
 from costmodel.errors import RecordingError
-from costmodel.recording import CellIdentity, RecordedTrial, Recording
-from costmodel.wire import UNKNOWN
+from costmodel.measures import UNKNOWN, Split
+from costmodel.recording import CellIdentity, RecordedCell, RecordedTrial, Recording
 
 MIN_THINK_DRAWS = 1_000
 """A think time that is a distribution gives each trial as many versions as make this many in all."""
@@ -20,17 +20,36 @@ MIN_THINK_DRAWS = 1_000
 class Pool:
     """The trials of one cell from all recordings that measured it."""
 
-    __slots__ = ("complete", "cycle", "distorted", "identity", "provenance", "sources", "trials")
+    __slots__ = ("cycle", "identity", "preload", "provenance", "recordings", "trials")
 
-    def __init__(self, identity: CellIdentity, cycle: int, provenance: str) -> None:
-        """A pool without trials."""
-        self.identity = identity
-        self.cycle = cycle
-        self.provenance = provenance
+    def __init__(self, cell: RecordedCell) -> None:
+        """A pool without trials, for ``cell`` and its equals."""
+        self.identity = cell.identity
+        self.cycle = cell.cycle
+        self.preload = cell.preload
+        self.provenance = cell.provenance
         self.trials: list[RecordedTrial] = []
-        self.sources: list[str] = []
-        self.complete = True
-        self.distorted = False
+        self.recordings: list[Recording] = []
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the recordings."""
+        return list(dict.fromkeys(recording.name for recording in self.recordings))
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing of any of the recordings."""
+        return all(recording.whole for recording in self.recordings)
+
+    @property
+    def distorted(self) -> bool:
+        """Whether one of the recordings comes from a process that was too busy."""
+        return any(recording.distorted for recording in self.recordings)
+
+    @property
+    def successes(self) -> list[RecordedTrial]:
+        """The trials that succeeded."""
+        return [trial for trial in self.trials if trial.ok]
 
     @property
     def series(self) -> CellIdentity:
@@ -48,8 +67,11 @@ class Attempt(NamedTuple):
     think_ns: int
     queued_ns: int
     cold_ns: int  # create and ready
+    startup_ns: int  # that and preload
     run_ns: int  # inside the sandbox, set-up included, or UNKNOWN
     dispatch_ns: int  # the rest of every command; meaningless where run_ns is UNKNOWN
+    harness_ns: int  # our own time between phases and commands
+    cleanup_ns: int  # as far as it is part of held
     sandbox_ns: int  # the provider's clock
     commands_ns: int  # from the set-up's end to the last action's: actions, gaps and think time
 
@@ -60,7 +82,10 @@ class Attempt(NamedTuple):
 
     def warm(self, weight: int) -> Attempt:
         """The same, had a ready sandbox been there; the provider's clock ran all the same."""
-        return self._replace(weight=weight, held_ns=self.held_ns - self.cold_ns, cold_ns=0)
+        cold_ns = self.cold_ns
+        return self._replace(
+            weight=weight, held_ns=self.held_ns - cold_ns, startup_ns=self.startup_ns - cold_ns, cold_ns=0
+        )
 
 
 def pools(recordings: Iterable[Recording]) -> list[Pool]:
@@ -72,12 +97,10 @@ def pools(recordings: Iterable[Recording]) -> list[Pool]:
             raise RecordingError(f"{recording.name} and {names[recording.run_id]} hold the same run; give it once")
         names[recording.run_id] = recording.name
         for cell in recording.cells:
-            pool = found.setdefault((cell.identity, cell.provenance), Pool(cell.identity, cell.cycle, cell.provenance))
+            pool = found.setdefault((cell.identity, cell.provenance), Pool(cell))
             pool.trials += cell.trials
-            if recording.name not in pool.sources:
-                pool.sources.append(recording.name)
-            pool.complete &= recording.complete and not recording.skipped and not recording.torn_bytes
-            pool.distorted |= recording.distorted
+            if recording not in pool.recordings:
+                pool.recordings.append(recording)
     return list(found.values())
 
 
@@ -93,7 +116,8 @@ def attempts(pool: Pool, actions: int, demand: Demand) -> list[Attempt]:
     """Every trial at this length, with the demand's think time and clean-up."""
     recorded = [at_length(trial, index, actions, pool.cycle) for index, trial in enumerate(pool.trials)]
     if demand.include_cleanup:
-        recorded = [a._replace(held_ns=a.held_ns + pool.trials[a.trial].cleanup_ns) for a in recorded]
+        cleanups = (trial.measures.cleanup_ns or 0 for trial in pool.trials)
+        recorded = [a._replace(held_ns=a.held_ns + ns, cleanup_ns=ns) for a, ns in zip(recorded, cleanups, strict=True)]
     if demand.think is not None:
         recorded = _with_think(recorded, pool.trials, actions, demand.think, Random(demand.seed))
     return recorded
@@ -123,29 +147,37 @@ def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int) -> Att
     Its own: a sandbox that started slowly tends to go on slowly, and that stays in the sample. A trial that failed
     after more than ``actions`` commands had gone well is a success at this length.
     """
-    recorded = len(trial.spans_ns)
+    measured, recorded = trial.measures, len(trial.durations_ns)
     ok = trial.ok or recorded > actions
     if not ok:
         actions = recorded
     cut = min(actions, recorded)
     more = _Continuation(actions - cut, min(cycle, recorded))
-    span = sum(trial.spans_ns[:cut]) + more.of(trial.spans_ns)
-    think = sum(trial.thinks_ns[:cut]) + more.of(trial.thinks_ns)
-    change = span + think - sum(trial.spans_ns) - sum(trial.thinks_ns)
-    known = trial.setup_run_ns != UNKNOWN and UNKNOWN not in trial.runs_ns[:cut]
-    action_run = sum(trial.runs_ns[:cut]) + more.of(trial.runs_ns) if known else UNKNOWN
+    durations_ns, gaps_ns, thinks_ns = trial.durations_ns, trial.gaps_ns, trial.thinks_ns
+    runs_ns = trial.runs_ns[:cut]
+    own = Split.of(durations_ns[:cut], runs_ns)
+    duration_ns = own.taken_ns + more.of(durations_ns)
+    gap_ns = sum(gaps_ns[:cut]) + more.of(gaps_ns)
+    think_ns = sum(thinks_ns[:cut]) + more.of(thinks_ns)
+    longer_ns = gap_ns - sum(gaps_ns)
+    change_ns = duration_ns - sum(durations_ns) + longer_ns + think_ns - measured.think_ns
+    run_ns = own.work_ns + more.of(runs_ns)
+    known = trial.setup.known and own.known
     return Attempt(
         trial=index,
         weight=1,
         ok=ok,
-        held_ns=trial.held_ns + change,
-        think_ns=think,
-        queued_ns=trial.queued_ns,
-        cold_ns=min(trial.cold_ns, trial.held_ns),
-        run_ns=trial.setup_run_ns + action_run if known else UNKNOWN,
-        dispatch_ns=trial.setup_dispatch_ns + span - action_run if known else 0,
-        sandbox_ns=max(0, trial.sandbox_ns + change) + trial.cleanup_ns,
-        commands_ns=span + think,
+        held_ns=measured.held_ns + change_ns,
+        think_ns=think_ns,
+        queued_ns=measured.queued_ns,
+        cold_ns=min(measured.cold_start_ns, measured.held_ns),
+        startup_ns=measured.startup_ns,
+        run_ns=trial.setup.work_ns + run_ns if known else UNKNOWN,
+        dispatch_ns=trial.setup.dispatch_ns + duration_ns - run_ns if known else 0,
+        harness_ns=measured.harness_ns + longer_ns,
+        cleanup_ns=0,
+        sandbox_ns=max(0, trial.sandbox_ns + change_ns) + (measured.cleanup_ns or 0),
+        commands_ns=duration_ns + gap_ns + think_ns,
     )
 
 
@@ -186,7 +218,7 @@ def _with_think(
     factors = _unit_mean_factors(versions * len(recorded), actions, think.sigma, rng)
     thought = []
     for attempt in recorded:
-        done = actions if attempt.ok else len(trials[attempt.trial].spans_ns)
+        done = actions if attempt.ok else len(trials[attempt.trial].durations_ns)
         for _ in range(versions):
             new = round(done * think.mean_ns * next(factors))
             change = new - attempt.think_ns

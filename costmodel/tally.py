@@ -8,11 +8,11 @@ from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 
 from costmodel.distribution import Distribution
+from costmodel.measures import UNKNOWN
 from costmodel.recording import RecordedTrial
 from costmodel.results import StraightLine
 from costmodel.samples import Attempt
 from costmodel.uncertainty import MIN_CLUSTERS, Interval, ratio_interval
-from costmodel.wire import UNKNOWN
 
 Value = Callable[[Attempt], int]
 

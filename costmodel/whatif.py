@@ -49,7 +49,7 @@ def levers(row: Projection) -> list[Effect]:
         return []
     causes = {name: hours for name, hours in row.by_cause._asdict().items() if hours}
     if row.by_cause.work is None and row.worker_hours is not None:
-        causes["actions"] = row.worker_hours.value - math.fsum(causes.values())
+        causes["commands"] = row.worker_hours.value - math.fsum(causes.values())
     saved = [
         Effect(f"10 % less {name}", -LEVER * hours, _percent(-LEVER * hours, row)) for name, hours in causes.items()
     ]

@@ -15,10 +15,10 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from costmodel.errors import RecordingError
+from costmodel.measures import UNKNOWN as UNKNOWN
 
 FORMAT_VERSION: Final = 1
 MAGIC: Final = "taxtui"
-UNKNOWN: Final = -1
 
 PREFIX: Final = struct.Struct(">BIBI")  # ext32, length of crc and payload, type, crc
 EXT32: Final = 0xC9
@@ -97,7 +97,7 @@ class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
 
 
 class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True):
-    """Not needed: a mark lies inside a phase."""
+    """A sub-step that was seen inside a phase."""
 
     trial: Count
     name: str

@@ -34,9 +34,9 @@ def command(recordings: tuple[str, ...], name: str, form: str, against: str | No
     csv and json have a row per cell, in nanoseconds.
     """
     from taxtui.commands.opening import located
-    from taxtui.report.measured.reading import read_samples
     from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import rows_of
+    from taxtui.report.measured.samples import read_samples
     from taxtui.report.measured.tables import TABLES, sections
 
     cells, sources = read_samples(located(recording) for recording in recordings)
@@ -59,8 +59,8 @@ def command(recordings: tuple[str, ...], name: str, form: str, against: str | No
 def _differences(rows: Sequence[Row], recordings: Sequence[str], against: str, tables: Sequence[str]) -> Report:
     from taxtui.commands.opening import located
     from taxtui.report.measured.differences import pairs, sections
-    from taxtui.report.measured.reading import read_samples
     from taxtui.report.measured.rows import rows_of
+    from taxtui.report.measured.samples import read_samples
 
     found = pairs(rows_of(read_samples([located(against)])[0]), rows)
     names = ", ".join(Path(name).name for name in recordings)

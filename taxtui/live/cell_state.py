@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from costmodel.measures import NO_COMMANDS, Split, held_ns, known_runs, measure, parted
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
 
 FACETS: Final = ("cold_start", "fresh_episode", "trajectory", "action", "dispatch", "run", "cleanup")
-"""What the live histograms show, in the order in which a person pages through them."""
+"""What the live histograms show, in the order in which a person pages through them.
 
-PARTS: Final = ("create", "ready", "preload", "setup", "run", "dispatch", "unsplit", "cleanup")
-"""A successful trial's time by cause: the phases, with the actions split; ``unsplit`` where ``run`` is unknown."""
+``action``, ``dispatch`` and ``run`` hold actions only, one by one.
+"""
+
+PARTS: Final = ("create", "ready", "preload", "work", "dispatch", "unsplit", "harness", "cleanup")
+"""A successful trial's time by cause, throttles and think time apart, and its clean-up.
+
+The commands are those of the set-up and the actions.
+"""
 
 
 @dataclass(slots=True)
@@ -26,14 +32,15 @@ class OpenTrial:
     start_ns: int
     warm_up: bool
     phases: dict[str, int] = field(default_factory=dict)  # ns by phase
+    setup: Split = NO_COMMANDS
     actions: list[events.Actions] = field(default_factory=list)
     done: int = 0  # actions
     last_ns: int = 0
     doing: str = ""  # the mark, phase or action that was last seen; as in the file, not cleaned
 
-    def taken_ns(self, phase: str) -> int:
-        """How long a phase took; 0 where it did not happen."""
-        return self.phases.get(phase, 0)
+    def held_ns(self, end_ns: int) -> int:
+        """What it held its worker for, once it has ended."""
+        return held_ns(self.start_ns, end_ns, self.phases)
 
     def copy(self) -> OpenTrial:
         """A detached copy."""
@@ -50,6 +57,8 @@ class CellState:
     actions: int = 0
     mode: str = "?"
     concurrency: int = 1
+    think: str = "?"
+    acquire: str = "?"
     provenance: str = "measured"
     planned: int | None = None  # None: the header does not say
     planned_warm_ups: int = 0
@@ -57,7 +66,7 @@ class CellState:
     warm_ups: int = 0  # finished ones
     outcomes: Counter[str] = field(default_factory=Counter)
     facets: dict[str, LogHistogram] = field(default_factory=lambda: {name: LogHistogram() for name in FACETS})
-    parts_ns: Counter[str] = field(default_factory=Counter)  # sums over successful trials, see PARTS
+    sums_ns: Counter[str] = field(default_factory=Counter)  # over successful trials: ``measures.Measures`` by field
     occupied_ns: int = 0  # from the create request to the end of cleanup, over finished trials, warm-ups too
 
     @property
@@ -83,7 +92,11 @@ class CellState:
 
     def mean_parts_ns(self) -> dict[str, float]:
         """Mean time by part of a successful trial; empty before there is one."""
-        return {part: self.parts_ns[part] / self.ok for part in PARTS if self.parts_ns[part]} if self.ok else {}
+        return {part: mean for part in PARTS if (mean := self.mean_ns(part))}
+
+    def mean_ns(self, name: str) -> float:
+        """The mean of one of ``measures.Measures`` over successful trials; 0 before there is one."""
+        return self.sums_ns[f"{name}_ns"] / self.ok if self.ok else 0.0
 
     def copy(self) -> CellState:
         """A detached copy."""
@@ -91,35 +104,33 @@ class CellState:
             self,
             outcomes=self.outcomes.copy(),
             facets={name: histogram.copy() for name, histogram in self.facets.items()},
-            parts_ns=self.parts_ns.copy(),
+            sums_ns=self.sums_ns.copy(),
         )
 
 
-def measure(cell: CellState, trial: OpenTrial, held_ns: int, queued_ns: int) -> None:
-    """A successful trial's durations, as measurement.md defines them, into its cell."""
-    facets, parts, taken_ns = cell.facets, cell.parts_ns, trial.taken_ns
-    create_ns, ready_ns = taken_ns(events.CREATE) + taken_ns(events.RESET), taken_ns(events.READY)
-    preload_ns, setup_ns = taken_ns(events.PRELOAD), taken_ns(events.SETUP)
-    facets["cold_start"].add((create_ns + ready_ns,))
-    facets["fresh_episode"].add((create_ns + ready_ns + preload_ns + setup_ns,))
-    think_ns = sum(sum(batch.think_ns) for batch in trial.actions)
-    facets["trajectory"].add((held_ns - queued_ns - think_ns,))
-    parts["create"] += create_ns
-    parts["ready"] += ready_ns
-    parts["preload"] += preload_ns
-    parts["setup"] += setup_ns
-    parts["cleanup"] += taken_ns(events.CLEANUP)
+def take_in(cell: CellState, trial: OpenTrial, end: events.TrialEnded) -> None:
+    """A successful trial's durations into its cell."""
+    facets = cell.facets
+    actions, think_ns = NO_COMMANDS, 0
     for batch in trial.actions:
-        durations_ns, runs_ns = batch.duration_ns, events.runs(batch)
+        durations_ns = batch.duration_ns
+        works_ns, dispatches_ns = parted(durations_ns, known_runs(durations_ns, batch.run_ns))
         facets["action"].add(durations_ns)
-        unsplit_ns = 0
-        if min(runs_ns, default=0) < 0:  # unknown for some: they are in neither run nor dispatch
-            known = [(ns, run_ns) for ns, run_ns in zip(durations_ns, runs_ns, strict=False) if run_ns >= 0]
-            unsplit_ns = sum(durations_ns) - sum(ns for ns, _ in known)
-            durations_ns, runs_ns = [ns for ns, _ in known], [run_ns for _, run_ns in known]
-        dispatches_ns = list(map(operator.sub, durations_ns, runs_ns))
-        facets["run"].add(runs_ns)
+        facets["run"].add(works_ns)
         facets["dispatch"].add(dispatches_ns)
-        parts["run"] += sum(runs_ns)
-        parts["dispatch"] += sum(dispatches_ns)
-        parts["unsplit"] += unsplit_ns
+        actions = actions.plus(Split.of_parted(durations_ns, works_ns, dispatches_ns))
+        think_ns += sum(batch.think_ns)
+    found = measure(
+        trial.phases,
+        trial.setup,
+        actions,
+        held_ns=trial.held_ns(end.end_ns),
+        queued_ns=end.queued_ns,
+        think_ns=think_ns,
+    )
+    facets["cold_start"].add((found.cold_start_ns,))
+    facets["fresh_episode"].add((found.fresh_episode_ns,))
+    facets["trajectory"].add((found.trajectory_ns,))
+    sums_ns = cell.sums_ns
+    for name, value in zip(found._fields, found, strict=True):
+        sums_ns[name] += value or 0

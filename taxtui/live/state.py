@@ -15,15 +15,14 @@ from typing import Any, Final
 
 import msgspec
 
-from taxtui.live.cell_state import CellState, OpenTrial, measure
+from costmodel.measures import RunnerFitness, Split, known_runs
+from taxtui.live.cell_state import CellState, OpenTrial, take_in
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
 from taxtui.recording.events import Event
 from taxtui.terminal_text import clean
 
 LOG_LINES: Final = 500
-MAX_LAG_NS: Final = 5_000_000
-MAX_CPU_PERMILLE: Final = 800
 
 
 class LogLine(msgspec.Struct, frozen=True):
@@ -41,25 +40,24 @@ class LogLine(msgspec.Struct, frozen=True):
 class Runner:
     """Whether the harness itself was fit to measure."""
 
-    lag: LogHistogram = field(default_factory=LogHistogram)  # of the p99 of each second
-    cpu: LogHistogram = field(default_factory=LogHistogram)  # permille of one core, each second
+    lag: LogHistogram = field(default_factory=LogHistogram)  # of the p99 of each second, to be shown
+    fitness: RunnerFitness = field(default_factory=RunnerFitness)
     latest: events.Health | None = None
     floor_ns: int = events.UNKNOWN
 
     @property
     def lag_p99_ns(self) -> int:
-        """The 99th percentile of the seconds' p99: one bad second badges a short run, not an hour."""
+        """About ``measures.lag_quantile_ns``: within the width of a bucket."""
         return self.lag.quantile(0.99)
 
     @property
     def problems(self) -> list[str]:
         """Why the run is badged; empty when it is not."""
-        found = []
-        if self.lag_p99_ns > MAX_LAG_NS:
-            found.append("loop lag")
-        if self.cpu.quantile(0.5) > MAX_CPU_PERMILLE:
-            found.append("client CPU")
-        return found
+        return self.fitness.problems
+
+    def copy(self) -> Runner:
+        """A detached copy."""
+        return dataclasses.replace(self, lag=self.lag.copy(), fitness=self.fitness.copy())
 
 
 @dataclass(slots=True)
@@ -102,7 +100,7 @@ class RunState:
             cells={key: cell.copy() for key, cell in self.cells.items()},
             open={key: trial.copy() for key, trial in self.open.items()},
             log=deque(self.log, LOG_LINES),
-            runner=dataclasses.replace(self.runner, lag=self.runner.lag.copy(), cpu=self.runner.cpu.copy()),
+            runner=self.runner.copy(),
             errors=self.errors.copy(),
         )
 
@@ -186,6 +184,7 @@ class RunState:
         cell.label = clean(f"{event.substrate}:{event.variant}" if event.variant else event.substrate)
         cell.tier, cell.mode = clean(event.tier), clean(event.mode)
         cell.actions, cell.concurrency = event.actions, max(1, event.concurrency)
+        cell.think, cell.acquire = clean(event.think), clean(event.acquire)
         cell.provenance = clean(event.provenance)
 
     def _trial_started(self, event: events.TrialStarted) -> None:
@@ -199,7 +198,7 @@ class RunState:
     def _phase_ended(self, event: events.PhaseEnded) -> None:
         end_ns = event.start_ns + event.duration_ns
         if trial := self.open.get(event.trial):
-            trial.phases[event.phase] = trial.taken_ns(event.phase) + event.duration_ns
+            trial.phases[event.phase] = trial.phases.get(event.phase, 0) + event.duration_ns
             if end_ns > trial.last_ns:
                 trial.last_ns = end_ns
             trial.doing = event.phase
@@ -207,7 +206,12 @@ class RunState:
     def _actions(self, event: events.Actions) -> None:
         self.actions += len(event.duration_ns)
         trial = self.open.get(event.trial)
-        if trial and event.step == events.ACTION:
+        if trial is None:
+            return
+        if event.step == events.SETUP:
+            runs_ns = known_runs(event.duration_ns, event.run_ns)
+            trial.setup = trial.setup.plus(Split.of(event.duration_ns, runs_ns))
+        elif event.step == events.ACTION:
             trial.actions.append(event)
             trial.done += len(event.duration_ns)
             trial.doing = f"action {trial.done}"
@@ -215,7 +219,7 @@ class RunState:
     def _health(self, event: events.Health) -> None:
         self.runner.latest = event
         self.runner.lag.add((event.lag_p99_ns,))
-        self.runner.cpu.add((event.cpu_permille,))
+        self.runner.fitness.add(event.lag_p99_ns, event.cpu_permille)
         if event.floor_ns != events.UNKNOWN:
             self.runner.floor_ns = event.floor_ns
 
@@ -228,9 +232,8 @@ class RunState:
             self._log_trial(event, None, 0)
             return
         cell = self._cell(trial.cell)
-        held_ns = event.end_ns - trial.start_ns - trial.taken_ns(events.READY_AGAIN)
         cell.occupied_ns += max(event.end_ns, trial.last_ns) - trial.start_ns
-        self._log_trial(event, trial, held_ns)
+        self._log_trial(event, trial, trial.held_ns(event.end_ns))
         if trial.warm_up:
             cell.warm_ups += 1
             return
@@ -238,7 +241,7 @@ class RunState:
         if events.CLEANUP in trial.phases:
             cell.facets["cleanup"].add((trial.phases[events.CLEANUP],))
         if event.outcome == events.OK:
-            measure(cell, trial, held_ns, event.queued_ns)
+            take_in(cell, trial, event)
         else:
             self.errors[clean(event.error) or clean(event.outcome)] += 1
 

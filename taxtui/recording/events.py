@@ -10,7 +10,6 @@ The types of the fields are what a reader checks: integers in their bounds, text
 
 from __future__ import annotations
 
-import operator
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -200,14 +199,6 @@ Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | Tri
 def column(values: list[int], rows: int) -> list[int]:
     """A column of :class:`Actions` at its full length: one that was written empty is all zeros."""
     return values or [0] * rows
-
-
-def runs(actions: Actions) -> list[int]:
-    """``run_ns`` at its full length: UNKNOWN also where a command is said to have run longer than it took."""
-    known, taken = column(actions.run_ns, len(actions.duration_ns)), actions.duration_ns
-    if len(known) != len(taken) or not any(map(operator.gt, known, taken)):
-        return known
-    return [run if run <= own else UNKNOWN for run, own in zip(known, taken, strict=True)]
 
 
 def sparse(values: list[int]) -> list[int]:

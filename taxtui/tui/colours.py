@@ -28,10 +28,10 @@ PARTS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
         "create": ("C", "create", "#56B4E9"),
         "ready": ("R", "ready", "#0072B2"),
         "preload": ("P", "preload", "#999999"),
-        "setup": ("S", "setup", "#CC79A7"),
-        "run": ("A", "run", "#009E73"),
+        "work": ("W", "work", "#009E73"),
         "dispatch": ("D", "dispatch", "#E69F00"),
-        "unsplit": ("U", "action, not split", "#F0E442"),
+        "unsplit": ("U", "work or dispatch", "#F0E442"),
+        "harness": ("H", "harness", "#CC79A7"),
         "cleanup": ("X", "cleanup", "#D55E00"),
     }
 )

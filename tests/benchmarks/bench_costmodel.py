@@ -22,6 +22,7 @@ import simpy
 
 from costmodel import expected_makespan, list_makespan
 from costmodel.distribution import Distribution
+from costmodel.measures import Measures
 from costmodel.recording import RecordedTrial
 from costmodel.renewal import renewal_makespan
 from costmodel.samples import at_length
@@ -115,7 +116,7 @@ def main() -> str:
     trials = []
     for value in values:
         trial = RecordedTrial("run", 0)
-        trial.ok, trial.held_ns = True, value
+        trial.ok, trial.measures = True, Measures(create_ns=value, held_ns=value)
         trials.append(trial)
     held = sum(values)
     engines: list[tuple[str, int | None, Callable[[], object]]] = [

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from costmodel.comparison import crossing
 from costmodel.distribution import Distribution
+from costmodel.measures import Measures
 from costmodel.pricing import billed_ns
 from costmodel.recording import RecordedTrial
 from costmodel.results import StraightLine
@@ -28,10 +29,10 @@ finite = st.floats(0.01, 1e6)
 def a_trial(actions: list[int], startup: int, *, ok: bool = True, run_id: str = "r") -> RecordedTrial:
     trial = RecordedTrial(run_id, 0)
     trial.ok = ok
-    trial.spans_ns = array("q", actions)
+    trial.durations_ns = array("q", actions)
     trial.runs_ns = array("q", actions)
-    trial.held_ns = trial.sandbox_ns = startup + sum(actions)
-    trial.cold_ns = startup
+    trial.sandbox_ns = startup + sum(actions)
+    trial.measures = Measures(create_ns=startup, work_ns=sum(actions), held_ns=trial.sandbox_ns)
     return trial
 
 
@@ -90,7 +91,7 @@ def test_length(actions: list[int], startup: int, cycle: int, extra: int) -> Non
     def held(length: int) -> int:
         return at_length(trial, 0, length, cycle).held_ns
 
-    assert held(count) == trial.held_ns
+    assert held(count) == trial.measures.held_ns
     assert held(0) == startup
     assert held(count + extra + 1) >= held(count + extra) >= held(min(extra, count))
     assert held(count + 2 * period) - held(count + period) == sum(actions[-period:])

@@ -51,13 +51,16 @@ def test_a_trial_becomes_what_it_held(file: Path) -> None:
     assert recording.complete
     assert (recording.run_id, recording.skipped, recording.torn_bytes) == ("run-1", 0, 0)
     (one,) = recording.cells[0].trials
-    assert one.held_ns == (7 + 2 + 1 + 3 + 6 + 2) * S + 60  # ready_again is outside, queued and think inside
-    assert one.queued_ns == 7 * S
-    assert one.cold_ns == 3 * S
-    assert one.cleanup_ns == 4 * S
-    assert one.sandbox_ns == one.held_ns - one.queued_ns  # from the request that succeeded
-    assert (one.setup_run_ns, one.setup_dispatch_ns) == (2 * S, S)
-    assert list(one.spans_ns) == [S + 10, 2 * S + 20, 3 * S + 30]
+    found = one.measures
+    assert found.held_ns == (7 + 2 + 1 + 3 + 6 + 2) * S + 60  # ready_again is outside, queued and think inside
+    assert found.queued_ns == 7 * S
+    assert found.cold_start_ns == 3 * S
+    assert found.cleanup_ns == 4 * S
+    assert one.sandbox_ns == found.held_ns - found.queued_ns  # from the request that succeeded
+    assert one.setup == (2 * S, S, 0, True)
+    assert (found.work_ns, found.dispatch_ns) == (2 * S + 5 * S // 2, S + 7 * S // 2)
+    assert list(one.durations_ns) == [S, 2 * S, 3 * S]
+    assert list(one.gaps_ns) == [10, 20, 30]
     assert list(one.thinks_ns) == [S, 0, S]
     assert list(one.runs_ns) == [S // 2, S, S]
 
@@ -71,7 +74,8 @@ def test_actions_may_arrive_in_parts_and_columns_of_zeros_empty(file: Path) -> N
     ]
     events[-1][6] += 4 * S + 5
     (one,) = opened(write(file, [events[:3] + parts + events[3:]])).cells[0].trials
-    assert list(one.spans_ns) == [S, S + 5, S]
+    assert list(one.durations_ns) == [S, S, S]
+    assert list(one.gaps_ns) == [0, 5, 0]
     assert list(one.thinks_ns) == [0, S, 0]
     assert list(one.runs_ns) == [S, 0, UNKNOWN]
 
@@ -80,7 +84,8 @@ def test_actions_may_arrive_in_parts_and_columns_of_zeros_empty(file: Path) -> N
 def test_setup_time_is_unknown_as_soon_as_one_command_is(file: Path, run: int) -> None:
     events = trial(1, setup=[(S, run), (S, S)])
     (one,) = opened(write(file, [events])).cells[0].trials
-    assert one.setup_run_ns == UNKNOWN
+    assert one.setup == (S, 0, S, False)
+    assert not one.measures.known
 
 
 def test_a_run_that_is_longer_than_its_command_is_unknown(file: Path) -> None:
@@ -176,7 +181,7 @@ def test_no_flipped_bit_changes_a_number_silently(file: Path) -> None:
             assert position >= len(data) - len(frame([FINISHED]))  # the last frame's length: like a crash, and said so
             assert not recording.complete
             assert recording.torn_bytes
-            assert recording.cells[0].trials[0].held_ns == truth.cells[0].trials[0].held_ns
+            assert recording.cells[0].trials[0].measures == truth.cells[0].trials[0].measures
 
 
 def test_a_torn_tail_is_a_crash_and_nothing_more(file: Path) -> None:

@@ -33,7 +33,8 @@ class Numbers(NamedTuple):
     cold_ns: int
     cleanup_ns: int
     block: int
-    spans_ns: list[int]
+    durations_ns: list[int]
+    gaps_ns: list[int]
     thinks_ns: list[int]
     runs_ns: list[int]
 
@@ -86,7 +87,8 @@ def _numbers(start: TrialStarted, end: TrialEnded, own: list[Event]) -> Numbers:
         cold_ns=phases.get("create", 0) + phases.get("ready", 0),
         cleanup_ns=phases.get("cleanup", 0),
         block=start.block,
-        spans_ns=[gap + duration for gap, duration in zip(gaps, durations, strict=True)],
+        durations_ns=durations,
+        gaps_ns=gaps,
         thinks_ns=joined(lambda part: part.think_ns),
         runs_ns=joined(lambda part: part.run_ns),
     )
@@ -104,13 +106,14 @@ def of_costmodel(path: Path) -> Reading | Refusal:
         for trial in cell.trials:
             numbers = Numbers(
                 trial.ok,
-                trial.held_ns,
-                trial.queued_ns,
-                trial.cold_ns,
-                trial.cleanup_ns,
+                trial.measures.held_ns,
+                trial.measures.queued_ns,
+                trial.measures.cold_start_ns,
+                trial.measures.cleanup_ns or 0,
                 trial.block,
-                list(trial.spans_ns),
-                list(trial.thinks_ns) or [0] * len(trial.spans_ns),
+                list(trial.durations_ns),
+                list(trial.gaps_ns) or [0] * len(trial.durations_ns),
+                list(trial.thinks_ns) or [0] * len(trial.durations_ns),
                 list(trial.runs_ns),
             )
             trials.setdefault((cell.identity.substrate, cell.identity.mode), []).append(numbers)

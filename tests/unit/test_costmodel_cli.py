@@ -140,7 +140,8 @@ def test_json_rows_hold_the_contract(recording: str) -> None:
     assert set(docker) >= ROW
     assert set(docker["trajectory_s"]) == {"mean", "low", "high", "p50", "p95"}
     assert set(docker["worker_hours"]) == set(docker["tax_worker_hours"]) == {"value", "low", "high"}
-    assert set(docker["by_cause"]) == {"startup", "dispatch", "slowdown", "work", "think", "failed"}
+    causes = ("startup", "dispatch", "slowdown", "work", "harness", "queued", "think", "failed")
+    assert tuple(docker["by_cause"]) == causes
     assert set(docker["wall_clock_hours"]) == {"value", "low", "high", "fluid", "method", "error"}
     assert (docker["cost"], docker["vs_baseline"], docker["provenance"]) == (None, None, "measured")
     assert set(kata["vs_baseline"]) >= {"worker_hours", "low", "high", "tie"}

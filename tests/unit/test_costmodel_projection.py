@@ -65,7 +65,7 @@ def test_worker_hours_tax_and_causes_by_hand(folder: Path) -> None:
     assert row.trajectory.mean.value == pytest.approx((12 + 14) / 2)  # think time and throttles are not latency
     assert row.tax is not None
     assert row.tax.value == pytest.approx(held - 3 / 2 - 5)
-    assert row.by_cause == pytest.approx((((3 + 7) / 2), 4, None, 5, 1.5, 2, None))
+    assert row.by_cause == pytest.approx(((3 + 5) / 2, 4, None, 5, 0, 1, 1.5, 2, None, None))
     assert row.think_s == pytest.approx(1.5)
     assert row.attempts == pytest.approx(1.5)
     assert row.delivered == 1
@@ -279,7 +279,7 @@ def test_unknown_run_time_means_unknown_tax(folder: Path) -> None:
     assert (row.by_cause.dispatch, row.by_cause.work, row.by_cause.slowdown) == (None, None, None)
     assert row.by_cause.startup == pytest.approx(3)
     assert "run_time_unknown" in row.flags
-    assert {effect.change for effect in levers(row)} == {"10 % less startup", "10 % less actions", "10 % less think"}
+    assert {effect.change for effect in levers(row)} == {"10 % less startup", "10 % less commands", "10 % less think"}
 
 
 def test_flags_say_what_to_doubt(folder: Path) -> None:

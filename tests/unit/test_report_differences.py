@@ -15,8 +15,8 @@ from costmodel.uncertainty import Interval
 from taxtui.commands.report import command
 from taxtui.errors import UsageError
 from taxtui.report.measured.differences import change, pairs
-from taxtui.report.measured.reading import read_samples
 from taxtui.report.measured.rows import rows_of
+from taxtui.report.measured.samples import read_samples
 from tests.support.costmodel_files import S, cell, trial, write
 
 MS = S // 1000

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 import costmodel
-from taxtui.errors import RecordingError
+from costmodel.errors import RecordingError
+from costmodel.samples import Pool
 from taxtui.live.state import RunState
 from taxtui.recording.reader import read
-from taxtui.report.measured.reading import read_samples
 from taxtui.report.measured.rows import Row, namesakes, rows_of
-from taxtui.report.measured.samples import MeasuredCell
+from taxtui.report.measured.samples import column, read_samples
 from tests.support.costmodel_files import S, cell, health, trial, write
 
 MS = S // 1000
 
 
-def cells_of(tmp_path: Path, *files: tuple[Sequence[list[list[Any]]], Sequence[list[Any]]]) -> list[MeasuredCell]:
+def cells_of(tmp_path: Path, *files: tuple[Sequence[list[list[Any]]], Sequence[list[Any]]]) -> list[Pool]:
     """The pooled cells of one file per (trials, cells)."""
     paths = [
         write(tmp_path / f"{number}.msgpack", trials, *cells, run_id=f"run-{number}")
@@ -31,13 +31,13 @@ def cells_of(tmp_path: Path, *files: tuple[Sequence[list[list[Any]]], Sequence[l
     return read_samples(paths)[0]
 
 
-def only(found: Sequence[MeasuredCell]) -> MeasuredCell:
+def only(found: Sequence[Pool]) -> Pool:
     assert len(found) == 1
     return found[0]
 
 
-def values(of: MeasuredCell, name: str) -> list[int]:
-    return of.columns[name].values.tolist()
+def values(of: Pool, name: str) -> list[int]:
+    return column(of.successes, name).values.tolist()
 
 
 def mark(number: int, name: str, at_ns: int) -> list[Any]:
@@ -77,9 +77,9 @@ def test_every_duration_of_a_trial(tmp_path: Path) -> None:
         "orchestration": 150,
         "preload": 11,
         "setup": 400,
-        "run_total": 95,
-        "dispatch_total": 55,
-        "unsplit_total": 0,
+        "work": 95 + 370,
+        "dispatch_total": 55 + 30,
+        "unsplit": 0,
         "harness": 6,
         "cold_start": 250,
         "fresh_episode": 661,
@@ -103,7 +103,7 @@ def test_a_reset_replaces_create_and_shows_no_orchestration(tmp_path: Path) -> N
     found = only(cells_of(tmp_path, ([events], [])))
     assert values(found, "cold_start") == [30 * MS + S]
     assert values(found, "orchestration") == []
-    assert found.columns["orchestration"].sizes.tolist() == [0]
+    assert column(found.successes, "orchestration").sizes.tolist() == [0]
 
 
 @pytest.mark.parametrize("second", [-1, 2 * S + 1, 900 * S], ids=["unknown", "a bit too long", "much too long"])
@@ -112,8 +112,8 @@ def test_a_run_that_is_unknown_or_cannot_be_is_never_guessed(tmp_path: Path, sec
     found = only(cells_of(tmp_path, ([known, unknown], [])))
     assert values(found, "run") == [S // 2] * 3 + [S // 4, S]
     assert values(found, "dispatch") == [S // 2] * 3 + [3 * S // 4, 2 * S]
-    assert found.columns["run"].sizes.tolist() == [3, 2]
-    assert values(found, "unsplit_total") == [0, 2 * S]
+    assert column(found.successes, "run").sizes.tolist() == [3, 2]
+    assert values(found, "unsplit") == [0, 2 * S]
     row = Row(found)
     assert row.tax is None
     assert row.work_ns is None
@@ -125,8 +125,8 @@ def test_warm_ups_cancelled_and_interrupted_trials_do_not_count(tmp_path: Path) 
     outcomes = ["ok", "failed", "timeout", "cancelled", "interrupted", "something new"]
     trials = [trial(number, outcome=outcome) for number, outcome in enumerate(outcomes)]
     found = only(cells_of(tmp_path, ([*trials, trial(9, warm_up=True)], [])))
-    assert (len(found.attempts), found.failures) == (4, 3)
-    assert len(found.columns["trajectory"].values) == 1
+    assert (len(found.trials), Row(found).failed) == (4, 3)
+    assert len(values(found, "trajectory")) == 1
 
 
 def test_equal_cells_pool_across_files_and_others_never_do(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_equal_cells_pool_across_files_and_others_never_do(tmp_path: Path) -> No
         ([trial(0, cell=7), trial(1, cell=8)], [cell(7), cell(8, provenance="stand_in")]),
         ([trial(0)], [cell(0, bracket_cost_ns=5), cell(0, bracket_cost_ns=6)]),
     )
-    assert [len(one.attempts) for one in found] == [3, 1, 1]
-    assert [[source.name for source in one.sources] for one in found] == [
+    assert [len(one.trials) for one in found] == [3, 1, 1]
+    assert [one.sources for one in found] == [
         ["0.msgpack", "1.msgpack", "2.msgpack"],
         ["0.msgpack"],
         ["1.msgpack"],
@@ -159,9 +159,15 @@ def test_tax_and_failures(tmp_path: Path) -> None:
     assert tax is not None
     assert tax.total.value == pytest.approx((sum(held) - think - work) / 5)
     assert tax.share == pytest.approx((sum(held) - think - work) / sum(held))
-    assert tax.dispatch == pytest.approx(3 * S // 2 + S)
-    assert tax.failed == pytest.approx((5 * S + 6 * S) / 5)
-    assert tax.startup == pytest.approx(fmean(n * S + S for n in range(1, 6)))
+    assert tax.causes == pytest.approx(
+        {
+            "startup": fmean(n * S + S for n in range(1, 6)),
+            "dispatch": 3 * S // 2 + S,
+            "harness": 0,
+            "queued": 0,
+            "failed": (5 * S + 6 * S) / 5,
+        }
+    )
     assert row.held_ns == sum(held) / 5
     assert row.work_ns == work / 5
     z, n, rate = 1.959963984540054, 7, 2 / 7
@@ -217,7 +223,7 @@ def test_reasons_to_doubt_a_row(tmp_path: Path) -> None:
     conditions = {"arrival": "burst", "think": "8s", "acquire": "reset", "preload": "trial", "provenance": "stand_in"}
     path = write(tmp_path / "a.msgpack", [trial(0, outcome="failed")], cell(0, **conditions), complete=False)
     cells, sources = read_samples([path])
-    assert not sources[0].complete
+    assert not sources[0].whole
     expected = ["stand_in", "incomplete_recording", "no_success", "preload_in_trial"]
     assert Row(only(cells)).flags == [*expected, "arrival burst", "think 8s", "acquire reset"]
 
@@ -227,8 +233,8 @@ def test_what_is_missing_makes_a_recording_incomplete(tmp_path: Path) -> None:
     lost_middle[3][3] = 1  # its first action is index 1
     for number, broken in enumerate((lost_start, lost_middle, short)):
         cells, sources = read_samples([write(tmp_path / f"{number}.msgpack", [broken, trial(5)])])
-        assert not sources[0].complete
-        assert len(only(cells).attempts) == 1
+        assert not sources[0].whole
+        assert len(only(cells).trials) == 1
 
 
 @pytest.mark.parametrize("damage", ["negative", "too long", "huge"])

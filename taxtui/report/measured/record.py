@@ -7,13 +7,17 @@ from typing import Any, Final
 
 from costmodel.uncertainty import Interval
 from taxtui.report.measured.percentiles import Percentile
-from taxtui.report.measured.rows import NS_PER_HOUR, Rank, Row, Tax
+from taxtui.report.measured.rows import NS_PER_HOUR, TAXES, Rank, Row, Tax
 from taxtui.report.measured.tables import LATENCIES
 
 _PARTS: Final = (
-    *("create", "ready", "orchestration", "preload", "setup", "run_total", "dispatch_total", "unsplit_total"),
-    *("harness", "ready_again", "queued", "think", "cleanup", "held"),
+    *("create", "ready", "orchestration", "preload", "setup", "work", "dispatch", "unsplit", "harness"),
+    *("ready_again", "queued", "think", "cleanup", "held"),
 )
+
+
+_COLUMNS: Final = {"dispatch": "dispatch_total"}
+"""Part → its column, where one of the actions has its name."""
 
 
 def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
@@ -22,16 +26,16 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "cell_id": identity.cell_id,
         **identity._asdict(),
-        "provenance": row.cell.event.provenance,
-        "recordings": [source.name for source in row.cell.sources],
-        "trials": len(row.cell.attempts),
-        "failures": row.cell.failures,
+        "provenance": row.cell.provenance,
+        "recordings": row.cell.sources,
+        "trials": len(row.cell.trials),
+        "failures": row.failed,
         "failure_rate": row.failures._asdict(),
     }
     for table in tables:
         found |= {f"{name}_ns": _latency(row, name) for name in LATENCIES.get(table, ())}
     if "breakdown" in tables:
-        found["mean_ns"] = {part: row.mean_ns(part) for part in _PARTS}
+        found["mean_ns"] = {part: row.mean_ns(_COLUMNS.get(part, part)) for part in _PARTS}
     if "tax" in tables:
         found |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
     return {**found, "flags": row.flags}
@@ -54,7 +58,7 @@ def _tax(tax: Tax | None) -> dict[str, Any]:
     return {
         "tax_per_success_ns": _fields(Interval, tax and tax.total),
         "tax_share_of_held": tax and tax.share,
-        "tax_by_cause_ns": {cause: tax and getattr(tax, cause) for cause in ("startup", "dispatch", "failed")},
+        "tax_by_cause_ns": {cause: tax and tax.causes[cause] for cause in TAXES},
         "tax_worker_hours_per_million": tax and tax.total.value * 1e6 / NS_PER_HOUR,
     }
 

@@ -8,16 +8,20 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from costmodel import flags
-from costmodel.recording import CellIdentity
+from costmodel.measures import Causes
+from costmodel.recording import CellIdentity, RecordedTrial
+from costmodel.samples import Pool
 from costmodel.uncertainty import Interval, ratio_interval, wilson
-from taxtui.recording.events import UNKNOWN
 from taxtui.report.measured.percentiles import Percentile
-from taxtui.report.measured.samples import MeasuredCell
+from taxtui.report.measured.samples import column
 from taxtui.report.measured.summary import DurationSummary, clusters_of, not_negative, summarize
 from taxtui.terminal_text import clean
 
 NS_PER_HOUR: Final = 3_600 * 10**9
 STAND_IN: Final = "stand_in"
+TAXES: Final = ("startup", "dispatch", "harness", "queued", "failed")
+"""The causes of held that the tax consists of: all but work and think."""
+
 PRELOADED: Final = "preload_in_trial"
 USUAL: Final = {"arrival": ("sequential", "closed"), "think": ("0s",), "acquire": ("create",)}
 """Identity that no column shows; a row where it is something else says so among its flags."""
@@ -38,22 +42,21 @@ class Tax(NamedTuple):
 
     total: Interval
     share: float  # of held
-    startup: float  # create, ready, preload, throttles and our own time between phases
-    dispatch: float  # the rest of every command, setup included
-    failed: float  # what failed trials held
+    causes: dict[str, float]  # what it consists of, by the names of ``measures.Causes``
 
 
 class Row:
     """One cell. A statistic is computed when it is first asked for."""
 
-    def __init__(self, cell: MeasuredCell) -> None:
+    def __init__(self, cell: Pool) -> None:
         """A row that stands alone; ``rows_of`` puts it among others."""
         self.cell = cell
+        self.good = cell.successes
         self.identity = cell.identity
-        self.stand_in = cell.event.provenance == STAND_IN
+        self.stand_in = cell.provenance == STAND_IN
         self.own_label = clean(f"STAND-IN {cell.identity.label}" if self.stand_in else cell.identity.label)
         self.label = self.own_label  # numbered where others would look the same
-        self.flags = _flags(cell)
+        self.flags = _flags(cell, self.good)
         self.peers: list[Row] = [self]
         self._summaries: dict[str, DurationSummary | None] = {}
 
@@ -66,41 +69,47 @@ class Row:
     @property
     def comparable(self) -> tuple[Any, ...]:
         """Equal for rows that may be ranked; what imitates a provider is never ranked with what was measured."""
-        return (*(getattr(self.identity, field) for field in COMPARABLE), self.cell.event.provenance)
+        return (*(getattr(self.identity, field) for field in COMPARABLE), self.cell.provenance)
 
     @cached_property
     def failures(self) -> Interval:
         """The share of trials that failed or timed out, with Wilson's interval."""
-        return wilson(self.cell.failures, len(self.cell.attempts))
+        return wilson(self.failed, len(self.cell.trials))
+
+    @property
+    def failed(self) -> int:
+        """How many trials failed or timed out."""
+        return len(self.cell.trials) - len(self.good)
 
     @cached_property
     def held_ns(self) -> float | None:
         """All that workers were held for, per successful trial."""
-        return self._per_success(sum(attempt.held_ns for attempt in self.cell.attempts))
+        return self._per_success(sum(trial.measures.held_ns for trial in self.cell.trials))
 
     @cached_property
     def work_ns(self) -> float | None:
         """The commands' own time in the sandbox, per successful trial; None where it is not known of all."""
-        known = all(attempt.work_ns != UNKNOWN for attempt in self.cell.attempts if attempt.ok)
-        return self._per_success(sum(a.work_ns for a in self.cell.attempts if a.ok)) if known else None
+        known = all(trial.measures.known for trial in self.good)
+        return self._per_success(sum(trial.measures.work_ns for trial in self.good)) if known else None
 
     @cached_property
     def tax(self) -> Tax | None:
         """None where nothing succeeded, or the commands' own time is not known of all."""
-        attempts, held, work = self.cell.attempts, self.held_ns, self.work_ns
+        trials, held, work = self.cell.trials, self.held_ns, self.work_ns
         if not held or work is None:
             return None
-        taxes = [a.held_ns - a.think_ns - (a.work_ns if a.ok else 0) for a in attempts]
-        total = ratio_interval(taxes, [a.ok for a in attempts], clusters_of([(a.run_id, a.block) for a in attempts]))
-        dispatch = self._per_success(sum(a.dispatch_ns for a in attempts if a.ok)) or 0.0
-        failed = self._per_success(sum(a.held_ns - a.think_ns for a in attempts if not a.ok)) or 0.0
-        return Tax(not_negative(total), total.value / held, total.value - dispatch - failed, dispatch, failed)
+        taxes = [trial.measures.tax_ns(ok=trial.ok) for trial in trials]
+        clusters = clusters_of([(trial.run_id, trial.block) for trial in trials])
+        total = ratio_interval(taxes, [trial.ok for trial in trials], clusters)
+        sums = Causes(*map(sum, zip(*(trial.measures.causes(ok=trial.ok) for trial in trials), strict=True)))
+        causes = {cause: self._per_success(getattr(sums, f"{cause}_ns")) or 0.0 for cause in TAXES}
+        return Tax(not_negative(total), total.value / held, causes)
 
     def summary(self, name: str) -> DurationSummary | None:
         """Of one of the cell's columns; None where it holds nothing."""
         if name not in self._summaries:
-            origins = [(attempt.run_id, attempt.block) for attempt in self.cell.attempts if attempt.ok]
-            self._summaries[name] = summarize(self.cell.columns[name], origins)
+            origins = [(trial.run_id, trial.block) for trial in self.good]
+            self._summaries[name] = summarize(column(self.good, name), origins)
         return self._summaries[name]
 
     def mean_ns(self, name: str) -> float | None:
@@ -119,13 +128,12 @@ class Row:
         return Rank(1 + faster, 1 + len(rivals) - slower)
 
     def _per_success(self, total_ns: int) -> float | None:
-        successes = len(self.cell.attempts) - self.cell.failures
-        return total_ns / successes if successes else None
+        return total_ns / len(self.good) if self.good else None
 
 
-def rows_of(cells: Sequence[MeasuredCell]) -> list[Row]:
+def rows_of(cells: Sequence[Pool]) -> list[Row]:
     """The rows of all cells with a counted trial; those that may be ranked stand together."""
-    rows = sorted((Row(cell) for cell in cells if cell.attempts), key=lambda row: row.comparable)
+    rows = sorted((Row(cell) for cell in cells if cell.trials), key=lambda row: row.comparable)
     for _, group in groupby(rows, lambda row: row.comparable):
         peers = list(group)
         differs = len({peer.identity.environment for peer in peers}) > 1
@@ -149,15 +157,14 @@ def namesakes(rows: Sequence[Row]) -> dict[str, str]:
     return found
 
 
-def _flags(cell: MeasuredCell) -> list[str]:
-    good = [attempt for attempt in cell.attempts if attempt.ok]
+def _flags(cell: Pool, good: Sequence[RecordedTrial]) -> list[str]:
     doubts = {
-        flags.STAND_IN: cell.event.provenance == STAND_IN,
-        flags.DISTORTED: any(source.distorted for source in cell.sources),
-        flags.INCOMPLETE: not all(source.complete for source in cell.sources),
+        flags.STAND_IN: cell.provenance == STAND_IN,
+        flags.DISTORTED: cell.distorted,
+        flags.INCOMPLETE: not cell.complete,
         flags.NO_SUCCESS: not good,
-        flags.RUN_UNKNOWN: any(attempt.work_ns == UNKNOWN for attempt in good),
-        PRELOADED: cell.event.preload == "trial",
+        flags.RUN_UNKNOWN: not all(trial.measures.known for trial in good),
+        PRELOADED: cell.preload == "trial",
     }
     identity = cell.identity._asdict()
     unusual = [f"{field} {clean(identity[field])}" for field, usual in USUAL.items() if identity[field] not in usual]

@@ -1,36 +1,49 @@
-"""The exact samples behind the tables: every duration of every successful trial of a cell."""
+"""The exact samples behind the tables: every duration of every successful trial of a cell, as columns."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
-from costmodel.recording import CellIdentity
-from taxtui.live.state import MAX_CPU_PERMILLE, MAX_LAG_NS
-from taxtui.recording import events
+from costmodel.measures import parted
+from costmodel.recording import RecordedTrial, Recording, read_recording
+from costmodel.samples import Pool, pools
 
-PER_ACTION: Final = ("action", "run", "dispatch")
-PER_TRIAL: Final = (
-    "create",
-    "ready",
-    "orchestration",
-    "preload",
-    "setup",
-    "run_total",
-    "dispatch_total",
-    "unsplit_total",
-    "harness",
-    "cold_start",
-    "fresh_episode",
-    "trajectory",
-    "amortized_per_action",
-    "ready_again",
-    "queued",
-    "think",
-    "held",
-    "cleanup",
+PER_ACTION: Final = MappingProxyType[str, Callable[[RecordedTrial], Sequence[int]]](
+    {
+        "action": lambda trial: trial.durations_ns,
+        "run": lambda trial: parted(trial.durations_ns, trial.runs_ns)[0],
+        "dispatch": lambda trial: parted(trial.durations_ns, trial.runs_ns)[1],
+    }
 )
+"""Kind of duration → a trial's values of it, one per action; those whose run is unknown are in the first alone."""
+
+PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
+    {
+        "create": lambda trial: trial.measures.create_ns,
+        "ready": lambda trial: trial.measures.ready_ns,
+        "orchestration": lambda trial: trial.measures.orchestration_ns,
+        "preload": lambda trial: trial.measures.preload_ns,
+        "setup": lambda trial: trial.measures.setup_ns,
+        "work": lambda trial: trial.measures.work_ns,
+        "dispatch_total": lambda trial: trial.measures.dispatch_ns,
+        "unsplit": lambda trial: trial.measures.unsplit_ns,
+        "harness": lambda trial: trial.measures.harness_ns,
+        "cold_start": lambda trial: trial.measures.cold_start_ns,
+        "fresh_episode": lambda trial: trial.measures.fresh_episode_ns,
+        "trajectory": lambda trial: trial.measures.trajectory_ns,
+        "amortized_per_action": lambda trial: _amortized_ns(trial),
+        "ready_again": lambda trial: trial.measures.ready_again_ns,
+        "queued": lambda trial: trial.measures.queued_ns,
+        "think": lambda trial: trial.measures.think_ns,
+        "held": lambda trial: trial.measures.held_ns,
+        "cleanup": lambda trial: trial.measures.cleanup_ns,
+    }
+)
+"""Kind of duration → a trial's value of it; None where it is not known. ``*_total`` tells it from that per action."""
 
 
 class Column:
@@ -49,54 +62,30 @@ class Column:
         self.sizes.append(len(values))
 
 
-class MeasuredAttempt(NamedTuple):
-    """What one counted trial, good or bad, took of its worker. Durations are int ns."""
-
-    run_id: str
-    block: int
-    ok: bool
-    held_ns: int
-    think_ns: int
-    work_ns: int  # the commands' own time, setup included; UNKNOWN where it is for one of them
-    dispatch_ns: int  # the rest of every command; meaningless where work_ns is UNKNOWN
-
-
-class Source(NamedTuple):
-    """One recording, and whether it can be believed."""
-
-    name: str
-    run_id: str
-    complete: bool  # it ends with RunFinished, and nothing of it is missing
-    trials: int  # counted ones
-    lag_p99_ns: int  # over the seconds' p99
-    cpu_permille: int  # median
-    floor_ns: int
-
-    @property
-    def distorted(self) -> bool:
-        """Whether the measuring process was too busy."""
-        return self.lag_p99_ns > MAX_LAG_NS or self.cpu_permille > MAX_CPU_PERMILLE
+def column(trials: Iterable[RecordedTrial], name: str) -> Column:
+    """One of ``PER_TRIAL`` or ``PER_ACTION`` of trials that succeeded."""
+    found = Column()
+    if (of_actions := PER_ACTION.get(name)) is not None:
+        for trial in trials:
+            found.add(of_actions(trial))
+        return found
+    of_trial = PER_TRIAL[name]
+    for trial in trials:
+        value = of_trial(trial)
+        found.add(() if value is None else (value,))
+    return found
 
 
-class MeasuredCell:
-    """All counted trials of one cell: those that were neither warm-ups nor cancelled nor interrupted."""
+def read_samples(paths: Iterable[Path]) -> tuple[list[Pool], list[Recording]]:
+    """The cells of all recordings in the order in which they first appear, and the recordings.
 
-    __slots__ = ("attempts", "columns", "event", "identity", "sources")
-
-    def __init__(self, event: events.Cell) -> None:
-        """A cell without trials."""
-        self.event = event
-        self.identity = identity_of(event)
-        self.sources: list[Source] = []
-        self.attempts: list[MeasuredAttempt] = []
-        self.columns = {name: Column() for name in PER_TRIAL + PER_ACTION}
-
-    @property
-    def failures(self) -> int:
-        """Trials that failed or timed out."""
-        return sum(not attempt.ok for attempt in self.attempts)
+    Raises:
+        costmodel.errors.RecordingError: not a recording, damaged, of a newer version, or the same run twice.
+    """
+    recordings = [read_recording(path) for path in paths]
+    return pools(recordings), recordings
 
 
-def identity_of(event: events.Cell) -> CellIdentity:
-    """What decides whether two cells pool."""
-    return CellIdentity(*(getattr(event, field) for field in CellIdentity._fields))
+def _amortized_ns(trial: RecordedTrial) -> int | None:
+    actions = len(trial.durations_ns)
+    return round(trial.measures.trajectory_ns / actions) if actions else None

@@ -8,11 +8,11 @@ from string import ascii_lowercase
 from typing import Final
 
 from costmodel import flags
-from taxtui.recording.events import UNKNOWN
+from costmodel.measures import UNKNOWN
+from costmodel.recording import Recording
 from taxtui.report.formats import Section
 from taxtui.report.measured.percentiles import Percentile
-from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, Row, namesakes
-from taxtui.report.measured.samples import Source
+from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
 from taxtui.report.numbers import NOTHING, hours
 from taxtui.terminal_text import clean
 
@@ -23,8 +23,8 @@ LATENCIES: Final = {
     "actions": {
         "amortized_per_action": "Per action, amortised: completion / actions",
         "action": "Action: submitted to its exit code and full output in our hands",
-        "run": "Run: the part of an action inside the sandbox",
-        "dispatch": "Dispatch: the rest of an action",
+        "run": "Run: the part of an action inside the sandbox; actions only",
+        "dispatch": "Dispatch: the rest of an action; actions only",
     },
 }
 """Table → its columns of durations, each with its title."""
@@ -45,10 +45,10 @@ UNUSUAL: Final = {
 PARTS: Final[dict[str, Callable[[Row], float]]] = {
     "create": lambda row: row.mean_ns("create") or 0.0,
     "ready": lambda row: row.mean_ns("ready") or 0.0,
-    "setup": lambda row: (row.mean_ns("preload") or 0.0) + (row.mean_ns("setup") or 0.0),
-    "run": lambda row: row.mean_ns("run_total") or 0.0,
+    "preload": lambda row: row.mean_ns("preload") or 0.0,
+    "work": lambda row: row.mean_ns("work") or 0.0,
     "dispatch": lambda row: row.mean_ns("dispatch_total") or 0.0,
-    "unsplit": lambda row: row.mean_ns("unsplit_total") or 0.0,
+    "unsplit": lambda row: row.mean_ns("unsplit") or 0.0,
     "harness": lambda row: row.mean_ns("harness") or 0.0,
 }
 """Part of a completion → its mean in ns."""
@@ -57,7 +57,9 @@ HEAD: Final = "sandbox\ntier actions mode"
 _SCALES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
-def sections(rows: Sequence[Row], sources: Sequence[Source], tables: Sequence[str], unfinished: int) -> list[Section]:
+def sections(
+    rows: Sequence[Row], sources: Sequence[Recording], tables: Sequence[str], unfinished: int
+) -> list[Section]:
     """The tables asked for, then the recordings they come from, with the words that explain all marks.
 
     ``unfinished`` is the number of cells that are no row because no trial of theirs has ended.
@@ -135,7 +137,7 @@ def _median(row: Row, name: str) -> int:
 
 
 def _breakdown(names: dict[Row, str]) -> Section:
-    found = {part: mean for part, mean in PARTS.items() if part not in ("setup", "unsplit") or any(map(mean, names))}
+    found = {part: mean for part, mean in PARTS.items() if part not in ("preload", "unsplit") or any(map(mean, names))}
     lines = []
     for row, named in names.items():
         total = row.mean_ns("trajectory")
@@ -147,17 +149,21 @@ def _breakdown(names: dict[Row, str]) -> Section:
                 for part in (mean(row) for mean in found.values())
             ]
             lines.append([named, *shares, duration(total)])
-    title = "Breakdown of completion: mean of each phase and its share"
-    notes = ["setup: with preload. run and dispatch: sums over the actions. harness: our own time between phases."]
+    title = "Breakdown of completion: mean of each cause and its share"
+    notes = [
+        "work: the commands' own time in the sandbox, dispatch: the rest of theirs, for set-up and actions alike. "
+        "harness: our own time between phases and commands."
+    ]
     return Section(title, [HEAD, *(f"{part}\n" for part in found), "all\n"], lines, notes)
 
 
 def _beside(names: dict[Row, str]) -> Section:
-    columns = ("orchestration", "ready_again", "queued", "think", "cleanup", "held")
+    columns = ("orchestration", "ready_again", "setup", "queued", "think", "cleanup", "held")
     lines = [[named, *(_mean(row, name) for name in columns)] for row, named in names.items()]
     notes = [
         "orchestration: the part of create and ready before the sandbox's own process ran, where marks show it. "
-        "ready_again: a second no-op. queued: throttles. held: what a worker is occupied for."
+        "ready_again: a second no-op. setup: the phase, whose commands are in work and dispatch above. "
+        "queued: throttles. held: what a worker is occupied for."
     ]
     head = [HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
     return Section("Beside completion: means", head, lines, notes)
@@ -172,22 +178,24 @@ def _tax(names: dict[Row, str]) -> Section:
             lines.append([named, NOTHING if held is None else f"{duration(held)}\n{work}", *[NOTHING] * 6])
             continue
         line = [named, f"{duration(held)}\n{work}", duration(*tax.total), f"{tax.share:.1%}"]
-        line += [duration(part) for part in (tax.startup, tax.dispatch, tax.failed)]
+        startup, dispatch, harness, queued, failed = (duration(tax.causes[cause]) for cause in TAXES)
+        line += [f"{startup}\n{queued}", f"{dispatch}\n{harness}", failed]
         lines.append([*line, hours(tax.total.value * 1e6 / NS_PER_HOUR)])
-    head = [HEAD, "held\nwork", "tax\n", "share\n", "startup\n", "dispatch\n", "failed\n", "h per 1M\n"]
+    head = [HEAD, "held\nwork", "tax\n", "share\n", "startup\nqueued", "dispatch\nharness", "failed\n", "h per 1M\n"]
     notes = [
-        "Per successful trial. tax = held − think − work = startup + dispatch + failed trials; work: the commands' own "
-        "time in the sandbox, slowed down or not (`taxtui project --reference` tells slowdown apart). share: of held. "
+        f"Per successful trial. tax = held − think − work = {' + '.join(TAXES)} trials; work: the commands' own "
+        "time in the sandbox, slowed down or not (`taxtui project --reference` tells slowdown apart). Both work and "
+        "dispatch are of the set-up too. harness: our own time between phases and commands. share: of held. "
         "h per 1M: worker-hours of tax in a million trajectories."
     ]
     return Section("Tax", head, lines, notes)
 
 
-def _sources(sources: Sequence[Source], notes: list[str]) -> Section:
+def _sources(sources: Sequence[Recording], notes: list[str]) -> Section:
     lines = []
     for source in sources:
         lag, floor = duration(source.lag_p99_ns), NOTHING if source.floor_ns == UNKNOWN else duration(source.floor_ns)
-        state = "complete" if source.complete else "INCOMPLETE"
+        state = "complete" if source.whole else "INCOMPLETE"
         cpu = f"{source.cpu_permille / 10:.0f}%"
         lines.append([f"{clean(source.name)}\n{clean(source.run_id)}", f"{source.trials:,}", lag, cpu, floor, state])
     head = ["recording\nrun", "trials\n", "loop lag\np99", "client\nCPU", "floor\n", "state\n"]

@@ -10,6 +10,7 @@ from costmodel.renewal import bounds, expected_max
 from costmodel.results import Evidence, GpuStall, Projection
 from costmodel.uncertainty import Interval, wilson
 from taxtui.report.numbers import hours, seconds
+from taxtui.report.projected.sections import tax_in_words
 from taxtui.terminal_text import clean, wrap
 
 S = 1e9
@@ -164,10 +165,11 @@ def _dollars(usd: float | None) -> str:
 def _causes(row: Projection) -> Iterator[tuple[str, str]]:
     if row.by_cause is not None:
         for cause, value in row.by_cause._asdict().items():
-            if value is not None or cause != "wasted":  # which is nothing, rather than unknown
+            if value is not None or cause not in ("cleanup", "wasted"):  # which are nothing, rather than unknown
                 yield cause, hours(value) if value is None else _exact(value)
     if row.tax is not None:
-        yield "tax", f"startup + dispatch + failed = {_exact(row.tax.value)} worker-hours{_limits(row.tax)}"
+        causes = tax_in_words(row.by_cause is not None and row.by_cause.cleanup is not None)
+        yield "tax", f"{causes} = {_exact(row.tax.value)} worker-hours{_limits(row.tax)}"
 
 
 def _cost(row: Projection, demand: Demand) -> list[tuple[str, str]]:

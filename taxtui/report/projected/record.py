@@ -82,13 +82,11 @@ def _cost(row: Projection) -> dict[str, Any] | None:
 
 
 def _by_cause(row: Projection) -> dict[str, float | None] | None:
-    """As ever; what over-provisioning wastes only where there is any."""
+    """Every cause that is always one; clean-up and what over-provisioning wastes only where they are asked for."""
     if row.by_cause is None:
         return None
-    causes = row.by_cause._asdict()
-    return (
-        causes if row.by_cause.wasted is not None else {cause: causes[cause] for cause in causes if cause != "wasted"}
-    )
+    causes = row.by_cause._asdict().items()
+    return {cause: hours for cause, hours in causes if hours is not None or cause not in ("cleanup", "wasted")}
 
 
 def _versus(row: Projection) -> dict[str, Any] | None:

@@ -25,6 +25,11 @@ def sections(rows: Sequence[Projection], demand: Demand, sources: Sequence[objec
     return [found[0]._replace(notes=found[0].notes + notes), *found[1:]]
 
 
+def tax_in_words(cleanup: bool) -> str:
+    """The causes that add up to the tax."""
+    return " + ".join(["startup", "dispatch", "harness", "queued", "failed", *["cleanup"] * cleanup])
+
+
 def letters_of(rows: Sequence[Projection]) -> dict[str, str]:
     """Flag → the letter that stands for it, in order of appearance."""
     keys = dict.fromkeys(flag for row in rows for flag in row.flags)
@@ -105,12 +110,15 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         tax = NOTHING
         if row.tax is not None and total:
             tax = f"{hours(row.tax.value)}\n{row.tax.value / total:.1%}"
-        return [tax, *(hours(part) for part in row.by_cause[: len(head) - 1])]
+        parts = {name: hours(part) for name, part in row.by_cause._asdict().items()}
+        return [tax, *("\n".join(parts.get(name, "") for name in column.split("\n")) for column in head[1:])]
 
-    head = ["tax\n", "startup\n", "dispatch\n", "slowdown\n", "work\n", "think\n", "failed\n"]
-    head += ["wasted\n"] * (demand.over_provision > 0)
+    head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\n", "work\n", "think\n", "failed\n"]
+    head += ["cleanup\n"] * demand.include_cleanup + ["wasted\n"] * (demand.over_provision > 0)
     notes = [
-        "tax = startup + dispatch + failed: worker-hours beyond think time and the commands' own time in the sandbox."
+        f"tax = {tax_in_words(demand.include_cleanup)}: worker-hours beyond think time and the commands' own time in "
+        "the sandbox. dispatch, slowdown and work: the set-up's commands too. harness: our own time between phases "
+        "and commands."
     ]
     if demand.reference is None:
         notes.append("slowdown is unknown and part of work; --reference SUBSTRATE tells them apart.")

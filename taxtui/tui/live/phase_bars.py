@@ -51,10 +51,10 @@ def shares(parts: dict[str, float], scale: float, room: int) -> dict[str, int]:
 
 
 def legend(cells: Sequence[CellState], *, dark: bool) -> Text:
-    """``C create R ready A run …`` of the parts that occur."""
+    """``C create R ready W work …`` of the parts that occur."""
     line = Text()
     for part, (letter, name, colour) in PARTS.items():
-        if any(cell.parts_ns[part] for cell in cells):
+        if any(cell.mean_ns(part) for cell in cells):
             line.append(f" {letter}", Style(color=shade(colour, dark=dark), bold=True))
             line.append(f" {name}")
     return line

@@ -7,12 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from costmodel.recording import Recording
 from taxtui.errors import RecordingError
 from taxtui.report.formats import Section
 from taxtui.report.measured import differences
-from taxtui.report.measured.reading import read_samples
 from taxtui.report.measured.rows import Row, rows_of
-from taxtui.report.measured.samples import Source
+from taxtui.report.measured.samples import read_samples
 from taxtui.report.measured.tables import LATENCIES, ranked, sections
 from taxtui.terminal_text import clean
 from taxtui.tui.recordings import catalogue as library
@@ -58,13 +58,14 @@ class ResultsReader:
 
     def __init__(self) -> None:
         """Nothing is read yet."""
-        self._read: dict[tuple[Path, ...], tuple[object, tuple[list[Row], list[Source], int]]] = {}
+        self._read: dict[tuple[Path, ...], tuple[object, tuple[list[Row], list[Recording], int]]] = {}
 
     def show(self, wanted: Wanted) -> Shown:
         """The sections of a table, the last with the words that explain its marks.
 
         Raises:
-            RecordingError: a recording cannot be read, nothing has been measured yet, or two share no cell.
+            RecordingError: nothing has been measured yet, or two share no cell.
+            costmodel.errors.RecordingError: a recording cannot be read, or a run was given twice.
         """
         if not wanted.paths:
             raise RecordingError("there is no recording yet", fix="1 measures, 5 lists what there is")
@@ -87,7 +88,7 @@ class ResultsReader:
         shown = differences.sections(found, [wanted.table], clean(against.name), names)
         return [Part(section) for section in shown]
 
-    def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Source], int]:
+    def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Recording], int]:
         state = [library.stamp(path) for path in paths]
         known = self._read.get(paths)
         if known is None or known[0] != state:

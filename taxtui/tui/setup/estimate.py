@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from taxtui.errors import RecordingError
 from taxtui.live.state import RunState
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
-from taxtui.recording.events import Cell, Event
 from taxtui.recording.reader import Follower
 from taxtui.tui.recordings import catalogue as library
 from taxtui.tui.recordings.catalogue import CatalogueEntry
@@ -204,20 +203,13 @@ class HistoryReader:
 def _trials(entry: CatalogueEntry, stop: Callable[[], bool]) -> list[PastTrial] | None:
     """The cells of a recording, as far as it can be read; nothing of stand-ins. None: stopped on the way."""
     state = RunState()
-    other: set[int] = set()
-
-    def take(event: Event) -> None:
-        if isinstance(event, Cell) and (event.think, event.acquire) != WHOLE:
-            other.add(event.id)
-        state.apply(event)
-
     try:
         with Follower(entry.path) as follower:
             while events := follower.poll(SLICE_BYTES):
                 if stop():
                     return None
                 for event in events:
-                    take(event)
+                    state.apply(event)
     except RecordingError:
         pass  # what comes before the damage was measured all the same
     return [
@@ -233,5 +225,5 @@ def _trials(entry: CatalogueEntry, stop: Callable[[], bool]) -> list[PastTrial] 
             shipped=entry.shipped,
         )
         for cell in state.cells.values()
-        if cell.ok and cell.trial_ns and cell.provenance == "measured" and cell.id not in other
+        if cell.ok and cell.trial_ns and cell.provenance == "measured" and (cell.think, cell.acquire) == WHOLE
     ]

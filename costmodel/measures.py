@@ -1,0 +1,238 @@
+"""What a trial's phases and commands amount to: the one definition of every term, as docs/measurement.md has them.
+
+Live, ``report``, ``project`` and every export call this, so that a word stands for one number. All durations are
+int ns of one process's monotonic clock; sums are exact. The columns are any sequences of ints: nothing is made per
+command that the sums do not need.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Self
+
+UNKNOWN: Final = -1
+"""The run of a command that could not be measured."""
+
+STARTED: Final = frozenset({"started", "running"})
+"""Marks that show that the sandbox's own process runs: what came before is orchestration."""
+
+LAG_LIMIT_NS: Final = 5_000_000
+CPU_LIMIT_PERMILLE: Final = 800
+
+
+def known_runs(durations_ns: Sequence[int], runs_ns: Sequence[int]) -> Sequence[int]:
+    """A column of runs as it counts: empty means all 0, and UNKNOWN is also what is longer than its command took."""
+    if not runs_ns:
+        return [0] * len(durations_ns)
+    if len(runs_ns) != len(durations_ns):
+        return [UNKNOWN] * len(durations_ns)  # which command each belongs to is lost
+    if not any(map(operator.gt, runs_ns, durations_ns)):
+        return runs_ns
+    return [run if run <= own else UNKNOWN for run, own in zip(runs_ns, durations_ns, strict=True)]
+
+
+def parted(durations_ns: Sequence[int], runs_ns: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+    """Work and dispatch of each command whose run is known: what it ran inside the sandbox, and the rest."""
+    if UNKNOWN in runs_ns:
+        known = [(own, run) for own, run in zip(durations_ns, runs_ns, strict=True) if run != UNKNOWN]
+        durations_ns, runs_ns = [own for own, _ in known], [run for _, run in known]
+    return runs_ns, list(map(operator.sub, durations_ns, runs_ns))
+
+
+class Split(NamedTuple):
+    """Commands taken together, in ns."""
+
+    work_ns: int = 0  # inside the sandbox
+    dispatch_ns: int = 0  # the rest of the same commands
+    unsplit_ns: int = 0  # whole commands whose run is unknown
+    known: bool = True  # that there are none of those
+
+    @classmethod
+    def of(cls, durations_ns: Sequence[int], runs_ns: Sequence[int]) -> Self:
+        """Of columns of one length, as ``known_runs`` returns the second."""
+        if UNKNOWN not in runs_ns:
+            work_ns = sum(runs_ns)
+            return cls(work_ns, sum(durations_ns) - work_ns)
+        return cls.of_parted(durations_ns, *parted(durations_ns, runs_ns))
+
+    @classmethod
+    def of_parted(cls, durations_ns: Sequence[int], works_ns: Sequence[int], dispatches_ns: Sequence[int]) -> Self:
+        """Of columns and what ``parted`` made of them."""
+        work_ns, dispatch_ns = sum(works_ns), sum(dispatches_ns)
+        unsplit_ns = sum(durations_ns) - work_ns - dispatch_ns
+        return cls(work_ns, dispatch_ns, unsplit_ns, len(works_ns) == len(durations_ns))
+
+    def plus(self, other: Split) -> Split:
+        """With more commands."""
+        return Split(
+            self.work_ns + other.work_ns,
+            self.dispatch_ns + other.dispatch_ns,
+            self.unsplit_ns + other.unsplit_ns,
+            self.known and other.known,
+        )
+
+    @property
+    def taken_ns(self) -> int:
+        """What the commands took in all."""
+        return self.work_ns + self.dispatch_ns + self.unsplit_ns
+
+
+NO_COMMANDS: Final = Split()
+
+
+class Causes(NamedTuple):
+    """What a trial held its worker for, in ns; the sum is ``held`` to the nanosecond."""
+
+    startup_ns: int = 0  # create, ready, preload
+    dispatch_ns: int = 0  # getting commands in and results out, those of the set-up too
+    work_ns: int = 0  # the commands' own time inside the sandbox, those of the set-up too
+    unsplit_ns: int = 0  # commands of which only the sum of the two before is known
+    harness_ns: int = 0  # our own time between phases and commands
+    queued_ns: int = 0  # waiting that throttles imposed
+    think_ns: int = 0  # idle on purpose
+    failed_ns: int = 0  # all that a trial held that did not succeed
+
+
+class Measures(NamedTuple):
+    """Every duration of one trial in ns. Of a trial that failed only ``held_ns`` and the phases mean what they say."""
+
+    create_ns: int = 0  # or reset, which replaces it
+    ready_ns: int = 0
+    preload_ns: int = 0
+    setup_ns: int = 0  # the phase; its commands are in work and dispatch, the rest of it is harness
+    work_ns: int = 0
+    dispatch_ns: int = 0
+    unsplit_ns: int = 0
+    harness_ns: int = 0
+    queued_ns: int = 0
+    think_ns: int = 0
+    held_ns: int = 0
+    ready_again_ns: int | None = None  # None: it was not taken
+    cleanup_ns: int | None = None
+    orchestration_ns: int | None = None  # None: no mark shows it
+    known: bool = True  # the run of every command
+
+    @property
+    def cold_start_ns(self) -> int:
+        """Until the first command returned."""
+        return self.create_ns + self.ready_ns
+
+    @property
+    def startup_ns(self) -> int:
+        """Until the set-up could begin, in a sandbox that holds what the tier needs."""
+        return self.create_ns + self.ready_ns + self.preload_ns
+
+    @property
+    def fresh_episode_ns(self) -> int:
+        """Until the first action could begin."""
+        return self.startup_ns + self.setup_ns
+
+    @property
+    def trajectory_ns(self) -> int:
+        """Until the last action's end, without think time and throttles."""
+        return self.held_ns - self.queued_ns - self.think_ns
+
+    def causes(self, *, ok: bool) -> Causes:
+        """Where ``held`` went."""
+        if not ok:
+            return Causes(failed_ns=self.held_ns)
+        return Causes(
+            self.startup_ns,
+            self.dispatch_ns,
+            self.work_ns,
+            self.unsplit_ns,
+            self.harness_ns,
+            self.queued_ns,
+            self.think_ns,
+        )
+
+    def tax_ns(self, *, ok: bool) -> int:
+        """What was held beyond think time and work; meaningless unless ``known``. Of a failed trial it is all."""
+        return self.trajectory_ns + self.queued_ns - self.work_ns if ok else self.held_ns
+
+
+NOTHING: Final = Measures()
+
+
+def held_ns(start_ns: int, end_ns: int, phases: Mapping[str, int]) -> int:
+    """What a worker was occupied for: from the first create request to the last action's end, or the failure."""
+    return end_ns - start_ns - phases.get("ready_again", 0)
+
+
+def measure(
+    phases: Mapping[str, int],
+    setup: Split,
+    actions: Split,
+    *,
+    held_ns: int,
+    queued_ns: int,
+    think_ns: int,
+    orchestration_ns: int | None = None,
+) -> Measures:
+    """A trial's durations from its phases (ns by name), its commands and what they were held for."""
+    create_ns = phases.get("create", 0) + phases.get("reset", 0)
+    ready_ns, preload_ns = phases.get("ready", 0), phases.get("preload", 0)
+    commands = setup.plus(actions)
+    return Measures(
+        create_ns=create_ns,
+        ready_ns=ready_ns,
+        preload_ns=preload_ns,
+        setup_ns=phases.get("setup", 0),
+        work_ns=commands.work_ns,
+        dispatch_ns=commands.dispatch_ns,
+        unsplit_ns=commands.unsplit_ns,
+        harness_ns=held_ns - queued_ns - think_ns - create_ns - ready_ns - preload_ns - commands.taken_ns,
+        queued_ns=queued_ns,
+        think_ns=think_ns,
+        held_ns=held_ns,
+        ready_again_ns=phases.get("ready_again"),
+        cleanup_ns=phases.get("cleanup"),
+        orchestration_ns=orchestration_ns,
+        known=commands.known,
+    )
+
+
+@dataclass(slots=True)
+class RunnerFitness:
+    """Whether the measuring process was fit to measure: counts of its seconds, so that a stream can be judged."""
+
+    seconds: int = 0
+    late: int = 0  # of them, those whose loop lag (its p99 over the second) was above LAG_LIMIT_NS
+    busy: int = 0  # those in which it took more of a core than CPU_LIMIT_PERMILLE
+
+    def add(self, lag_p99_ns: int, cpu_permille: int) -> None:
+        """One more second."""
+        self.seconds += 1
+        self.late += lag_p99_ns > LAG_LIMIT_NS
+        self.busy += cpu_permille > CPU_LIMIT_PERMILLE
+
+    @property
+    def lagged(self) -> bool:
+        """Whether ``lag_quantile_ns`` is above its limit: one late second in a hundred may be."""
+        return self.late > self.seconds // 100
+
+    @property
+    def overworked(self) -> bool:
+        """Whether ``cpu_median_permille`` is above its limit: half of the seconds may be busy."""
+        return self.busy > self.seconds // 2
+
+    @property
+    def problems(self) -> list[str]:
+        """Why what was measured is badged; empty when it is not."""
+        return ["loop lag"] * self.lagged + ["client CPU"] * self.overworked
+
+    def copy(self) -> Self:
+        """A detached copy."""
+        return replace(self)
+
+
+def lag_quantile_ns(lags_ns: Sequence[int]) -> int:
+    """The seconds' lag at rank ⌈0.99·n⌉: one bad second badges a short run, not an hour. 0 without any."""
+    return sorted(lags_ns)[-1 - len(lags_ns) // 100] if lags_ns else 0
+
+
+def cpu_median_permille(cpus_permille: Sequence[int]) -> int:
+    """The seconds' CPU at rank ⌈n/2⌉. 0 without any."""
+    return sorted(cpus_permille)[(len(cpus_permille) - 1) // 2] if cpus_permille else 0
