@@ -85,12 +85,12 @@ class RunApp(App[None]):
         if self.running:
             self.notify("one run at a time: cancel the other first (2, then c)", severity="warning")
             return
-        from taxtui.commands.run import default_folder, new_run_id
+        from taxtui import folders
         from taxtui.errors import TaxtuiError
         from taxtui.tui.live.feed import RunFeed
 
         try:
-            path = default_folder() / f"{new_run_id()}.msgpack"
+            path = folders.new_recording(folders.new_run_id())
             self.take(RunFeed(scenario, path, self.launcher, options))
         except (TaxtuiError, OSError) as error:  # no folder to write to, no room, no more processes
             self.notify(str(error), title="The run did not start", severity="error", timeout=10)

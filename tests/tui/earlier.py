@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from taxtui import folders
 from taxtui.plan import scenario
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.spec import Plan
@@ -49,7 +50,7 @@ def told(cells: Sequence[Cell], trials: int = 3, **durations: Any) -> list[Event
 
 def only_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This folder has the recordings, and nothing else has any."""
-    monkeypatch.setattr(library, "default_folder", lambda: folder)
+    monkeypatch.setattr(folders, "recordings", lambda: folder)
     monkeypatch.setattr(library, "SHIPPED", ())
     monkeypatch.setattr(estimate, "listing", lambda: library.scan().entries)
 

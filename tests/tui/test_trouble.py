@@ -162,7 +162,7 @@ async def test_a_run_that_cannot_be_started_is_said_in_one_line(monkeypatch: pyt
     def nowhere() -> Path:
         raise UsageError("cannot create recordings: read-only; name the recording with -o")
 
-    monkeypatch.setattr("taxtui.commands.run.default_folder", nowhere)
+    monkeypatch.setattr("taxtui.folders.recordings", nowhere)
     async with app().run_test(size=SIZE) as pilot:
         await pilot.pause(0.2)
         await pilot.press("ctrl+r")
