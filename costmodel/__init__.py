@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from costmodel.errors import CostModelError as CostModelError
     from costmodel.errors import DemandError as DemandError
     from costmodel.errors import PriceError as PriceError
-    from costmodel.errors import RecordingError as RecordingError
+    from costmodel.errors import SourceError as SourceError
     from costmodel.makespan import Makespan as Makespan
     from costmodel.makespan import expected_makespan as expected_makespan
     from costmodel.makespan import list_makespan as list_makespan
@@ -46,7 +46,7 @@ _HOMES: Final = {
     "CostModelError": "errors",
     "DemandError": "errors",
     "PriceError": "errors",
-    "RecordingError": "errors",
+    "SourceError": "errors",
     "Makespan": "makespan",
     "expected_makespan": "makespan",
     "list_makespan": "makespan",

@@ -12,7 +12,7 @@ from costmodel import flags
 from costmodel.comparison import with_baseline, with_reference
 from costmodel.demand import Demand, Policy
 from costmodel.distribution import Distribution
-from costmodel.errors import DemandError, RecordingError
+from costmodel.errors import DemandError, SourceError
 from costmodel.overprovision import Rollouts, Try, Usage
 from costmodel.policies import Retries, effective_workers, with_retries
 from costmodel.pricing import Prices, billed_ns
@@ -42,7 +42,7 @@ def project(
     Raises:
         DemandError: the baseline or the reference is not among the rows, or a published row cannot answer an option.
         PriceError: the sheet lacks a price.
-        RecordingError: nothing was recorded, not one cell has a success, or a run was given twice.
+        SourceError: nothing was recorded, not one cell has a success, or a run was given twice.
     """
     series: dict[object, list[Pool]] = {}
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
@@ -60,7 +60,7 @@ def project(
     if all(row.worker_hours is None for row in rows):
         if any(flags.LENGTH_UNKNOWN in row.flags for row in rows):
             raise DemandError(f"nothing was published for {demand.actions} actions; leave -n out")
-        raise RecordingError("nothing to project: no cell has a successful trial")
+        raise SourceError("nothing to project: no cell has a successful trial")
     if demand.reference is not None:
         rows = with_reference(rows, demand.reference)
     return rows if baseline is None else with_baseline(rows, baseline, required=demand.baseline is not None)

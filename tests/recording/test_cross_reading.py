@@ -95,7 +95,7 @@ def of_costmodel(path: Path) -> Reading | Refusal:
     """By the cost model's reader."""
     try:
         found = costmodel.read(path)
-    except costmodel.RecordingError as error:
+    except costmodel.SourceError as error:
         return Refusal(error.offset)
     assert isinstance(found, Recording)
     trials: dict[tuple[str, str], list[Numbers]] = {}

@@ -17,7 +17,7 @@ from tests.support import hostile
 HEADER = msgspec.msgpack.encode([[0, "taxtui", 1, "r", {}, {}]])
 
 
-def offset_of(error: RecordingError | costmodel.RecordingError) -> int:
+def offset_of(error: RecordingError | costmodel.SourceError) -> int:
     assert "\n" not in str(error)
     assert error.offset is not None
     return error.offset
@@ -36,7 +36,7 @@ def by_costmodel(path: Path) -> tuple[int, int] | int:
     found = wire.Frames(path)
     try:
         events = sum(map(len, found))
-    except costmodel.RecordingError as error:
+    except costmodel.SourceError as error:
         return offset_of(error)
     return events, found.skipped
 
@@ -74,7 +74,7 @@ def test_an_event_that_cannot_be_is_damage_with_the_offset_of_its_frame(tmp_path
     assert by_taxtui(path) == by_costmodel(path) == offset
     with pytest.raises(RecordingError, match=f"damaged at byte {offset}: "):
         reader.read(path, lambda event: None)
-    with pytest.raises(costmodel.RecordingError, match=f"damaged at byte {offset}: "):
+    with pytest.raises(costmodel.SourceError, match=f"damaged at byte {offset}: "):
         costmodel.read(path)
 
 
@@ -94,5 +94,5 @@ def test_durations_that_add_up_to_more_than_a_recording_can_say_are_damage_in_th
         event[4] = event[6] = [hostile.MAX_INT] * len(event[6])
     path = tmp_path / "r.msgpack"
     path.write_bytes(hostile.sealed([msgspec.msgpack.encode(batch) for batch in batches]))
-    with pytest.raises(costmodel.RecordingError, match=r"damaged at byte \d+: a duration is beyond 292 years"):
+    with pytest.raises(costmodel.SourceError, match=r"damaged at byte \d+: a duration is beyond 292 years"):
         costmodel.read(path)

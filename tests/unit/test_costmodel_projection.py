@@ -14,7 +14,7 @@ from costmodel import (
     DemandError,
     Interval,
     Projection,
-    RecordingError,
+    SourceError,
     Think,
     break_even,
     compare,
@@ -228,7 +228,7 @@ def test_equal_cells_pool_across_recordings_and_others_do_not(folder: Path) -> N
     assert [(row.trials, row.sources) for row in rows] == [(2, ("a", "b")), (1, ("c",))]
     assert hours(rows[0]) == pytest.approx(7)
     assert rows[0].identity.cell_id != rows[1].identity.cell_id
-    with pytest.raises(RecordingError, match="hold the same run"):
+    with pytest.raises(SourceError, match="hold the same run"):
         project([a, a], ask())
 
 
@@ -309,10 +309,10 @@ def test_a_cell_without_success_is_a_row_of_nothing(folder: Path) -> None:
     assert nothing.flags[0] == "no_success"
     assert (nothing.trials, nothing.failures) == (5, 5)
     assert (nothing.worker_hours, nothing.wall_clock, nothing.tax, nothing.by_cause, nothing.versus) == (None,) * 5
-    with pytest.raises(RecordingError, match="no cell has a successful trial") as error:
+    with pytest.raises(SourceError, match="no cell has a successful trial") as error:
         project([read(write(folder / "b", bad, cell(1)))], ask())
     assert error.value.exit_code == 4
-    with pytest.raises(RecordingError, match="nothing to project"):
+    with pytest.raises(SourceError, match="nothing to project"):
         project([], ask())
 
 

@@ -15,7 +15,7 @@ from costmodel import (
     DemandError,
     PriceError,
     Published,
-    RecordingError,
+    SourceError,
     Think,
     load_prices,
     project,
@@ -183,11 +183,11 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
 def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(text)
-    with pytest.raises(RecordingError, match=message) as error:
+    with pytest.raises(SourceError, match=message) as error:
         read(path)
     assert "\n" not in str(error.value)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="cannot read"):
+    with pytest.raises(SourceError, match="cannot read"):
         read(tmp_path / "none.toml")
