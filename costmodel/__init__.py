@@ -5,7 +5,7 @@
     import costmodel
 
     rows = costmodel.project([costmodel.read("run.msgpack")], costmodel.Demand(trajectories=10**6, workers=500))
-    rows[0].worker_hours.value, rows[0].wall_clock.value, rows[0].flags
+    rows[0].worker_hours.value, rows[0].wall_clock_hours.value, rows[0].flags
 """
 
 from __future__ import annotations

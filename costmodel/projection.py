@@ -107,15 +107,15 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     return replace(
         row,
         failures=len(pool.trials) - round(tally.successes),
-        trajectory=_trajectory(tally),
-        held_per_success=_not_negative(held.times(1 / NS_PER_S)),
+        trajectory_s=_trajectory(tally),
+        held_per_success_s=_not_negative(held.times(1 / NS_PER_S)),
         think_s=float(tally.total(lambda attempt: attempt.think_ns * attempt.ok) / tally.successes) / NS_PER_S,
         attempts=float(retries.attempts),
         delivered=float(retries.delivered),
         worker_hours=worker_hours,
-        tax=tax,
-        by_cause=by_cause,
-        wall_clock=wall_clock,
+        tax_worker_hours=tax,
+        by_cause_worker_hours=by_cause,
+        wall_clock_hours=wall_clock,
         steps=run.steps,
         gpu=run.gpu and _with_generation(run.gpu, sample, pool, demand),
         warm_pool=warm_pool,
@@ -256,13 +256,13 @@ def _cost(
         paid = sum(count * billed_ns(ns, price.minimum_ns, price.increment_ns) for ns, count in clocks)
         ratio = paid / (sum(count * ns for ns, count in clocks) or paid or 1.0)
         sandbox = _launched(sandbox, paid / NS_PER_HOUR * rate, run.usage)
-    idle = warm_pool.idle * run.wall.value_ns / NS_PER_HOUR * rate if warm_pool else 0.0
+    idle = warm_pool.idle_sandboxes * run.wall.value_ns / NS_PER_HOUR * rate if warm_pool else 0.0
     worker = None if prices.worker_usd_hour is None else worker_hours.value * prices.worker_usd_hour
     return Cost(
-        sandbox=sandbox,
-        idle_pool=idle,
-        worker=worker,
-        total=sandbox.value + idle + (worker or 0.0),
+        sandbox_usd=sandbox,
+        idle_pool_usd=idle,
+        worker_usd=worker,
+        total_usd=sandbox.value + idle + (worker or 0.0),
         usd_per_sandbox_hour=rate,
         billed_ratio=ratio,
         sheet=f"{prices.title} ({prices.date})",
@@ -288,7 +288,7 @@ def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand, ac
         failure=tally.failure,
         runs=len({trial.run_id for trial in tally.trials}),
         clusters=len(set(tally.clusters)),
-        law=law,
+        busy_ns=law,
         usable_workers=demand.usable_workers,
         effective_workers=effective_workers(demand.usable_workers, demand.create_rate, law.mean),
         throttle_floor_ns=run.floor_ns,
