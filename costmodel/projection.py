@@ -140,12 +140,12 @@ def _timed(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> _Timed | No
     if demand.timeout_s is not None:
         sample = killed_after(sample, demand.timeout_s)
     tally = Tally(sample, pool.trials)
-    success = tally.law(ok=True)
+    success = tally.held_times(ok=True)
     if success is None:
         return None
     retries = Retries(tally.failure, demand.max_attempts)
     backoff_ns = round(demand.backoff_s * NS_PER_S)
-    law = with_retries(success, tally.law(ok=False), retries, backoff_ns, Random(demand.seed))
+    law = with_retries(success, tally.held_times(ok=False), retries, backoff_ns, Random(demand.seed))
     launches = _launches(sample, demand, backoff_ns)
     return _Timed(tally, retries, law, run_in_time(law, demand, float(retries.attempts), launches))
 
@@ -303,8 +303,8 @@ def _held_out(lengths: Sequence[Pool]) -> HeldOut | None:
     if len(usable) < 2:
         return None
     short, long = usable[-2:]
-    question = Demand(trajectories=1, workers=1)
-    tallies = [Tally(attempts(pool, long.identity.actions, question), pool.trials) for pool in (short, long)]
+    one = Demand(trajectories=1, workers=1)
+    tallies = [Tally(attempts(pool, long.identity.actions, one), pool.trials) for pool in (short, long)]
     predicted, measured = (t.of_successes(lambda a: a.trajectory_ns).times(1 / NS_PER_S) for t in tallies)
     return HeldOut(short.identity.actions, long.identity.actions, predicted.value, measured)
 
