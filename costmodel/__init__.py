@@ -5,7 +5,7 @@
     import costmodel
 
     rows = costmodel.project([costmodel.read("run.msgpack")], costmodel.Demand(trajectories=10**6, workers=500))
-    rows[0].worker_hours.value, rows[0].wall_clock.value, rows[0].flags
+    rows[0].worker_hours.value, rows[0].wall_clock_hours.value, rows[0].flags
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from costmodel.errors import DemandError as DemandError
     from costmodel.errors import NoPrice as NoPrice
     from costmodel.errors import PriceError as PriceError
-    from costmodel.errors import RecordingError as RecordingError
+    from costmodel.errors import SourceError as SourceError
     from costmodel.makespan import Makespan as Makespan
     from costmodel.makespan import expected_makespan as expected_makespan
     from costmodel.makespan import list_makespan as list_makespan
@@ -48,7 +48,7 @@ _HOMES: Final = {
     "DemandError": "errors",
     "NoPrice": "errors",
     "PriceError": "errors",
-    "RecordingError": "errors",
+    "SourceError": "errors",
     "Makespan": "makespan",
     "expected_makespan": "makespan",
     "list_makespan": "makespan",

@@ -61,7 +61,7 @@ def with_reference(rows: Sequence[Projection], spec: str) -> list[Projection]:
     result = []
     for row in rows:
         reference = peer(row, candidates)
-        if row.by_cause is None or row.by_cause.work is None or reference is None:
+        if row.by_cause_worker_hours is None or row.by_cause_worker_hours.work is None or reference is None:
             result.append(row)
             continue
         assert row.evidence is not None
@@ -69,9 +69,9 @@ def with_reference(rows: Sequence[Projection], spec: str) -> list[Projection]:
         assert reference.evidence is not None
         assert reference.evidence.work_per_success_ns is not None
         own, other = row.evidence.work_per_success_ns, reference.evidence.work_per_success_ns
-        work = row.by_cause.work * float(other / own) if own else 0.0
-        cause = row.by_cause._replace(slowdown=row.by_cause.work - work, work=work)
-        result.append(_doubting(replace(row, by_cause=cause), row, reference))
+        work = row.by_cause_worker_hours.work * float(other / own) if own else 0.0
+        cause = row.by_cause_worker_hours._replace(slowdown=row.by_cause_worker_hours.work - work, work=work)
+        result.append(_doubting(replace(row, by_cause_worker_hours=cause), row, reference))
     return result
 
 
@@ -137,13 +137,13 @@ def compare(before: Sequence[Projection], after: Sequence[Projection]) -> list[C
     """
     changes = []
     for row in after:
-        candidates = [other for other in before if other.held_per_success and other.provenance == row.provenance]
+        candidates = [other for other in before if other.held_per_success_s and other.provenance == row.provenance]
         same = [other for other in candidates if other.identity.label == row.identity.label]
         other = peer(row, same) or peer(row, candidates)
-        if other is None or row.held_per_success is None or other.held_per_success is None:
+        if other is None or row.held_per_success_s is None or other.held_per_success_s is None:
             continue
-        delta = difference(row.held_per_success, other.held_per_success)
-        ratio = row.held_per_success.value / (other.held_per_success.value or math.nan)
+        delta = difference(row.held_per_success_s, other.held_per_success_s)
+        ratio = row.held_per_success_s.value / (other.held_per_success_s.value or math.nan)
         changes.append(Change(other, _doubting(row, row, other), delta, ratio, is_tie(delta)))
     return changes
 
@@ -160,11 +160,11 @@ def break_even(one: Projection, other: Projection) -> BreakEven | None:
 
 def crossing(one: StraightLine, other: StraightLine) -> BreakEven:
     """Where two lines cross at n ≥ 0, with Fieller's 95 % interval of the ratio, which may be unbounded."""
-    numerator = other.fixed - one.fixed
-    denominator = one.per_action - other.per_action
-    var_numerator = other.var_fixed + one.var_fixed
-    var_denominator = one.var_per_action + other.var_per_action
-    covariance = -(other.covariance + one.covariance)
+    numerator = other.fixed_s - one.fixed_s
+    denominator = one.per_action_s - other.per_action_s
+    var_numerator = other.var_fixed_s2 + one.var_fixed_s2
+    var_denominator = one.var_per_action_s2 + other.var_per_action_s2
+    covariance = -(other.covariance_s2 + one.covariance_s2)
     point = abs(numerator / denominator) if denominator and numerator * denominator >= 0 else None
     square = student_t(1_000) ** 2
     a = denominator**2 - square * var_denominator

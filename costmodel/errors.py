@@ -6,7 +6,8 @@
     ├── DemandError           exit 2   a question that cannot be answered: N < 0, unknown baseline, contradictions
     ├── PriceError            exit 2   a price sheet that is wrong
     │   └── NoPrice           exit 2   ... or lacks a price that was asked for
-    └── RecordingError        exit 4   not a recording, damaged, of a newer version, or without a success
+    └── SourceError           exit 4   a recording or published latencies that cannot be projected: damaged, too new,
+                                       without a success …
 
 A message is one line: what went wrong, where, and how to fix it.
 """
@@ -42,8 +43,8 @@ class NoPrice(PriceError):
         return f"{self.problem}; add to it\n\n{self.stanza}"
 
 
-class RecordingError(CostModelError, ValueError):
-    """Not a usable recording; ``offset`` is the byte at which the damage begins, where there is one."""
+class SourceError(CostModelError, ValueError):
+    """What cannot be projected, and why; ``offset`` is the byte at which the damage begins, where there is one."""
 
     exit_code = 4
 

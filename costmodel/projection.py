@@ -11,7 +11,7 @@ from costmodel import flags
 from costmodel.comparison import with_baseline, with_reference
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
-from costmodel.errors import DemandError, RecordingError
+from costmodel.errors import DemandError, SourceError
 from costmodel.overprovision import Rollouts, Try, Usage
 from costmodel.pricing import Prices, billed_ns
 from costmodel.published import Published
@@ -41,7 +41,7 @@ def project(
     Raises:
         DemandError: the baseline or the reference is not among the rows, or a published row cannot answer an option.
         PriceError: the sheet lacks a price.
-        RecordingError: nothing was recorded, not one cell has a success, or a run was given twice.
+        SourceError: nothing was recorded, not one cell has a success, or a run was given twice.
     """
     series: dict[object, list[Pool]] = {}
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
@@ -59,7 +59,7 @@ def project(
     if all(row.worker_hours is None for row in rows):
         if any(flags.LENGTH_UNKNOWN in row.flags for row in rows):
             raise DemandError(f"nothing was published for {demand.actions} actions; leave -n out")
-        raise RecordingError("nothing to project: no cell has a successful trial")
+        raise SourceError("nothing to project: no cell has a successful trial")
     if demand.reference is not None:
         rows = with_reference(rows, demand.reference)
     return rows if baseline is None else with_baseline(rows, baseline, required=demand.baseline is not None)
@@ -106,15 +106,15 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     return replace(
         row,
         failures=len(pool.trials) - round(tally.successes),
-        trajectory=_trajectory(tally),
-        held_per_success=_not_negative(held.times(1 / NS_PER_S)),
+        trajectory_s=_trajectory(tally),
+        held_per_success_s=_not_negative(held.times(1 / NS_PER_S)),
         think_s=float(tally.total(lambda attempt: attempt.think_ns * attempt.ok) / tally.successes) / NS_PER_S,
         attempts=float(retries.attempts),
         delivered=float(retries.delivered),
         worker_hours=worker_hours,
-        tax=tax,
-        by_cause=by_cause,
-        wall_clock=wall_clock,
+        tax_worker_hours=tax,
+        by_cause_worker_hours=by_cause,
+        wall_clock_hours=wall_clock,
         steps=run.steps,
         gpu=run.gpu and _with_generation(run.gpu, sample, pool, demand),
         warm_pool=warm_pool,
@@ -139,12 +139,12 @@ def _timed(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> _Timed | No
     if demand.timeout_s is not None:
         sample = killed_after(sample, demand.timeout_s)
     tally = Tally(sample, pool.trials)
-    success = tally.law(ok=True)
+    success = tally.held_times(ok=True)
     if success is None:
         return None
     retries = Retries(tally.failure, demand.max_attempts)
     backoff_ns = round(demand.backoff_s * NS_PER_S)
-    law = with_retries(success, tally.law(ok=False), retries, backoff_ns, Random(demand.seed))
+    law = with_retries(success, tally.held_times(ok=False), retries, backoff_ns, Random(demand.seed))
     launches = _launches(sample, demand, backoff_ns)
     return _Timed(tally, retries, law, run_in_time(law, demand, float(retries.attempts), launches))
 
@@ -257,13 +257,13 @@ def _cost(
         paid = sum(count * billed_ns(ns, price.minimum_ns, price.increment_ns) for ns, count in clocks)
         ratio = paid / (sum(count * ns for ns, count in clocks) or paid or 1.0)
         sandbox = _launched(sandbox, paid / NS_PER_HOUR * rate, run.usage)
-    idle = warm_pool.idle * run.wall.value_ns / NS_PER_HOUR * rate if warm_pool else 0.0
+    idle = warm_pool.idle_sandboxes * run.wall.value_ns / NS_PER_HOUR * rate if warm_pool else 0.0
     worker = None if prices.worker_usd_hour is None else worker_hours.value * prices.worker_usd_hour
     return Cost(
-        sandbox=sandbox,
-        idle_pool=idle,
-        worker=worker,
-        total=sandbox.value + idle + (worker or 0.0),
+        sandbox_usd=sandbox,
+        idle_pool_usd=idle,
+        worker_usd=worker,
+        total_usd=sandbox.value + idle + (worker or 0.0),
         usd_per_sandbox_hour=rate,
         billed_ratio=ratio,
         sheet=f"{prices.title} ({prices.date})",
@@ -289,7 +289,7 @@ def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand, ac
         failure=tally.failure,
         runs=len({trial.run_id for trial in tally.trials}),
         clusters=len(set(tally.clusters)),
-        law=law,
+        busy_ns=law,
         usable_workers=demand.usable_workers,
         effective_workers=effective_workers(demand.usable_workers, demand.create_rate, law.mean),
         throttle_floor_ns=run.floor_ns,
@@ -304,8 +304,8 @@ def _held_out(lengths: Sequence[Pool]) -> HeldOut | None:
     if len(usable) < 2:
         return None
     short, long = usable[-2:]
-    question = Demand(trajectories=1, workers=1)
-    tallies = [Tally(attempts(pool, long.identity.actions, question), pool.trials) for pool in (short, long)]
+    one = Demand(trajectories=1, workers=1)
+    tallies = [Tally(attempts(pool, long.identity.actions, one), pool.trials) for pool in (short, long)]
     predicted, measured = (t.of_successes(lambda a: a.trajectory_ns).times(1 / NS_PER_S) for t in tallies)
     return HeldOut(short.identity.actions, long.identity.actions, predicted.value, measured)
 

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from costmodel.errors import RecordingError
+from costmodel.errors import SourceError
 from costmodel.recording import CellIdentity
 
 PROVENANCE: Final = "published"
@@ -41,22 +41,22 @@ def read_published(path: Path) -> Published:
     """Read a TOML file of published latencies.
 
     Raises:
-        RecordingError: it cannot be read, is not TOML, lacks a key or has a latency that is not above 0.
+        SourceError: it cannot be read, is not TOML, lacks a key or has a latency that is not above 0.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise RecordingError(f"cannot read {path}: {error.strerror}") from error
+        raise SourceError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecordingError(f"{path}: {error}") from error
+        raise SourceError(f"{path}: {error}") from error
     if document.get("provenance") != PROVENANCE:
-        raise RecordingError(
+        raise SourceError(
             f'{path} is not a file of published latencies: it lacks provenance = "{PROVENANCE}" '
             "(a scenario is run first: taxtui run)"
         )
     tables = document.get("rows")
     if not isinstance(tables, list) or not tables:
-        raise RecordingError(f"{path}: no [[rows]]; each needs substrate, tier, actions and trajectory_s")
+        raise SourceError(f"{path}: no [[rows]]; each needs substrate, tier, actions and trajectory_s")
     return Published(
         name=path.name,
         title=str(document.get("title", path.stem)),
@@ -69,14 +69,14 @@ def read_published(path: Path) -> Published:
 
 def _row(table: dict[str, Any], where: str, document: dict[str, Any]) -> PublishedRow:
     if unknown := sorted(set(table) - _KEYS):
-        raise RecordingError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
+        raise SourceError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
     latency, actions = table.get("trajectory_s"), table.get("actions")
     if not isinstance(latency, int | float) or not 0 < latency < math.inf:
-        raise RecordingError(f"{where}: trajectory_s must be a number of seconds above 0, not {latency!r}")
+        raise SourceError(f"{where}: trajectory_s must be a number of seconds above 0, not {latency!r}")
     if not isinstance(actions, int) or actions < 1:
-        raise RecordingError(f"{where}: actions must be a whole number of at least 1, not {actions!r}")
+        raise SourceError(f"{where}: actions must be a whole number of at least 1, not {actions!r}")
     if not table.get("substrate"):
-        raise RecordingError(f"{where}: substrate is missing")
+        raise SourceError(f"{where}: substrate is missing")
     identity = CellIdentity(
         substrate=str(table["substrate"]),
         variant=str(table.get("variant", "")),

@@ -13,7 +13,7 @@ def read(path: str | PathLike[str]) -> Recording | Published:
     """Read a recording, or published latencies where the name ends in ``.toml``.
 
     Raises:
-        RecordingError: it cannot be read, or is damaged, with the offset in bytes.
+        SourceError: it cannot be read, or is damaged, with the offset in bytes.
     """
     path = Path(path)
     return read_published(path) if path.suffix == ".toml" else read_recording(path)

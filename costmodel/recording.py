@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel import wire
-from costmodel.errors import RecordingError
+from costmodel.errors import SourceError
 from costmodel.measures import (
     NO_COMMANDS,
     NOTHING,
@@ -150,7 +150,7 @@ def read_recording(path: Path) -> Recording:
     """Read a recording of any size at about a million actions a second.
 
     Raises:
-        RecordingError: not a recording, damaged (with the offset), of a newer version, or inconsistent.
+        SourceError: not a recording, damaged (with the offset), of a newer version, or inconsistent.
     """
     frames = wire.Frames(path)
     reader = _Reader(Recording(path.name), path)
@@ -159,7 +159,7 @@ def read_recording(path: Path) -> Recording:
             for event in batch:
                 reader.apply(event)
     except OverflowError:
-        raise RecordingError(
+        raise SourceError(
             f"{path}: damaged at byte {frames.offset}: a duration is beyond 292 years", frames.offset
         ) from None
     recording = reader.finish()
@@ -300,5 +300,5 @@ class _OpenTrial:
         )
         trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))
         if trial.measures.held_ns < actions.taken_ns + sum(trial.gaps_ns) + think_ns:
-            raise RecordingError(f"{path}: trial {event.trial} ends before its last action does; its clock is damaged")
+            raise SourceError(f"{path}: trial {event.trial} ends before its last action does; its clock is damaged")
         return trial

@@ -1,4 +1,8 @@
-"""What a projection consists of. Times say their unit; hours are worker-hours unless they say otherwise."""
+"""What a projection consists of.
+
+The name of every quantity ends with its unit, also where it is an interval or holds several: what is inside is then in
+that unit. ``_s2`` is square seconds; what has no unit is a count, a share or a ratio.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from costmodel.warmpool import PoolUse
 
 
 class Trajectory(NamedTuple):
-    """Latency of one successful trajectory in s, without think time and throttles; unrounded."""
+    """Latency of one successful trajectory, without think time and throttles; unrounded."""
 
     mean: Interval
     p50: float | None
@@ -22,7 +26,7 @@ class Trajectory(NamedTuple):
 
 
 class ByCause(NamedTuple):
-    """Worker-hours by what they went into, as ``measures.Causes`` defines it; the sum is all of them. None: unknown."""
+    """Time by what it went into, as ``measures.Causes`` defines it; the sum is all of it. None: unknown."""
 
     startup: float  # create, ready, preload
     dispatch: float | None  # getting commands in and results out
@@ -41,14 +45,14 @@ class ByCause(NamedTuple):
 
 
 class WallClock(NamedTuple):
-    """Hours from the first start to the last end."""
+    """From the first start to the last end."""
 
     value: float
     low: float | None
     high: float | None
     fluid: float  # N·L/W, the essay's: as if the last worker never ran alone
     method: str
-    error: float | None  # of ``value`` for the law that was measured
+    error: float | None  # of ``value``, for the durations that were measured
 
 
 class Steps(NamedTuple):
@@ -79,12 +83,12 @@ class GpuStall(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """US dollars. The workers' and the sandboxes' clocks differ: clean-up, throttles, minimum billing."""
+    """What a run is charged. The workers' and the sandboxes' clocks differ: clean-up, throttles, minimum billing."""
 
-    sandbox: Interval
-    idle_pool: float
-    worker: float | None  # None: the sheet prices none
-    total: float
+    sandbox_usd: Interval
+    idle_pool_usd: float
+    worker_usd: float | None  # None: the sheet prices none
+    total_usd: float
     usd_per_sandbox_hour: float
     billed_ratio: float  # billed time over time in use
     sheet: str
@@ -103,7 +107,7 @@ class HeldOut(NamedTuple):
     from_actions: int
     to_actions: int
     predicted_s: float
-    measured: Interval  # s
+    measured_s: Interval
 
 
 class Versus(NamedTuple):
@@ -125,27 +129,27 @@ class BreakEven(NamedTuple):
 
 
 class StraightLine(NamedTuple):
-    """held(n) ≈ fixed + n · per_action in s, with the covariance of the two means."""
+    """held(n) ≈ fixed + n · per_action, with the variances and the covariance of the two means."""
 
-    fixed: float
-    per_action: float
-    var_fixed: float
-    var_per_action: float
-    covariance: float
+    fixed_s: float
+    per_action_s: float
+    var_fixed_s2: float
+    var_per_action_s2: float
+    covariance_s2: float
 
 
 class Evidence(NamedTuple):
-    """The sums that everything is computed from, for ``--explain``. ns, over all trials at this length."""
+    """The sums that everything is computed from, for ``--explain``; over all trials at this length."""
 
     successes: Fraction  # trials; a fraction where a timeout hits some versions of a trial
     attempts: int
     held_ok_ns: Fraction
     held_failed_ns: Fraction
     sd_ns: float
-    failure: Fraction
+    failure: Fraction  # share of attempts
     runs: int
     clusters: int
-    law: Distribution  # of how long a worker is busy with one trajectory
+    busy_ns: Distribution  # of how long a worker is busy with one trajectory
     usable_workers: int
     effective_workers: float
     throttle_floor_ns: float | None
@@ -164,15 +168,15 @@ class Projection:
     sources: tuple[str, ...]
     trials: int | None
     failures: int | None
-    trajectory: Trajectory | None = None
-    held_per_success: Interval | None = None  # s
+    trajectory_s: Trajectory | None = None
+    held_per_success_s: Interval | None = None
     think_s: float | None = None  # of one trajectory
     attempts: float = 1.0  # per trajectory
     delivered: float = 1.0  # share that succeeds in the end
     worker_hours: Interval | None = None
-    tax: Interval | None = None  # worker-hours
-    by_cause: ByCause | None = None
-    wall_clock: WallClock | None = None
+    tax_worker_hours: Interval | None = None
+    by_cause_worker_hours: ByCause | None = None
+    wall_clock_hours: WallClock | None = None
     steps: Steps | None = None
     gpu: dict[str, GpuStall] | None = None
     warm_pool: PoolUse | None = None

@@ -9,7 +9,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from costmodel.demand import Demand, Think
-from costmodel.errors import RecordingError
+from costmodel.errors import SourceError
 from costmodel.measures import UNKNOWN, Split
 from costmodel.recording import CellIdentity, RecordedCell, RecordedTrial, Recording
 
@@ -94,7 +94,7 @@ def pools(recordings: Iterable[Recording]) -> list[Pool]:
     names: dict[str, str] = {}
     for recording in recordings:
         if recording.run_id in names:
-            raise RecordingError(f"{recording.name} and {names[recording.run_id]} hold the same run; give it once")
+            raise SourceError(f"{recording.name} and {names[recording.run_id]} hold the same run; give it once")
         names[recording.run_id] = recording.name
         for cell in recording.cells:
             pool = found.setdefault((cell.identity, cell.provenance), Pool(cell))

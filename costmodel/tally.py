@@ -58,8 +58,8 @@ class Tally:
         """Whether the time inside the sandbox is known for every success."""
         return all(attempt.run_ns != UNKNOWN for attempt in self.attempts if attempt.ok)
 
-    def law(self, ok: bool) -> Distribution | None:
-        """The law of held time among successes, or among failures; None if there are none."""
+    def held_times(self, ok: bool) -> Distribution | None:
+        """How long successes, or failures, hold their worker; None if there are none."""
         weights: Counter[int] = Counter()
         for attempt in self.attempts:
             if attempt.ok == ok:

@@ -11,7 +11,7 @@ class PoolUse(NamedTuple):
     """A warm pool at work."""
 
     hit: float  # share of trajectories that find a sandbox ready
-    idle: float  # sandboxes that wait, on average
+    idle_sandboxes: float  # that wait, on average
     rule: str  # how ``hit`` was found
 
 

@@ -45,10 +45,10 @@ def sensitivity(demand: Demand, actions: int, row: Projection | None = None) -> 
 
 def levers(row: Projection) -> list[Effect]:
     """What 10 % less of each cause saves in worker-hours, the largest first."""
-    if row.by_cause is None:
+    if row.by_cause_worker_hours is None:
         return []
-    causes = {name: hours for name, hours in row.by_cause._asdict().items() if hours}
-    if row.by_cause.work is None and row.worker_hours is not None:
+    causes = {name: hours for name, hours in row.by_cause_worker_hours._asdict().items() if hours}
+    if row.by_cause_worker_hours.work is None and row.worker_hours is not None:
         causes["commands"] = row.worker_hours.value - math.fsum(causes.values())
     saved = [
         Effect(f"10 % less {name}", -LEVER * hours, _percent(-LEVER * hours, row)) for name, hours in causes.items()
@@ -111,8 +111,8 @@ def curve(
                 Point(
                     value,
                     row.worker_hours.value if row.worker_hours else None,
-                    row.wall_clock.value if row.wall_clock else None,
-                    row.trajectory.mean.value if row.trajectory else None,
+                    row.wall_clock_hours.value if row.wall_clock_hours else None,
+                    row.trajectory_s.mean.value if row.trajectory_s else None,
                 )
             )
     return list(curves.values())

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from costmodel.errors import RecordingError
+from costmodel.errors import SourceError
 from costmodel.measures import UNKNOWN as UNKNOWN
 
 FORMAT_VERSION: Final = 1
@@ -184,7 +184,7 @@ class Frames:
     """The batches of a whole file, checked; ``skipped`` and ``torn_bytes`` are known once it is exhausted."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file into memory; raises RecordingError if that fails."""
+        """Read the file into memory; raises SourceError if that fails."""
         self.path = path
         self.skipped = 0  # events of kinds that this version does not know
         self.torn_bytes = 0  # an unfinished last frame: the writer died
@@ -192,12 +192,12 @@ class Frames:
         try:
             self._data = path.read_bytes()
         except OSError as error:
-            raise RecordingError(f"cannot read {path}: {error.strerror}") from error
+            raise SourceError(f"cannot read {path}: {error.strerror}") from error
         if not self._data:
-            raise RecordingError(f"{path} is empty", 0)
+            raise SourceError(f"{path} is empty", 0)
 
     def __iter__(self) -> Iterator[list[Event]]:
-        """Batch after batch, a header first; raises RecordingError, with the offset, where the file is damaged."""
+        """Batch after batch, a header first; raises SourceError, with the offset, where the file is damaged."""
         view = memoryview(self._data)
         start = 0
         while start < len(view):
@@ -221,14 +221,14 @@ class Frames:
         if first.magic != MAGIC:
             raise self._damaged(0, "its header says otherwise")
         if first.version > FORMAT_VERSION:
-            raise RecordingError(
+            raise SourceError(
                 f"{self.path} has format version {first.version}, this program reads up to "
                 f"{FORMAT_VERSION}; install a newer one",
                 0,
             )
 
     def _frame_end(self, start: int) -> int | None:
-        """Where the frame at ``start`` ends, None if the file ends before; RecordingError if it is none."""
+        """Where the frame at ``start`` ends, None if the file ends before; SourceError if it is none."""
         data = self._data
         if len(data) - start < PREFIX.size:
             if data[start] != EXT32:
@@ -250,7 +250,7 @@ class Frames:
         while (behind := self._data.find(EXT32, behind + 1)) >= 0:
             try:
                 intact = self._frame_end(behind) is not None
-            except RecordingError:
+            except SourceError:
                 continue
             if intact:
                 raise self._damaged(start, f"its length is wrong, an intact frame follows at byte {behind}")
@@ -270,10 +270,10 @@ class Frames:
         self.skipped += unknown
         return events
 
-    def _damaged(self, offset: int, what: str) -> RecordingError:
+    def _damaged(self, offset: int, what: str) -> SourceError:
         if offset == 0:
-            return RecordingError(f"{self.path} is not a taxtui recording: {what}", 0)
-        return RecordingError(
+            return SourceError(f"{self.path} is not a taxtui recording: {what}", 0)
+        return SourceError(
             f"{self.path}: damaged at byte {offset}: {what}; "
             "`taxtui recordings verify --salvage OUT` keeps what is intact",
             offset,

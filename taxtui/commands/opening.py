@@ -16,7 +16,7 @@ def opened(name: str) -> Recording | Published:
 
     Raises:
         RecordingError: there is no such file, here or in the bundle.
-        costmodel.errors.RecordingError: it cannot be projected.
+        costmodel.errors.SourceError: it cannot be projected.
     """
     from costmodel.reading import read
 

@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import json
 import math
-import os
-import secrets
 import signal
 import sys
 import threading
@@ -68,41 +66,17 @@ def command(scenario: str | None, output: Path | None, control: str | None, prog
     prices = _prices(plan, options["prices"])
     _confirm_paid(plan, prices, yes=options["yes"])
     _build_fixtures(plan)
-    run_id = new_run_id()
-    path = output or default_folder() / f"{run_id}.msgpack"
 
+    from taxtui import folders
     from taxtui.runner.engine import Run
 
+    run_id = folders.new_run_id()
+    path = output or folders.new_recording(run_id)
     run = Run(plan, path, run_id, prices=prices, software={"ui": "tui" if control else "none"})
     show = _reporter(progress)
     asyncio.run(_execute(run, control, show))
     show(run.progress, True)
     _conclude(run)
-
-
-def new_run_id() -> str:
-    """One that no other run has, and that sorts by time; also the name of the recording where none is given."""
-    return f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(4)}"
-
-
-def default_folder() -> Path:
-    """``./recordings`` where there is one, else the user's data directory. Raises ``UsageError``."""
-    here = Path("recordings")
-    if here.is_dir():
-        return here
-    if data := os.environ.get("XDG_DATA_HOME"):
-        folder = Path(data) / "taxtui" / "recordings"
-    elif sys.platform == "darwin":
-        folder = Path("~/Library/Application Support/taxtui/recordings")
-    else:
-        folder = Path("~/.local/share/taxtui/recordings")
-    try:
-        folder = folder.expanduser()
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:  # RuntimeError: this user has no home
-        why = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"cannot create {folder}: {why}", fix="name the recording with -o") from error
-    return folder
 
 
 def _say(text: str, *, nl: bool = True) -> None:

@@ -93,7 +93,7 @@ class Run:
         self.unmeasured: list[str] = []  # cells without one ok trial, once the run has ended
         self.outcome = "finished"
         self._software = software or {}
-        self._allowance = SpendLimit(plan, prices)
+        self._spend_limit = SpendLimit(plan, prices)
         self._counts: dict[str, int] = {}
         self._trials: set[Trial] = set()
         self._next_trial = 0
@@ -209,7 +209,7 @@ class Run:
                 opened[key] = Opened(cell.substrate, substrate, found)
             _require(cell, opened[key].substrate, opened[key].found)
             if opened[key].substrate.capabilities.paid:
-                self._allowance.price(number, opened[key].substrate, self.plan.limits)
+                self._spend_limit.price(number, opened[key].substrate, self.plan.limits)
         return opened
 
     def _begin(self, journal: Journal, substrates: dict[str, Opened]) -> None:
@@ -290,7 +290,7 @@ class Run:
         self._trials.add(trial)
         self.progress.in_flight += 1
         if reuse is None:
-            self._allowance.began(spec.name, cell.cell)
+            self._spend_limit.began(spec.name, cell.cell)
         try:
             await trial.run(scheduled_ns - cell.anchor_ns)
         except WriteFailed:
@@ -301,7 +301,7 @@ class Run:
         if trial.reusable and trial.sandbox is not None:
             cell.idle.append((spec, trial.sandbox))
         else:
-            self._allowance.ended(spec.name)
+            self._spend_limit.ended(spec.name)
         self.cleanup_failed |= trial.cleanup_failed
         if not warm_up:
             self._count(cell, trial.outcome)
@@ -313,7 +313,7 @@ class Run:
         cell.ok += outcome == OK
 
     def _used_up(self, cell: CellRun) -> bool:
-        reason = "" if cell.idle else self._allowance.refuses(cell.cell)
+        reason = "" if cell.idle else self._spend_limit.refuses(cell.cell)
         if reason:
             cell.emit(Notice(cell.now(), "warning", f"stopped: {reason}"))
             self.stop("budget", reason)

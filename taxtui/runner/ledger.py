@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import msgspec
 
+from taxtui import folders
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import SubstrateRef
 
@@ -21,22 +21,13 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0  # of the runner, on this machine
 
 
-def folder() -> Path:
-    """``taxtui/runs`` in the user's state directory (``XDG_STATE_HOME``, or the platform's)."""
-    if state := os.environ.get("XDG_STATE_HOME"):
-        return Path(state) / "taxtui" / "runs"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "taxtui" / "runs"
-    return Path.home() / ".local" / "state" / "taxtui" / "runs"
-
-
 def write(entry: LedgerEntry) -> Path:
     """Save an entry, readable by this user only: options may name accounts, clusters and endpoints.
 
     Raises:
         TaxtuiError: the folder cannot be written.
     """
-    path = folder() / f"{entry.run_id}.json"
+    path = folders.ledger() / f"{entry.run_id}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -51,7 +42,7 @@ def write(entry: LedgerEntry) -> Path:
 def entries() -> list[LedgerEntry]:
     """Every run that was not swept clean, oldest first. Unreadable files are passed over."""
     found = []
-    for path in sorted(folder().glob("*.json")):
+    for path in sorted(folders.ledger().glob("*.json")):
         try:
             found.append(read(path))
         except (OSError, msgspec.DecodeError):
@@ -81,4 +72,4 @@ def read(path: Path) -> LedgerEntry:
 
 def remove(run_id: str) -> None:
     """Forget a run: nothing of it is left anywhere. Idempotent."""
-    (folder() / f"{run_id}.json").unlink(missing_ok=True)
+    (folders.ledger() / f"{run_id}.json").unlink(missing_ok=True)

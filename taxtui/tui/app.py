@@ -1,12 +1,11 @@
-"""The app: its screens, and the one run or replay that it holds."""
+"""The app: its screens, and how one gets from one to the other."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual.app import SystemCommand
@@ -38,7 +37,7 @@ def _made(tab: actions.NumberedTab) -> NumberedScreen:
 
 
 class TaxtuiApp(RunApp):
-    """The screens, and what they have in common: one run or replay, and the recordings that are looked at."""
+    """The screens, the keys that lead to them, and the palette."""
 
     CSS_PATH = ["app.tcss", f"{FIRST.scope}/screen.tcss"]  # noqa: RUF012  # one parse for both before the first frame
     TITLE = "taxtui"
@@ -50,8 +49,7 @@ class TaxtuiApp(RunApp):
     def __init__(self, feed: Feed | None = None, checker: Checker | None = None) -> None:
         """Open on Live where there is a feed, else on the first; ``checker`` says whether substrates can be used."""
         self.DEFAULT_MODE = "live" if feed else FIRST.scope  # type: ignore[misc]  # Textual reads it per instance
-        super().__init__(feed)
-        self.checker = checker
+        super().__init__(feed, checker)
         gc.set_threshold(*COLLECT_AFTER)
 
     def get_default_screen(self) -> Screen[Any]:
@@ -70,28 +68,6 @@ class TaxtuiApp(RunApp):
         if isinstance(self.screen, NumberedScreen):
             self.screen.restyle()  # the theme may have changed since it was looked at
             self.screen.arrive()
-
-    @property
-    def subject(self) -> tuple[Path, ...]:
-        """The recordings that Results and Projection are about: those chosen, else Live's, else the newest."""
-        if self.chosen:
-            return self.chosen
-        if self.feed and self.feed.path.exists():
-            return (self.feed.path,)
-        from taxtui.tui.recordings import catalogue as library
-
-        newest = library.newest()
-        return (newest,) if newest else ()
-
-    async def look_at(self, paths: Sequence[Path], scope: actions.Scope) -> None:
-        """Choose recordings and go to a screen that shows them."""
-        self.chosen, self.against = tuple(paths), None
-        await self.action_go(scope)
-
-    async def compare(self, path: Path, against: Path) -> None:
-        """Show on Results how a recording differs from another."""
-        self.chosen, self.against = (path,), against
-        await self.action_go("results")
 
     def action_help(self) -> None:
         """All keys of this screen."""

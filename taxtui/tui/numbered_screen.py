@@ -13,7 +13,7 @@ from taxtui.tui.too_small import TooSmall
 from taxtui.tui.top_bar import TopBar
 
 if TYPE_CHECKING:
-    from taxtui.tui.app import TaxtuiApp
+    from taxtui.tui.run_app import RunApp
 
 
 class NumberedScreen(Screen[None]):
@@ -23,9 +23,9 @@ class NumberedScreen(Screen[None]):
     CSS_PATH = "screen.tcss"  # beside each, parsed when it is first gone to
 
     @property
-    def taxtui(self) -> TaxtuiApp:
+    def taxtui(self) -> RunApp:
         """The app, by its own type."""
-        return cast("TaxtuiApp", self.app)
+        return cast("RunApp", self.app)
 
     def compose(self) -> ComposeResult:
         """The tabs, what the screen is about, the keys."""

@@ -1,4 +1,4 @@
-"""What the app holds at most one of: a run in a child process, or a recording that is played back."""
+"""What the screens share: one run or replay, and the recordings that are looked at."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
     from taxtui.tui.live.feed import Feed, Launcher
+    from taxtui.tui.setup.availability import Checker
 
 # What no first screen needs is imported by the method that does: the start is that much sooner.
 
 
 class RunApp(App[None]):
-    """An app that launches, replays and leaves; where it goes to is the subclass's business."""
+    """An app that launches, replays and leaves; which screens there are is the subclass's business."""
 
-    def __init__(self, feed: Feed | None) -> None:
-        """Begin with a run or replay, or without."""
+    def __init__(self, feed: Feed | None, checker: Checker | None) -> None:
+        """Begin with a run or replay, or without; ``checker`` says whether substrates can be used."""
         super().__init__()
-        self.feed = feed
+        self.feed, self.checker = feed, checker
         self.chosen: tuple[Path, ...] = ()
         self.against: Path | None = None  # what Results compares with
         self._leaving = False
@@ -48,6 +49,28 @@ class RunApp(App[None]):
     async def action_go(self, scope: Scope) -> None:
         """Go to a screen."""
         raise NotImplementedError
+
+    @property
+    def subject(self) -> tuple[Path, ...]:
+        """The recordings that Results and Projection are about: those chosen, else Live's, else the newest."""
+        if self.chosen:
+            return self.chosen
+        if self.feed and self.feed.path.exists():
+            return (self.feed.path,)
+        from taxtui.tui.recordings import catalogue
+
+        newest = catalogue.newest()
+        return (newest,) if newest else ()
+
+    async def look_at(self, paths: Sequence[Path], scope: Scope) -> None:
+        """Choose recordings and go to a screen that shows them."""
+        self.chosen, self.against = tuple(paths), None
+        await self.action_go(scope)
+
+    async def compare(self, path: Path, against: Path) -> None:
+        """Show on Results how a recording differs from another."""
+        self.chosen, self.against = (path,), against
+        await self.action_go("results")
 
     async def replay(self, path: Path) -> None:
         """Play a recording back on Live. Raises ``RecordingError`` for what is none."""
@@ -85,12 +108,12 @@ class RunApp(App[None]):
         if self.running:
             self.notify("one run at a time: cancel the other first (2, then c)", severity="warning")
             return
-        from taxtui.commands.run import default_folder, new_run_id
+        from taxtui import folders
         from taxtui.errors import TaxtuiError
         from taxtui.tui.live.feed import RunFeed
 
         try:
-            path = default_folder() / f"{new_run_id()}.msgpack"
+            path = folders.new_recording(folders.new_run_id())
             self.take(RunFeed(scenario, path, self.launcher, options))
         except (TaxtuiError, OSError) as error:  # no folder to write to, no room, no more processes
             self.notify(str(error), title="The run did not start", severity="error", timeout=10)

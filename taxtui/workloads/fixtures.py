@@ -28,6 +28,7 @@ from typing import Final
 
 import msgspec
 
+from taxtui import folders
 from taxtui.errors import TaxtuiError
 
 TREE: Final = "1a89cec703f192afebbdf353d04f13de00952d2b"
@@ -88,9 +89,7 @@ def cached() -> Path | None:
 
 
 def _folder() -> Path:
-    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    ordinary = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    return (configured if configured.is_absolute() else ordinary) / "taxtui" / f"fixtures-{DIGEST}"
+    return folders.cache() / f"fixtures-{DIGEST}"
 
 
 def _fingerprint(path: Path) -> tuple[int, str]:

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taxtui.errors import RecordingError, UsageError, WriteFailed
-from taxtui.recording import events, frames, writer
-from taxtui.recording import reader as recording
+from taxtui.recording import events, frames, reader, writer
 from taxtui.recording.events import (
     Actions,
     Clock,
@@ -52,9 +51,9 @@ def write(path: Path, stream: list[Event]) -> bytes:
     return path.read_bytes()
 
 
-def read_back(path: Path) -> tuple[list[Event], recording.RecordingSummary]:
+def read_back(path: Path) -> tuple[list[Event], reader.RecordingSummary]:
     got: list[Event] = []
-    return got, recording.read(path, got.append)
+    return got, reader.read(path, got.append)
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -113,7 +112,7 @@ def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:
         path.write_bytes(flipped)
         got: list[Event] = []
         try:
-            summary = recording.read(path, got.append)
+            summary = reader.read(path, got.append)
         except RecordingError as error:
             assert "\n" not in str(error)
         else:
@@ -130,20 +129,20 @@ def test_salvage_keeps_every_intact_frame(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(RecordingError, match=rf"byte {second}: checksum"):
         read_back(path)
-    kept, lost = recording.salvage(path, out)
+    kept, lost = reader.salvage(path, out)
     got, summary = read_back(out)
     assert kept == summary.frames
     assert lost == len(data) - out.stat().st_size > 0
     assert got == [HEADER, *sample()[3:]]
     with pytest.raises(RecordingError, match="choose another name"):
-        recording.salvage(path, out)
+        reader.salvage(path, out)
 
 
 def test_salvage_without_a_header_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "junk.msgpack"
     path.write_bytes(b"junk" * 100)
     with pytest.raises(RecordingError, match="header is lost"):
-        recording.salvage(path, tmp_path / "out.msgpack")
+        reader.salvage(path, tmp_path / "out.msgpack")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +186,7 @@ def test_a_follower_sees_each_event_once_however_the_bytes_arrive(tmp_path: Path
     data = write(tmp_path / "a.msgpack", whole)
     path = tmp_path / "growing.msgpack"
     path.write_bytes(b"")
-    with recording.Follower(path) as follower, path.open("ab") as file:
+    with reader.Follower(path) as follower, path.open("ab") as file:
         got = []
         for k in range(0, len(data), 7):
             file.write(data[k : k + 7])
@@ -263,7 +262,7 @@ def test_a_follower_goes_on_at_any_boundary_between_frames(tmp_path: Path) -> No
     path = tmp_path / "a.msgpack"
     data = write(path, sample())
     offsets = [offset for offset, _ in frames.FrameParser().feed(data)]
-    with recording.Follower(path) as follower:
+    with reader.Follower(path) as follower:
         whole = follower.poll()
         for offset in [*offsets, len(data)]:
             follower.resume(offset)
@@ -281,7 +280,7 @@ def test_a_frame_longer_than_what_is_asked_for_is_read_whole(tmp_path: Path) -> 
     path = tmp_path / "a.msgpack"
     many: list[Event] = [Notice(k, "info", "x" * 500) for k in range(100)]
     path.write_bytes(b"".join(frames.encode([HEADER]) + frames.encode(many)))
-    with recording.Follower(path) as follower:
+    with reader.Follower(path) as follower:
         got = follower.poll(10)
         while told := follower.poll(10):
             got += told
@@ -295,7 +294,7 @@ def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refus
     offset = [offset for offset, _ in frames.FrameParser().feed(bytes(data))][-1]
     data[-1] ^= 1
     path.write_bytes(data)
-    with recording.Follower(path) as follower:
+    with reader.Follower(path) as follower:
         assert follower.poll() == sample()[:-1]
         for _ in range(2):
             with pytest.raises(RecordingError, match=f"damaged at byte {offset}: checksum mismatch"):
@@ -304,7 +303,7 @@ def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refus
         assert follower.poll() == sample()[:-1]
     got: list[Event] = []
     with pytest.raises(RecordingError):
-        recording.read(path, got.append)
+        reader.read(path, got.append)
     assert got == sample()[:-1]
 
 
@@ -312,7 +311,7 @@ def test_whoever_goes_on_after_a_frame_that_is_no_event_meets_it_again(tmp_path:
     path = tmp_path / "a.msgpack"
     whole = write(path, sample())
     path.write_bytes(whole + frames.frame(b"\x91\xa1\xff") + frames.encode([Notice(9, "info", "behind")])[0])
-    with recording.Follower(path) as follower:
+    with reader.Follower(path) as follower:
         assert follower.poll() == sample()
         assert follower.offset == len(whole)
         follower.resume(follower.offset)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel import RecordingError, read
+from costmodel import SourceError, read
 from costmodel.recording import Recording
 from costmodel.wire import UNKNOWN
 from tests.support.costmodel_files import FINISHED, S, cell, frame, header, health, trial, write
@@ -146,14 +146,14 @@ def test_later_versions_may_add_fields_and_events(file: Path) -> None:
 def test_numbers_that_cannot_be_are_damage(file: Path, index: int, field: int, value: object) -> None:
     events = trial(1)
     events[index][field] = value
-    with pytest.raises(RecordingError, match=r"damaged at byte \d+"):
+    with pytest.raises(SourceError, match=r"damaged at byte \d+"):
         read(write(file, [events]))
 
 
 def test_a_trial_that_ends_before_its_actions_is_damage(file: Path) -> None:
     events = trial(1)
     events[-1][6] = S * 1000 + 1
-    with pytest.raises(RecordingError, match="ends before its last action"):
+    with pytest.raises(SourceError, match="ends before its last action"):
         read(write(file, [events]))
 
 
@@ -176,7 +176,7 @@ def test_no_flipped_bit_changes_a_number_silently(file: Path) -> None:
             file.write_bytes(data[:position] + bytes([data[position] ^ 1 << bit]) + data[position + 1 :])
             try:
                 recording = opened(file)
-            except RecordingError:
+            except SourceError:
                 continue
             assert position >= len(data) - len(frame([FINISHED]))  # the last frame's length: like a crash, and said so
             assert not recording.complete
@@ -199,7 +199,7 @@ def test_a_wrong_length_before_intact_frames_is_damage(file: Path) -> None:
     first, torn, last = frame([header()]), bytearray(frame([cell()])), frame(trial(1))
     torn[1:5] = struct.pack(">I", 100_000)
     file.write_bytes(first + bytes(torn) + last)
-    with pytest.raises(RecordingError, match="intact frame follows") as error:
+    with pytest.raises(SourceError, match="intact frame follows") as error:
         read(file)
     assert error.value.offset == len(first)
 
@@ -208,7 +208,7 @@ def test_a_wrong_length_before_intact_frames_is_damage(file: Path) -> None:
 def test_impossible_lengths_are_refused(file: Path, length: int) -> None:
     first = frame([header()])
     file.write_bytes(first + struct.pack(">BIBI", 0xC9, length, 0x54, 0) + b"x" * 100)
-    with pytest.raises(RecordingError, match="not the start of a frame") as error:
+    with pytest.raises(SourceError, match="not the start of a frame") as error:
         read(file)
     assert error.value.offset == len(first)
 
@@ -228,7 +228,7 @@ def test_impossible_lengths_are_refused(file: Path, length: int) -> None:
 )
 def test_other_files_are_refused(file: Path, data: bytes, message: str) -> None:
     file.write_bytes(data)
-    with pytest.raises(RecordingError, match=message):
+    with pytest.raises(SourceError, match=message):
         read(file)
 
 
@@ -239,13 +239,13 @@ def test_payloads_that_are_not_msgpack_are_damage(file: Path) -> None:
     first = frame([header()])
     for payload in (b"\xc1", b"\x91" * 5_000, b"\x92\x01", msgspec.msgpack.encode([[4]] * 65_537)):
         file.write_bytes(first + sealed(payload))
-        with pytest.raises(RecordingError):
+        with pytest.raises(SourceError):
             read(file)
 
 
 def test_unreadable_paths_are_one_line(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none.msgpack"):
-        with pytest.raises(RecordingError, match="cannot read") as error:
+        with pytest.raises(SourceError, match="cannot read") as error:
             read(path)
         assert "\n" not in str(error.value)
 

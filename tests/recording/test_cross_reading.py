@@ -14,8 +14,7 @@ import pytest
 import costmodel
 from costmodel.recording import Recording
 from taxtui import errors
-from taxtui.recording import frames
-from taxtui.recording import reader as recording
+from taxtui.recording import frames, reader
 from taxtui.recording.events import CANCELLED, INTERRUPTED, Actions, Event, PhaseEnded, TrialEnded, TrialStarted, column
 from taxtui.recording.writer import Recorder
 from tests.support import costmodel_files
@@ -57,7 +56,7 @@ def of_taxtui(path: Path) -> Reading | Refusal:
     """By taxtui's reader and this file's own arithmetic over its events."""
     events: list[Event] = []
     try:
-        summary = recording.read(path, events.append)
+        summary = reader.read(path, events.append)
     except errors.RecordingError as error:
         return Refusal(error.offset)
     trials: dict[tuple[str, str], list[Numbers]] = {}
@@ -98,7 +97,7 @@ def of_costmodel(path: Path) -> Reading | Refusal:
     """By the cost model's reader."""
     try:
         found = costmodel.read(path)
-    except costmodel.RecordingError as error:
+    except costmodel.SourceError as error:
         return Refusal(error.offset)
     assert isinstance(found, Recording)
     trials: dict[tuple[str, str], list[Numbers]] = {}
@@ -133,7 +132,7 @@ def test_the_golden_file_is_what_the_recorder_writes_today(tmp_path: Path) -> No
 
 def test_taxtui_reads_its_golden_file() -> None:
     events: list[Event] = []
-    summary = recording.read(GOLDEN, events.append)
+    summary = reader.read(GOLDEN, events.append)
     assert events == STREAM
     assert (summary.complete, summary.skipped, summary.torn_bytes) == (True, 0, 0)
 

@@ -11,14 +11,13 @@ from hypothesis import given, seed, settings
 import costmodel
 from costmodel import wire
 from taxtui.errors import RecordingError
-from taxtui.recording import frames
-from taxtui.recording import reader as recording
+from taxtui.recording import frames, reader
 from tests.support import hostile
 
 HEADER = msgspec.msgpack.encode([[0, "taxtui", 1, "r", {}, {}]])
 
 
-def offset_of(error: RecordingError | costmodel.RecordingError) -> int:
+def offset_of(error: RecordingError | costmodel.SourceError) -> int:
     assert "\n" not in str(error)
     assert error.offset is not None
     return error.offset
@@ -27,7 +26,7 @@ def offset_of(error: RecordingError | costmodel.RecordingError) -> int:
 def by_taxtui(path: Path) -> tuple[int, int] | int:
     """Events and skipped ones; the offset where it is refused."""
     try:
-        summary = recording.read(path, lambda event: None)
+        summary = reader.read(path, lambda event: None)
     except RecordingError as error:
         return offset_of(error)
     return summary.events, summary.skipped
@@ -37,7 +36,7 @@ def by_costmodel(path: Path) -> tuple[int, int] | int:
     found = wire.Frames(path)
     try:
         events = sum(map(len, found))
-    except costmodel.RecordingError as error:
+    except costmodel.SourceError as error:
         return offset_of(error)
     return events, found.skipped
 
@@ -74,8 +73,8 @@ def test_an_event_that_cannot_be_is_damage_with_the_offset_of_its_frame(tmp_path
     offset = len(frames.frame(HEADER))
     assert by_taxtui(path) == by_costmodel(path) == offset
     with pytest.raises(RecordingError, match=f"damaged at byte {offset}: "):
-        recording.read(path, lambda event: None)
-    with pytest.raises(costmodel.RecordingError, match=f"damaged at byte {offset}: "):
+        reader.read(path, lambda event: None)
+    with pytest.raises(costmodel.SourceError, match=f"damaged at byte {offset}: "):
         costmodel.read(path)
 
 
@@ -83,7 +82,7 @@ def test_salvage_leaves_out_what_no_reader_takes(tmp_path: Path) -> None:
     good = msgspec.msgpack.encode([[9, 5, "info", "x"]])
     path, out = tmp_path / "r.msgpack", tmp_path / "out.msgpack"
     path.write_bytes(hostile.sealed([HEADER, b"\x91\x94\x09\x01\xa4info\xa2\xff\xfe", good]))
-    kept, lost = recording.salvage(path, out)
+    kept, lost = reader.salvage(path, out)
     assert (kept, lost) == (2, path.stat().st_size - out.stat().st_size)
     assert out.read_bytes() == hostile.sealed([HEADER, good])
     assert by_taxtui(out) == (2, 0)
@@ -95,5 +94,5 @@ def test_durations_that_add_up_to_more_than_a_recording_can_say_are_damage_in_th
         event[4] = event[6] = [hostile.MAX_INT] * len(event[6])
     path = tmp_path / "r.msgpack"
     path.write_bytes(hostile.sealed([msgspec.msgpack.encode(batch) for batch in batches]))
-    with pytest.raises(costmodel.RecordingError, match=r"damaged at byte \d+: a duration is beyond 292 years"):
+    with pytest.raises(costmodel.SourceError, match=r"damaged at byte \d+: a duration is beyond 292 years"):
         costmodel.read(path)

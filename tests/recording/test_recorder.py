@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from taxtui.errors import RecordingError, WriteFailed
-from taxtui.recording import frames, writer
-from taxtui.recording import reader as recording
+from taxtui.recording import frames, reader, writer
 from taxtui.recording.events import Event, Header, Notice, RunFinished
 from taxtui.recording.frames import MAX_EVENTS
 from taxtui.recording.writer import Recorder
@@ -32,7 +31,7 @@ def test_a_reader_refuses_a_batch_with_more(tmp_path: Path) -> None:
     many = msgspec.msgpack.encode([[9, 0, "", ""]] * (MAX_EVENTS + 1))
     path.write_bytes(frames.encode([HEADER])[0] + frames.frame(many))
     with pytest.raises(RecordingError, match=f"{MAX_EVENTS + 1} events in one frame"):
-        recording.read(path, lambda event: None)
+        reader.read(path, lambda event: None)
 
 
 def test_one_event_that_is_larger_than_a_frame_is_refused() -> None:
@@ -47,7 +46,7 @@ def test_closing_twice_is_fine_and_writes_what_is_queued(tmp_path: Path) -> None
     recorder.close()
     recorder.close()
     got: list[Event] = []
-    assert not recording.read(recorder.path, got.append).complete
+    assert not reader.read(recorder.path, got.append).complete
     assert got[-1] == Notice(1, "info", "queued")
 
 
@@ -97,9 +96,9 @@ def test_a_disk_that_is_full_only_when_it_is_forced_is_said_once(
 
 def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match=r"cannot read .*: Is a directory"):
-        recording.read(tmp_path, lambda event: None)
+        reader.read(tmp_path, lambda event: None)
     with pytest.raises(RecordingError, match=r"cannot read .*nothing: No such file"):
-        recording.salvage(tmp_path / "nothing", tmp_path / "out")
+        reader.salvage(tmp_path / "nothing", tmp_path / "out")
 
 
 def test_a_first_frame_that_is_no_header_cannot_be_salvaged(tmp_path: Path) -> None:
@@ -107,7 +106,7 @@ def test_a_first_frame_that_is_no_header_cannot_be_salvaged(tmp_path: Path) -> N
     for payload in (b"\xc1", b"\x91\xc1", b"\x91\x92\x00\x01", b"\x91\x93\x01\x02\x03", b"\x90"):
         path.write_bytes(frames.frame(payload))
         with pytest.raises(RecordingError, match="its header is lost"):
-            recording.salvage(path, tmp_path / "out")
+            reader.salvage(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -115,5 +114,5 @@ def test_a_batch_of_nothing_is_nothing(tmp_path: Path) -> None:
     path = tmp_path / "r.msgpack"
     path.write_bytes(frames.encode([HEADER])[0] + frames.frame(b"\x90") + frames.encode([HEADER])[0])
     got: list[Event] = []
-    assert recording.read(path, got.append).frames == 3
+    assert reader.read(path, got.append).frames == 3
     assert got == [HEADER, HEADER]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from taxtui.recording import reader as recording
+from taxtui.recording import reader
 from taxtui.recording.events import Event, Header, RunFinished
 
 TAXTUI: Final = (sys.executable, "-m", "taxtui")
@@ -128,7 +128,7 @@ def wait_until(condition: Callable[[], object], what: str, within_s: float = PAT
 def events(path: Path) -> list[Event]:
     """Everything in a recording so far, finished or not."""
     got: list[Event] = []
-    recording.read(path, got.append)
+    reader.read(path, got.append)
     return got
 
 

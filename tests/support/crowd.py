@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from taxtui.plan.arrivals import Burst
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
-from taxtui.recording import reader as recording
+from taxtui.recording import reader
 from taxtui.recording.events import Event, Health, TrialEnded
 from taxtui.runner import engine
 from tests.support.recorded import NoWatchdog
@@ -43,7 +43,7 @@ async def crowd(build: Any, folder: Path, concurrency: int, *, actions: int = 10
         await run.execute()
     took_s = time.monotonic() - began
     events: list[Event] = []
-    recording.read(run.path, events.append)
+    reader.read(run.path, events.append)
     ends = [event for event in events if isinstance(event, TrialEnded)]
     health = [event for event in events if isinstance(event, Health) and event.in_flight > 1]
     return Crowd(

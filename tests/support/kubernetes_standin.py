@@ -10,6 +10,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import math
 import sys
 import tempfile
 import time
@@ -175,7 +176,7 @@ class KubernetesStandin:
             self._validate(body, model)
         return web.json_response(body, status=status)
 
-    def _no(self, code: int, reason: str, message: str, retry_after_s: int | None = None) -> web.Response:
+    def _no(self, code: int, reason: str, message: str, retry_after_s: float | None = None) -> web.Response:
         body = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -187,7 +188,7 @@ class KubernetesStandin:
         }
         answer = self._yes(body, "V1Status", code)
         if retry_after_s is not None:
-            answer.headers["Retry-After"] = str(retry_after_s)
+            answer.headers["Retry-After"] = str(math.ceil(retry_after_s))  # the header knows whole seconds
         return answer
 
     # --------------------------------------------------------------------------------------------- the requests

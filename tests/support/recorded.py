@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from taxtui.plan.spec import CellPlan, Mode, Plan, Step, SubstrateRef, Tier
-from taxtui.recording import reader as recording
+from taxtui.recording import reader
 from taxtui.recording.events import Event, Mark, Notice, TrialEnded
 from taxtui.runner import engine, ledger
 from taxtui.sandboxes.protocol import Substrate
@@ -67,7 +67,7 @@ async def record(
     run = engine.Run(whole, folder / "run.msgpack", "20260101t000000z-00000000")
     await run.execute()
     events: list[Event] = []
-    recording.read(run.path, events.append)
+    reader.read(run.path, events.append)
     ends = [event for event in events if isinstance(event, TrialEnded)]
     return Recorded(
         ends[-1],

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from taxtui.sandboxes import registry
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import catalogue
 from taxtui.tui.setup import estimate
 from tests.tui.shelf import filled, held_up, without_trash
 
@@ -29,7 +29,7 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """``./recordings`` of the current folder; nothing is shipped."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(library, "bundled", lambda name: None)
+    monkeypatch.setattr(catalogue, "bundled", lambda name: None)
     Path("recordings").mkdir()
     return Path("recordings")
 

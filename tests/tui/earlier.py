@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from taxtui import folders
 from taxtui.plan import scenario
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.spec import Plan
 from taxtui.recording.events import Cell, Event
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import catalogue
 from taxtui.tui.setup import estimate
 from tests.tui import story
 from tests.tui.recorded import record
@@ -49,9 +50,9 @@ def told(cells: Sequence[Cell], trials: int = 3, **durations: Any) -> list[Event
 
 def only_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This folder has the recordings, and nothing else has any."""
-    monkeypatch.setattr(library, "default_folder", lambda: folder)
-    monkeypatch.setattr(library, "SHIPPED", ())
-    monkeypatch.setattr(estimate, "listing", lambda: library.scan().entries)
+    monkeypatch.setattr(folders, "recordings", lambda: folder)
+    monkeypatch.setattr(catalogue, "SHIPPED", ())
+    monkeypatch.setattr(estimate, "listing", lambda: catalogue.scan().entries)
 
 
 def write(folder: Path, name: str, events: list[Event], age_s: int = 0) -> Path:

@@ -11,7 +11,6 @@ import pytest
 from textual.pilot import Pilot
 
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.recordings import screen as recordings
 from taxtui.tui.recordings import verification
 from taxtui.tui.recordings.list import RecordingList
 from taxtui.tui.recordings.screen import RecordingsScreen
@@ -37,7 +36,7 @@ def without_trash(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         gone.append(path)
         path.unlink()
 
-    monkeypatch.setattr(recordings, "discard", discard)
+    monkeypatch.setattr("taxtui.tui.recordings.screen.discard", discard)
     return gone
 
 

@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 from taxtui.commands.project import command
 from taxtui.tui.dialogs import LaidOut, Tell
 from taxtui.tui.projection.curve_plot import AXES, CurvePlot
-from taxtui.tui.projection.form_panel import LABEL_WIDTH, QuestionPanel
+from taxtui.tui.projection.form_panel import LABEL_WIDTH, FormPanel
 from taxtui.tui.projection.rows import ProjectionRows
 from taxtui.tui.projection.screen import ProjectionScreen
 from tests.tui.driving import SIZE, covers
@@ -34,8 +34,8 @@ def projection(pilot: Pilot[None]) -> ProjectionScreen:
     return screen
 
 
-def panel(pilot: Pilot[None]) -> QuestionPanel:
-    return pilot.app.screen.query_one(QuestionPanel)
+def panel(pilot: Pilot[None]) -> FormPanel:
+    return pilot.app.screen.query_one(FormPanel)
 
 
 def rows(pilot: Pilot[None]) -> ProjectionRows:
@@ -235,7 +235,7 @@ async def test_a_click_on_a_track_takes_the_value_there(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        await pilot.click(QuestionPanel, offset=(2 + LABEL_WIDTH, 3))  # its left end, below border and heading
+        await pilot.click(FormPanel, offset=(2 + LABEL_WIDTH, 3))  # its left end, below border and heading
         await answered(pilot, workers=1)
 
 

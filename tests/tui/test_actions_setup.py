@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from taxtui.commands import run as run_command
+from taxtui import folders
 from taxtui.errors import SubstrateUnavailable
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.dialogs import Ask, Choose
@@ -64,7 +64,7 @@ def launched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[obje
             seen.append((scenario, list(options)))
 
     monkeypatch.setattr(feed_module, "RunFeed", Started)
-    monkeypatch.setattr(run_command, "default_folder", lambda: tmp_path)
+    monkeypatch.setattr(folders, "recordings", lambda: tmp_path)
     monkeypatch.setattr(Launcher, "yield_cpu", lambda self: None)
     return seen
 

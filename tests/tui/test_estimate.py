@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from taxtui.plan.spec import Plan
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import catalogue
 from taxtui.tui.setup import estimate
 from taxtui.tui.setup.estimate import HistoryReader, Table, expect, time_words
 from tests.tui import story
@@ -248,6 +248,6 @@ def test_what_comes_before_the_damage_counts(folder: Path, damage: Callable[[byt
 
 def test_a_shipped_recording_is_said_to_be_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(folder, "a", told([RUNC]))
-    monkeypatch.setattr(library, "bundled", lambda name: path)
-    monkeypatch.setattr(library, "SHIPPED", ("a",))
+    monkeypatch.setattr(catalogue, "bundled", lambda name: path)
+    monkeypatch.setattr(catalogue, "SHIPPED", ("a",))
     assert words(plan(), HistoryReader().table(never)) == "~12 s, estimated from 1 shipped recording"

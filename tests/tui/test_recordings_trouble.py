@@ -10,8 +10,7 @@ import pytest
 
 from taxtui.errors import TaxtuiError
 from taxtui.tui.dialogs import Choose
-from taxtui.tui.recordings import catalogue as library
-from taxtui.tui.recordings import screen as recordings
+from taxtui.tui.recordings import catalogue
 from tests.tui import story
 from tests.tui.driving import SIZE, running
 from tests.tui.feeds import StoryRun, app
@@ -94,7 +93,7 @@ async def test_a_trash_that_fails_is_one_line_and_the_file_stays(shelf: Path, mo
     def refuse(path: Path) -> None:
         raise TaxtuiError(f"{path.name} was not deleted: the trash refused it: Permission denied")
 
-    monkeypatch.setattr(recordings, "discard", refuse)
+    monkeypatch.setattr("taxtui.tui.recordings.screen.discard", refuse)
     async with app().run_test(size=SIZE) as pilot:
         screen = await open_shelf(pilot)
         await pilot.press("x", "y")
@@ -103,7 +102,7 @@ async def test_a_trash_that_fails_is_one_line_and_the_file_stays(shelf: Path, mo
 
 
 async def test_x_refuses_what_is_shipped(shelf: Path, discarded: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "bundled", lambda name: (shelf / "a.msgpack").absolute())
+    monkeypatch.setattr(catalogue, "bundled", lambda name: (shelf / "a.msgpack").absolute())
     async with app().run_test(size=SIZE) as pilot:
         await open_shelf(pilot)
         await pilot.press("x")
@@ -134,7 +133,7 @@ async def test_x_refuses_what_another_process_is_writing(
 ) -> None:
     async with app().run_test(size=SIZE) as pilot:
         await open_shelf(pilot)
-        monkeypatch.setattr(library, "FRESH_S", 3600.0)  # however long the test takes
+        monkeypatch.setattr(catalogue, "FRESH_S", 3600.0)  # however long the test takes
         os.utime(shelf / "b.msgpack")
         await pilot.press("down", "x")
         await until(pilot, lambda: "is being written" in said(pilot))
@@ -172,7 +171,7 @@ async def test_what_is_no_recording_is_not_shown_anywhere_else(shelf: Path, key:
 
 async def test_an_empty_folder_says_how_to_make_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(library, "bundled", lambda name: None)
+    monkeypatch.setattr(catalogue, "bundled", lambda name: None)
     Path("recordings").mkdir()
     async with app().run_test(size=SIZE) as pilot:
         await open_shelf(pilot)
@@ -196,7 +195,7 @@ async def test_a_folder_that_cannot_be_read_is_one_line(
 
     monkeypatch.setattr(Path, "iterdir", refuse)
     if shipped:
-        monkeypatch.setattr(library, "bundled", lambda name: shelf / "a.msgpack")
+        monkeypatch.setattr(catalogue, "bundled", lambda name: shelf / "a.msgpack")
     async with app().run_test(size=SIZE) as pilot:
         screen = await open_shelf(pilot)
         assert names(screen) == ["a"] * shipped
@@ -211,7 +210,7 @@ async def test_with_only_what_is_shipped_it_says_how_to_make_one_s_own(
         assert "space marks" in text(pilot)
         for name in "bc":
             (shelf / f"{name}.msgpack").unlink()
-        monkeypatch.setattr(library, "bundled", lambda name: (shelf / "a.msgpack").absolute())
+        monkeypatch.setattr(catalogue, "bundled", lambda name: (shelf / "a.msgpack").absolute())
         screen.listing = None
         await pilot.press("r")
         await until(pilot, lambda: "none of your own yet" in text(pilot))

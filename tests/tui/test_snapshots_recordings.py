@@ -14,7 +14,7 @@ from taxtui.recording import events
 from taxtui.recording.frames import encode
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.dialogs import Choose, Confirm
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.screen import RecordingsScreen
 from taxtui.tui.recordings.verification import Verification
 from tests.tui import story
@@ -69,7 +69,7 @@ def shelf(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         aged(folder / f"{name}.msgpack", -1 - hours)
     (tmp_path / "bundle").mkdir()
     shipped = put(tmp_path / "bundle" / "small.msgpack", story.run(20), -9)
-    monkeypatch.setattr(library, "bundled", lambda name: shipped if "small" in name else None)
+    monkeypatch.setattr(catalogue, "bundled", lambda name: shipped if "small" in name else None)
     return folder
 
 

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from taxtui.tui.projection import model as projecting
 from taxtui.tui.projection.curve_plot import CurvePlot
-from taxtui.tui.projection.form_panel import QuestionPanel
+from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.results import model as measured
 from taxtui.tui.results.screen import ResultsScreen
@@ -109,7 +109,7 @@ def test_projection_with_everything_asked(snap_compare: Compare, path: Path, siz
     async def look(pilot: Pilot[None]) -> None:
         await pilot.press("4")
         await settled(pilot)
-        panel = pilot.app.screen.query_one(QuestionPanel)
+        panel = pilot.app.screen.query_one(FormPanel)
         panel.values |= {"baseline": "local:bwrap", "quota": "100", "batch": "512"}
         panel.values |= {"reference": "local:bwrap", "max_attempts": "3", "think": "8s", "include_cleanup": "yes"}
         pilot.app.screen.ask()  # type: ignore[attr-defined]  # ProjectionScreen
@@ -123,7 +123,7 @@ def test_projection_with_everything_asked(snap_compare: Compare, path: Path, siz
 def test_projection_refused(snap_compare: Compare, path: Path, size: tuple[int, int]) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await press("4")(pilot)
-        pilot.app.screen.query_one(QuestionPanel).values["train_seconds"] = "60"
+        pilot.app.screen.query_one(FormPanel).values["train_seconds"] = "60"
         pilot.app.screen.ask()  # type: ignore[attr-defined]  # ProjectionScreen
         await settled(pilot)
 

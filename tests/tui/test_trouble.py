@@ -18,7 +18,7 @@ from taxtui.recording import events
 from taxtui.tui.background import Newest
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live import feed as feed_module
-from taxtui.tui.projection.form_panel import QuestionPanel
+from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.results.screen import ResultsScreen
 from taxtui.tui.setup import expense, form
@@ -120,7 +120,7 @@ async def test_a_tier_made_of_markup_is_shown_as_it_is(
 async def test_escape_takes_back_the_option_that_was_typed_wherever_the_cursor_is(tmp_path: Path) -> None:
     async with looking_at(record(tmp_path / "x.msgpack")).run_test(size=SIZE) as pilot:
         await pilot.press("4", "enter", *"77")
-        panel = pilot.app.screen.query_one(QuestionPanel)
+        panel = pilot.app.screen.query_one(FormPanel)
         await until(pilot, lambda: panel.values["trajectories"] == "77")
         panel.put(2)  # a click on workers
         await pilot.press("escape")
@@ -162,7 +162,7 @@ async def test_a_run_that_cannot_be_started_is_said_in_one_line(monkeypatch: pyt
     def nowhere() -> Path:
         raise UsageError("cannot create recordings: read-only; name the recording with -o")
 
-    monkeypatch.setattr("taxtui.commands.run.default_folder", nowhere)
+    monkeypatch.setattr("taxtui.folders.recordings", nowhere)
     async with app().run_test(size=SIZE) as pilot:
         await pilot.pause(0.2)
         await pilot.press("ctrl+r")

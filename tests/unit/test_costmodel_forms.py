@@ -116,11 +116,11 @@ def test_pool_use_says_which_rule() -> None:
         return Demand(trajectories=100, workers=16, warm_pool=4, **pool)  # type: ignore[arg-type]
 
     group = pool_use(demand(group_size=8), 16, 10.0 * S, 5.0 * S)
-    assert (group.hit, group.idle) == (0.5, 8)
+    assert (group.hit, group.idle_sandboxes) == (0.5, 8)
     assert pool_use(demand(refill_rate=1000), 16, 10.0 * S, 5.0 * S)[:2] == (1.0, 4.0)
     slots = pool_use(demand(refill_s=0.5), 16, 10.0 * S, 5.0 * S)
     assert 0 < slots.hit < 1
-    assert 0 < slots.idle < 4
+    assert 0 < slots.idle_sandboxes < 4
 
 
 def test_billing_by_hand() -> None:

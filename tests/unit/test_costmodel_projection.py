@@ -14,7 +14,7 @@ from costmodel import (
     DemandError,
     Interval,
     Projection,
-    RecordingError,
+    SourceError,
     Think,
     break_even,
     compare,
@@ -61,11 +61,11 @@ def test_worker_hours_tax_and_causes_by_hand(folder: Path) -> None:
     assert (row.trials, row.failures) == (3, 1)
     held = (15 + 16 + 4) / 2
     assert hours(row) == pytest.approx(held)
-    assert row.trajectory is not None
-    assert row.trajectory.mean.value == pytest.approx((12 + 14) / 2)  # think time and throttles are not latency
-    assert row.tax is not None
-    assert row.tax.value == pytest.approx(held - 3 / 2 - 5)
-    assert row.by_cause == pytest.approx(((3 + 5) / 2, 4, None, 5, 0, 1, 1.5, 2, None, None))
+    assert row.trajectory_s is not None
+    assert row.trajectory_s.mean.value == pytest.approx((12 + 14) / 2)  # think time and throttles are not latency
+    assert row.tax_worker_hours is not None
+    assert row.tax_worker_hours.value == pytest.approx(held - 3 / 2 - 5)
+    assert row.by_cause_worker_hours == pytest.approx(((3 + 5) / 2, 4, None, 5, 0, 1, 1.5, 2, None, None))
     assert row.think_s == pytest.approx(1.5)
     assert row.attempts == pytest.approx(1.5)
     assert row.delivered == 1
@@ -73,10 +73,10 @@ def test_worker_hours_tax_and_causes_by_hand(folder: Path) -> None:
 
 def test_wall_clock_is_the_makespan_of_what_workers_do(folder: Path) -> None:
     row = one(write(folder / "a", [trial(n) for n in range(5)]), trajectories=25, workers=10)
-    assert row.wall_clock is not None
-    assert row.wall_clock.value * HOUR == pytest.approx(3 * 6)  # three waves of 6 s
-    assert row.wall_clock.fluid * HOUR == pytest.approx(2.5 * 6)
-    assert row.wall_clock.method == "bounds"
+    assert row.wall_clock_hours is not None
+    assert row.wall_clock_hours.value * HOUR == pytest.approx(3 * 6)  # three waves of 6 s
+    assert row.wall_clock_hours.fluid * HOUR == pytest.approx(2.5 * 6)
+    assert row.wall_clock_hours.method == "bounds"
 
 
 def test_a_cap_on_attempts_and_waits_between_them(folder: Path) -> None:
@@ -85,8 +85,8 @@ def test_a_cap_on_attempts_and_waits_between_them(folder: Path) -> None:
     assert row.delivered == 0.75
     assert row.attempts == 1.5
     assert hours(row) == pytest.approx(0.75 * (6 + 4) + 0.5 * 10)
-    assert row.by_cause is not None
-    assert row.by_cause.failed == pytest.approx(0.75 * 4 + 5)
+    assert row.by_cause_worker_hours is not None
+    assert row.by_cause_worker_hours.failed == pytest.approx(0.75 * 4 + 5)
     assert hours(one(file)) == pytest.approx(10)
 
 
@@ -128,7 +128,7 @@ def test_the_nearest_recorded_length_is_used_and_checked(folder: Path) -> None:
         assert (row.identity.actions, row.actions) == (used, actions)
     assert row.held_out is not None
     assert row.held_out[:3] == (4, 6, pytest.approx(9))
-    assert row.held_out.measured.value == pytest.approx(9)
+    assert row.held_out.measured_s.value == pytest.approx(9)
 
 
 def test_think_time_can_be_replaced(folder: Path) -> None:
@@ -138,9 +138,9 @@ def test_think_time_can_be_replaced(folder: Path) -> None:
     assert hours(one(file, think=Think(2 * S))) == pytest.approx(12)
     drawn = one(file, think=Think(2 * S, 0.6))
     assert hours(drawn) == pytest.approx(6 + 3 * 2 * math.exp(0.18), rel=1e-6)
-    assert drawn.tax == one(file).tax  # waiting is not the substrate's
+    assert drawn.tax_worker_hours == one(file).tax_worker_hours  # waiting is not the substrate's
     assert drawn.evidence is not None
-    assert drawn.evidence.law.sd > 0  # it makes stragglers
+    assert drawn.evidence.busy_ns.sd > 0  # it makes stragglers
 
 
 def test_a_warm_pool_saves_create_and_ready_of_its_hits(folder: Path) -> None:
@@ -155,15 +155,15 @@ def test_a_warm_pool_saves_create_and_ready_of_its_hits(folder: Path) -> None:
 def test_throttles_and_quotas(folder: Path) -> None:
     file = write(folder / "a", [trial(n) for n in range(3)])
     row = one(file, trajectories=100, workers=50, create_rate=2.0)
-    assert row.wall_clock is not None
-    assert row.wall_clock.value * HOUR == pytest.approx(99 / 2 + 6)
-    assert row.wall_clock.method == "create-rate"
+    assert row.wall_clock_hours is not None
+    assert row.wall_clock_hours.value * HOUR == pytest.approx(99 / 2 + 6)
+    assert row.wall_clock_hours.method == "create-rate"
     assert row.evidence is not None
     assert row.evidence.effective_workers == 12
     row = one(file, trajectories=100, workers=50, quota=10)
-    assert row.wall_clock is not None
-    assert row.wall_clock.value * HOUR == pytest.approx(60)
-    assert row.wall_clock.fluid * HOUR == pytest.approx(60)
+    assert row.wall_clock_hours is not None
+    assert row.wall_clock_hours.value * HOUR == pytest.approx(60)
+    assert row.wall_clock_hours.fluid * HOUR == pytest.approx(60)
 
 
 def test_training_steps_and_gpus(folder: Path) -> None:
@@ -171,9 +171,9 @@ def test_training_steps_and_gpus(folder: Path) -> None:
     row = one(file, trajectories=25, workers=4, batch=10, train_s=30.0, gpus=8, gpu_usd_hour=3.0)
     assert row.steps is not None
     assert row.gpu is not None
-    assert row.wall_clock is not None
+    assert row.wall_clock_hours is not None
     steps_s = 18 + 18 + 12  # waves of 4 for 10, 10 and 5
-    assert row.wall_clock.value * HOUR == pytest.approx(steps_s + 90)
+    assert row.wall_clock_hours.value * HOUR == pytest.approx(steps_s + 90)
     assert row.steps.steps == 3
     assert row.steps.idle_worker_hours * HOUR == pytest.approx(4 * steps_s - 25 * 6)
     assert row.gpu["sync"].stalled_gpu_hours * HOUR == pytest.approx(8 * steps_s)
@@ -182,8 +182,8 @@ def test_training_steps_and_gpus(folder: Path) -> None:
     assert row.gpu["async"].stalled_gpu_hours * HOUR == pytest.approx(8 * 42 / 3)
     assert one(file, trajectories=25, workers=4, batch=10, gpus=8).gpu["sync"].usd is None  # type: ignore[index]
     off = one(file, trajectories=25, workers=4, batch=10, policy="async")
-    assert off.wall_clock is not None
-    assert off.wall_clock.value * HOUR == pytest.approx(42)
+    assert off.wall_clock_hours is not None
+    assert off.wall_clock_hours.value * HOUR == pytest.approx(42)
     throttled = one(file, trajectories=20, workers=20, batch=10, create_rate=1.0, over_provision=0.5)
     assert throttled.steps is not None
     assert (throttled.steps.step.method, throttled.steps.launched) == ("create-rate", 15)
@@ -195,11 +195,11 @@ def test_training_steps_and_gpus(folder: Path) -> None:
 
 def test_no_trajectories_cost_nothing(folder: Path) -> None:
     row = one(write(folder / "a", [trial(1)]), trajectories=0)
-    assert row.wall_clock is not None
-    assert (hours(row), row.wall_clock.value) == (0, 0)
+    assert row.wall_clock_hours is not None
+    assert (hours(row), row.wall_clock_hours.value) == (0, 0)
     batched = one(write(folder / "b", [trial(1)]), trajectories=0, batch=5, gpus=1)
-    assert batched.wall_clock is not None
-    assert batched.wall_clock.value == 0
+    assert batched.wall_clock_hours is not None
+    assert batched.wall_clock_hours.value == 0
 
 
 def test_money_by_hand(folder: Path) -> None:
@@ -213,10 +213,12 @@ def test_money_by_hand(folder: Path) -> None:
     (row,) = project([recording], ask(warm_pool=1, group_size=10**6), load_prices(sheet))
     assert row.cost is not None
     per_success = (8 + 10 + 8) / 2  # 6 s and a failure of 4 s by the minimum; a throttle holds no sandbox
-    assert row.cost.sandbox.value == pytest.approx(HOUR * per_success)
-    assert row.cost.worker == pytest.approx(0.5 * hours(row))
+    assert row.cost.sandbox_usd.value == pytest.approx(HOUR * per_success)
+    assert row.cost.worker_usd == pytest.approx(0.5 * hours(row))
     assert row.cost.billed_ratio == pytest.approx(26 / (6 + 10 + 4))
-    assert row.cost.total == pytest.approx(row.cost.sandbox.value + row.cost.worker + row.cost.idle_pool)
+    assert row.cost.total_usd == pytest.approx(
+        row.cost.sandbox_usd.value + row.cost.worker_usd + row.cost.idle_pool_usd
+    )
     assert project([recording], ask())[0].cost is None
 
 
@@ -228,7 +230,7 @@ def test_equal_cells_pool_across_recordings_and_others_do_not(folder: Path) -> N
     assert [(row.trials, row.sources) for row in rows] == [(2, ("a", "b")), (1, ("c",))]
     assert hours(rows[0]) == pytest.approx(7)
     assert rows[0].identity.cell_id != rows[1].identity.cell_id
-    with pytest.raises(RecordingError, match="hold the same run"):
+    with pytest.raises(SourceError, match="hold the same run"):
         project([a, a], ask())
 
 
@@ -265,19 +267,19 @@ def test_runs_or_blocks_widen_the_interval(folder: Path) -> None:
 
 def test_few_trials_have_no_interval(folder: Path) -> None:
     row = one(write(folder / "a", [trial(1), trial(2)]))
-    assert row.trajectory is not None
-    assert row.wall_clock is not None
-    assert row.trajectory == (Interval(6.0), None, None)
+    assert row.trajectory_s is not None
+    assert row.wall_clock_hours is not None
+    assert row.trajectory_s == (Interval(6.0), None, None)
     assert row.worker_hours == Interval(pytest.approx(6.0))
-    assert (row.wall_clock.low, row.wall_clock.high) == (None, None)
+    assert (row.wall_clock_hours.low, row.wall_clock_hours.high) == (None, None)
 
 
 def test_unknown_run_time_means_unknown_tax(folder: Path) -> None:
     row = one(write(folder / "a", [trial(1, runs=[S, -1, S], thinks=[S, S, S]), trial(2)]))
-    assert row.tax is None
-    assert row.by_cause is not None
-    assert (row.by_cause.dispatch, row.by_cause.work, row.by_cause.slowdown) == (None, None, None)
-    assert row.by_cause.startup == pytest.approx(3)
+    assert row.tax_worker_hours is None
+    assert row.by_cause_worker_hours is not None
+    assert row.by_cause_worker_hours[1:4] == (None, None, None)  # dispatch, slowdown, work
+    assert row.by_cause_worker_hours.startup == pytest.approx(3)
     assert "run_time_unknown" in row.flags
     assert {effect.change for effect in levers(row)} == {"10 % less startup", "10 % less commands", "10 % less think"}
 
@@ -308,11 +310,17 @@ def test_a_cell_without_success_is_a_row_of_nothing(folder: Path) -> None:
     assert hours(good) > 0
     assert nothing.flags[0] == "no_success"
     assert (nothing.trials, nothing.failures) == (5, 5)
-    assert (nothing.worker_hours, nothing.wall_clock, nothing.tax, nothing.by_cause, nothing.versus) == (None,) * 5
-    with pytest.raises(RecordingError, match="no cell has a successful trial") as error:
+    assert (
+        nothing.worker_hours,
+        nothing.wall_clock_hours,
+        nothing.tax_worker_hours,
+        nothing.by_cause_worker_hours,
+        nothing.versus,
+    ) == (None,) * 5
+    with pytest.raises(SourceError, match="no cell has a successful trial") as error:
         project([read(write(folder / "b", bad, cell(1)))], ask())
     assert error.value.exit_code == 4
-    with pytest.raises(RecordingError, match="nothing to project"):
+    with pytest.raises(SourceError, match="nothing to project"):
         project([], ask())
 
 
@@ -337,10 +345,10 @@ def test_rows_are_compared_with_the_baseline(folder: Path) -> None:
     assert other.versus.worker_hours.value == pytest.approx(7)
     assert other.versus.tie is False
     assert other.versus.baseline == docker.identity.cell_id
-    assert other.by_cause is not None
-    assert (other.by_cause.slowdown, other.by_cause.work) == (pytest.approx(1.5), pytest.approx(1.5))
-    assert docker.by_cause is not None
-    assert docker.by_cause.slowdown == 0
+    assert other.by_cause_worker_hours is not None
+    assert other.by_cause_worker_hours[2:4] == pytest.approx((1.5, 1.5))  # slowdown, work
+    assert docker.by_cause_worker_hours is not None
+    assert docker.by_cause_worker_hours.slowdown == 0
     near = project([read(two_substrates(folder, "b", slow=1))], ask(baseline="docker"))[1]
     assert near.versus is not None
     assert near.versus.tie is False

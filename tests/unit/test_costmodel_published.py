@@ -15,7 +15,7 @@ from costmodel import (
     DemandError,
     PriceError,
     Published,
-    RecordingError,
+    SourceError,
     Think,
     curve,
     load_prices,
@@ -42,15 +42,21 @@ def test_the_essays_table() -> None:
     assert [row.label for row in rows] == list(ESSAY)
     for row in rows:
         latency, wall, hours, versus = ESSAY[row.label]
-        assert row.trajectory is not None
-        assert row.wall_clock is not None
+        assert row.trajectory_s is not None
+        assert row.wall_clock_hours is not None
         assert row.worker_hours is not None
-        assert row.trajectory.mean.value == latency
-        assert round(row.wall_clock.fluid, 1) == wall
+        assert row.trajectory_s.mean.value == latency
+        assert round(row.wall_clock_hours.fluid, 1) == wall
         assert round(row.worker_hours.value) == hours
         assert (row.versus and round(row.versus.worker_hours.value)) == versus
         assert row.flags == ("published",)
-        assert (row.worker_hours.low, row.wall_clock.low, row.tax, row.by_cause, row.trials) == (None,) * 5
+        assert (
+            row.worker_hours.low,
+            row.wall_clock_hours.low,
+            row.tax_worker_hours,
+            row.by_cause_worker_hours,
+            row.trials,
+        ) == (None,) * 5
 
 
 def test_the_contradiction_is_noted() -> None:
@@ -69,7 +75,7 @@ def test_the_papers_table_2() -> None:
     assert round(fastest.worker_hours.value) == 6_495
     assert slowest.versus is not None
     assert round(slowest.versus.worker_hours.value) == 5_316
-    assert [round(row.trajectory.mean.value, 1) for row in rows if row.trajectory] == [42.5, 23.4]
+    assert [round(row.trajectory_s.mean.value, 1) for row in rows if row.trajectory_s] == [42.5, 23.4]
 
 
 def test_the_papers_table_1() -> None:
@@ -171,7 +177,7 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
     rows = project([essay], Demand(trajectories=100, workers=5), load_prices(sheet))
     daytona = rows[-1].cost
     assert daytona is not None
-    assert daytona.total == pytest.approx(100 * 60)
+    assert daytona.total_usd == pytest.approx(100 * 60)
     assert daytona.billed_ratio == pytest.approx(60 / 12.9)  # 4.65: the minimum bills it as a minute
     assert {"billed_at_mean", "stale_prices"} <= set(rows[-1].flags)
     with pytest.raises(PriceError, match=r"no price for docker(.|\n)*\[\[sandbox\]\](.|\n)*usd_per_vcpu_hour"):
@@ -195,11 +201,11 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
 def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(text)
-    with pytest.raises(RecordingError, match=message) as error:
+    with pytest.raises(SourceError, match=message) as error:
         read(path)
     assert "\n" not in str(error.value)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="cannot read"):
+    with pytest.raises(SourceError, match="cannot read"):
         read(tmp_path / "none.toml")

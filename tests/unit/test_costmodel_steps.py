@@ -41,7 +41,7 @@ def sheet(tmp_path: Path) -> Path:
 def test_every_launch_costs_workers_and_money(file: Path, sheet: Path) -> None:
     rows = [one(file, sheet, over_provision=x) for x in (0.0, 0.25, 0.5, 1.0)]
     hours = [row.worker_hours.value for row in rows if row.worker_hours]
-    totals = [row.cost.total for row in rows if row.cost]
+    totals = [row.cost.total_usd for row in rows if row.cost]
     assert hours == sorted(hours)
     assert totals == sorted(totals)
     assert hours[-1] > 1.5 * hours[0]
@@ -49,14 +49,14 @@ def test_every_launch_costs_workers_and_money(file: Path, sheet: Path) -> None:
     for row in rows[1:]:
         assert row.steps is not None
         assert row.worker_hours is not None
-        assert row.by_cause is not None
+        assert row.by_cause_worker_hours is not None
         assert row.cost is not None
-        assert row.wall_clock is not None
+        assert row.wall_clock_hours is not None
         assert row.worker_hours.value == row.steps.busy_worker_hours
-        assert row.by_cause.wasted == row.steps.wasted_worker_hours
-        assert sum(hours or 0 for hours in row.by_cause) == pytest.approx(row.worker_hours.value)
-        assert row.wall_clock.fluid * 500 == pytest.approx(row.worker_hours.value)
-        assert row.cost.worker == pytest.approx(7200 * row.worker_hours.value)
+        assert row.by_cause_worker_hours.wasted == row.steps.wasted_worker_hours
+        assert sum(hours or 0 for hours in row.by_cause_worker_hours) == pytest.approx(row.worker_hours.value)
+        assert row.wall_clock_hours.fluid * 500 == pytest.approx(row.worker_hours.value)
+        assert row.cost.worker_usd == pytest.approx(7200 * row.worker_hours.value)
         assert row.worker_hours.low is not None
         assert row.worker_hours.high is not None
         assert row.worker_hours.low < row.worker_hours.value < row.worker_hours.high
@@ -68,7 +68,7 @@ def test_launches_of_equal_rollouts_by_hand(tmp_path: Path, sheet: Path) -> None
     assert row.worker_hours is not None
     assert row.cost is not None
     assert row.worker_hours.value * HOUR == pytest.approx(2 * 15 * 6)
-    assert row.cost.sandbox.value == pytest.approx(2 * 15 * 6)  # 1 $ a second
+    assert row.cost.sandbox_usd.value == pytest.approx(2 * 15 * 6)  # 1 $ a second
     assert row.cost.billed_ratio == 1
     few = one(file, sheet, trajectories=20, workers=5, batch=10, over_provision=0.5)
     assert few.worker_hours is not None
@@ -79,8 +79,8 @@ def test_nothing_launched_in_excess_is_as_ever(file: Path, sheet: Path) -> None:
     plain, none = one(file, sheet), one(file, sheet, over_provision=0.0)
     assert plain.worker_hours == none.worker_hours
     assert plain.cost == none.cost
-    assert plain.by_cause is not None
-    assert plain.by_cause.wasted is None
+    assert plain.by_cause_worker_hours is not None
+    assert plain.by_cause_worker_hours.wasted is None
     assert plain.steps is not None
     assert plain.steps.busy_worker_hours is None
 
@@ -97,10 +97,10 @@ def test_explain_tells_kept_from_thrown_away(file: Path) -> None:
 @pytest.mark.parametrize("policy", ["sync", "one-step-off", "async"])
 def test_the_wall_clock_is_never_below_the_training_alone(file: Path, policy: str) -> None:
     row = one(file, train_s=600.0, policy=policy)
-    assert row.wall_clock is not None
-    assert row.wall_clock.low is not None
-    assert row.wall_clock.high is not None
-    assert 20 * 600 / HOUR <= row.wall_clock.low <= row.wall_clock.value <= row.wall_clock.high
+    assert row.wall_clock_hours is not None
+    assert row.wall_clock_hours.low is not None
+    assert row.wall_clock_hours.high is not None
+    assert 20 * 600 / HOUR <= row.wall_clock_hours.low <= row.wall_clock_hours.value <= row.wall_clock_hours.high
 
 
 def test_generation_is_told_from_the_rest_of_what_gpus_wait_for(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from costmodel.errors import PriceError
 from costmodel.pricing import load_prices
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
-from taxtui.recording import reader as recording
-from taxtui.recording import writer
+from taxtui.recording import reader, writer
 from taxtui.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
 from taxtui.runner import arrivals, engine, ledger
 from taxtui.runner.engine import Run
@@ -57,7 +56,7 @@ async def execute(tmp_path: Path, what: Plan) -> tuple[Run, list[Event]]:
     run = Run(what, tmp_path / "r.msgpack", "20260101t000000z-00000000")
     await run.execute()
     got: list[Event] = []
-    recording.read(run.path, got.append)
+    reader.read(run.path, got.append)
     return run, got
 
 
@@ -109,7 +108,7 @@ async def test_stopping_finishes_what_runs_and_launches_nothing_more(tmp_path: P
     fake.create_hook = stop_in_the_third
     await run.execute()
     got: list[Event] = []
-    recording.read(run.path, got.append)
+    reader.read(run.path, got.append)
     ends = of(got, TrialEnded)
     assert {end.outcome for end in ends} == {"ok"}
     assert len(ends) < 50
@@ -128,7 +127,7 @@ async def test_abandoning_ends_trials_in_flight_and_cleans_up(tmp_path: Path, fa
     fake.exec_hook = hang
     await run.execute()
     got: list[Event] = []
-    recording.read(run.path, got.append)
+    reader.read(run.path, got.append)
     assert [end.outcome for end in of(got, TrialEnded)] == ["cancelled"] * 4
     assert got[-1] == RunFinished("cancelled", {"cancelled": 4})
     assert fake.alive == {}
@@ -262,7 +261,7 @@ async def test_a_full_disk_stops_the_run_and_still_cleans_up(
     assert fake.alive == {}
     full = False
     got: list[Event] = []
-    assert not recording.read(run.path, got.append).complete
+    assert not reader.read(run.path, got.append).complete
     assert sum(call.startswith("create") for call in fake.calls) < 10
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from taxtui.plan.spec import Command
-from taxtui.recording import reader as recording
+from taxtui.recording import reader
 from taxtui.recording.events import CRASHED, Event, Notice, RunFinished, TrialEnded, TrialStarted
 from taxtui.runner import engine, health
 from taxtui.runner.engine import Run
@@ -80,7 +80,7 @@ async def test_a_number_that_no_file_can_hold(tmp_path: Path, fake: FakeSubstrat
     run = Run(plan(trials=4, concurrency=2, warmup=0), tmp_path / "r.msgpack", "r")
     await run.execute()
     got: list[Event] = []
-    assert recording.read(run.path, got.append).complete
+    assert reader.read(run.path, got.append).complete
     assert isinstance(run.crash, OverflowError)
     assert_crashed(run, got, fake)
 
@@ -112,7 +112,7 @@ async def test_clean_ups_have_a_deadline(
         fake.exec_hook = hang
     await run.execute()
     got: list[Event] = []
-    recording.read(run.path, got.append)
+    reader.read(run.path, got.append)
     if late:
         assert_crashed(run, got, fake)
         assert str(run.crash) == "trials did not end within 0.05 s of being abandoned"

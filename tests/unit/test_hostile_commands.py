@@ -19,7 +19,7 @@ from taxtui.errors import RecordingError, TaxtuiError, UsageError
 from taxtui.recording.frames import frame
 from taxtui.terminal_text import UNPRINTABLE, width
 from taxtui.tui.live.replay import ReplayFeed
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.verification import Verification
 from tests.support import hostile
 from tests.support.costmodel_files import FINISHED, cell, header, trial, write
@@ -76,7 +76,7 @@ def test_no_recording_ends_the_list_a_verification_or_a_replay(
 ) -> None:
     path = tmp_path_factory.mktemp("r") / "r.msgpack"
     path.write_bytes(data)
-    entry = library.inspect(path)
+    entry = catalogue.inspect(path)
     assert entry is not None
     assert_harmless(f"{entry.words} {entry.detail}")
     verdict = Verification(entry).run()

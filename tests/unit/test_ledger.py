@@ -3,11 +3,11 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-from pathlib import Path
 
 import msgspec
 import pytest
 
+from taxtui import folders
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import SubstrateRef
 from taxtui.runner import ledger
@@ -29,8 +29,8 @@ def test_what_is_written_is_read_by_its_owner_only() -> None:
 def test_entries_come_oldest_first_and_damaged_ones_are_passed_over() -> None:
     for run_id in ("20260102t0", "20260101t0"):
         ledger.write(entry(run_id))
-    (ledger.folder() / "half.json").write_bytes(b'{"run_id": "x"')
-    (ledger.folder() / "folder.json").mkdir()
+    (folders.ledger() / "half.json").write_bytes(b'{"run_id": "x"')
+    (folders.ledger() / "folder.json").mkdir()
     assert [found.run_id for found in ledger.entries()] == ["20260101t0", "20260102t0"]
 
 
@@ -45,19 +45,6 @@ def test_forgetting_a_run_twice_is_fine() -> None:
     path.write_text("[]")
     with pytest.raises(msgspec.DecodeError):
         ledger.read(path)
-
-
-@pytest.mark.parametrize(
-    ("platform", "where"),
-    [("linux", ".local/state/taxtui/runs"), ("darwin", "Library/Application Support/taxtui/runs")],
-)
-def test_without_xdg_it_is_the_platforms_place(
-    platform: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("XDG_STATE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("sys.platform", platform)
-    assert ledger.folder() == tmp_path / where
 
 
 def test_a_folder_that_cannot_be_written_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:

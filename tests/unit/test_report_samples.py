@@ -182,12 +182,12 @@ def test_report_and_projection_say_the_same(tmp_path: Path) -> None:
     row = Row(only(read_samples([path])[0]))
     summary = row.summary("trajectory")
     assert summary is not None
-    assert projected.trajectory is not None
-    assert projected.tax is not None
+    assert projected.trajectory_s is not None
+    assert projected.tax_worker_hours is not None
     assert row.tax is not None
-    assert projected.trajectory.mean.value * S == pytest.approx(summary.mean.value)
-    assert projected.trajectory.p50 == (summary.p50.value or 0) / S
-    assert projected.tax == pytest.approx(tuple((end or 0) / S for end in row.tax.total))
+    assert projected.trajectory_s.mean.value * S == pytest.approx(summary.mean.value)
+    assert projected.trajectory_s.p50 == (summary.p50.value or 0) / S
+    assert projected.tax_worker_hours == pytest.approx(tuple((end or 0) / S for end in row.tax.total))
 
 
 def test_the_live_screen_and_the_report_derive_the_same_durations(tmp_path: Path) -> None:

@@ -133,12 +133,6 @@ def test_any_user_of_a_sandbox_can_read_them(downloads: list[Path]) -> None:
     assert {path.stat().st_mode & 0o777 for path in [folder, *folder.rglob("*")]} == {0o755, 0o644}
 
 
-def test_a_relative_cache_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert fixtures._folder().is_relative_to(tmp_path)
-
-
 def test_no_index_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)

@@ -27,8 +27,8 @@ def section(changes: Sequence[Change], before: str, after: str) -> Section:
         lines.append(
             [
                 name,
-                _held(change.before.held_per_success),
-                _held(change.after.held_per_success),
+                _held(change.before.held_per_success_s),
+                _held(change.after.held_per_success_s),
                 f"{_signed(change.held_s.value)}{tie}\n{span(change.held_s, _signed)}",
                 f"{change.ratio:.3f}x",
                 "".join(letters[flag] for flag in change.after.flags),

@@ -29,17 +29,17 @@ def to_text(row: Projection, demand: Demand, width: int = WIDTH) -> str:
     """The whole derivation of one row, in lines of at most ``width`` columns."""
     head = f"{clean(row.label)}, {clean(row.identity.tier)}, {row.actions:,} actions, cell {row.identity.cell_id}"
     lines = [*wrap(head, width), *wrap(f"from {', '.join(map(clean, row.sources))} ({row.provenance})", width), ""]
-    if row.worker_hours is None or row.wall_clock is None or row.held_per_success is None:
+    if row.worker_hours is None or row.wall_clock_hours is None or row.held_per_success_s is None:
         return "\n".join([*lines, *wrap(f"Nothing to compute: {', '.join(row.flags)}.", width)])
     n, w = demand.trajectories, demand.usable_workers
     lines += _table([("N, trajectories", f"{n:,}"), ("W, workers", f"{w:,}" + _quota(demand))], width)
     if row.evidence is None:
-        latency = row.held_per_success.value
+        latency, total = row.held_per_success_s.value, row.worker_hours.value
         lines += _table(
             [
                 ("L, published latency", f"{seconds(latency)} s"),
-                ("worker-hours", f"N·L/3600 = {n:,} · {seconds(latency)} / 3600 = {_exact(row.worker_hours.value)}"),
-                ("wall-clock", f"N·L/W = {_exact(row.worker_hours.value)} / {w:,} = {_exact(row.wall_clock.value)} h"),
+                ("worker-hours", f"N·L/3600 = {n:,} · {seconds(latency)} / 3600 = {_exact(total)}"),
+                ("wall-clock", f"N·L/W = {_exact(total)} / {w:,} = {_exact(row.wall_clock_hours.value)} h"),
             ],
             width,
         )
@@ -70,16 +70,16 @@ def _trials(row: Projection, evidence: Evidence) -> Iterator[tuple[str, str]]:
     yield "H_ok, held by successes", f"{seconds(float(evidence.held_ok_ns) / S)} s"
     yield "H_f, held by failures", f"{seconds(float(evidence.held_failed_ns) / S)} s"
     yield "f, failure rate", f"1 − K/attempts = {float(evidence.failure):.6g}{_limits(rate)} (Wilson)"
-    if row.trajectory:
-        latency = row.trajectory.mean
+    if row.trajectory_s:
+        latency = row.trajectory_s.mean
         yield "L, trajectory latency", f"{seconds(latency.value)} s{_limits(latency)}, without throttles and think time"
     yield "think", f"{seconds(row.think_s)} s of a trajectory"
 
 
 def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterator[tuple[str, str]]:
-    assert row.held_per_success is not None
+    assert row.held_per_success_s is not None
     assert row.worker_hours is not None
-    held = row.held_per_success
+    held = row.held_per_success_s
     yield "held per success", f"(H_ok + H_f) / K = {seconds(held.value)} s{_limits(held)}"
     if row.attempts != 1:
         cap = "unlimited" if demand.max_attempts is None else f"at most {demand.max_attempts}"
@@ -95,7 +95,7 @@ def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterat
     )
     if row.steps is not None and row.steps.wasted_worker_hours is not None:
         steps, wasted = row.steps, row.steps.wasted_worker_hours
-        yield "", f"= {_exact(demand.trajectories * evidence.law.mean / S / 3600)} without over-provisioning"
+        yield "", f"= {_exact(demand.trajectories * evidence.busy_ns.mean / S / 3600)} without over-provisioning"
         yield (
             "launched per step",
             f"⌈B·(1 + {demand.over_provision:g})⌉ = {steps.launched:,}, B = {steps.batch:,} are kept",
@@ -111,8 +111,8 @@ def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterat
 
 
 def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator[tuple[str, str]]:
-    assert row.wall_clock is not None
-    wall, law, w = row.wall_clock, evidence.law, evidence.usable_workers
+    assert row.wall_clock_hours is not None
+    wall, law, w = row.wall_clock_hours, evidence.busy_ns, evidence.usable_workers
     jobs = demand.batch or demand.trajectories
     yield "μ, busy per trajectory", f"{seconds(law.mean / S)} s (with retries), σ = {seconds(law.sd / S)} s"
     yield "m2, second moment", f"{law.second_moment / S**2:.9g} s²"
@@ -163,24 +163,24 @@ def _dollars(usd: float | None) -> str:
 
 
 def _causes(row: Projection) -> Iterator[tuple[str, str]]:
-    if row.by_cause is not None:
-        for cause, value in row.by_cause._asdict().items():
+    if row.by_cause_worker_hours is not None:
+        for cause, value in row.by_cause_worker_hours._asdict().items():
             if value is not None or cause not in ("cleanup", "wasted"):  # which are nothing, rather than unknown
                 yield cause, hours(value) if value is None else _exact(value)
-    if row.tax is not None:
-        causes = tax_in_words(row.by_cause is not None and row.by_cause.cleanup is not None)
-        yield "tax", f"{causes} = {_exact(row.tax.value)} worker-hours{_limits(row.tax)}"
+    if row.tax_worker_hours is not None:
+        causes = tax_in_words(row.by_cause_worker_hours is not None and row.by_cause_worker_hours.cleanup is not None)
+        yield "tax", f"{causes} = {_exact(row.tax_worker_hours.value)} worker-hours{_limits(row.tax_worker_hours)}"
 
 
 def _cost(row: Projection, demand: Demand) -> list[tuple[str, str]]:
     if row.cost is None:
         return []
-    cost = row.cost
+    cost, workers = row.cost, row.cost.worker_usd or 0
     return [
         ("sandbox rate", f"{cost.usd_per_sandbox_hour:.9g} $/h, {cost.sheet}"),
         ("billed / used", f"{cost.billed_ratio:.6g}: max(minimum, ⌈t/increment⌉·increment) of each sandbox"),
-        ("sandboxes", f"{cost.sandbox.value:,.6g} ${_limits(cost.sandbox)}"),
-        ("total", f"{cost.total:,.6g} $ with idle pool {cost.idle_pool:,.6g} $ and workers {cost.worker or 0:,.6g} $"),
+        ("sandboxes", f"{cost.sandbox_usd.value:,.6g} ${_limits(cost.sandbox_usd)}"),
+        ("total", f"{cost.total_usd:,.6g} $ with idle pool {cost.idle_pool_usd:,.6g} $ and workers {workers:,.6g} $"),
     ]
 
 

@@ -28,20 +28,20 @@ def record(row: Projection) -> dict[str, Any]:
         "failures": row.failures,
         "provenance": row.provenance,
         "trajectory_s": _trajectory(row),
-        "held_per_success_s": row.held_per_success.value if row.held_per_success else None,
+        "held_per_success_s": row.held_per_success_s.value if row.held_per_success_s else None,
         "think_s": row.think_s,
         "attempts": row.attempts,
         "delivered": row.delivered,
         "worker_hours": _interval(row.worker_hours),
-        "tax_worker_hours": _interval(row.tax),
+        "tax_worker_hours": _interval(row.tax_worker_hours),
         "by_cause": _by_cause(row),
-        "wall_clock_hours": row.wall_clock._asdict() if row.wall_clock else None,
+        "wall_clock_hours": row.wall_clock_hours._asdict() if row.wall_clock_hours else None,
         "cost": _cost(row),
         "vs_baseline": _versus(row),
         "break_even_actions": row.break_even._asdict() if row.break_even else None,
         "steps": _steps(row),
         "gpu": {policy: stall._asdict() for policy, stall in row.gpu.items()} if row.gpu else None,
-        "warm_pool": row.warm_pool._asdict() if row.warm_pool else None,
+        "warm_pool": _warm_pool(row),
         "effective_workers": row.evidence.effective_workers if row.evidence else None,
         "stress": row.stress._asdict() if row.stress else None,
         "held_out": _held_out(row),
@@ -54,15 +54,15 @@ def _interval(interval: Interval | None) -> dict[str, float | None] | None:
 
 
 def _trajectory(row: Projection) -> dict[str, float | None]:
-    if row.trajectory is None:
+    if row.trajectory_s is None:
         return dict.fromkeys(("mean", "low", "high", "p50", "p95"))
-    mean = row.trajectory.mean
+    mean = row.trajectory_s.mean
     return {
         "mean": mean.value,
         "low": mean.low,
         "high": mean.high,
-        "p50": row.trajectory.p50,
-        "p95": row.trajectory.p95,
+        "p50": row.trajectory_s.p50,
+        "p95": row.trajectory_s.p95,
     }
 
 
@@ -71,10 +71,10 @@ def _cost(row: Projection) -> dict[str, Any] | None:
         return None
     cost = row.cost
     return {
-        "total_usd": cost.total,
-        "sandbox_usd": _interval(cost.sandbox),
-        "idle_pool_usd": cost.idle_pool,
-        "worker_usd": cost.worker,
+        "total_usd": cost.total_usd,
+        "sandbox_usd": _interval(cost.sandbox_usd),
+        "idle_pool_usd": cost.idle_pool_usd,
+        "worker_usd": cost.worker_usd,
         "usd_per_sandbox_hour": cost.usd_per_sandbox_hour,
         "billed_ratio": cost.billed_ratio,
         "prices": cost.sheet,
@@ -83,9 +83,9 @@ def _cost(row: Projection) -> dict[str, Any] | None:
 
 def _by_cause(row: Projection) -> dict[str, float | None] | None:
     """Every cause that is always one; clean-up and what over-provisioning wastes only where they are asked for."""
-    if row.by_cause is None:
+    if row.by_cause_worker_hours is None:
         return None
-    causes = row.by_cause._asdict().items()
+    causes = row.by_cause_worker_hours._asdict().items()
     return {cause: hours for cause, hours in causes if hours is not None or cause not in ("cleanup", "wasted")}
 
 
@@ -118,6 +118,12 @@ def _steps(row: Projection) -> dict[str, Any] | None:
     }
 
 
+def _warm_pool(row: Projection) -> dict[str, Any] | None:
+    if row.warm_pool is None:
+        return None
+    return {"hit": row.warm_pool.hit, "idle": row.warm_pool.idle_sandboxes, "rule": row.warm_pool.rule}
+
+
 def _held_out(row: Projection) -> dict[str, Any] | None:
     if row.held_out is None:
         return None
@@ -126,5 +132,5 @@ def _held_out(row: Projection) -> dict[str, Any] | None:
         "from_actions": check.from_actions,
         "to_actions": check.to_actions,
         "predicted_s": check.predicted_s,
-        "measured_s": _interval(check.measured),
+        "measured_s": _interval(check.measured_s),
     }

@@ -66,7 +66,7 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
     head = ["sandbox\ntier n mode", "trajectory\nmean s", "worker-hours\n", "wall-clock\nh"]
     table = []
     for row in rows:
-        latency, wall = row.trajectory, row.wall_clock
+        latency, wall = row.trajectory_s, row.wall_clock_hours
         mean = latency.mean if latency else None
         limits = Interval(wall.value, wall.low, wall.high) if wall else None
         line = [
@@ -104,13 +104,13 @@ def _table(
 
 def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
     def cells(row: Projection) -> list[str] | None:
-        if row.by_cause is None or row.worker_hours is None:
+        if row.by_cause_worker_hours is None or row.worker_hours is None:
             return None
         total = row.worker_hours.value
         tax = NOTHING
-        if row.tax is not None and total:
-            tax = f"{hours(row.tax.value)}\n{row.tax.value / total:.1%}"
-        parts = {name: hours(part) for name, part in row.by_cause._asdict().items()}
+        if row.tax_worker_hours is not None and total:
+            tax = f"{hours(row.tax_worker_hours.value)}\n{row.tax_worker_hours.value / total:.1%}"
+        parts = {name: hours(part) for name, part in row.by_cause_worker_hours._asdict().items()}
         return [tax, *("\n".join(parts.get(name, "") for name in column.split("\n")) for column in head[1:])]
 
     head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\n", "work\n", "think\n", "failed\n"]
@@ -136,9 +136,10 @@ def _money(rows: Sequence[Projection], demand: Demand) -> Section:
         if row.cost is None:
             return None
         cost = row.cost
-        sandbox = f"{usd(cost.sandbox.value)}\n{span(cost.sandbox, usd)}"
+        sandbox = f"{usd(cost.sandbox_usd.value)}\n{span(cost.sandbox_usd, usd)}"
         rate = f"{cost.usd_per_sandbox_hour:.5f}".rstrip("0")
-        return [rate, f"{cost.billed_ratio:.2f}x", sandbox, usd(cost.idle_pool), usd(cost.worker), usd(cost.total)]
+        others = (cost.idle_pool_usd, cost.worker_usd, cost.total_usd)
+        return [rate, f"{cost.billed_ratio:.2f}x", sandbox, *map(usd, others)]
 
     head = ["sandbox\n$/h", "billed\n/ used", "sandboxes\n$", "idle pool\n$", "workers\n$", "total\n$"]
     sheets = dict.fromkeys(row.cost.sheet for row in rows if row.cost)
@@ -193,7 +194,7 @@ def _pool(rows: Sequence[Projection], demand: Demand) -> Section:
     def cells(row: Projection) -> list[str] | None:
         if row.warm_pool is None:
             return None
-        return [f"{row.warm_pool.hit:.1%}", f"{row.warm_pool.idle:,.1f}", row.warm_pool.rule]
+        return [f"{row.warm_pool.hit:.1%}", f"{row.warm_pool.idle_sandboxes:,.1f}", row.warm_pool.rule]
 
     note = "A hit skips create and ready; the set-up is still done."
     return _table(f"Warm pool of {demand.warm_pool}", ["hits\n", "idle\nsandboxes", "rule\n"], rows, cells, note)
@@ -229,8 +230,8 @@ def _held_out(rows: Sequence[Projection], demand: Demand) -> Section:
     for row in checks.values():
         check = row.held_out
         assert check is not None
-        error = check.predicted_s / check.measured.value - 1 if check.measured.value else 0.0
-        measured = f"{rounded_seconds(check.measured.value)}\n{span(check.measured, rounded_seconds)}"
+        error = check.predicted_s / check.measured_s.value - 1 if check.measured_s.value else 0.0
+        measured = f"{rounded_seconds(check.measured_s.value)}\n{span(check.measured_s, rounded_seconds)}"
         route = f"{check.from_actions:,} to {check.to_actions:,}"
         lines.append([clean(row.label), route, rounded_seconds(check.predicted_s), measured, f"{error:+.1%}"])
     head = ["sandbox\n", "actions\n", "predicted\ns", "measured\ns", "error\n"]

@@ -105,8 +105,8 @@ async def same_name(bench: Bench) -> None:
     equal((await first.exec(Command(script="echo intact"))).stdout, b"intact\n", "the first one")
 
 
-@check("side by side")
-async def side_by_side(bench: Bench) -> None:
+@check("two at once")
+async def two_at_once(bench: Bench) -> None:
     """Sandboxes made and used at the same time do not see each other's files."""
     one, other = await asyncio.gather(bench.create(), bench.create())
     write = Command(script="echo mine > mine; sleep 0.5; ls | wc -l; cat mine")

@@ -1,4 +1,4 @@
-"""Which cells belong side by side: the charts, the phase bars, and what to say where there is nothing to show yet."""
+"""Which cells belong together: the charts, the phase bars, and what to say where there is nothing to show yet."""
 
 from __future__ import annotations
 

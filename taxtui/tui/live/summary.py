@@ -11,7 +11,7 @@ from taxtui.terminal_text import clean, fit, widest
 from taxtui.tui import units
 from taxtui.tui.live.feed import Feed, RunFeed
 from taxtui.tui.live.replay import ReplayFeed
-from taxtui.tui.projection import form as question
+from taxtui.tui.projection import form
 
 
 def status(state: RunState, feed: Feed, *, frozen: bool, over: bool, brief: bool) -> Text:
@@ -56,8 +56,8 @@ def last_lines(state: RunState, feed: Feed) -> Text:
         return Text.assemble((f" {feed.damage} ", "bold"), ("· this is all before it", "dim"))
     return Text.assemble(
         (f" {_counts(state)} ", "bold"),
-        (f"· p projects to {question.TRAJECTORIES:,} trajectories · ", "dim"),
-        f"$ {question.command([feed.path])}",
+        (f"· p projects to {form.TRAJECTORIES:,} trajectories · ", "dim"),
+        f"$ {form.command([feed.path])}",
     )
 
 
@@ -75,7 +75,7 @@ def farewell(state: RunState, path: Path) -> str:
         )
     if problems := state.runner.problems:
         lines.append(f"  the runner was disturbed ({', '.join(problems)}): durations may be too long")
-    lines += [f"recording: {clean(str(path))}", f"next: {question.command([path])}"]
+    lines += [f"recording: {clean(str(path))}", f"next: {form.command([path])}"]
     return "\n".join(lines)
 
 

@@ -26,7 +26,7 @@ LEGEND_ROWS: Final = 1
 
 
 class CurvePlot(PlotextPlot):
-    """Both axes are logarithmic; a mark stands where the question stands."""
+    """Both axes are logarithmic; a mark stands where the form stands."""
 
     def __init__(self, *, id: str | None = None) -> None:
         """Begin without curves."""
@@ -37,7 +37,7 @@ class CurvePlot(PlotextPlot):
         self.empty = ""
 
     def present(self, curves: Sequence[Curve], axis: Axis, at: int | None, empty: str = "") -> None:
-        """Draw these; ``at`` is where the question stands, ``empty`` says why there are none."""
+        """Draw these; ``at`` is where the form stands, ``empty`` says why there are none."""
         self.curves, self.axis, self.at, self.empty = curves, axis, at, empty
         self.refresh()
 

@@ -1,7 +1,4 @@
-"""What the Projection screen asks, as the options of ``taxtui project``: one table of them, one parser for both.
-
-A question is a mapping from an option's name to its text as typed; what is not in it is not asked for.
-"""
+"""The form of the Projection screen: the options of ``taxtui project``, and a command line made of what is typed."""
 
 from __future__ import annotations
 
@@ -17,6 +14,7 @@ import click
 
 from costmodel.policies import POLICIES
 from taxtui.errors import UsageError
+from taxtui.report.projected.options import OPTIONS, demand_of
 from taxtui.tui.recordings.catalogue import shown
 
 if TYPE_CHECKING:
@@ -27,7 +25,8 @@ WORKERS: Final = 500
 USUAL: Final[Mapping[str, str]] = {"trajectories": str(TRAJECTORIES), "workers": str(WORKERS)}
 ON: Final = "yes"
 
-Question = Mapping[str, str]
+Typed = Mapping[str, str]
+"""An option's name → its text as typed; what is not in it is not asked for."""
 
 
 def _rounds(low: int, high: int) -> tuple[str, ...]:
@@ -90,7 +89,7 @@ class Field(NamedTuple):
 @cache
 def fields() -> Mapping[str, Field]:
     """Every field by its name, in the order of the panel."""
-    options = {option.name: option for option in _command().params if isinstance(option, click.Option)}
+    options = {option.name: option for option in OPTIONS}
     found = {}
     for group in GROUPS.values():
         for name, stops in group.items():
@@ -100,18 +99,11 @@ def fields() -> Mapping[str, Field]:
     return found
 
 
-def _command() -> click.Command:
-    from taxtui.commands.project import command
-
-    return command
-
-
-def words(question: Question) -> list[str]:
+def words(typed: Typed) -> list[str]:
     """The options of a command line that asks this."""
     found: list[str] = []
-    for option in _command().params:
-        value = question.get(str(option.name), "").strip()
-        if value and isinstance(option, click.Option):
+    for option in OPTIONS:
+        if value := typed.get(str(option.name), "").strip():
             if option.is_flag:
                 found.append(option.opts[-1])
             else:
@@ -120,26 +112,24 @@ def words(question: Question) -> list[str]:
     return found
 
 
-def command(paths: Sequence[Path], question: Question = USUAL) -> str:
+def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
     """The command line that prints the same projection."""
-    return shlex.join(["taxtui", "project", *map(shown, paths), *words(question)])
+    return shlex.join(["taxtui", "project", *map(shown, paths), *words(typed)])
 
 
-def parsed(question: Question) -> tuple[Demand, str | None]:
-    """The demand that a question stands for, and the price sheet that it names.
+def parsed(typed: Typed) -> tuple[Demand, str | None]:
+    """The demand that was typed, and the price sheet that it names.
 
     Raises:
         UsageError: the command line would refuse it, in the same words.
         costmodel.errors.DemandError: the options contradict each other, or cannot be answered.
     """
-    from taxtui.commands.project import demand_of
-
-    asked = {option for group in GROUPS.values() for option in group} - {"prices"}
     try:
-        params = _command().make_context("project", ["-", *words(question)]).params
+        params = click.Command("project", params=list(OPTIONS)).make_context("project", words(typed)).params
     except click.UsageError as error:
         raise UsageError(error.format_message()) from error
-    return demand_of({name: params[name] for name in asked}), params["prices"]
+    sheet = params.pop("prices")
+    return demand_of(params), sheet
 
 
 def next_stop(text: str, stops: Sequence[str], step: int, *, required: bool) -> str:

@@ -14,7 +14,7 @@ from taxtui.terminal_text import cut, fit
 from taxtui.terminal_text import width as width_of
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.lists.line_list import MUTED
-from taxtui.tui.projection import form as question
+from taxtui.tui.projection import form
 from taxtui.tui.projection.form import Field
 
 LABEL_WIDTH: Final = 16
@@ -22,7 +22,7 @@ VALUE_WIDTH: Final = 10
 NOT_ASKED: Final = "–"
 
 
-class QuestionPanel(CursorList[Field | str]):
+class FormPanel(CursorList[Field | str]):
     """A line per option and per group's name; the options that differ from the usual are bold."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -31,16 +31,16 @@ class QuestionPanel(CursorList[Field | str]):
         """An option has another value."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Ask the usual question."""
+        """As it usually is."""
         super().__init__(id=id)
-        self.values: dict[str, str] = dict(question.USUAL)
+        self.values: dict[str, str] = dict(form.USUAL)
         self.stops: dict[str, tuple[str, ...]] = {}  # of fields whose values depend on the recordings
 
     def on_mount(self) -> None:
         """List the groups."""
-        fields = question.fields()
+        fields = form.fields()
         lines: list[Field | str] = []
-        for group, names in question.GROUPS.items():
+        for group, names in form.GROUPS.items():
             lines += [group, *(fields[name] for name in names)]
         self.show(lines)
 
@@ -52,7 +52,7 @@ class QuestionPanel(CursorList[Field | str]):
     def field(self) -> Field:
         """The option under the cursor."""
         chosen = self.chosen
-        return chosen if isinstance(chosen, Field) else next(iter(question.fields().values()))
+        return chosen if isinstance(chosen, Field) else next(iter(form.fields().values()))
 
     def offer(self, stops: Mapping[str, tuple[str, ...]]) -> None:
         """The values of options that depend on what is projected."""
@@ -63,10 +63,10 @@ class QuestionPanel(CursorList[Field | str]):
         """The next value of the option under the cursor."""
         field = self.field
         before = self.values.get(field.name, "")
-        self.set(field.name, question.next_stop(before, self._stops(field), step, required=field.required))
+        self.set(field.name, form.next_stop(before, self._stops(field), step, required=field.required))
 
     def set(self, name: str, text: str) -> None:
-        """Give an option a value; "" takes the question back."""
+        """Give an option a value; "" is not asked for."""
         text = text.strip()
         if text == self.values.get(name, ""):
             return
@@ -79,14 +79,14 @@ class QuestionPanel(CursorList[Field | str]):
 
     def reset(self) -> None:
         """The option under the cursor as it usually is."""
-        self.set(self.field.name, question.USUAL.get(self.field.name, ""))
+        self.set(self.field.name, form.USUAL.get(self.field.name, ""))
 
     def draw(self, item: Field | str, number: int, width: int) -> Text:
         """``▸ workers          ├────●────┤       500``."""
         if isinstance(item, str):
             return Text(item, "underline")
         value = self.values.get(item.name, "")
-        usual = value == question.USUAL.get(item.name, "")
+        usual = value == form.USUAL.get(item.name, "")
         line = Text(fit(item.label, LABEL_WIDTH), "" if usual else "bold")
         room = width - 2 - LABEL_WIDTH - VALUE_WIDTH - 1
         line.append(self._track(item, value, room), MUTED if usual else "")
@@ -117,7 +117,7 @@ class QuestionPanel(CursorList[Field | str]):
         if room < 5 or len(ladder) < 2:
             return " " * max(0, room)
         inner = room - 2
-        place = question.position(value, ladder)
+        place = form.position(value, ladder)
         track = ["─"] * inner
         if place is not None:
             track[min(max(0, round(place / (len(ladder) - 1) * (inner - 1))), inner - 1)] = "●"

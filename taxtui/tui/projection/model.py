@@ -1,4 +1,4 @@
-"""Answers the Projection screen's questions with the cost model; meant to be called off the event loop."""
+"""Answers what the Projection screen asks, with the cost model; meant to be called off the event loop."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from costmodel.projection import project
 from costmodel.reading import read
 from costmodel.whatif import Axis, Curve, curve
 from taxtui.errors import RecordingError
-from taxtui.tui.projection.form import Question, parsed
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.projection.form import Typed, parsed
+from taxtui.tui.recordings import catalogue
 
 
 class ProjectionAsked(NamedTuple):
     """What is to be answered."""
 
     paths: tuple[Path, ...]
-    question: Question
+    typed: Typed
 
 
 class Answered(NamedTuple):
@@ -49,9 +49,9 @@ class Projector:
         """Project.
 
         Raises:
-            TaxtuiError, CostModelError: a recording or a price sheet cannot be used, or the question not answered.
+            TaxtuiError, CostModelError: a recording or a price sheet cannot be used, or what was typed not answered.
         """
-        demand, sheet = parsed(asked.question)
+        demand, sheet = parsed(asked.typed)
         if not asked.paths:
             raise RecordingError("there is no recording yet", fix="1 measures, 5 lists what there is")
         self._read = {path: read for path, read in self._read.items() if path in asked.paths}
@@ -59,7 +59,7 @@ class Projector:
         return Answered(project(sources, demand, None if sheet is None else load_prices(sheet)), demand, sources)
 
     def _source(self, path: Path) -> Recording | Published:
-        state = library.stamp(path)
+        state = catalogue.stamp(path)
         known = self._read.get(path)
         if known is None or known[0] != state:
             self._read[path] = known = (state, read(path))

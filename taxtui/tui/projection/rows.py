@@ -135,7 +135,8 @@ def _work(row: Projection) -> str:
 
 
 def _value(column: TableColumn, row: Projection) -> str:
-    wall, trajectory, total = row.wall_clock, row.trajectory, row.worker_hours
+    wall, trajectory = row.wall_clock_hours, row.trajectory_s
+    total, tax = row.worker_hours, row.tax_worker_hours
     if column is WORKER_HOURS:
         return hours(total.value if total else None)
     if column is LIMITS:
@@ -145,9 +146,9 @@ def _value(column: TableColumn, row: Projection) -> str:
     if column is TRAJECTORY:
         return rounded_seconds(trajectory.mean.value if trajectory else None)
     if column is TAX:
-        return f"{row.tax.value / total.value:.1%}" if row.tax and total and total.value else NOTHING
+        return f"{tax.value / total.value:.1%}" if tax and total and total.value else NOTHING
     if column is MONEY:
-        return usd(row.cost.total) if row.cost else NOTHING
+        return usd(row.cost.total_usd) if row.cost else NOTHING
     return _versus(row.versus.worker_hours, row.versus.tie) if row.versus else NOTHING
 
 

@@ -23,12 +23,12 @@ from taxtui.tui.colours import themed
 from taxtui.tui.dialogs import Tell
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.projection import form as question
+from taxtui.tui.projection import form
 from taxtui.tui.projection.curve_plot import AXES, VALUES, CurvePlot
-from taxtui.tui.projection.form_panel import QuestionPanel
+from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.model import Answered, CurveAsked, ProjectionAsked, Projector, curves, stops
 from taxtui.tui.projection.rows import ProjectionRows
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import catalogue
 from taxtui.tui.top_bar import TopBar
 
 PAUSE_S: Final = 0.08  # in typing, before it is answered
@@ -36,11 +36,11 @@ MAX_CURVES: Final = 6
 
 
 class ProjectionScreen(NumberedScreen):
-    """The question on the left, its answer on the right."""
+    """The form on the left, the answer on the right."""
 
     scope = "projection"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("projection")]
-    AUTO_FOCUS = "#question"
+    AUTO_FOCUS = "#form"
 
     def __init__(self) -> None:
         """Nothing is answered yet."""
@@ -58,7 +58,7 @@ class ProjectionScreen(NumberedScreen):
         """Inputs, rows, what the flags mean, curves."""
         with Horizontal(id="projection"):
             with Vertical(id="asked"):
-                yield QuestionPanel(id="question")
+                yield FormPanel(id="form")
                 yield Static("", id="hint", markup=False)
                 yield Input(id="exact", compact=True, select_on_focus=True)
             with Vertical(id="answer"):
@@ -70,7 +70,7 @@ class ProjectionScreen(NumberedScreen):
         """Start what computes."""
         self._numbers: Newest[ProjectionAsked, Answered] = Newest(Projector().answer, self._show, self._refuse, on=self)
         self._curved: Newest[CurveAsked, list[Curve]] = Newest(curves, self._show_curves, self._without_curves, on=self)
-        self.query_one("#question", QuestionPanel).border_title = "question · ←→ adjust · enter types"
+        self.query_one("#form", FormPanel).border_title = "question · ←→ adjust · enter types"
         self.query_one("#rows").border_title = "answer"
         self.explain()
 
@@ -94,14 +94,14 @@ class ProjectionScreen(NumberedScreen):
     @property
     def asked(self) -> ProjectionAsked:
         """What is to be answered."""
-        return ProjectionAsked(self.paths, dict(self.query_one("#question", QuestionPanel).values))
+        return ProjectionAsked(self.paths, dict(self.query_one("#form", FormPanel).values))
 
     @property
     def settled(self) -> bool:
         """Nothing is being computed, and nothing is about to be."""
         return not (self._numbers.busy or self._curved.busy or self._pause)
 
-    @on(QuestionPanel.Changed)
+    @on(FormPanel.Changed)
     def hesitate(self) -> None:
         """Answer after the last key of a few."""
         if self._pause:
@@ -110,7 +110,7 @@ class ProjectionScreen(NumberedScreen):
         self.explain()
 
     def ask(self) -> None:
-        """Have the question answered in the background."""
+        """Have it answered in the background."""
         self._pause = None
         self._expect("computing …")
         self._numbers.ask(self.asked)
@@ -118,7 +118,7 @@ class ProjectionScreen(NumberedScreen):
 
     def _show(self, asked: ProjectionAsked, answered: Answered) -> None:
         self.answered, self.refusal = answered, ""
-        self.query_one("#question", QuestionPanel).offer(stops(answered.rows))
+        self.query_one("#form", FormPanel).offer(stops(answered.rows))
         self.query_one("#rows", ProjectionRows).present(answered.rows)
         self._curved.ask(CurveAsked(answered, self.axis))
         self._say()
@@ -170,7 +170,7 @@ class ProjectionScreen(NumberedScreen):
 
     def explain(self) -> None:
         """The help of the option under the cursor; the flags of the row under the cursor, or why there is no answer."""
-        panel, rows = self.query_one("#question", QuestionPanel), self.query_one("#rows", ProjectionRows)
+        panel, rows = self.query_one("#form", FormPanel), self.query_one("#rows", ProjectionRows)
         self.query_one("#hint", Static).update(Text(panel.field.help, "dim"))
         told = Text()
         if self.refusal:
@@ -188,25 +188,25 @@ class ProjectionScreen(NumberedScreen):
 
     def _say(self) -> None:
         """``from run.msgpack · computing…`` in the first line."""
-        names = library.names(self.paths) or "no recording"
+        names = catalogue.names(self.paths) or "no recording"
         busy = "computing … · " if self._numbers.busy else ""
         doubt = "not answered · " if self.refusal else ""
         self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}"))
 
     def action_adjust(self, step: int) -> None:
         """The option's next value."""
-        self.query_one("#question", QuestionPanel).adjust(step)
+        self.query_one("#form", FormPanel).adjust(step)
 
     def action_reset(self) -> None:
         """The option as it usually is."""
-        self.query_one("#question", QuestionPanel).reset()
+        self.query_one("#form", FormPanel).reset()
 
     def action_exact(self) -> None:
         """Type a value of the option under the cursor; a switch is turned."""
-        panel, field = self.query_one("#question", QuestionPanel), self.query_one("#exact", Input)
+        panel, field = self.query_one("#form", FormPanel), self.query_one("#exact", Input)
         option = panel.field
         if option.flag:
-            panel.set(option.name, "" if panel.values.get(option.name) else question.ON)
+            panel.set(option.name, "" if panel.values.get(option.name) else form.ON)
             return
         field.display = True
         with self.prevent(Input.Changed):
@@ -218,18 +218,18 @@ class ProjectionScreen(NumberedScreen):
     @on(Input.Changed, "#exact")
     def typed(self, event: Input.Changed) -> None:
         """The answer follows while a person types."""
-        self.query_one("#question", QuestionPanel).set(self._typing, event.value)
+        self.query_one("#form", FormPanel).set(self._typing, event.value)
 
     @on(Input.Submitted, "#exact")
     def typed_all(self) -> None:
         """Back to the list."""
         self.query_one("#exact", Input).display = False
-        self.set_focus(self.query_one("#question"))
+        self.set_focus(self.query_one("#form"))
 
     def key_escape(self) -> None:
         """Take back what was typed."""
         if self.query_one("#exact", Input).display:
-            self.query_one("#question", QuestionPanel).set(self._typing, self._before)
+            self.query_one("#form", FormPanel).set(self._typing, self._before)
             self.typed_all()
 
     def action_axis(self) -> None:
@@ -262,7 +262,7 @@ class ProjectionScreen(NumberedScreen):
         self.notify(self._command(), title="Copied")
 
     def _command(self) -> str:
-        return question.command(self.paths, self.query_one("#question", QuestionPanel).values)
+        return form.command(self.paths, self.query_one("#form", FormPanel).values)
 
     def action_export(self) -> None:
         """This screen as an SVG beside the recording."""

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import msgspec
 
-from taxtui.commands.run import default_folder
+from taxtui import folders
 from taxtui.errors import RecordingError, UsageError
 from taxtui.live.state import RunState
 from taxtui.plan.scenario import bundled
@@ -119,7 +119,7 @@ def newest() -> Path | None:
     dated = []
     shipped = {os.path.realpath(path): path for path in _shipped()}  # in a checkout they lie among one's own
     with contextlib.suppress(OSError, UsageError):
-        for path in recordings(default_folder()):
+        for path in recordings(folders.recordings()):
             with contextlib.suppress(OSError):  # it has just vanished
                 status = path.stat()
                 own = os.path.realpath(path) not in shipped
@@ -143,7 +143,7 @@ def scan(feed: Path | None = None, *, running: bool = False, known: Iterable[Cat
     folder, problem = None, ""
     found: list[Path] = []
     try:
-        folder = default_folder()
+        folder = folders.recordings()
         found = recordings(folder)
     except UsageError as error:
         problem = clean(str(error))

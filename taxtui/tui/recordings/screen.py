@@ -21,7 +21,7 @@ from taxtui.tui.background import Newest
 from taxtui.tui.dialogs import Choice, Choose, Confirm
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.catalogue import HOPELESS, READABLE, CatalogueEntry, Listing, shown
 from taxtui.tui.recordings.facts import RecordingFacts
 from taxtui.tui.recordings.list import RecordingList, day
@@ -50,7 +50,7 @@ class ListAsked(NamedTuple):
 
     def look(self) -> Listing:
         """Make it."""
-        return library.scan(self.feed, running=self.running, known=self.known)
+        return catalogue.scan(self.feed, running=self.running, known=self.known)
 
 
 class RecordingsScreen(NumberedScreen):
@@ -70,7 +70,7 @@ class RecordingsScreen(NumberedScreen):
     def contents(self) -> ComposeResult:
         """The list with its filter, and the facts below or beside it."""
         yield Static(HOW_TO, id="how-to", markup=False)
-        with Container(id="library"):
+        with Container(id="catalogue"):
             with Vertical(id="shelf"):
                 yield RecordingList(id="recordings")
                 yield Input(id="wanted", placeholder="show only recordings that contain …", compact=True)
@@ -215,7 +215,7 @@ class RecordingsScreen(NumberedScreen):
     def _usable(self, entries: Sequence[CatalogueEntry]) -> bool:
         """Whether all are there and readable; else say which is not."""
         for entry in entries:
-            now = library.inspect(entry.path)
+            now = catalogue.inspect(entry.path)
             if now is None:
                 self._complain(f"{shown(entry.path)} is not there any more")
             elif now.state in HOPELESS:
@@ -287,8 +287,8 @@ class RecordingsScreen(NumberedScreen):
     def _kept(self, entry: CatalogueEntry) -> bool:
         """Whether it must stay where it is; says why."""
         feed = self.taxtui.feed
-        here = feed is not None and library.same(feed.path, entry.path)
-        now = library.inspect(entry.path, running=here and self.taxtui.running)
+        here = feed is not None and catalogue.same(feed.path, entry.path)
+        now = catalogue.inspect(entry.path, running=here and self.taxtui.running)
         if now is None:
             self._complain(f"{shown(entry.path)} is not there any more")
             self.rescan()
@@ -344,8 +344,8 @@ class RecordingsScreen(NumberedScreen):
     def action_copy(self) -> None:
         """The command line that replays the recording."""
         if entry := self.chosen:
-            self.app.copy_to_clipboard(library.command(entry.path))
-            self.notify(library.command(entry.path), title="Copied")
+            self.app.copy_to_clipboard(catalogue.command(entry.path))
+            self.notify(catalogue.command(entry.path), title="Copied")
 
     def _complain(self, why: str) -> None:
         self.notify(clean(why), severity="warning")

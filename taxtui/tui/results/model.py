@@ -15,7 +15,7 @@ from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import read_samples
 from taxtui.report.measured.tables import LATENCIES, ranked, sections
 from taxtui.terminal_text import clean
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import catalogue
 
 TABLES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -82,14 +82,14 @@ class ResultsReader:
 
     def _differences(self, wanted: Wanted, rows: Sequence[Row], against: Path) -> list[Part]:
         found = differences.pairs(self._rows((against,))[0], rows)
-        names = library.names(wanted.paths)
+        names = catalogue.names(wanted.paths)
         if not found:
             raise RecordingError(f"{clean(against.name)} and {names} share no cell: no tier was run in the same way")
         shown = differences.sections(found, [wanted.table], clean(against.name), names)
         return [Part(section) for section in shown]
 
     def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Recording], int]:
-        state = [library.stamp(path) for path in paths]
+        state = [catalogue.stamp(path) for path in paths]
         known = self._read.get(paths)
         if known is None or known[0] != state:
             cells, sources = read_samples(paths)

@@ -19,7 +19,7 @@ from taxtui.tui import actions
 from taxtui.tui.background import Newest
 from taxtui.tui.dialogs import Choice, Choose
 from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import catalogue
 from taxtui.tui.results.model import TABLES, ResultsReader, Shown, Wanted
 from taxtui.tui.results.table import HEAD_LINES, ResultTable
 from taxtui.tui.top_bar import TopBar
@@ -114,7 +114,7 @@ class ResultsScreen(NumberedScreen):
         self.query_one("#head", Static).update(Text("\n").join(Text.assemble("  ", line) for line in lines))
 
     def _say(self) -> None:
-        names = library.names(self.paths) or "no recording"
+        names = catalogue.names(self.paths) or "no recording"
         against = f" against {clean(self.taxtui.against.name)}" if self.taxtui.against else ""
         busy = "reading … · " if self._reading.busy else ""
         self.query_one(TopBar).say(Text(f"{busy}{names}{against}"))
@@ -139,14 +139,14 @@ class ResultsScreen(NumberedScreen):
     @work
     async def action_diff(self) -> None:
         """Compare with another recording, or no more."""
-        listing = await asyncio.to_thread(library.scan)
+        listing = await asyncio.to_thread(catalogue.scan)
         choices: list[Choice[tuple[Path, ...]]] = []
         if self.taxtui.against:
             choices.append(Choice("compare no more", "", ()))
         for entry in listing.entries:
             if entry.path not in self.paths:
                 note = entry.detail or f"{entry.state}, {', '.join(entry.substrates)}"
-                choices.append(Choice(entry.name, note, (entry.path,), entry.state in library.READABLE))
+                choices.append(Choice(entry.name, note, (entry.path,), entry.state in catalogue.READABLE))
         if not choices:
             self.notify("there is no other recording to compare with", severity="warning")
             return
@@ -180,8 +180,10 @@ class ResultsScreen(NumberedScreen):
             self.notify(f"{len(chosen.splitlines()):,} lines", title="Copied")
 
     def _command(self) -> str:
-        words = ["taxtui", "report", *map(library.shown, self.paths), "--table", self.table]
-        return shlex.join([*words, *(["--against", library.shown(self.taxtui.against)] if self.taxtui.against else [])])
+        words = ["taxtui", "report", *map(catalogue.shown, self.paths), "--table", self.table]
+        return shlex.join(
+            [*words, *(["--against", catalogue.shown(self.taxtui.against)] if self.taxtui.against else [])]
+        )
 
     async def action_project(self) -> None:
         """Project what is shown; what it is compared with stays."""

@@ -11,7 +11,7 @@ from taxtui.errors import RecordingError
 from taxtui.live.state import RunState
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording.reader import Follower
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.catalogue import CatalogueEntry
 
 MOST_BYTES: Final = 64 << 20
@@ -169,7 +169,7 @@ def _named(key: str, value: str, words: set[str]) -> bool:
 
 def listing() -> Sequence[CatalogueEntry]:
     """The recordings of this machine, the newest first, then those that came with taxtui."""
-    return library.scan().entries
+    return catalogue.scan().entries
 
 
 class HistoryReader:
@@ -185,7 +185,7 @@ class HistoryReader:
         trials: list[PastTrial] = []
         kept: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
         for entry in listing():
-            if entry.state in library.HOPELESS or entry.size_bytes > left_bytes:
+            if entry.state in catalogue.HOPELESS or entry.size_bytes > left_bytes:
                 continue
             left_bytes -= entry.size_bytes
             key = entry.path, entry.stamp

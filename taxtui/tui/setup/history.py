@@ -10,7 +10,7 @@ from taxtui.tui.background import Newest
 from taxtui.tui.setup.estimate import HistoryReader, Table
 
 
-class Experience:
+class History:
     """Keeps a table of recorded times up to date, and stops reading as soon as it is told to rest."""
 
     def __init__(self, on: MessagePump, changed: Callable[[], None], failed: Callable[[str], None]) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from taxtui.tui.setup.availability import Answer
     from taxtui.tui.setup.expense import Expense
     from taxtui.tui.setup.form import Choices, Preset
-    from taxtui.tui.setup.history import Experience
+    from taxtui.tui.setup.history import History
     from taxtui.tui.setup.run_fields import RunFields
 
 LENGTHS = ("10", "50", "150")
@@ -53,7 +53,7 @@ class SetupScreen(NumberedScreen):
         """Nothing is known of any substrate or recording yet."""
         super().__init__()
         self.preset: Preset | None = None  # one that the form cannot say, to be run as it stands
-        self.experience: Experience | None = None
+        self.history: History | None = None
         self._whole = asyncio.Event()  # all that follows the first frame is there
         self.expense: Expense | None = None  # None: what the form says cannot be run
 
@@ -105,9 +105,9 @@ class SetupScreen(NumberedScreen):
 
     def _look_around(self) -> None:
         """Ask the substrates and the earlier recordings, which the form does not wait for."""
-        from taxtui.tui.setup.history import Experience
+        from taxtui.tui.setup.history import History
 
-        self.experience = Experience(self, self.refresh_plan, partial(self.notify, severity="warning"))
+        self.history = History(self, self.refresh_plan, partial(self.notify, severity="warning"))
         self.action_recheck()
 
     # -------------------------------------------------------------------------------------------- what the form says
@@ -194,7 +194,7 @@ class SetupScreen(NumberedScreen):
 
         fields, answers = self.query_one(RunFields), self.substrates.answers
         variants = {key: answer.variant for key, answer in answers.items() if answer.variant is not None}
-        table = self.experience.table if self.experience else None
+        table = self.history.table if self.history else None
         expected = estimate.expect(plan, table or estimate.Table(), variants)
         self.expense = expense(plan, expected, answers, fields.sheet, fields.most)
         fields.show_money(self.expense.sheet, needed=self.expense.paid)
@@ -241,18 +241,18 @@ class SetupScreen(NumberedScreen):
 
     def on_screen_suspend(self) -> None:
         """Something else is looked at."""
-        if self.experience:
-            self.experience.rest()
+        if self.history:
+            self.history.rest()
 
     def on_screen_resume(self) -> None:
         """There may be a new recording."""
-        if self.experience:
-            self.experience.refresh()
+        if self.history:
+            self.history.refresh()
 
     def on_unmount(self) -> None:
         """Let the thread go."""
-        if self.experience:
-            self.experience.close()
+        if self.history:
+            self.history.close()
 
     # -------------------------------------------------------------------------------------------- what a person does
 

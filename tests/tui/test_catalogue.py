@@ -16,7 +16,7 @@ from taxtui.errors import RecordingError
 from taxtui.recording import events
 from taxtui.recording.frames import encode, frame
 from taxtui.recording.reader import read
-from taxtui.tui.recordings import catalogue as library
+from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
 from tests.tui import story
 from tests.tui.recorded import record
@@ -216,8 +216,8 @@ def test_shipped_recordings_come_last_and_once(folder: Path, tmp_path: Path, mon
         "../recordings/run.msgpack": record(tmp_path / "bundle/run.msgpack"),
         "../recordings/small.msgpack": record(folder / "small.msgpack"),  # as in a checkout
     }
-    monkeypatch.setattr(library, "SHIPPED", tuple(paths))
-    monkeypatch.setattr(library, "bundled", lambda name: paths[name].absolute())
+    monkeypatch.setattr(catalogue, "SHIPPED", tuple(paths))
+    monkeypatch.setattr(catalogue, "bundled", lambda name: paths[name].absolute())
     mine = aged(record(folder / "mine.msgpack", story.run(2)))
     listing = scan()
     assert [(entry.name, entry.shipped) for entry in listing.entries] == [
@@ -244,13 +244,13 @@ def test_only_what_has_changed_is_read_again(folder: Path, monkeypatch: pytest.M
         aged(record(folder / f"{name}.msgpack", story.run(2, finish=name != "growing")))
     listing = scan(folder / "growing.msgpack", running=True)
     read = []
-    inspected = library.inspect
+    inspected = catalogue.inspect
 
     def inspect(path: Path, **options: Any) -> CatalogueEntry | None:
         read.append(path.stem)
         return inspected(path, **options)
 
-    monkeypatch.setattr(library, "inspect", inspect)
+    monkeypatch.setattr(catalogue, "inspect", inspect)
     (folder / "gone.msgpack").unlink()
     aged(folder / "changed.msgpack", LONG_AGO_S + 1)
     again = scan(folder / "growing.msgpack", running=True, known=listing.entries)
@@ -263,7 +263,7 @@ def test_a_folder_that_cannot_be_listed_is_one_line_and_the_rest_is_there(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped = record(tmp_path / "run.msgpack")
-    monkeypatch.setattr(library, "bundled", lambda name: shipped)
+    monkeypatch.setattr(catalogue, "bundled", lambda name: shipped)
 
     def refuse(self: Path) -> None:
         raise PermissionError(13, "Permission denied")
@@ -277,7 +277,7 @@ def test_a_folder_that_cannot_be_listed_is_one_line_and_the_rest_is_there(
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(library, "bundled", lambda name: None)
+    monkeypatch.setattr(catalogue, "bundled", lambda name: None)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
     listing = scan()
@@ -302,7 +302,7 @@ def test_in_a_checkout_newest_is_the_reference_until_there_is_one_of_ones_own(
     """There what is shipped lies in the folder for one's own, all as new as the checkout."""
     for age, name in enumerate(("run", "gvisor", "small")):
         aged(record(folder / f"{name}.msgpack"), LONG_AGO_S + age)
-    monkeypatch.setattr(library, "bundled", lambda name: Path.cwd() / name.removeprefix("../"))
+    monkeypatch.setattr(catalogue, "bundled", lambda name: Path.cwd() / name.removeprefix("../"))
     assert newest() == Path.cwd() / "recordings/run.msgpack"
     own = aged(record(folder / "own.msgpack"), LONG_AGO_S - 1)
     assert newest() == own
@@ -312,17 +312,17 @@ def test_newest_takes_what_is_shipped_where_there_is_nothing_else(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped = record(tmp_path / "small.msgpack")
-    monkeypatch.setattr(library, "bundled", lambda name: shipped if "small" in name else None)
+    monkeypatch.setattr(catalogue, "bundled", lambda name: shipped if "small" in name else None)
     assert newest() == shipped
 
 
 def test_paths_are_shown_from_here_and_are_safe_for_a_screen(folder: Path) -> None:
-    assert library.shown(folder.absolute() / "a.msgpack") == "recordings/a.msgpack"
-    assert library.shown(Path("/elsewhere/a.msgpack")) == "/elsewhere/a.msgpack"
-    assert library.command(Path("recordings/a b.msgpack")) == "taxtui replay 'recordings/a b.msgpack'"
+    assert catalogue.shown(folder.absolute() / "a.msgpack") == "recordings/a.msgpack"
+    assert catalogue.shown(Path("/elsewhere/a.msgpack")) == "/elsewhere/a.msgpack"
+    assert catalogue.command(Path("recordings/a b.msgpack")) == "taxtui replay 'recordings/a b.msgpack'"
     path = written(folder / os.fsdecode(b"\xff\x1b.msgpack"), [HEADER])
     entry = told(path)
-    assert (entry.name + library.shown(path)).isprintable()
+    assert (entry.name + catalogue.shown(path)).isprintable()
     entry.name.encode()
 
 

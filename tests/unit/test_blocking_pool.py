@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from taxtui.sandboxes.kit import blocking_pool as blocking
+from taxtui.sandboxes.kit import blocking_pool
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 
@@ -90,7 +90,7 @@ async def test_a_call_that_no_thread_has_begun_is_dropped() -> None:
 
 
 async def test_closing_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocking, "CLOSING_S", 0.05)
+    monkeypatch.setattr(blocking_pool, "CLOSING_S", 0.05)
     begun, go = threading.Event(), threading.Event()
 
     def hang() -> None:
@@ -114,11 +114,11 @@ async def test_closing_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -
 def test_a_call_that_hangs_does_not_hold_the_process() -> None:
     script = """
 import asyncio, threading
-from taxtui.sandboxes.kit import blocking_pool as blocking
+from taxtui.sandboxes.kit import blocking_pool
 
 async def main():
-    blocking.CLOSING_S = 0.05
-    async with blocking.BlockingPool(1) as pool:
+    blocking_pool.CLOSING_S = 0.05
+    async with blocking_pool.BlockingPool(1) as pool:
         asyncio.ensure_future(pool.run(threading.Event().wait))
         await asyncio.sleep(0)
 

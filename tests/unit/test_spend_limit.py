@@ -39,21 +39,21 @@ def sheet(tmp_path: Path) -> Prices:
     return load_prices(path)
 
 
-def allowance(prices: Prices | None, clock: Clock | None = None, **plan: float) -> SpendLimit:
+def limit(prices: Prices | None, clock: Clock | None = None, **plan: float) -> SpendLimit:
     made = SpendLimit(msgspec.structs.replace(Plan(cells=(CELL,)), **plan), prices, clock or Clock())
     made.price(0, FakeSubstrate(), Limits())
     return made
 
 
 def test_without_limits_nothing_is_refused() -> None:
-    free = allowance(None)
+    free = limit(None)
     for number in range(100):
         assert free.refuses(0) == ""
         free.began(f"s{number}", 0)
 
 
 def test_never_more_sandboxes_than_said() -> None:
-    two = allowance(None, max_sandboxes=2)
+    two = limit(None, max_sandboxes=2)
     two.began("a", 0)
     two.ended("a")
     assert two.refuses(0) == ""
@@ -62,7 +62,7 @@ def test_never_more_sandboxes_than_said() -> None:
 
 
 def test_the_minimum_of_those_in_flight_is_committed(sheet: Prices) -> None:
-    dollars = allowance(sheet, max_cost_usd=1.5)
+    dollars = limit(sheet, max_cost_usd=1.5)
     dollars.began("a", 0)
     assert dollars.refuses(0) == "", "0.60 in flight and 0.60 more"
     dollars.began("b", 0)
@@ -71,7 +71,7 @@ def test_the_minimum_of_those_in_flight_is_committed(sheet: Prices) -> None:
 
 def test_what_took_long_makes_the_next_one_dear(sheet: Prices) -> None:
     clock = Clock()
-    dollars = allowance(sheet, clock, max_cost_usd=10.0)
+    dollars = limit(sheet, clock, max_cost_usd=10.0)
     dollars.began("a", 0)
     clock.now_ns = HOUR_NS
     dollars.ended("a")
@@ -81,7 +81,7 @@ def test_what_took_long_makes_the_next_one_dear(sheet: Prices) -> None:
 
 def test_one_in_flight_is_counted_by_its_own_clock(sheet: Prices) -> None:
     clock = Clock()
-    dollars = allowance(sheet, clock, max_cost_usd=6.5)
+    dollars = limit(sheet, clock, max_cost_usd=6.5)
     dollars.began("a", 0)
     assert dollars.refuses(0) == ""
     clock.now_ns = HOUR_NS
@@ -95,4 +95,4 @@ def test_a_price_that_is_missing_is_asked_for(sheet: Prices) -> None:
     unknown = FakeSubstrate()
     unknown.name = "elsewhere"  # type: ignore[misc]
     with pytest.raises(PriceError, match='substrate = "elsewhere"'):
-        allowance(sheet).price(1, unknown, Limits())
+        limit(sheet).price(1, unknown, Limits())

@@ -1,0 +1,42 @@
+"""Whoever reads a number of the cost model reads its unit with it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import get_type_hints
+
+import pytest
+
+from costmodel import comparison, makespan, results, warmpool, whatif
+from costmodel.distribution import Distribution
+from costmodel.uncertainty import Interval
+
+UNITS = re.compile(r"(^|_)(ns|s|s2|usd|hours|usd_hour|percent|actions|workers|sandboxes|successes|attempts)$")
+SHARES = {"delivered", "failure", "ratio", "billed_ratio", "hit"}
+HOLDERS = {
+    results.Trajectory: "trajectory_s",
+    results.ByCause: "by_cause_worker_hours",
+    results.WallClock: "wall_clock_hours",
+}
+"""What is in these has the unit that the name of the field says which holds them."""
+IN_ACTIONS = {results.BreakEven}
+CLASSES = [
+    found
+    for module in (results, makespan, warmpool, comparison, whatif)
+    for found in vars(module).values()
+    if inspect.isclass(found) and found.__module__ == module.__name__ and found not in HOLDERS.keys() | IN_ACTIONS
+]
+
+
+@pytest.mark.parametrize("found", CLASSES, ids=lambda found: found.__name__)
+def test_the_name_of_a_quantity_ends_with_its_unit(found: type) -> None:
+    for name, hint in get_type_hints(found).items():
+        parts = {hint, *getattr(hint, "__args__", ())}
+        if parts & {float, Interval, Distribution, *HOLDERS} and name not in SHARES:
+            assert UNITS.search(name) or name.startswith("usd_per_"), name
+
+
+def test_what_holds_several_quantities_says_their_unit() -> None:
+    hints = get_type_hints(results.Projection)
+    assert {hints[name] for name in HOLDERS.values()} == {holder | None for holder in HOLDERS}

@@ -1,0 +1,61 @@
+"""The import contracts of pyproject.toml catch what they are for: each is broken by an import that it forbids."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+
+PLANTED = {
+    "One direction": ("taxtui/recording/frames.py", "import taxtui.report.numbers"),
+    "No circles": ("taxtui/errors.py", "import taxtui.folders"),
+    "The cost model knows nothing of taxtui": ("costmodel/flags.py", "import taxtui.errors"),
+    "Nothing imports a substrate": ("taxtui/sandboxes/registry.py", "import taxtui.substrates.local.substrate"),
+    "No provider knows another": ("taxtui/substrates/docker/http.py", "import taxtui.substrates.aws.removal"),
+    "Substrates need no more than plug-ins": ("taxtui/substrates/local/limits.py", "import taxtui.recording.events"),
+    "An SDK is imported by its own substrate only": ("taxtui/recording/frames.py", "import docker"),
+    "The TUI measures nothing": ("taxtui/tui/colours.py", "import taxtui.runner.health"),
+    "Only the TUI draws": ("taxtui/report/numbers.py", "import rich.text"),
+}
+"""Contract → a file, and what it must not import; each also where only a type checker would."""
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What import-linter says of a copy with all of them planted."""
+    copy = tmp_path_factory.mktemp("planted")
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for package in ("taxtui", "costmodel"):
+        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for file, line in PLANTED.values():
+        with (copy / file).open("a") as source:
+            source.write(f"\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {line}\n")
+    argv = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
+    done = subprocess.run([*argv, "--no-cache"], cwd=copy, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("contract", [contract["name"] for contract in CONTRACTS])
+def test_every_contract_is_broken_by_what_it_forbids(contract: str, verdicts: str) -> None:
+    assert f"{contract} BROKEN" in verdicts
+    file, line = PLANTED[contract]
+    importer, imported = file.removesuffix(".py").replace("/", "."), line.removeprefix("import ")
+    evidence = [f"{importer} -> {imported}", f"{importer} -> {imported.partition('.')[0]} ", ".errors -> .folders"]
+    assert any(one in verdicts for one in evidence[: 3 if contract == "No circles" else 2])
+
+
+def test_no_exception_outlives_its_reason() -> None:
+    alerts = {
+        contract["name"]: contract.get("unmatched_ignore_imports_alerting")
+        for contract in CONTRACTS
+        if "ignore_imports" in contract
+    }
+    assert set(alerts.values()) == {"error"}
