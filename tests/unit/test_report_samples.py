@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import costmodel
-from costmodel.errors import RecordingError
+from costmodel.errors import SourceError
 from costmodel.samples import Pool
 from taxtui.live.state import RunState
 from taxtui.recording.reader import read
@@ -246,13 +246,13 @@ def test_impossible_durations_are_one_line(tmp_path: Path, damage: str) -> None:
         events[-1][6] -= 4 * S
     else:
         events[3][6][0] = 2**63
-    with pytest.raises(RecordingError, match=r"a\.msgpack: .*damaged"):
+    with pytest.raises(SourceError, match=r"a\.msgpack: .*damaged"):
         read_samples([write(tmp_path / "a.msgpack", [events])])
 
 
 def test_the_same_run_twice_is_refused(tmp_path: Path) -> None:
     paths = [write(tmp_path / name, [trial(0)]) for name in ("a.msgpack", "b.msgpack")]
-    with pytest.raises(RecordingError, match=r"b\.msgpack and a\.msgpack hold the same run"):
+    with pytest.raises(SourceError, match=r"b\.msgpack and a\.msgpack hold the same run"):
         read_samples(paths)
 
 
