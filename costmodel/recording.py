@@ -64,9 +64,11 @@ class RecordedTrial:
     """One finished trial that counts: a success, a failure or a timeout. Durations are int ns."""
 
     __slots__ = (
+        "actions",
         "block",
         "complete",
         "durations_ns",
+        "gap_ns",
         "gaps_ns",
         "measures",
         "ok",
@@ -86,6 +88,8 @@ class RecordedTrial:
         self.measures: Measures = NOTHING  # of the trial at its recorded length
         self.sandbox_ns = 0  # the provider's clock: accepted create request to end, clean-up apart
         self.setup: Split = NO_COMMANDS  # the set-up's commands
+        self.actions: Split = NO_COMMANDS
+        self.gap_ns = 0  # harness time before actions
         self.durations_ns = array("q")  # per action
         self.gaps_ns = array("q")  # per action: harness time before it; empty where all are 0
         self.thinks_ns = array("q")  # per action; empty where all are 0
@@ -233,7 +237,17 @@ class _Reader:
 class _OpenTrial:
     """A trial that has started and not yet ended."""
 
-    __slots__ = ("cell", "create_ns", "phases", "setup_commands", "start_ns", "started_ns", "trial", "warm_up")
+    __slots__ = (
+        "cell",
+        "create_ns",
+        "phases",
+        "setup_commands",
+        "start_ns",
+        "started_ns",
+        "think_ns",
+        "trial",
+        "warm_up",
+    )
 
     def __init__(self, event: wire.TrialStarted, run_id: str) -> None:
         self.cell = event.cell
@@ -243,6 +257,7 @@ class _OpenTrial:
         self.started_ns: list[int] = []  # when marks showed the sandbox's own process
         self.phases: dict[str, int] = {}
         self.setup_commands = 0
+        self.think_ns = 0
         self.trial = RecordedTrial(run_id, event.block)
 
     def mark(self, event: wire.Mark) -> None:
@@ -275,8 +290,12 @@ class _OpenTrial:
         ):
             trial.complete = False
             return
+        runs_ns = known_runs(event.duration_ns, event.run_ns)
+        trial.actions = trial.actions.plus(Split.of(event.duration_ns, runs_ns))
+        trial.gap_ns += sum(event.gap_ns)
+        self.think_ns += sum(event.think_ns)
         trial.durations_ns.extend(event.duration_ns)
-        trial.runs_ns.extend(known_runs(event.duration_ns, event.run_ns))
+        trial.runs_ns.extend(runs_ns)
         for column, more in ((trial.gaps_ns, event.gap_ns), (trial.thinks_ns, event.think_ns)):
             if more:
                 column.extend([0] * (event.first - len(column)))
@@ -288,17 +307,16 @@ class _OpenTrial:
             if column:
                 column.extend([0] * (len(trial.durations_ns) - len(column)))
         trial.ok = event.outcome == OK
-        actions, think_ns = Split.of(trial.durations_ns, trial.runs_ns), sum(trial.thinks_ns)
         trial.measures = measure(
             self.phases,
             trial.setup,
-            actions,
+            trial.actions,
             held_ns=held_ns(self.start_ns, event.end_ns, self.phases),
             queued_ns=event.queued_ns,
-            think_ns=think_ns,
+            think_ns=self.think_ns,
             orchestration_ns=min((at - self.create_ns for at in self.started_ns if at >= self.create_ns), default=None),
         )
         trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))
-        if trial.measures.held_ns < actions.taken_ns + sum(trial.gaps_ns) + think_ns:
+        if trial.measures.held_ns < trial.actions.taken_ns + trial.gap_ns + self.think_ns:
             raise SourceError(f"{path}: trial {event.trial} ends before its last action does; its clock is damaged")
         return trial

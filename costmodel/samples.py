@@ -153,15 +153,17 @@ def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int) -> Att
         actions = recorded
     cut = min(actions, recorded)
     more = _Continuation(actions - cut, min(cycle, recorded))
-    durations_ns, gaps_ns, thinks_ns = trial.durations_ns, trial.gaps_ns, trial.thinks_ns
-    runs_ns = trial.runs_ns[:cut]
-    own = Split.of(durations_ns[:cut], runs_ns)
-    duration_ns = own.taken_ns + more.of(durations_ns)
-    gap_ns = sum(gaps_ns[:cut]) + more.of(gaps_ns)
-    think_ns = sum(thinks_ns[:cut]) + more.of(thinks_ns)
-    longer_ns = gap_ns - sum(gaps_ns)
-    change_ns = duration_ns - sum(durations_ns) + longer_ns + think_ns - measured.think_ns
-    run_ns = own.work_ns + more.of(runs_ns)
+    if cut == recorded:
+        own, gap_ns, think_ns = trial.actions, trial.gap_ns, measured.think_ns
+    else:
+        own = Split.of(trial.durations_ns[:cut], trial.runs_ns[:cut])
+        gap_ns, think_ns = sum(trial.gaps_ns[:cut]), sum(trial.thinks_ns[:cut])
+    duration_ns = own.taken_ns + more.of(trial.durations_ns)
+    gap_ns += more.of(trial.gaps_ns)
+    think_ns += more.of(trial.thinks_ns)
+    run_ns = own.work_ns + more.of(trial.runs_ns)
+    longer_ns = gap_ns - trial.gap_ns
+    change_ns = duration_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
     known = trial.setup.known and own.known
     return Attempt(
         trial=index,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from costmodel.comparison import crossing
 from costmodel.distribution import Distribution
-from costmodel.measures import Measures
+from costmodel.measures import Measures, Split
 from costmodel.pricing import billed_ns
 from costmodel.recording import RecordedTrial
 from costmodel.results import StraightLine
@@ -32,6 +32,7 @@ def a_trial(actions: list[int], startup: int, *, ok: bool = True, run_id: str = 
     trial.durations_ns = array("q", actions)
     trial.runs_ns = array("q", actions)
     trial.sandbox_ns = startup + sum(actions)
+    trial.actions = Split.of(actions, actions)
     trial.measures = Measures(create_ns=startup, work_ns=sum(actions), held_ns=trial.sandbox_ns)
     return trial
 

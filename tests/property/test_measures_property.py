@@ -1,0 +1,94 @@
+"""The causes of held add up to it to the nanosecond, and the badge does not depend on how it is computed."""
+
+from __future__ import annotations
+
+from array import array
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costmodel.measures import (
+    CPU_LIMIT_PERMILLE,
+    LAG_LIMIT_NS,
+    UNKNOWN,
+    RunnerFitness,
+    Split,
+    cpu_median_permille,
+    known_runs,
+    lag_quantile_ns,
+    measure,
+    parted,
+)
+
+many = settings(max_examples=300, deadline=None)
+times = st.integers(0, 10**13)
+Command = tuple[int, int]  # duration and run
+commands = st.lists(st.tuples(times, st.one_of(st.just(UNKNOWN), times)), max_size=30)
+phases = st.dictionaries(st.sampled_from(["create", "reset", "ready", "ready_again", "preload", "setup"]), times)
+
+
+def split(of: list[Command]) -> Split:
+    durations = [duration for duration, _ in of]
+    return Split.of(durations, known_runs(durations, [run for _, run in of]))
+
+
+@many
+@given(phases, commands, commands, times, times, times, st.booleans())
+def test_the_causes_of_held_add_up_to_it(
+    found: dict[str, int], setup: list[Command], actions: list[Command], queued: int, think: int, held: int, ok: bool
+) -> None:
+    one = measure(found, split(setup), split(actions), held_ns=held, queued_ns=queued, think_ns=think)
+    causes = one.causes(ok=ok)
+    assert sum(causes) == held
+    assert one.trajectory_ns == held - queued - think
+    assert one.fresh_episode_ns == one.startup_ns + found.get("setup", 0)
+    assert one.tax_ns(ok=ok) == held - (causes.work_ns + causes.think_ns)
+    taken = sum(duration for duration, _ in setup + actions)
+    assert one.harness_ns == one.trajectory_ns - one.startup_ns - taken
+    if one.known:
+        assert causes.unsplit_ns == 0
+        assert one.tax_ns(ok=ok) == sum(causes) - causes.work_ns - causes.think_ns
+
+
+@many
+@given(commands, commands)
+def test_commands_are_split_alike_at_once_in_parts_and_in_arrays(one: list[Command], other: list[Command]) -> None:
+    whole = split(one + other)
+    assert whole == split(one).plus(split(other))
+    assert whole.taken_ns == sum(duration for duration, _ in one + other)
+    possible = [(duration, run) for duration, run in one + other if 0 <= run <= duration]
+    assert whole.known == (len(possible) == len(one + other))
+    assert whole.work_ns == sum(run for _, run in possible)
+    assert whole.dispatch_ns == sum(duration - run for duration, run in possible)
+    durations = array("q", [duration for duration, _ in one + other])
+    runs = array("q", known_runs(durations, array("q", [run for _, run in one + other])))
+    assert Split.of(durations, runs) == whole
+    assert [list(column) for column in parted(durations, runs)] == [
+        [run for _, run in possible],
+        [duration - run for duration, run in possible],
+    ]
+
+
+@many
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.sampled_from([LAG_LIMIT_NS - 1, LAG_LIMIT_NS, LAG_LIMIT_NS + 1]), st.integers(0, 10**8)),
+            st.one_of(st.sampled_from([CPU_LIMIT_PERMILLE, CPU_LIMIT_PERMILLE + 1]), st.integers(0, 2000)),
+        ),
+        max_size=450,
+    )
+)
+def test_the_badge_is_what_the_quantiles_say(seconds: list[tuple[int, int]]) -> None:
+    fitness = RunnerFitness()
+    for lag_ns, cpu_permille in seconds:
+        fitness.add(lag_ns, cpu_permille)
+    assert fitness.lagged == (lag_quantile_ns([lag for lag, _ in seconds]) > LAG_LIMIT_NS)
+    assert fitness.overworked == (cpu_median_permille([cpu for _, cpu in seconds]) > CPU_LIMIT_PERMILLE)
+    assert fitness.problems == ["loop lag"] * fitness.lagged + ["client CPU"] * fitness.overworked
+
+
+def test_columns_that_do_not_belong_together_are_unknown() -> None:
+    assert list(known_runs([5, 6, 7], [1, 2])) == [UNKNOWN] * 3
+    assert list(known_runs([5, 6], [])) == [0, 0]
+    assert list(known_runs([5, 6], [6, 6])) == [UNKNOWN, 6]
