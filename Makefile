@@ -1,7 +1,7 @@
 # make run    set up and open the TUI; without a terminal: a quick measurement and its projection
 # make test   set up and run the whole suite; what this machine lacks is skipped and said
 # make lint   ruff, mypy --strict, import contracts
-# make docs   the site, in site/; every link and every name in it must exist
+# make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
 # make bench  the ratios that the README quotes
 # make lock   pin the constraints anew
 
@@ -20,7 +20,7 @@ run: $(VENV)/.run
 		recording=$$($(BIN)/taxtui run quick) && \
 		$(BIN)/taxtui project "$$recording" --trajectories 1000000 --workers 500; fi
 
-test: $(VENV)/.test lint docs
+test: $(VENV)/.test lint
 	@if docker image inspect taxtui-base:bookworm >/dev/null 2>&1; then \
 		$(BIN)/taxtui image build --base taxtui-base:bookworm >/dev/null; fi
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --cov --cov-report= $(ARGS)

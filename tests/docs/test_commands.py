@@ -8,6 +8,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import click
@@ -53,11 +55,16 @@ def test_every_command_is_accepted_as_it_stands(line: str) -> None:
     group.make_context("taxtui", arguments, parent=context, resilient_parsing=not arguments)
 
 
-def place(folder: Path) -> Path:
-    """A folder that has what a checkout has."""
-    for name in ("recordings", "scenarios"):
-        (folder / name).symlink_to(ROOT / name)
-    return folder
+@cache
+def printed(line: str) -> str:
+    """What a command prints that is run in a folder which has what a checkout has; it must end with exit 0."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("recordings", "scenarios"):
+            (Path(folder) / name).symlink_to(ROOT / name)
+        argv = [sys.executable, "-m", *shlex.split(line)]
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def cheap() -> list[str]:
@@ -72,11 +79,8 @@ def test_there_are_cheap_commands() -> None:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("line", cheap())
-def test_cheap_commands_run_as_written(line: str, tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", *shlex.split(line)]
-    done = subprocess.run(argv, cwd=place(tmp_path), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+def test_cheap_commands_run_as_written(line: str) -> None:
+    assert printed(line).strip()
 
 
 def test_the_targets_of_make_are_there() -> None:
@@ -105,13 +109,11 @@ def test_the_picture_and_the_readmes_table_are_what_the_command_prints() -> None
 
 
 @pytest.mark.parametrize("page", [README, ROOT / "docs/reading-the-numbers.md"], ids=lambda page: page.name)
-def test_the_row_that_is_explained_is_in_the_table(page: Path, tmp_path: Path) -> None:
+def test_the_row_that_is_explained_is_in_the_table(page: Path) -> None:
     [block] = [block for block in blocks(page, "text") if "worker-hours" in block]
     command = "taxtui project recordings/run.msgpack --trajectories 1000000 --workers 500"
     assert command in text_of(page)
-    argv = [sys.executable, "-m", *command.split()]
-    shown = subprocess.run(argv, cwd=place(tmp_path), capture_output=True, text=True, check=True).stdout
-    lines = [line.rstrip() for line in shown.splitlines()]
+    lines = [line.rstrip() for line in printed(command).splitlines()]
     for line in block.splitlines():
         assert line in lines, line
 
