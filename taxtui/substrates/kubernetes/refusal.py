@@ -66,7 +66,7 @@ class ApiRefused(Exception):
             if self.status == 403 and "exceeded quota" in text:
                 return QuotaExceeded(text)
             if self.status == 403:
-                return SubstrateUnavailable(f"{text}; grant the role that the README shows, or fix what it names")
+                return SubstrateUnavailable(f"{text}; grant docs/substrates/kubernetes.md's role, or fix what it names")
         return otherwise(text)
 
 
