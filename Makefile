@@ -1,6 +1,7 @@
 # make run    set up and open the TUI; without a terminal: a quick measurement and its projection
 # make test   set up and run the whole suite; what this machine lacks is skipped and said
 # make lint   ruff, mypy --strict, import contracts
+# make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
 # make bench  the ratios that the README quotes
 # make lock   pin the constraints anew
 
@@ -12,7 +13,7 @@ WORKERS ?= 3
 
 COVERED := 'costmodel/*,taxtui/recording/reader.py,taxtui/recording/compact.py,taxtui/recording/frames.py,taxtui/recording/events.py,taxtui/live/state.py,taxtui/sandboxes/kit/framed_shell.py,taxtui/runner/*'
 
-.PHONY: run test lint lock snapshots screenshots bench clean
+.PHONY: run test lint docs lock snapshots screenshots bench clean
 
 run: $(VENV)/.run
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/taxtui; else \
@@ -31,6 +32,10 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# mkdocs-material's note on its own future is no warning about this site.
+docs: $(VENV)/.test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 # The ratios that the README quotes, each printed beside its baseline.
 bench: $(VENV)/.test
 	for file in tests/benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
@@ -38,8 +43,9 @@ bench: $(VENV)/.test
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/tui --snapshot-update
 
-# The README's, from recordings/run.msgpack.
+# Those of README and docs, from recordings/run.msgpack.
 screenshots: $(VENV)/.test
+	$(BIN)/python -m tests.support.picture
 	$(BIN)/python -m tests.support.screenshots
 
 lock:
@@ -48,7 +54,7 @@ lock:
 		--no-emit-index-url --all-extras --group dev pyproject.toml .ci/build.in --output-file .ci/constraints.txt
 
 clean:
-	rm -rf $(VENV) dist build .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist build site .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "taxtui needs Python 3.11 or newer: make PYTHON=python3.12 run")'

@@ -2,7 +2,7 @@
 
 A frame is one msgpack ``ext32`` object of type 0x54: ``C9 | u32be length | 54 | crc32 u32be | payload``, where
 ``length`` counts crc and payload, and the payload is a msgpack array of events. So the file is a plain msgpack
-stream; the format's full description is in the README.
+stream; docs/recording-format.md describes all of it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,81 @@
-"""What an author of a substrate imports: protocol, registry, conformance suite and kit."""
+"""All that an author of a substrate imports: protocols, their values, the errors, and the kit.
+
+::
+
+    from taxtui.sandboxes import Availability, Capabilities, CreateFailed, ExecResult, FramedShell
+
+The conformance suite is ``taxtui.sandboxes.conformance``, a substrate for tests of one's own
+``taxtui.sandboxes.fake``. docs/authoring/substrate.md has a complete example.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from taxtui.errors import CleanupFailed as CleanupFailed
+    from taxtui.errors import CreateFailed as CreateFailed
+    from taxtui.errors import ExecFailed as ExecFailed
+    from taxtui.errors import ExecTimeout as ExecTimeout
+    from taxtui.errors import QuotaExceeded as QuotaExceeded
+    from taxtui.errors import ReadyTimeout as ReadyTimeout
+    from taxtui.errors import SandboxLost as SandboxLost
+    from taxtui.errors import SubstrateError as SubstrateError
+    from taxtui.errors import SubstrateUnavailable as SubstrateUnavailable
+    from taxtui.errors import Throttled as Throttled
+    from taxtui.errors import UsageError as UsageError
+    from taxtui.plan.spec import LABEL_DEADLINE as LABEL_DEADLINE
+    from taxtui.plan.spec import LABEL_RUN as LABEL_RUN
+    from taxtui.plan.spec import LABEL_TRIAL as LABEL_TRIAL
+    from taxtui.plan.spec import Command as Command
+    from taxtui.plan.spec import Limits as Limits
+    from taxtui.plan.spec import SandboxSpec as SandboxSpec
+    from taxtui.sandboxes.kit.backoff import pause_s as pause_s
+    from taxtui.sandboxes.kit.blocking_pool import BlockingPool as BlockingPool
+    from taxtui.sandboxes.kit.blocking_pool import Timed as Timed
+    from taxtui.sandboxes.kit.framed_shell import ENDED as ENDED
+    from taxtui.sandboxes.kit.framed_shell import STDERR as STDERR
+    from taxtui.sandboxes.kit.framed_shell import STDOUT as STDOUT
+    from taxtui.sandboxes.kit.framed_shell import ByteStream as ByteStream
+    from taxtui.sandboxes.kit.framed_shell import FramedShell as FramedShell
+    from taxtui.sandboxes.kit.framed_shell import launch_argv as launch_argv
+    from taxtui.sandboxes.kit.framed_shell import unbroken as unbroken
+    from taxtui.sandboxes.kit.marked import MARK as MARK
+    from taxtui.sandboxes.kit.marked import kill_script as kill_script
+    from taxtui.sandboxes.kit.process import Process as Process
+    from taxtui.sandboxes.kit.watched_session import WatchedSession as WatchedSession
+    from taxtui.sandboxes.protocol import Availability as Availability
+    from taxtui.sandboxes.protocol import Capabilities as Capabilities
+    from taxtui.sandboxes.protocol import ExecResult as ExecResult
+    from taxtui.sandboxes.protocol import Found as Found
+    from taxtui.sandboxes.protocol import Marks as Marks
+    from taxtui.sandboxes.protocol import Sandbox as Sandbox
+    from taxtui.sandboxes.protocol import Session as Session
+    from taxtui.sandboxes.protocol import Substrate as Substrate
+
+_PUBLIC: Final = {
+    "taxtui.errors": "CleanupFailed CreateFailed ExecFailed ExecTimeout QuotaExceeded ReadyTimeout SandboxLost "
+    "SubstrateError SubstrateUnavailable Throttled UsageError",
+    "taxtui.plan.spec": "Command LABEL_DEADLINE LABEL_RUN LABEL_TRIAL Limits SandboxSpec",
+    "taxtui.sandboxes.kit.backoff": "pause_s",
+    "taxtui.sandboxes.kit.blocking_pool": "BlockingPool Timed",
+    "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell STDERR STDOUT launch_argv unbroken",
+    "taxtui.sandboxes.kit.marked": "MARK kill_script",
+    "taxtui.sandboxes.kit.process": "Process",
+    "taxtui.sandboxes.kit.watched_session": "WatchedSession",
+    "taxtui.sandboxes.protocol": "Availability Capabilities ExecResult Found Marks Sandbox Session Substrate",
+}
+_HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+"""Public name → module. Imported on first use: whoever only lists substrates needs none of them."""
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name's module when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'taxtui.sandboxes' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

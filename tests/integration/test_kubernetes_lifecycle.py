@@ -61,7 +61,7 @@ async def test_check_names_each_missing_permission(standin: KubernetesStandin, s
     found = await substrate.check()
     assert not found.ok
     assert found.detail.endswith("watch pods, create pods/exec")
-    assert "README" in found.fix
+    assert "docs/substrates/kubernetes.md" in found.fix
     assert "unknown" in found.facts["quota"]
 
 

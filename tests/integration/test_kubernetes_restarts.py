@@ -113,7 +113,7 @@ async def test_rights_that_are_revoked_end_the_run_with_the_reason_and_what_may_
     got = await measure(standin, tmp_path, monkeypatch, strike(), "sleep 0.2", trials=4)
     assert [end.outcome for end in got.ends] == ["ok", "failed", "failed", "failed"]
     assert (got.end.phase, got.end.error) == ("create", "SubstrateUnavailable")
-    assert "grant the role that the README shows" in got.end.message
+    assert "grant docs/substrates/kubernetes.md's role" in got.end.message
     assert got.cleanup_failed
     assert any("may still exist" in text and "can't be deleted" in text for text in got.notices)
     assert any("the last sweep failed" in text and "taxtui sweep --run" in text for text in got.notices)

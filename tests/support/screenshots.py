@@ -1,6 +1,6 @@
-"""The README's screenshots: the five screens on recordings/run.msgpack, as a terminal of 120 columns shows them.
+"""The pictures of docs/index.md: the five screens on recordings/run.msgpack, in a terminal of 120 columns.
 
-``make screenshots`` writes them beside the recordings. Every number in them comes from that file, and what Setup says
+``make screenshots`` writes them to docs/screens. Every number in them comes from that file, and what Setup says
 of the substrates from the machine where it is run.
 """
 
@@ -21,7 +21,7 @@ from taxtui.tui.results.screen import ResultsScreen
 from taxtui.tui.setup.screen import SetupScreen
 
 RECORDING: Final = Path("recordings/run.msgpack")
-FOLDER: Final = Path("recordings/screens")
+FOLDER: Final = Path("docs/screens")
 SIZE: Final = (120, 36)
 PATIENCE_S: Final = 120
 

@@ -17,8 +17,8 @@ from taxtui.recording import reader, writer
 from taxtui.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
 from taxtui.runner import arrivals, engine, ledger
 from taxtui.runner.engine import Run
+from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import Availability
-from tests.support.fake_substrate import FakeSubstrate
 
 TIER = Tier(name="T", title="", requires=("bash", "git"), cycle=(Step(name="one", run="true"),))
 

@@ -14,8 +14,8 @@ from taxtui.recording.events import CRASHED, Event, Notice, RunFinished, TrialEn
 from taxtui.runner import engine, health
 from taxtui.runner.engine import Run
 from taxtui.runner.trial import Trial
+from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import ExecResult
-from tests.support.fake_substrate import FakeSubstrate
 from tests.unit.test_engine import QuietWatchdog, execute, fake, of, plan
 
 __all__ = ["fake"]

@@ -9,8 +9,8 @@ import pytest
 
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import identity
+from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import Availability
-from tests.support.fake_substrate import FakeSubstrate
 
 TIER = Tier(name="T", title="", network=True, cycle=(Step(name="a", run="true"), Step(name="b", run="true")))
 REF = SubstrateRef(name="ecs", options={"region": "eu-west-1", "cluster": "secret-name"})

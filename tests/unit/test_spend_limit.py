@@ -11,7 +11,7 @@ from costmodel.errors import PriceError
 from costmodel.pricing import Prices, load_prices
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.runner.spend_limit import SpendLimit, least_usd
-from tests.support.fake_substrate import FakeSubstrate
+from taxtui.sandboxes.fake import FakeSubstrate
 
 HOUR_NS = 3_600_000_000_000
 TIER = Tier(name="T", title="", cycle=(Step(name="one", run="true"),))

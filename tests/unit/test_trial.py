@@ -15,8 +15,8 @@ from taxtui.recording.events import Actions, Event, Mark, Notice, PhaseEnded, Tr
 from taxtui.runner import trial as trial_module
 from taxtui.runner.bracket import Method
 from taxtui.runner.trial import Trial
+from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import ExecResult
-from tests.support.fake_substrate import FakeSubstrate
 
 E = TypeVar("E", bound=Event)
 

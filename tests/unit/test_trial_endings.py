@@ -9,8 +9,8 @@ from taxtui.plan.spec import Command
 from taxtui.recording import events
 from taxtui.recording.events import Notice, PhaseEnded
 from taxtui.runner.contamination import PLANT
+from taxtui.sandboxes.fake import FakeSession
 from taxtui.sandboxes.protocol import ExecResult
-from tests.support.fake_substrate import FakeSession
 from tests.unit.test_trial import FakeContext, failing, obey, run, trial_of
 
 

@@ -18,9 +18,9 @@ from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec, SubstrateRef
 from taxtui.runner import ledger, watchdog
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.watchdog import DONE, READY, Watchdog, sweep
+from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
-from tests.support.fake_substrate import FakeSubstrate
 
 RUN = "20260101t000000z-00000000"
 FAKE = LedgerEntry(run_id=RUN, substrates=(SubstrateRef(name="fake"),), create_timeout_s=0.3)

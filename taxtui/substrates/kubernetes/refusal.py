@@ -66,7 +66,9 @@ class ApiRefused(Exception):
             if self.status == 403 and "exceeded quota" in text:
                 return QuotaExceeded(text)
             if self.status == 403:
-                return SubstrateUnavailable(text, fix="grant the role that the README shows, or fix what it names")
+                return SubstrateUnavailable(
+                    text, fix="grant docs/substrates/kubernetes.md's role, or fix what it names"
+                )
         return otherwise(text)
 
 

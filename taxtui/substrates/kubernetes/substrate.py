@@ -98,7 +98,7 @@ class KubernetesSubstrate:
                 async with KubernetesSubstrate(self._options) as opened:
                     return await opened.check()
             except SubstrateUnavailable as error:
-                return Availability.refused(error, "see the README on kubernetes")
+                return Availability.refused(error, "see docs/substrates/kubernetes.md")
         try:
             server, latency_ns = await self._api.version()
             allowed = [await self._api.may(self._namespace, verb, what) for verb, what in PERMISSIONS]
@@ -113,7 +113,7 @@ class KubernetesSubstrate:
         return Availability(
             ok=not missing,
             detail=f"not allowed in namespace {self._namespace}: {missing}" if missing else f"ready, {server}",
-            fix="apply the role that the README shows" if missing else "",
+            fix="apply the role of docs/substrates/kubernetes.md" if missing else "",
             version=server,
             image=digest or image,
             cache="node" if self._options.pull_policy == "Never" else "unknown",

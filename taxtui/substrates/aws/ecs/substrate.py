@@ -140,7 +140,7 @@ class EcsSubstrate:
             )
             await self.call("listing tasks", lambda: self._client.list_tasks(cluster=options.cluster, maxResults=1))
         except SubstrateError as error:
-            return Availability.refused(error, "see the minimal policy in the README", region=region, facts=facts)
+            return Availability.refused(error, "see the policy of docs/substrates/ecs.md", region=region, facts=facts)
         who = f"{identity.name} in {region}"
         problem, fix = self._problem(answer.get("clusters", []))
         if problem:
@@ -177,7 +177,7 @@ class EcsSubstrate:
                 "remove kmsKeyId from its executeCommandConfiguration, or use another cluster",
             )
         if not options.task_role:
-            return "option task_role is missing", "make a role that allows ssmmessages:* channels (README) and name it"
+            return "option task_role is missing", "make the task role of docs/substrates/ecs.md and name it"
         if options.launch_type == "FARGATE" and not options.subnets:
             return "option subnets is missing", "aws ec2 describe-subnets lists them; join several with '+'"
         if options.launch_type == "EC2" and not active[0].get("registeredContainerInstancesCount"):

@@ -1,0 +1,212 @@
+"""A substrate without sandboxes, for tests of one's own: instant, in this process, and it fails where a test says so.
+
+::
+
+    fake = FakeSubstrate(FakeOptions(create_s=0.2))
+    fake.answer = lambda command: ExecResult(0, b"done\\n", b"")
+    fake.fail("create", Throttled("slow down", retry_after_s=1.0), times=2)
+    ...
+    assert fake.alive == {}  # nothing was left behind
+
+It records what it is asked and runs no command. What the conformance suite asks of sandboxes it passes; what it asks
+of shells it cannot. Its rows say ``stand_in``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, Final, Literal, Self
+
+import msgspec
+
+from taxtui.errors import ExecTimeout, SandboxLost
+from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, Command, SandboxSpec
+from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks
+
+Call = Literal["create", "created", "ready", "exec", "open_session", "reset", "destroy", "reap"]
+Hook = Callable[[], Awaitable[None]]
+
+_ECHO: Final = re.compile(r"echo (\w+)")
+
+
+class FakeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long each call takes, in seconds of the event loop's clock."""
+
+    create_s: float = 0.0
+    ready_s: float = 0.0
+    exec_s: float = 0.0
+    reset_s: float = 0.0
+    destroy_s: float = 0.0
+
+
+async def nothing() -> None:
+    """A hook that does nothing."""
+
+
+def echoing(command: Command) -> ExecResult:
+    """Exit code 0; the output of ``echo WORD``, and none of anything else."""
+    found = _ECHO.fullmatch(command.script)
+    return ExecResult(0, f"{found[1]}\n".encode() if found else b"", b"")
+
+
+class FakeSubstrate:
+    """Sandboxes are entries of ``alive``: name → run id. What is left in it at the end has leaked.
+
+    ``calls`` and ``commands`` hold what was asked, in order. A hook is awaited inside its call, before the call has
+    had any effect (``created_hook``: after the sandbox exists, before create answers), so that it may wait for an
+    event, raise, or be cancelled.
+    """
+
+    name: ClassVar[str] = "fake"
+    Options: ClassVar[type[msgspec.Struct]] = FakeOptions
+    variant = ""
+    provenance: Literal["measured", "stand_in"] = "stand_in"
+
+    def __init__(self, options: FakeOptions | None = None) -> None:
+        """Begin with no sandbox; without options every call is instant."""
+        self.options = options or FakeOptions()
+        self.capabilities = Capabilities(acquire=("create", "reset"))
+        self.availability = Availability(ok=True, detail="ready", holds_fixtures=True)
+        self.alive: dict[str, str] = {}
+        self.commands: list[Command] = []
+        self.calls: list[str] = []
+        self.create_hook: Hook = nothing
+        self.created_hook: Hook = nothing
+        self.ready_hook: Hook = nothing
+        self.exec_hook: Hook = nothing
+        self.destroy_hook: Hook = nothing
+        self.reset_hook: Hook = nothing
+        self.answer: Callable[[Command], ExecResult] = echoing
+        self._failures: dict[Call, deque[Exception]] = defaultdict(deque)
+        self._made: dict[str, tuple[SandboxSpec, float]] = {}
+
+    def fail(self, call: Call, error: Exception, *, times: int = 1) -> None:
+        """Have the next ``times`` calls of this kind raise ``error``; several failures come in turn."""
+        self._failures[call].extend([error] * times)
+
+    async def passes(self, call: Call, takes_s: float, hook: Hook = nothing) -> None:
+        """Wait as long as the call takes, then raise the failure that is due. Each call of the fake goes through it."""
+        if takes_s:
+            await asyncio.sleep(takes_s)
+        await hook()
+        if self._failures[call]:
+            raise self._failures[call].popleft()
+
+    async def __aenter__(self) -> Self:
+        """Nothing to open."""
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Nothing to close."""
+        self.calls.append("closed")
+
+    async def check(self) -> Availability:
+        """As ``availability`` says."""
+        return self.availability
+
+    async def create(self, spec: SandboxSpec, marks: Marks) -> FakeSandbox:
+        """A sandbox by the spec's name; a second one under the same name is the same."""
+        self.calls.append(f"create {spec.name}")
+        await self.passes("create", self.options.create_s, self.create_hook)
+        self.alive[spec.name] = spec.labels[LABEL_RUN]
+        self._made[spec.name] = spec, time.monotonic()
+        await self.passes("created", 0.0, self.created_hook)
+        marks("accepted")
+        return FakeSandbox(self, spec.name)
+
+    async def find(self, run_id: str | None = None) -> Sequence[Found]:
+        """What is alive, also what a test has put there."""
+        return [self._found(name, run) for name, run in self.alive.items() if run_id in (None, run)]
+
+    def _found(self, name: str, run: str) -> Found:
+        if name not in self._made:
+            return Found(name=name, handle=name, run_id=run, age_s=0.0)
+        spec, made_s = self._made[name]
+        deadline = spec.labels.get(LABEL_DEADLINE)
+        age_s, until = time.monotonic() - made_s, int(deadline) if deadline else None
+        return Found(name=name, handle=name, run_id=run, age_s=age_s, deadline_unix_s=until)
+
+    async def reap(self, found: Found) -> None:
+        """Remove it."""
+        self.calls.append(f"reap {found.name}")
+        await self.passes("reap", 0.0)
+        self.alive.pop(found.name, None)
+
+
+class FakeSandbox:
+    """A name; its commands are answered by the substrate's ``answer``."""
+
+    def __init__(self, substrate: FakeSubstrate, name: str) -> None:
+        """Of a substrate that has entered it as alive."""
+        self.substrate = substrate
+        self.name = name
+
+    async def wait_ready(self, marks: Marks) -> None:
+        """Ready after ``ready_s``."""
+        await self.substrate.passes("ready", self.substrate.options.ready_s, self.substrate.ready_hook)
+        marks("running")
+
+    async def exec(self, command: Command) -> ExecResult:
+        """The answer, after ``exec_s``. Raises ``ExecTimeout`` where that is too long, ``SandboxLost`` once removed."""
+        self.substrate.commands.append(command)
+        self._exists()
+        try:
+            async with asyncio.timeout(command.timeout_s) as limit:
+                await self.substrate.passes("exec", self.substrate.options.exec_s, self.substrate.exec_hook)
+        except TimeoutError as error:
+            if not limit.expired():  # a failure that the test asked for
+                raise
+            raise ExecTimeout(f"killed after {command.timeout_s:g} s") from error
+        self._exists()
+        return self.substrate.answer(command)
+
+    def _exists(self) -> None:
+        if self.name not in self.substrate.alive:
+            raise SandboxLost(f"{self.name} is gone")
+
+    async def open_session(self) -> FakeSession:
+        """A session that answers as the sandbox does."""
+        self.substrate.calls.append("open_session")
+        self._exists()
+        await self.substrate.passes("open_session", 0.0)
+        return FakeSession(self)
+
+    async def reset(self, marks: Marks) -> None:
+        """Nothing but the time and the failure asked for."""
+        self.substrate.calls.append(f"reset {self.name}")
+        await self.substrate.passes("reset", self.substrate.options.reset_s, self.substrate.reset_hook)
+
+    async def destroy(self) -> None:
+        """No longer alive after ``destroy_s``."""
+        self.substrate.calls.append(f"destroy {self.name}")
+        await self.substrate.passes("destroy", self.substrate.options.destroy_s, self.substrate.destroy_hook)
+        self.substrate.alive.pop(self.name, None)
+
+
+class FakeSession:
+    """A persistent shell that keeps nothing."""
+
+    def __init__(self, sandbox: FakeSandbox) -> None:
+        """Of this sandbox."""
+        self.sandbox = sandbox
+        self._closed = False
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As the sandbox's. Raises ``SandboxLost`` once closed, and closes after ``ExecTimeout``."""
+        if self._closed:
+            raise SandboxLost("the session is closed")
+        try:
+            return await self.sandbox.exec(command)
+        except ExecTimeout:
+            self._closed = True
+            raise
+
+    async def close(self) -> None:
+        """Idempotent."""
+        self._closed = True
+        self.sandbox.substrate.calls.append("close_session")
+        await asyncio.sleep(0)

@@ -1,0 +1,156 @@
+"""README and docs say what works: their commands exist with these options, and the cheap ones run as written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+from taxtui.cli import app
+from tests.docs.pages import PAGES, README, ROOT, blocks, prose, text_of
+from tests.support.picture import ACTIONS, COMMAND, PICTURE, rows, svg
+
+CHEAP = ("report", "project", "compare", "recordings")
+"""Commands that only read what ships. The others measure, build, remove, or open the interface."""
+
+
+def commands() -> list[str]:
+    """Every taxtui command line in a shell block, without its comment, and in the text itself."""
+    lines = [
+        line.removeprefix("$ ").partition("  #")[0].strip()
+        for page in PAGES
+        for language in ("sh", "console")
+        for block in blocks(page, language)
+        for line in block.splitlines()
+    ]
+    here = [page for page in PAGES if page.name not in ("CHANGELOG.md", "CONTRIBUTING.md")]
+    inline = [found for page in here for found in re.findall(r"`(taxtui [^`]+)`", prose(page), re.DOTALL)]
+    parts = [part.strip() for line in [*lines, *inline] for part in line.split("&&")]
+    return sorted({" ".join(part.split()) for part in parts if part.startswith("taxtui")})
+
+
+def test_there_are_commands_to_check() -> None:
+    assert len(commands()) >= 40
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if "…" not in line and "COMMAND" not in line])
+def test_every_command_is_accepted_as_it_stands(line: str) -> None:
+    group: click.Command = app
+    arguments = shlex.split(line)[1:]
+    context = click.Context(app, info_name="taxtui")
+    while isinstance(group, click.Group) and arguments and not arguments[0].startswith("-"):
+        name = arguments.pop(0)
+        found = group.get_command(context, name)
+        assert found is not None, f"there is no command {name!r}"
+        group = found
+    group.make_context("taxtui", arguments, parent=context, resilient_parsing=not arguments)
+
+
+@cache
+def printed(line: str) -> str:
+    """What a command prints that is run in a folder which has what a checkout has; it must end with exit 0."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("recordings", "scenarios"):
+            (Path(folder) / name).symlink_to(ROOT / name)
+        argv = [sys.executable, "-m", *shlex.split(line)]
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def cheap() -> list[str]:
+    whole = [line for line in commands() if line.split()[1:] and line.split()[1] in CHEAP and "msgpack" in line]
+    whole += [line for line in commands() if "essay" in line]
+    return sorted({line for line in whole if not re.search(r"\b(mine|yours)\.msgpack|\bFILE\b|\*", line)})
+
+
+def test_there_are_cheap_commands() -> None:
+    assert {line.split()[1] for line in cheap()} == set(CHEAP)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("line", cheap())
+def test_cheap_commands_run_as_written(line: str) -> None:
+    assert printed(line).strip()
+
+
+def test_the_targets_of_make_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    asked = {target for page in PAGES for target in re.findall(r"(?:^|`)make (\w+)", text_of(page), re.MULTILINE)}
+    assert {"run", "test", "docs"} <= asked
+    for target in asked:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+# -- the README's figures --------------------------------------------------------------------------------------
+
+
+def test_the_picture_and_the_readmes_table_are_what_the_command_prints() -> None:
+    told = rows()
+    assert (ROOT / PICTURE).read_text(encoding="utf-8") == svg(told), "python -m tests.support.picture draws it anew"
+    page = text_of(README)
+    for row in told:
+        hours = row["worker_hours"]
+        line = rf"\| `{row['label']}`, one .*\| {hours['value']:,.0f} \| {hours['low']:,.0f} … {hours['high']:,.0f} \|"
+        assert re.search(line, page), line
+    docker, local = (row["worker_hours"]["value"] for row in told[:2])
+    assert f"**{docker:.0f} hours in Docker and for {local:.0f} without it: {docker / local:.1f} times" in page
+    assert f"trajectories of {ACTIONS} commands" in page
+    assert COMMAND.removesuffix(" --format json") in page
+
+
+@pytest.mark.parametrize("page", [README, ROOT / "docs/reading-the-numbers.md"], ids=lambda page: page.name)
+def test_the_row_that_is_explained_is_in_the_table(page: Path) -> None:
+    [block] = [block for block in blocks(page, "text") if "worker-hours" in block]
+    command = "taxtui project recordings/run.msgpack --trajectories 1000000 --workers 500"
+    assert command in text_of(page)
+    lines = [line.rstrip() for line in printed(command).splitlines()]
+    for line in block.splitlines():
+        assert line in lines, line
+
+
+# -- completion ------------------------------------------------------------------------------------------------
+
+
+def program() -> str:
+    found = shutil.which("taxtui", path=str(Path(sys.executable).parent))
+    assert found is not None
+    return found
+
+
+def completed(shell: str, words: str, current: str) -> str:
+    variables = os.environ | {"_TAXTUI_COMPLETE": f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": current}
+    return subprocess.run([program()], env=variables, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_as_the_readme_switches_it_on(shell: str) -> None:
+    assert f"_TAXTUI_COMPLETE={shell}_source taxtui" in text_of(README)
+    variables = os.environ | {"_TAXTUI_COMPLETE": f"{shell}_source"}
+    script = subprocess.run([program()], env=variables, capture_output=True, text=True, check=True).stdout
+    assert f"{shell}_complete" in script
+    here = ("taxtui proj", "proj") if shell == "fish" else ("taxtui proj", "1")
+    assert "project" in completed(shell, *here)
+    here = ("taxtui project --worke", "--worke") if shell == "fish" else ("taxtui project --worke", "2")
+    assert "--workers" in completed(shell, *here)
+
+
+def test_bash_takes_the_readmes_line() -> None:
+    [line] = re.findall(r'^(eval "\$\(_TAXTUI_COMPLETE=bash.*?)\s+#', text_of(README), re.MULTILINE)
+    path = f"{Path(program()).parent}{os.pathsep}{os.environ['PATH']}"
+    press = "COMP_WORDS=(taxtui sub) COMP_CWORD=1; _taxtui_completion taxtui"
+    ask = f"{line}\n{press}\necho ${{COMPREPLY[0]}}; complete -p taxtui"
+    shown = subprocess.run(
+        ["bash", "-c", ask], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
+    ).stdout
+    assert shown.splitlines()[0] == "substrates"
+    assert "_taxtui_completion" in shown

@@ -1,0 +1,149 @@
+"""The pages hang together, and hold what people look for there: every flag, option, event and name."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import click
+import msgspec
+import pytest
+
+import costmodel
+import taxtui.sandboxes
+from costmodel import flags
+from taxtui.cli import app
+from taxtui.recording import events
+from taxtui.recording.reader import Follower
+from taxtui.report.measured.tables import UNUSUAL, WORDS
+from taxtui.sandboxes import registry
+from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of, prose, text_of
+
+SUBSTRATES = ("local", "docker", "kubernetes", "daytona", "ec2", "ecs")
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_bytes()) < 10_000
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", prose(page)):
+        file, _, anchor = target.partition("#")
+        found = (page.parent / file).resolve() if file else page
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)
+def test_a_page_of_the_site_links_to_pages_of_the_site(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", prose(page)):
+        assert (page.parent / target).resolve().is_relative_to(DOCS), target
+
+
+@pytest.mark.parametrize("flag", {**flags.WORDS, **WORDS, **UNUSUAL})
+def test_every_flag_is_explained_with_what_to_do(flag: str) -> None:
+    rows = re.findall(r"^\| (`.*?) \| (.+?) \| (.+?) \|$", text_of("reading-the-numbers.md"), re.MULTILINE)
+    assert [row for row in rows if f"`{flag}" in row[0] and len(row[2]) > 10], flag
+
+
+def options(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
+    """(command, option) of a command and of all below it."""
+    context = click.Context(command)
+    for parameter in command.get_params(context):
+        yield from ((path, option) for option in parameter.opts if option.startswith("-"))
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from options(found, f"{path} {name}")
+
+
+def test_every_option_of_project_is_explained() -> None:
+    page = text_of("cost-model.md")
+    wanted = {option for path, option in options(app, "taxtui") if path == "taxtui project"} - {"-h", "--help"}
+    assert [option for option in sorted(wanted) if f"`{option}" not in page] == []
+
+
+@pytest.mark.parametrize("name", SUBSTRATES)
+def test_a_substrates_page_has_its_options_and_what_is_verified(name: str) -> None:
+    page = text_of(f"substrates/{name}.md")
+    for heading in ("## Options", "## Verified", "## Not verified", "## What can go wrong"):
+        assert heading in page
+    fields = msgspec.structs.fields(registry.load(name).Options)
+    missing = [field.name for field in fields if f"`{field.name}`" not in page]
+    assert missing == []
+
+
+def test_every_substrate_has_a_page() -> None:
+    assert set(SUBSTRATES) <= set(registry.names())
+    assert {path.stem for path in (DOCS / "substrates").glob("*.md")} == set(SUBSTRATES)
+
+
+@pytest.mark.parametrize("kind", get_args(events.Event), ids=lambda kind: kind.__name__)
+def test_every_event_and_field_is_in_the_format(kind: type[msgspec.Struct]) -> None:
+    tag = kind.__struct_config__.tag
+    page = text_of("recording-format.md")
+    section = page.partition(f"### {tag} · {kind.__name__}:")[2].partition("\n##")[0]
+    told = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", " ".join(told)) == list(kind.__struct_fields__)
+
+
+def own_reader() -> types.ModuleType:
+    [source] = blocks("recording-format.md", "python")
+    module = types.ModuleType("own_reader")
+    exec(compile(source, "recording-format.md", "exec"), module.__dict__)
+    return module
+
+
+@pytest.mark.parametrize("name", ["small", "run"])
+def test_the_reader_of_the_format_page_reads_what_taxtui_reads(name: str) -> None:
+    path = ROOT / "recordings" / f"{name}.msgpack"
+    told = []
+    with Follower(path) as follower:
+        while batch := follower.poll():
+            told += [msgspec.msgpack.decode(msgspec.msgpack.encode(event)) for event in batch]
+    reader = own_reader()
+    assert list(reader.events(path)) == told
+    assert 0 < reader.mean_held_s(path) < 60
+
+
+def test_the_reader_of_the_format_page_notices_a_flipped_bit(tmp_path: Path) -> None:
+    data = bytearray((ROOT / "recordings/small.msgpack").read_bytes())
+    data[5000] ^= 1
+    (tmp_path / "damaged").write_bytes(data)
+    with pytest.raises(ValueError, match="damaged at byte"):
+        list(own_reader().events(tmp_path / "damaged"))
+
+
+def test_the_price_sheet_of_the_page_is_one(tmp_path: Path) -> None:
+    [sheet] = blocks("cost-model.md", "toml")
+    (tmp_path / "ours.toml").write_text(sheet)
+    prices = costmodel.load_prices(tmp_path / "ours.toml")
+    assert [price.substrate for price in prices.sandboxes] == ["kubernetes"]
+
+
+def test_every_public_name_is_in_the_api() -> None:
+    sandboxes, model = text_of("api/sandboxes.md"), text_of("api/costmodel.md")
+    whole = {"taxtui.errors", "costmodel.results", "costmodel.errors"}  # shown with all that they hold
+    for module, page in ((taxtui.sandboxes, sandboxes), (costmodel, model)):
+        shown = set(re.findall(r"^::: [\w.]+\.(\w+)$", page, re.MULTILINE))
+        lost = [
+            name
+            for name in module.__all__
+            if name not in shown
+            and name.upper() != name  # constants stand with what uses them
+            and getattr(getattr(module, name), "__module__", "") not in whole
+        ]
+        assert lost == []
+
+
+def test_code_refers_to_pages_that_are_there() -> None:
+    sources = [*ROOT.glob("taxtui/**/*.py"), *ROOT.glob("costmodel/**/*.py"), *ROOT.glob("scenarios/**/*.toml")]
+    told = {(file.name, page) for file in sources for page in re.findall(r"docs/[\w/-]+\.md", file.read_text("utf-8"))}
+    assert len(told) >= 6
+    assert [page for _, page in sorted(told) if not (ROOT / page).exists()] == []
+    assert [file.name for file in sources if "README" in file.read_text("utf-8")] == []

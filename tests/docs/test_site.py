@@ -1,0 +1,57 @@
+"""The site is built, strictly and without a network, and its command line page has every option."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from taxtui.cli import app
+from tests.docs.pages import DOCS, ROOT
+from tests.docs.test_pages import options
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+NOWHERE = "http://127.0.0.1:9"  # what asks for anything from outside is refused
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    proxies = {name: NOWHERE for name in ("http_proxy", "https_proxy", "all_proxy")}
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    done = subprocess.run(
+        build,
+        cwd=ROOT,
+        env=os.environ | proxies | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_page_is_there(site: Path) -> None:
+    wanted = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
+    assert wanted <= {path.relative_to(site) for path in site.rglob("*.html")}
+
+
+def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
+    fetched = re.compile(
+        r"""<(?:script|img|iframe|link rel="(?:stylesheet|preconnect)")[^>]*(?:src|href)="https?:[^"]*"""
+    )
+    assert {path.name: found for path in site.rglob("*.html") if (found := fetched.findall(path.read_text()))} == {}
+
+
+def test_every_option_of_every_command_is_on_the_page(site: Path) -> None:
+    page = html.unescape((site / "cli.html").read_text(encoding="utf-8"))
+    text = re.sub(r"<[^>]+>", "", page)
+    sections = dict(re.findall(r'<h\d id="[^"]*">(taxtui[ \w-]*)<.*?</h\d>(.*?)(?=<h\d id=|\Z)', page, re.DOTALL))
+    assert "taxtui project" in sections, text[:500]
+    missing = [(path, option) for path, option in options(app, "taxtui") if option not in sections.get(path, "")]
+    assert missing == []

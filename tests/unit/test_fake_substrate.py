@@ -1,0 +1,99 @@
+"""The shipped fake keeps what it can promise without a shell, and fails where it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.sandboxes import ExecTimeout, Marks, SandboxLost, Throttled
+from taxtui.sandboxes.conformance import Check, checks
+from taxtui.sandboxes.fake import FakeOptions, FakeSandbox, FakeSubstrate
+
+WITHOUT_A_SHELL = {
+    "declarations",
+    "check answers",
+    "check without entering",
+    "from create to destroy",
+    "destroy twice",
+    "find and reap",
+    "the same name twice",
+    "cancel create",
+    "cancel ready",
+    "cancel opening a session",
+    "cancel destroy",
+    "cancel reset",
+}
+SPEC = SandboxSpec(name="one", labels={LABEL_RUN: "run"}, limits=Limits(), ttl_s=60)
+TRUE = Command(script="true")
+
+
+async def sandbox_of(fake: FakeSubstrate) -> FakeSandbox:
+    return await fake.create(SPEC, Marks())
+
+
+def test_the_suite_has_these_checks() -> None:
+    assert {check.name for check in checks()} >= WITHOUT_A_SHELL
+
+
+@pytest.mark.parametrize("check", [check for check in checks() if check.name in WITHOUT_A_SHELL], ids=str)
+async def test_conformance_where_no_shell_is_needed(check: Check) -> None:
+    fake = FakeSubstrate()
+    await check(lambda: fake)
+    assert fake.alive == {}
+
+
+async def test_failures_come_in_turn_and_then_no_more() -> None:
+    fake = FakeSubstrate()
+    fake.fail("create", Throttled("slow down", retry_after_s=1.0), times=2)
+    fake.fail("exec", SandboxLost("evicted"))
+    for _ in range(2):
+        with pytest.raises(Throttled, match="slow down"):
+            await fake.create(SPEC, Marks())
+    assert fake.alive == {}
+    sandbox = await sandbox_of(fake)
+    with pytest.raises(SandboxLost, match="evicted"):
+        await sandbox.exec(TRUE)
+    assert (await sandbox.exec(TRUE)).exit_code == 0
+
+
+async def test_a_create_that_fails_once_its_sandbox_exists_leaves_it_to_be_found() -> None:
+    fake = FakeSubstrate()
+    fake.fail("created", SandboxLost("no answer"))
+    with pytest.raises(SandboxLost):
+        await fake.create(SPEC, Marks())
+    assert [found.name for found in await fake.find("run")] == ["one"]
+
+
+async def test_a_command_that_takes_longer_than_its_timeout_is_killed_and_ends_its_session() -> None:
+    fake = FakeSubstrate(FakeOptions(exec_s=3600))
+    session = await (await sandbox_of(fake)).open_session()
+    with pytest.raises(ExecTimeout, match="killed after"):
+        await session.exec(Command(script="true", timeout_s=0.01))
+    with pytest.raises(SandboxLost):
+        await session.exec(TRUE)
+
+
+async def test_a_timeout_that_the_test_asked_for_is_not_taken_for_the_commands() -> None:
+    fake = FakeSubstrate()
+    fake.fail("exec", TimeoutError("of the network"))
+    with pytest.raises(TimeoutError, match="of the network"):
+        await (await sandbox_of(fake)).exec(TRUE)
+
+
+async def test_a_sandbox_that_is_removed_loses_the_command_under_way() -> None:
+    fake, began, go_on = FakeSubstrate(), asyncio.Event(), asyncio.Event()
+
+    async def hold() -> None:
+        began.set()
+        await go_on.wait()
+
+    sandbox = await sandbox_of(fake)
+    fake.exec_hook = hold
+    running = asyncio.create_task(sandbox.exec(TRUE))
+    await began.wait()
+    await sandbox.destroy()
+    go_on.set()
+    with pytest.raises(SandboxLost):
+        await running
