@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from costmodel.demand import POLICIES, Demand, Policy
 from costmodel.distribution import Distribution
-from costmodel.overprovision import Rollouts, Step, Try, over_provisioned, total
+from costmodel.overprovision import Rollouts, TrainingStep, Try, over_provisioned, total
 from costmodel.uncertainty import Interval
 from costmodel.wallclock import limits, run_in_time
 
@@ -33,7 +33,9 @@ def test_no_limit_is_below_the_training_alone(
     assert run.wall.value_ns / 3.6e12 <= high * (1 + 1e-9)
 
 
-def step(law: Distribution, launched: int, *, batch: int = 20, workers: int = 1000, partial: bool = False) -> Step:
+def step(
+    law: Distribution, launched: int, *, batch: int = 20, workers: int = 1000, partial: bool = False
+) -> TrainingStep:
     return over_provisioned(Rollouts.of(law), batch, launched, workers, partial=partial, seed=3)
 
 

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
 
@@ -48,7 +47,6 @@ def renamed(event: Event, one: str, other: str) -> Event:
 @given(one=hostile.names, other=st.text(max_size=40))
 @example(one="[/]", other="[red]\x1b[31m")
 @example(one=WIDE, other=WIDE)
-@pytest.mark.timeout(240)
 def test_no_name_ends_a_screen_or_reaches_the_terminal(folder: Path, one: str, other: str) -> None:
     for path in folder.iterdir():
         path.unlink()

@@ -349,7 +349,7 @@ def imported(*words: str) -> Any:
         f"{list(words)!r}\nfrom taxtui.cli import app\ntry:\n    app()\nexcept SystemExit:\n    pass\n"
         "print(sorted(sys.modules), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=25, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stderr
 
 
