@@ -14,10 +14,11 @@ from taxtui.recording.frames import FrameParser, frame
 from taxtui.terminal_text import UNPRINTABLE
 from tests.support import hostile
 from tests.tui import story
+from tests.tui.driving import until
 from tests.tui.feeds import app
-from tests.tui.recorded import record, until
 from tests.tui.screens_text import shown
 from tests.tui.shelf import names, open_shelf, taxtui, text
+from tests.tui.story import record
 
 SIZE = (118, 30)
 WIDE = "漢" * 100

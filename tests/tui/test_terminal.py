@@ -16,7 +16,7 @@ from taxtui.recording.reader import read
 from taxtui.recording.writer import Recorder
 from tests.support.waiting import block_until
 from tests.tui import story
-from tests.tui.recorded import record
+from tests.tui.story import record
 from tests.tui.terminal import Terminal
 
 pytestmark = [pytest.mark.tmux, pytest.mark.slow]

@@ -23,9 +23,9 @@ from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.results.screen import ResultsScreen
 from taxtui.tui.setup import expense, form
 from tests.tui import story
-from tests.tui.driving import SIZE, finished, live, running, setup
+from tests.tui.driving import SIZE, finished, live, looking_at, running, setup, until
 from tests.tui.feeds import StoryRun, app
-from tests.tui.recorded import looking_at, record, until
+from tests.tui.story import record
 
 
 class Pump:

@@ -222,9 +222,7 @@ def test_markdown_is_a_table() -> None:
 
 def test_explain_can_be_followed_by_hand(recording: str) -> None:
     (row,) = [
-        row
-        for row in json.loads(projected(recording, *ASK, "--format", "json"))
-        if row["substrate"] == "kubernetes"
+        row for row in json.loads(projected(recording, *ASK, "--format", "json")) if row["substrate"] == "kubernetes"
     ]
     text = projected(recording, *ASK, "--explain", "--cell", row["cell_id"])
     words = " ".join(text.split())
