@@ -12,8 +12,10 @@ import sys
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from pytest_timeout import Settings
 
 from taxtui.workloads.image import DEFAULT_IMAGE
+from tests.support import waiting
 from tests.support.loop_guard import LoopGuard
 
 # In the background a shell has SIGINT and SIGQUIT ignored, and nohup SIGHUP; children inherit that, and the stand-ins'
@@ -28,10 +30,10 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 def _docker() -> str:
     if shutil.which("docker") is None:
         return "no docker client"
-    found = subprocess.run(["docker", "version"], capture_output=True, timeout=10, check=False)
+    found = subprocess.run(["docker", "version"], capture_output=True, check=False)
     if found.returncode != 0:
         return "no docker daemon"
-    image = subprocess.run(["docker", "image", "inspect", DEFAULT_IMAGE], capture_output=True, timeout=10, check=False)
+    image = subprocess.run(["docker", "image", "inspect", DEFAULT_IMAGE], capture_output=True, check=False)
     return "" if image.returncode == 0 else "no sandbox image: taxtui image build"
 
 
@@ -40,7 +42,7 @@ def _bwrap() -> str:
     if sys.platform != "linux" or shutil.which("bwrap") is None:
         return "no bubblewrap"
     probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
-    found = subprocess.run(probe, capture_output=True, timeout=10, check=False)
+    found = subprocess.run(probe, capture_output=True, check=False)
     return "" if found.returncode == 0 else "bubblewrap may not make namespaces here"
 
 
@@ -52,6 +54,11 @@ def _tmux() -> str:
 @functools.cache
 def _sshd() -> str:
     return "" if shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin") else "no sshd"
+
+
+def pytest_timeout_set_timer(item: pytest.Item, settings: Settings) -> None:
+    """pytest-timeout's own hook: whoever waits knows until when, and gives up with a word a little before."""
+    waiting.limit(settings.timeout)
 
 
 NEEDS: dict[str, Callable[[], str]] = {"docker": _docker, "bwrap": _bwrap, "tmux": _tmux, "sshd": _sshd}

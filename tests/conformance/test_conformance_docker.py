@@ -25,13 +25,11 @@ _CORE = (
 )
 _SHORT_TTL_S = 4.0
 
-pytestmark = [pytest.mark.docker, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.docker
 
 
 def _has_gvisor() -> bool:
-    found = subprocess.run(
-        ["docker", "info", "--format={{json .Runtimes}}"], capture_output=True, timeout=20, check=False
-    )
+    found = subprocess.run(["docker", "info", "--format={{json .Runtimes}}"], capture_output=True, check=False)
     return b'"runsc"' in found.stdout
 
 

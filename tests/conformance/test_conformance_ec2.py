@@ -20,7 +20,6 @@ def ec2() -> Iterator[Ec2Standin]:
 
 
 @pytest.mark.sshd
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("check", conformance.checks(), ids=str)
 async def test_conformance(check: conformance.Check, ec2: Ec2Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     for key, value in CREDENTIALS.items():

@@ -18,7 +18,6 @@ def ecs() -> Iterator[EcsStandin]:
         yield running
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("check", conformance.checks(), ids=str)
 async def test_conformance(check: conformance.Check, ecs: EcsStandin, monkeypatch: pytest.MonkeyPatch) -> None:
     for key, value in CREDENTIALS.items():

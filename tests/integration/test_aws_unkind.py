@@ -22,6 +22,7 @@ from tests.support import ec2_standin_setup, ecs_standin_setup
 from tests.support.ec2_standin import Ec2Standin
 from tests.support.ecs_standin import EcsStandin
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
+from tests.support.waiting import until
 from tests.unit.test_trial import FakeContext, run
 
 EC2_THROTTLE = "RequestLimitExceeded"
@@ -47,8 +48,7 @@ def ec2() -> Iterator[Ec2Standin]:
 
 
 async def until_looked(standin: Any, operation: str, times: int) -> None:
-    while standin.calls[operation] < times:
-        await asyncio.sleep(0.005)
+    await until(lambda: standin.calls[operation] >= times, f"{times} times {operation}")
 
 
 # -- throttled looks
@@ -99,8 +99,7 @@ async def test_a_throttle_while_an_instance_boots_holds_nothing_up(ec2: Ec2Stand
         marks = Marks()
         waiting = asyncio.ensure_future(made.wait_ready(marks))
         await until_looked(ec2, "DescribeInstances", 4)
-        while not marks.seen:  # it runs, and its port is closed
-            await asyncio.sleep(0.01)
+        await until(lambda: marks.seen, "it runs, and its port is closed")
         await asyncio.sleep(0.2)
         await asyncio.to_thread(ec2.running()[0].restart_sshd)
         await waiting

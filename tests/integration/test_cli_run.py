@@ -24,7 +24,6 @@ from tests.support.command_line import (
     without_modules,
 )
 
-pytestmark = pytest.mark.timeout(120)
 CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\n'
 
 

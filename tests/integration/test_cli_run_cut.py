@@ -23,12 +23,9 @@ from tests.support.command_line import (
     last,
     run_id,
     tier,
-    wait_until,
     with_a_bug,
 )
-
-pytestmark = pytest.mark.timeout(120)
-
+from tests.support.waiting import block_until
 
 # ------------------------------------------------------------------------------------------------ a run that is cut
 
@@ -147,7 +144,7 @@ def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Pa
     assert last(home.cwd / "r.msgpack").outcome == "crashed"
     assert home.sandboxes() == []
     assert home.ledger() == [f"{run_id(home.cwd / 'r.msgpack')}.json"], "until its watchdog has found nothing"
-    wait_until(lambda: not home.processes(), "the watchdog has ended")
+    block_until(lambda: not home.processes(), "the watchdog has ended")
     home.assert_nothing_left()
 
 
@@ -166,7 +163,7 @@ def begun(
     workload = str(tier(home.cwd / "workload.toml", script))
     measured = ("-s", f"local:isolation={isolation}", "-t", workload, "-n", "1", "--trials", "500", "--warmup", "0")
     process = home.start("run", *measured, "--progress", "none", "-o", str(path), *args, **popen)  # type: ignore[arg-type]
-    wait_until(home.running, "a command runs")
+    block_until(home.running, "a command runs")
     return process, path
 
 
@@ -188,7 +185,7 @@ def test_ctrl_c_once_finishes_what_runs(home: Home, isolation: str) -> None:
 def test_ctrl_c_twice_abandons_what_runs(home: Home, isolation: str, mode: str) -> None:
     process, path = begun(home, ENDLESS, "--mode", mode, "--concurrency", "3", isolation=isolation)
     process.send_signal(signal.SIGINT)
-    wait_until(lambda: not process.poll() and process.stderr and process.stderr.readline() == b"\n", "the first")
+    block_until(lambda: not process.poll() and process.stderr and process.stderr.readline() == b"\n", "the first")
     process.send_signal(signal.SIGINT)
     assert ended(process).code == 130
     finished = last(path)
@@ -214,7 +211,7 @@ def test_ctrl_c_between_staggered_starts_does_not_wait_for_them(home: Home) -> N
 
 def test_ctrl_c_before_anything_runs(home: Home) -> None:
     process = home.start("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "100000", "-o", "r.msgpack")
-    wait_until((home.cwd / "r.msgpack").exists, "the recording")
+    block_until((home.cwd / "r.msgpack").exists, "the recording")
     process.send_signal(signal.SIGINT)
     assert ended(process).code == 130
     assert last(home.cwd / "r.msgpack").outcome == "interrupted"
@@ -226,9 +223,9 @@ def test_ctrl_c_twice_with_docker_leaves_no_container(home: Home) -> None:
     workload = str(tier(home.cwd / "workload.toml", ENDLESS))
     measured = ("-s", "docker", "-t", workload, "-n", "1", "--trials", "9", "--warmup", "0", "--concurrency", "2")
     process = home.start("run", *measured, "--mode", "session", "--progress", "none", "-o", str(path))
-    wait_until(lambda: path.exists() and path.stat().st_size and len(containers(run_id(path))) == 2, "two containers")
+    block_until(lambda: path.exists() and path.stat().st_size and len(containers(run_id(path))) == 2, "two containers")
     process.send_signal(signal.SIGINT)
-    wait_until(lambda: process.stderr and process.stderr.readline() == b"\n", "the first")
+    block_until(lambda: process.stderr and process.stderr.readline() == b"\n", "the first")
     process.send_signal(signal.SIGINT)
     assert ended(process).code == 130
     assert containers(run_id(path)) == []
@@ -248,8 +245,8 @@ def trials_ended(path: Path) -> int:
 def test_control_pauses_resumes_and_cancels(home: Home) -> None:
     process, path = begun(home, "touch started; sleep 0.1", "--control", "stdin", stdin=subprocess.PIPE)
     control(process, b'{"op": "pause"}\n')
-    wait_until(lambda: not home.sandboxes(), "the pause")
-    wait_until(lambda: trials_ended(path), "the end of the first trial is written")
+    block_until(lambda: not home.sandboxes(), "the pause")
+    block_until(lambda: trials_ended(path), "the end of the first trial is written")
     paused = trials_ended(path)
     control(process, b'not json\n{"op": "dance"}\n[]\n{"op": []}\n')
     assert process.stderr is not None
@@ -257,7 +254,7 @@ def test_control_pauses_resumes_and_cancels(home: Home) -> None:
         assert b"--control: not understood" in process.stderr.readline()
     assert trials_ended(path) == paused
     control(process, b'{"op": "resume"}\n')
-    wait_until(lambda: trials_ended(path) > paused, "the next trial")
+    block_until(lambda: trials_ended(path) > paused, "the next trial")
     control(process, b'{"op": "cancel"}\n')
     done = ended(process)
     assert (done.code, done.err) == (130, "")

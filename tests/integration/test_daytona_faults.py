@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from taxtui.substrates.daytona.client import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.daytona_standin import KEY, DaytonaStandin
 from tests.support.recorded import Recorded, record
+from tests.support.waiting import until
 
 Measure = Callable[..., Awaitable[Recorded]]
 NO_OPS = 2  # ready and ready_again
@@ -195,8 +195,7 @@ async def test_a_sandbox_that_dies_under_a_command(
     standin: DaytonaStandin, measure: Measure, state: str, reason: str, mode: str
 ) -> None:
     async def strike() -> None:
-        while not any(list(place.folder.glob("begun")) for place in standin.places.values()):
-            await asyncio.sleep(0.02)
+        await until(lambda: any(place.begun() for place in standin.places.values()), "the command has begun")
         standin.lose("taxtui-20260101t000000z-00000000-0", state, reason)
 
     striking = asyncio.ensure_future(strike())
@@ -236,10 +235,7 @@ async def test_a_deletion_that_is_stuck_is_said_loudly(
     assert (got.end.outcome, got.cleanup_failed) == ("ok", True)
     assert any("accepted but has not ended" in text for text in got.notices)
     standin.release()
-    began = time.monotonic()
-    while standin.left() != (0, 0):
-        assert time.monotonic() - began < 10
-        await asyncio.sleep(0.02)
+    await until(lambda: standin.left() == (0, 0), "what was stuck goes")
 
 
 async def test_a_list_that_fails_once_does_not_stop_the_cleanup(standin: DaytonaStandin, measure: Measure) -> None:

@@ -44,7 +44,6 @@ def nothing_is_left(ec2: Ec2Standin) -> None:
     assert not [machine for machine in ec2.machines.values() if machine.folder.exists()]
 
 
-@pytest.mark.timeout(120)
 async def test_cancelling_at_any_await_leaves_nothing(ec2: Ec2Standin) -> None:
     """The runner's rules: after a cancelled create it finds and reaps by label, after anything else it destroys."""
 
@@ -80,7 +79,6 @@ async def test_cancelling_at_any_await_leaves_nothing(ec2: Ec2Standin) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 async def test_after_sigkill_at_random_moments_a_sweep_leaves_nothing(ec2: Ec2Standin) -> None:
     rng = random.Random(12)
     forks = multiprocessing.get_context("forkserver")

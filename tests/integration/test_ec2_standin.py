@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,7 @@ from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.support.ec2_standin import Ec2Standin
 from tests.support.ec2_standin_setup import options, sandbox, standin
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.sshd
 
@@ -194,25 +196,25 @@ async def test_a_refused_login_says_what_to_check(ec2: Ec2Standin) -> None:
 
 
 @pytest.mark.parametrize("mode", ["exec", "session"])
-async def test_a_spot_interruption_is_its_own_outcome(ec2: Ec2Standin, mode: str) -> None:
+async def test_a_spot_interruption_is_its_own_outcome(ec2: Ec2Standin, mode: str, tmp_path: Path) -> None:
     async with Ec2Substrate(options(ec2, spot=True)) as substrate:
         assert substrate.variant == "m7i.large spot"
         made = await substrate.create(spec(), Marks())
         await made.wait_ready(Marks())
         runner = made if mode == "exec" else await made.open_session()
-        running = asyncio.create_task(runner.exec(Command(script="sleep 20")))
-        await asyncio.sleep(0.3)
+        running = asyncio.create_task(runner.exec(Command(script=f"touch {tmp_path}/begun; sleep 600")))
+        await until((tmp_path / "begun").exists, "the command runs")
         await asyncio.to_thread(ec2.end, ec2.running()[0].instance, "Server.SpotInstanceTermination")
         with pytest.raises(SpotInterrupted, match="on-demand"):
             await running
         await made.destroy()
 
 
-async def test_a_connection_cut_in_the_middle_is_its_own_outcome(ec2: Ec2Standin) -> None:
+async def test_a_connection_cut_in_the_middle_is_its_own_outcome(ec2: Ec2Standin, tmp_path: Path) -> None:
     async with sandbox(ec2) as made:
         session = await made.open_session()
-        running = asyncio.create_task(session.exec(Command(script="sleep 20")))
-        await asyncio.sleep(0.2)
+        running = asyncio.create_task(session.exec(Command(script=f"touch {tmp_path}/begun; sleep 600")))
+        await until((tmp_path / "begun").exists, "the command runs")
         await asyncio.to_thread(ec2.running()[0].restart_sshd)
         with pytest.raises(SandboxLost, match="SSH"):
             await running
@@ -224,9 +226,8 @@ async def test_the_deadline_needs_nobody(ec2: Ec2Standin) -> None:
     ec2.minute_s = 0.5
     async with Ec2Substrate(options(ec2)) as substrate:
         await substrate.create(spec(ttl_s=60), Marks())
-        async with asyncio.timeout(10):
-            while await substrate.find("r1"):
-                await asyncio.sleep(0.1)
+        while await substrate.find("r1"):
+            await asyncio.sleep(0.1)
     assert not any(ec2.leftovers().values()), ec2.leftovers()
 
 

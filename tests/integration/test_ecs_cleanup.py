@@ -48,7 +48,6 @@ async def nothing_is_left(ecs: EcsStandin) -> None:
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.timeout(120)
 async def test_cancelling_at_any_await_leaves_nothing(ecs: EcsStandin) -> None:
     """The runner's rules: after a cancelled create it finds and reaps by label, after anything else it destroys."""
 
@@ -83,7 +82,6 @@ async def test_cancelling_at_any_await_leaves_nothing(ecs: EcsStandin) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 async def test_after_sigkill_at_random_moments_a_sweep_leaves_nothing(ecs: EcsStandin) -> None:
     rng = random.Random(11)
     forks = multiprocessing.get_context("forkserver")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ from taxtui.substrates.aws.connection import AccessDenied, AgentNeverConnected, 
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support.ecs_standin import EcsStandin
 from tests.support.ecs_standin_setup import CREDENTIALS, options, sandbox, spec, standin
+from tests.support.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -83,9 +85,8 @@ async def test_a_repeated_create_makes_no_second_task(ecs: EcsStandin) -> None:
 async def test_the_deadline_needs_nobody(ecs: EcsStandin) -> None:
     async with EcsSubstrate(options(ecs)) as substrate:
         await substrate.create(spec(ttl_s=1), Marks())
-        async with asyncio.timeout(10):
-            while await substrate.find("r1"):
-                await asyncio.sleep(0.1)
+        while await substrate.find("r1"):
+            await asyncio.sleep(0.1)
     assert ecs.running() == []
 
 
@@ -181,15 +182,15 @@ async def test_a_target_that_is_not_connected_yet_may_be_asked_again(ecs: EcsSta
         assert (await made.exec(Command(script="true"))).exit_code == 0
 
 
-async def test_a_spot_interruption_is_its_own_outcome_in_both_modes(ecs: EcsStandin) -> None:
+async def test_a_spot_interruption_is_its_own_outcome_in_both_modes(ecs: EcsStandin, tmp_path: Path) -> None:
     async with EcsSubstrate(options(ecs, spot=True)) as substrate:
         assert substrate.variant == "fargate_spot"
         for mode in ("exec", "session"):
             made = await substrate.create(spec(f"taxtui-r1-{mode}"), Marks())
             await made.wait_ready(Marks())
             runner = made if mode == "exec" else await made.open_session()
-            running = asyncio.create_task(runner.exec(Command(script="sleep 20")))
-            await asyncio.sleep(0.3)
+            running = asyncio.create_task(runner.exec(Command(script=f"touch {tmp_path}/{mode}; sleep 600")))
+            await until((tmp_path / mode).exists, "the command runs")
             ecs.stop(ecs.running()[0], "SpotInterruption", "Your Spot Task was interrupted.")
             with pytest.raises(SpotInterrupted, match="on-demand"):
                 await running
@@ -223,9 +224,8 @@ async def test_a_timeout_kills_the_group(ecs: EcsStandin, mode: str) -> None:
         runner = made if mode == "exec" else await made.open_session()
         with pytest.raises(ExecTimeout):
             await runner.exec(Command(script="sleep 987 & sleep 987", timeout_s=0.3))
-        async with asyncio.timeout(5):
-            while b"987" in (await made.exec(Command(script="ps -eo args | grep '[s]leep 987' || true"))).stdout:
-                await asyncio.sleep(0.05)
+        while b"987" in (await made.exec(Command(script="ps -eo args | grep '[s]leep 987' || true"))).stdout:
+            await asyncio.sleep(0.05)
 
 
 async def test_check_names_what_is_missing(ecs: EcsStandin) -> None:

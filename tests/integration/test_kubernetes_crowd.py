@@ -13,7 +13,6 @@ from tests.support.standin_process import serving
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 async def test_two_hundred_trials_at_once_all_succeed_and_leave_nothing(tmp_path: Path) -> None:
     async with serving("tests.support.kubernetes_standin") as kubeconfig:
         options = KubernetesOptions(kubeconfig=kubeconfig)

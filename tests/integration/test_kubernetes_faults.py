@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from taxtui.substrates.kubernetes.manifest import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import KubernetesStandin
 from tests.support.recorded import Recorded, record
+from tests.support.waiting import until
 
 Measure = Callable[..., Awaitable[Recorded]]
 NO_OPS = 2  # ready and ready_again
@@ -261,8 +261,7 @@ async def test_a_cut_connection_to_a_pod_that_lives_is_no_lost_sandbox(standin: 
         await box.wait_ready(marks)
         runner = await box.open_session() if mode == "session" else box
         running = asyncio.ensure_future(runner.exec(Command(script="touch begun; sleep 60")))
-        while not any(list(place.folder.glob("begun")) for place in standin.pods.places.values()):
-            await asyncio.sleep(0.02)
+        await until(lambda: any(place.begun() for place in standin.pods.places.values()), "the command has begun")
         standin.cut_execs()
         with pytest.raises(ExecFailed, match="connection broke"):
             await running
@@ -276,10 +275,7 @@ async def test_a_pod_that_dies_under_a_command(
     standin: KubernetesStandin, measure: Measure, blow: str, reason: str, mode: str
 ) -> None:
     async def strike() -> None:
-        while standin.pods.running() < 3:  # PID 1 and its sleep are one group; the command's is the second or third
-            await asyncio.sleep(0.02)
-            if any(list(place.folder.glob("begun")) for place in standin.pods.places.values()):
-                break
+        await until(lambda: any(place.begun() for place in standin.pods.places.values()), "the command has begun")
         getattr(standin.pods, blow)("taxtui-20260101t000000z-00000000-0")
 
     striking = asyncio.ensure_future(strike())
@@ -323,10 +319,7 @@ async def test_a_deletion_that_is_stuck_is_said_loudly(
     assert (got.end.outcome, got.cleanup_failed) == ("ok", True)
     assert any("look at its node and its finalizers" in text for text in got.notices)
     standin.pods.release()
-    began = time.monotonic()
-    while standin.left() != (0, 0):
-        assert time.monotonic() - began < 10
-        await asyncio.sleep(0.02)
+    await until(lambda: standin.left() == (0, 0), "what was stuck goes")
 
 
 async def test_a_list_that_fails_once_does_not_stop_the_cleanup(standin: KubernetesStandin, measure: Measure) -> None:

@@ -15,6 +15,7 @@ from taxtui.sandboxes.protocol import Marks, Sandbox
 from taxtui.substrates.kubernetes.manifest import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
+from tests.support.waiting import until
 
 
 def spec(trial: int = 1, run: str = "r1", ttl_s: float = 60.0) -> SandboxSpec:
@@ -137,8 +138,7 @@ async def test_closing_a_connection_leaves_the_process_so_the_kill_is_ours(
 ) -> None:
     box = await ready(substrate)
     process = await box._runner.start(CapturedProgram(["sleep", "60"], b"", b"", ""), stdin=False)  # type: ignore[attr-defined]
-    while standin.left() != (1, 2):
-        await asyncio.sleep(0.01)
+    await until(lambda: standin.left() == (1, 2), "the process runs")
     await process.drop()
     await asyncio.sleep(0.1)
     assert standin.left() == (1, 2)
@@ -253,9 +253,8 @@ async def test_a_node_that_dies_silently_does_not_hold_a_command_until_its_timeo
     shell = await box.open_session() if session else box
     running = asyncio.ensure_future(shell.exec(Command(script="touch begun; sleep 60", timeout_s=60)))
     (place,) = standin.pods.places.values()
-    while not list(place.folder.glob("begun")):
-        await asyncio.sleep(0.01)
+    await until(place.begun, "the command has begun")
     standin.pods.vanish(box.name)
     with pytest.raises(SandboxLost, match="NodeLost"):
-        await asyncio.wait_for(running, 10)
+        await running
     await box.destroy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from taxtui.substrates.kubernetes.manifest import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import KubernetesStandin
 from tests.support.recorded import Recorded, record
+from tests.support.waiting import until
 
 OURS = {"create pods", "get pods", "list pods", "watch pods", "delete pods", "get pods/exec"}
 
@@ -45,11 +46,6 @@ async def measure(
     return got
 
 
-async def until(true: Callable[[], bool]) -> None:
-    while not true():
-        await asyncio.sleep(0.005)
-
-
 def lost(got: Recorded) -> list[tuple[str, str, str]]:
     return [(end.phase, end.error, end.message) for end in got.ends if end.outcome != "ok"]
 
@@ -58,7 +54,7 @@ async def test_rights_that_are_refused_for_two_seconds_cost_no_trial(
     standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def strike() -> None:
-        await until(lambda: standin.pods.made >= 4)
+        await until(lambda: standin.pods.made >= 4, "four pods")
         standin.denied |= OURS
         standin.cut_watches()
         await asyncio.sleep(2)
@@ -75,7 +71,7 @@ async def test_four_restarts_during_a_run_cost_no_trial(
 ) -> None:
     async def strike() -> None:
         for made in (5, 10, 15, 20):
-            await until(lambda made=made: standin.pods.made >= made)  # type: ignore[misc]
+            await until(lambda made=made: standin.pods.made >= made, f"{made} pods")  # type: ignore[misc]
             await standin.restart(refuses_s=0.5)
 
     got = await measure(standin, tmp_path, monkeypatch, strike(), trials=25, concurrency=4, mode=mode)
@@ -89,9 +85,9 @@ async def test_what_was_allowed_before_is_asked_for_again(
     standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str, status: int
 ) -> None:
     async def strike() -> None:
-        await until(lambda: standin.requests.count("delete") > 0)  # by now each right has been used
+        await until(lambda: standin.requests.count("delete"), "a delete")  # by now each right has been used
         for _ in range(2):
-            await until(lambda: bool(standin.watches))
+            await until(lambda: standin.watches, "a watch")
             standin.fail(on, status=status, skip=int(on == "exec"))  # until it is ready every failure is asked again
             standin.cut_watches()
 
@@ -106,7 +102,7 @@ async def test_rights_that_are_revoked_end_the_run_with_the_reason_and_what_may_
     monkeypatch.setattr(kubernetes_refusal, "DOUBT_S", 0.3)
 
     async def strike() -> None:
-        await until(lambda: standin.pods.made == 2)
+        await until(lambda: standin.pods.made == 2, "two pods")
         standin.denied |= OURS
         standin.cut_watches()
 

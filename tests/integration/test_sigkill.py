@@ -16,9 +16,10 @@ import docker
 import pytest
 
 from taxtui.recording.events import TrialStarted
-from tests.support.command_line import Home, events, run_id, wait_until
+from tests.support.command_line import Home, events, run_id
+from tests.support.waiting import block_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 SEED: Final = 20_260_101
 CLEAN_WITHIN_S: Final = 2.0
@@ -77,9 +78,9 @@ def kill_at_random(home: Home, substrate: str, kills: int, listing: Listing) -> 
             path = home.cwd / f"{number}.msgpack"
             process = home.start("run", str(scenario), "--progress", "none", "-o", str(path))
             if number >= (EARLY + STARTING) * kills:
-                wait_until(lambda path=path: in_trials(path), "the first trial")
+                block_until(lambda path=path: in_trials(path), "the first trial")
             elif number >= EARLY * kills:
-                wait_until(path.exists, "the recording")
+                block_until(path.exists, "the recording")
             time.sleep(source.uniform(0, SPREAD_S))
             assert process.poll() is None, "it was to be killed while it runs"
             process.send_signal(signal.SIGKILL)
@@ -88,7 +89,7 @@ def kill_at_random(home: Home, substrate: str, kills: int, listing: Listing) -> 
             if in_trials(path):
                 killed[run_id(path)] = when
                 assert f"{run_id(path)}.json" in home.ledger(), "a create under way may still bring something"
-        wait_until(lambda: not home.processes(), "the watchdogs have ended", 4 * CREATE_TIMEOUT_S)
+        block_until(lambda: not home.processes(), "the watchdogs have ended")
     assert len(killed) >= kills - math.ceil((EARLY + STARTING) * kills), "most were killed in the middle of trials"
     assert not set(killed) & set(listing())
     assert home.ledger() == []

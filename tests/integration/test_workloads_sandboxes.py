@@ -34,8 +34,6 @@ HOSTILE_GIT_SETTINGS = """
 
 Run = Callable[[str], subprocess.CompletedProcess[str]]
 
-pytestmark = pytest.mark.timeout(240)  # the first build of the fixtures asks the package index
-
 
 @pytest.fixture(scope="session")
 def folder() -> Path:
@@ -169,4 +167,4 @@ def _metadata(wheel: Path) -> Message:
 
 
 def _run(argv: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

@@ -26,7 +26,7 @@ from taxtui.recording.reader import read
 from tests.support.command_line import events as told_by
 from tests.support.golden_stream import STREAM
 from tests.tui import story
-from tests.tui.recorded import record
+from tests.tui.story import record
 
 durations = st.integers(0, 2**40)
 

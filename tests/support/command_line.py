@@ -7,16 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from taxtui.recording import reader
 from taxtui.recording.events import Event, Header, RunFinished
+from tests.support import waiting
 
 TAXTUI: Final = (sys.executable, "-m", "taxtui")
-PATIENCE_S: Final = 20.0
 PLAIN: Final = ("-s", "local:isolation=plain")
 SHORT: Final = ("-t", "T0", "-n", "2", "--trials", "2", "--warmup", "0", "--mode", "exec")
 
@@ -105,7 +104,7 @@ class Home:
 def ended(process: subprocess.Popen[bytes]) -> Finished:
     """Wait for it and take its last words; never a traceback among them."""
     try:
-        out, err = process.communicate(timeout=PATIENCE_S)
+        out, err = process.communicate(timeout=waiting.left_s())
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
@@ -114,15 +113,6 @@ def ended(process: subprocess.Popen[bytes]) -> Finished:
     assert "Traceback" not in finished.err, finished.err
     assert "Fatal Python error" not in finished.err, finished.err
     return finished
-
-
-def wait_until(condition: Callable[[], object], what: str, within_s: float = PATIENCE_S) -> float:
-    """Poll until ``condition`` holds; the seconds that it took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < within_s, f"{what}: not within {within_s} s"
-        time.sleep(0.01)
-    return time.monotonic() - began
 
 
 def events(path: Path) -> list[Event]:

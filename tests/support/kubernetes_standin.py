@@ -20,12 +20,11 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from tests.support import kubernetes_exec_server
+from tests.support import kubernetes_exec_server, waiting
 from tests.support.kubernetes_cluster import Conflict, Json, Pods, environment
 from tests.support.standin_faults import CUT, Faults
 from tests.support.standin_tls import make_tls
 
-GONE_WITHIN_S = 2.0
 VERSION = "v1.33.0-standin"
 TOKEN = "stand-in-token"
 USER = "system:serviceaccount:sandboxes:taxtui"
@@ -126,10 +125,7 @@ class KubernetesStandin:
 
     async def leaves(self, *expected: int) -> None:
         """That this is what is left, as ``left`` counts it: what has been killed takes a moment to be gone."""
-        deadline = time.monotonic() + GONE_WITHIN_S
-        while self.left() != expected and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
-        assert self.left() == expected
+        await waiting.until(lambda: self.left() == expected, f"{expected} pods and process groups are left")
 
     def _kubeconfig(self) -> Json:
         authority = base64.b64encode(self._tls.authority_pem).decode()

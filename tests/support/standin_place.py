@@ -23,6 +23,10 @@ class Place:
         self.processes: list[Process] = []
         self.path = os.environ["PATH"]
 
+    def begun(self) -> bool:
+        """Whether a command has made the file of this name, as one does that a test waits for."""
+        return (self.folder / "begun").exists()
+
     async def start(
         self,
         argv: Sequence[str],

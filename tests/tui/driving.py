@@ -1,15 +1,20 @@
-"""What the tests of actions share: runs to look at, the screen as its own type, and which actions have a test."""
+"""What the tests of screens share: runs to look at, waiting for the app, its screens as their types, which actions have
+a test."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widget import Widget
 
+from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.live.screen import LiveScreen
 from taxtui.tui.setup.screen import SetupScreen
+from tests.support import waiting
 from tests.tui import story
-from tests.tui.feeds import StoryRun
+from tests.tui.feeds import StoryRun, answers
 
 SIZE = (80, 24)
 TESTED: set[tuple[str, str]] = set()
@@ -38,3 +43,24 @@ def setup(pilot: Pilot[None]) -> SetupScreen:
     screen = pilot.app.screen
     assert isinstance(screen, SetupScreen)
     return screen
+
+
+def looking_at(*paths: Path, against: Path | None = None) -> TaxtuiApp:
+    """An app whose Results and Projection are about these."""
+    app = TaxtuiApp(None, answers)
+    app.chosen, app.against = paths, against
+    return app
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], object]) -> None:
+    """Let the app work until something holds: what is computed in a thread comes when it comes."""
+    while not holds():
+        waiting.still("what the app was to come to")
+        await pilot.pause(0.02)
+    await pilot.pause()
+
+
+async def focus(pilot: Pilot[None], widget: Widget) -> None:
+    """Focus a widget; a key that is pressed before Textual has got round to it goes to another."""
+    widget.focus()
+    await until(pilot, lambda: widget.has_focus)

@@ -18,8 +18,7 @@ from taxtui.recording.events import Cell, Event
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.setup import estimate
 from tests.tui import story
-from tests.tui.recorded import record
-from tests.tui.story import MS, S
+from tests.tui.story import MS, S, record
 
 RUNC = story.cell(0, "docker", "runc")
 

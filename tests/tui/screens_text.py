@@ -7,7 +7,7 @@ from textual.pilot import Pilot
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.recordings.screen import RecordingsScreen
 from taxtui.tui.results.screen import ResultsScreen
-from tests.tui.recorded import until
+from tests.tui.driving import until
 
 
 async def shown(pilot: Pilot[None]) -> None:

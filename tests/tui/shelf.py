@@ -15,7 +15,8 @@ from taxtui.tui.recordings import verification
 from taxtui.tui.recordings.list import RecordingList
 from taxtui.tui.recordings.screen import RecordingsScreen
 from tests.tui import story
-from tests.tui.recorded import record, until
+from tests.tui.driving import until
+from tests.tui.story import record
 
 
 def filled(folder: Path) -> Path:

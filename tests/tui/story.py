@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from taxtui.recording import events
-from taxtui.recording.events import Event
+from taxtui.recording.events import Event, Header
+from taxtui.recording.writer import Recorder
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -134,3 +138,11 @@ def run(trials: int = 20, *, until: int | None = None, finish: bool = True) -> l
     if finish:
         told.append(events.RunFinished("finished", {events.OK: 2 * trials}))
     return told
+
+
+def record(path: Path, told: list[Event] | None = None, run_id: str = "7f3a0c11") -> Path:
+    """Write a story; the usual one has two substrates with 40 trials each."""
+    with Recorder(path) as recorder:
+        for event in run(40) if told is None else told:
+            recorder.add(msgspec.structs.replace(event, run_id=run_id) if isinstance(event, Header) else event)
+    return path

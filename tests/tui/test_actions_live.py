@@ -16,9 +16,8 @@ from taxtui.tui.live.replay import ReplayFeed
 from taxtui.tui.live.replay_bar import ReplayBar
 from taxtui.tui.numbered_screen import NumberedScreen
 from tests.tui import story
-from tests.tui.driving import SIZE, covers, finished, live, running
+from tests.tui.driving import SIZE, covers, finished, focus, live, running, until
 from tests.tui.feeds import StoryRun, app
-from tests.tui.recorded import focus, until
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from taxtui.tui.projection.curve_plot import AXES, CurvePlot
 from taxtui.tui.projection.form_panel import LABEL_WIDTH, FormPanel
 from taxtui.tui.projection.rows import ProjectionRows
 from taxtui.tui.projection.screen import ProjectionScreen
-from tests.tui.driving import SIZE, covers
-from tests.tui.recorded import looking_at, record, until
+from tests.tui.driving import SIZE, covers, looking_at, until
+from tests.tui.story import record
 
 ESSAY = Path(__file__).parents[2] / "scenarios" / "published" / "essay.toml"
 

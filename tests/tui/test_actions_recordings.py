@@ -15,10 +15,10 @@ from taxtui.tui.recordings.facts import RecordingFacts
 from taxtui.tui.recordings.list import RecordingList
 from taxtui.tui.recordings.screen import RecordingsScreen
 from tests.tui import story
-from tests.tui.driving import SIZE, covers
+from tests.tui.driving import SIZE, covers, until
 from tests.tui.feeds import StoryRun, app
-from tests.tui.recorded import record, until
 from tests.tui.shelf import names, open_shelf, taxtui, text
+from tests.tui.story import record
 
 
 @covers("app", "go('recordings')")

@@ -18,8 +18,8 @@ from taxtui.tui.results.model import TABLES
 from taxtui.tui.results.screen import ResultsScreen, TableTab
 from taxtui.tui.results.table import ResultTable
 from tests.tui import story
-from tests.tui.driving import SIZE, covers
-from tests.tui.recorded import looking_at, record, until
+from tests.tui.driving import SIZE, covers, looking_at, until
+from tests.tui.story import record
 
 
 @pytest.fixture

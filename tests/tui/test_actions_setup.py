@@ -20,10 +20,10 @@ from taxtui.tui.live.feed import Launcher
 from taxtui.tui.setup.availability import Answer
 from taxtui.tui.setup.form import Choices, Preset, presets
 from tests.tui import story
-from tests.tui.driving import SIZE, covers, live, setup
+from tests.tui.driving import SIZE, covers, focus, live, setup, until
 from tests.tui.earlier import only_here
 from tests.tui.feeds import ANSWERS, StoryRun, answers, app
-from tests.tui.recorded import focus, record, until
+from tests.tui.story import record
 
 ECS = Answer(
     name="ecs", ok=True, variant="fargate", prices="aws-fargate", capabilities={"paid": True},

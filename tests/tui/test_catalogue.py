@@ -19,7 +19,7 @@ from taxtui.recording.reader import read
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
 from tests.tui import story
-from tests.tui.recorded import record
+from tests.tui.story import record
 
 LONG_AGO_S = story.UNIX_NS // 10**9
 

@@ -15,6 +15,7 @@ from taxtui.live.state import RunState
 from taxtui.recording.writer import Recorder
 from taxtui.tui.live.feed import NICENESS, Launcher, RunFeed
 from taxtui.tui.live.replay import ReplayFeed
+from tests.support.waiting import block_until
 from tests.tui import story
 
 STAND_IN = """
@@ -58,11 +59,11 @@ def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Launcher:
 
 
 def until(feed: RunFeed, what: str) -> None:
-    deadline = time.monotonic() + 20
-    while what not in repr(feed.state.log) and not (what == "over" and feed.over):
-        assert time.monotonic() < deadline
+    def seen() -> bool:
         feed.advance()
-        time.sleep(0.02)
+        return what in repr(feed.state.log) or (what == "over" and feed.over)
+
+    block_until(seen, what)
 
 
 def test_a_run_is_followed_paused_resumed_and_cancelled(launcher: Launcher, tmp_path: Path) -> None:

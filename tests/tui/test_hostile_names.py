@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
 
@@ -15,10 +14,11 @@ from taxtui.recording.frames import FrameParser, frame
 from taxtui.terminal_text import UNPRINTABLE
 from tests.support import hostile
 from tests.tui import story
+from tests.tui.driving import until
 from tests.tui.feeds import app
-from tests.tui.recorded import record, until
 from tests.tui.screens_text import shown
 from tests.tui.shelf import names, open_shelf, taxtui, text
+from tests.tui.story import record
 
 SIZE = (118, 30)
 WIDE = "漢" * 100
@@ -48,7 +48,6 @@ def renamed(event: Event, one: str, other: str) -> Event:
 @given(one=hostile.names, other=st.text(max_size=40))
 @example(one="[/]", other="[red]\x1b[31m")
 @example(one=WIDE, other=WIDE)
-@pytest.mark.timeout(240)
 def test_no_name_ends_a_screen_or_reaches_the_terminal(folder: Path, one: str, other: str) -> None:
     for path in folder.iterdir():
         path.unlink()

@@ -11,9 +11,9 @@ from taxtui.tui.live.cell_table import CellTable
 from taxtui.tui.numbered_screen import NumberedScreen
 from taxtui.tui.projection.rows import ProjectionRows
 from taxtui.tui.top_bar import Tab
-from tests.tui.driving import SIZE, running
+from tests.tui.driving import SIZE, looking_at, running, until
 from tests.tui.feeds import app
-from tests.tui.recorded import looking_at, record, until
+from tests.tui.story import record
 
 
 async def test_a_click_on_a_tab_goes_to_its_screen() -> None:

@@ -12,10 +12,10 @@ from taxtui.errors import TaxtuiError
 from taxtui.tui.dialogs import Choose
 from taxtui.tui.recordings import catalogue
 from tests.tui import story
-from tests.tui.driving import SIZE, running
+from tests.tui.driving import SIZE, running, until
 from tests.tui.feeds import StoryRun, app
-from tests.tui.recorded import record, until
 from tests.tui.shelf import here, names, open_shelf, said, taxtui, text
+from tests.tui.story import record
 
 
 async def test_a_replay_while_a_run_goes_on_is_refused(shelf: Path) -> None:

@@ -18,8 +18,9 @@ from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.screen import RecordingsScreen
 from taxtui.tui.recordings.verification import Verification
 from tests.tui import story
+from tests.tui.driving import until
 from tests.tui.feeds import StoryRun, app
-from tests.tui.recorded import record, until
+from tests.tui.story import record
 
 SIZES = [(80, 24), (160, 50)]
 LONG_AGO_S = story.UNIX_NS // 10**9

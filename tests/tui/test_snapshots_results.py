@@ -16,7 +16,8 @@ from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.results import model as measured
 from taxtui.tui.results.screen import ResultsScreen
 from tests.tui import story
-from tests.tui.recorded import looking_at, record, until
+from tests.tui.driving import looking_at, until
+from tests.tui.story import record
 
 SIZES = [(80, 24), (160, 50)]
 Compare = Callable[..., bool]

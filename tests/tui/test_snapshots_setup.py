@@ -15,9 +15,10 @@ from taxtui.tui.lists.pick_list import PickList
 from taxtui.tui.setup.availability import Answer
 from taxtui.tui.setup.screen import SetupScreen
 from tests.tui import story
+from tests.tui.driving import focus, until
 from tests.tui.earlier import only_here
 from tests.tui.feeds import ANSWERS
-from tests.tui.recorded import focus, record, until
+from tests.tui.story import record
 
 SIZES = [(80, 24), (160, 50)]
 Compare = Callable[..., bool]

@@ -23,9 +23,9 @@ from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.results.screen import ResultsScreen
 from taxtui.tui.setup import expense, form
 from tests.tui import story
-from tests.tui.driving import SIZE, finished, live, running, setup
+from tests.tui.driving import SIZE, finished, live, looking_at, running, setup, until
 from tests.tui.feeds import StoryRun, app
-from tests.tui.recorded import looking_at, record, until
+from tests.tui.story import record
 
 
 class Pump:
@@ -41,7 +41,7 @@ class Pump:
         return True
 
     def deliver(self) -> None:
-        assert self.came.acquire(timeout=20)
+        assert self.came.acquire()
         self.waiting.pop(0)()
 
 
@@ -49,7 +49,7 @@ def test_an_overtaken_answer_is_not_shown_and_the_newest_is_awaited() -> None:
     pump, go, heard = Pump(), threading.Semaphore(0), []
 
     def work(request: str) -> str:
-        assert go.acquire(timeout=20)
+        assert go.acquire()
         return request.upper()
 
     newest = Newest[str, str](
@@ -58,7 +58,7 @@ def test_an_overtaken_answer_is_not_shown_and_the_newest_is_awaited() -> None:
     assert not newest.busy
     newest.ask("a")
     go.release()
-    assert pump.came.acquire(timeout=20)  # the answer to "a" is on its way
+    assert pump.came.acquire()  # the answer to "a" is on its way
     newest.ask("b")
     pump.waiting.pop(0)()
     assert heard == []

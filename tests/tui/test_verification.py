@@ -16,7 +16,7 @@ from taxtui.tui.recordings import trash, verification
 from taxtui.tui.recordings.catalogue import CatalogueEntry, inspect
 from taxtui.tui.recordings.verification import Verdict, Verification
 from tests.tui import story
-from tests.tui.recorded import record
+from tests.tui.story import record
 
 
 def entry_of(path: Path) -> CatalogueEntry:

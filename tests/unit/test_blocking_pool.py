@@ -12,6 +12,7 @@ import pytest
 
 from taxtui.sandboxes.kit import blocking_pool
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from tests.support.waiting import until
 
 
 async def test_timestamps_are_taken_inside_the_thread() -> None:
@@ -26,7 +27,7 @@ async def test_timestamps_are_taken_inside_the_thread() -> None:
 async def test_as_many_calls_at_once_as_threads() -> None:
     meeting = threading.Barrier(8)
     async with BlockingPool(8) as pool:
-        await asyncio.gather(*(pool.run(lambda: meeting.wait(10)) for _ in range(8)))
+        await asyncio.gather(*(pool.run(lambda: meeting.wait()) for _ in range(8)))
         assert pool.waits == 0
 
 
@@ -40,15 +41,16 @@ async def test_errors_arrive() -> None:
 
 
 async def test_the_result_of_an_abandoned_call_is_disposed_of() -> None:
-    go, disposed = threading.Event(), []
+    begun, go, disposed = threading.Event(), threading.Event(), []
 
     def make() -> str:
-        go.wait(10)
+        begun.set()
+        go.wait()
         return "made"
 
     async with BlockingPool(2) as pool:
         task = asyncio.create_task(pool.run(make, dispose=disposed.append))
-        await asyncio.sleep(0.02)
+        await until(begun.is_set, "the call has begun")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -58,15 +60,16 @@ async def test_the_result_of_an_abandoned_call_is_disposed_of() -> None:
 
 
 async def test_an_abandoned_call_that_fails_has_nothing_to_dispose_of() -> None:
-    go, disposed = threading.Event(), []
+    begun, go, disposed = threading.Event(), threading.Event(), []
 
     def fail() -> str:
-        go.wait(10)
+        begun.set()
+        go.wait()
         raise ValueError
 
     async with BlockingPool(1) as pool:
         task = asyncio.create_task(pool.run(fail, dispose=disposed.append))
-        await asyncio.sleep(0.02)
+        await until(begun.is_set, "the call has begun")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -75,10 +78,15 @@ async def test_an_abandoned_call_that_fails_has_nothing_to_dispose_of() -> None:
 
 
 async def test_a_call_that_no_thread_has_begun_is_dropped() -> None:
-    go, ran = threading.Event(), []
+    begun, go, ran = threading.Event(), threading.Event(), []
+
+    def occupy() -> None:
+        begun.set()
+        go.wait()
+
     async with BlockingPool(1) as pool:
-        busy = asyncio.create_task(pool.run(lambda: go.wait(10)))
-        await asyncio.sleep(0.02)
+        busy = asyncio.create_task(pool.run(occupy))
+        await until(begun.is_set, "the thread is busy")
         waiting = asyncio.create_task(pool.run(lambda: ran.append(True), dispose=ran.append))
         await asyncio.sleep(0.02)
         waiting.cancel()
@@ -100,8 +108,7 @@ async def test_closing_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -
     async with BlockingPool(1) as pool:
         hanging = asyncio.create_task(pool.run(hang))
         waiting = asyncio.create_task(pool.run(lambda: None))
-        while not begun.is_set():
-            await asyncio.sleep(0.001)
+        await until(begun.is_set, "it hangs")
     assert not hanging.done()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -125,5 +132,5 @@ async def main():
 asyncio.run(main())
 print("ended")
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=25, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("ended\n", "")

@@ -157,7 +157,7 @@ async def test_the_budget_ends_a_run_in_good_order(tmp_path: Path, fake: FakeSub
         await asyncio.sleep(0.02)
 
     fake.create_hook = slow
-    run, got = await execute(tmp_path, plan(trials=1000, top={"budget_s": 0.2}))
+    run, got = await execute(tmp_path, plan(trials=1000, top={"budget_s": 1.0}))
     assert got[-1].outcome == "budget"  # type: ignore[union-attr]
     assert 1 <= run.progress.ended < 1000
 

@@ -57,7 +57,6 @@ def assert_harmless(text: str) -> None:
 
 @seed(18)
 @settings(max_examples=60, deadline=None)
-@pytest.mark.timeout(240)
 @given(hostile.recordings, st.sampled_from(COMMANDS))
 def test_no_recording_ends_a_command_in_anything_but_one_line(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, command: tuple[str, ...]
@@ -69,7 +68,6 @@ def test_no_recording_ends_a_command_in_anything_but_one_line(
 
 @seed(18)
 @settings(max_examples=60, deadline=None)
-@pytest.mark.timeout(240)
 @given(hostile.recordings)
 def test_no_recording_ends_the_list_a_verification_or_a_replay(
     tmp_path_factory: pytest.TempPathFactory, data: bytes

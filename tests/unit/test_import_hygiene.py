@@ -125,9 +125,27 @@ def test_setup_draws_no_chart_and_loads_no_sdk() -> None:
     assert not {name for name in modules if name.startswith(("taxtui.substrates", "taxtui.runner"))}
 
 
-@pytest.mark.parametrize("module", TUI_MODULES)
-def test_the_tui_imports_no_substrate_and_no_runner(module: str) -> None:
-    modules = imported(f"import {module}")
-    assert module in modules
-    assert not {name for name in modules if name.startswith(("taxtui.substrates", "taxtui.runner"))}
-    assert packages(modules) & SDKS == set()
+EACH_BY_ITSELF = """
+import importlib, json, os, sys
+import msgspec, plotext, textual.app, textual.widgets, textual_plotext  # not ours, and slow: once for all
+for module in MODULES:
+    sys.stdout.flush()
+    if os.fork() == 0:
+        importlib.import_module(module)
+        print(json.dumps([module, sorted(sys.modules)]), flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0, module
+"""
+"""Forks stand in for fresh interpreters: none of taxtui's modules is there before."""
+
+
+def test_each_module_of_the_tui_can_be_imported_first_and_brings_no_substrate_and_no_runner() -> None:
+    code = EACH_BY_ITSELF.replace("MODULES", repr(TUI_MODULES))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    behind = {module: set(modules) for module, modules in map(json.loads, done.stdout.splitlines())}
+    assert sorted(behind) == TUI_MODULES
+    for module, modules in behind.items():
+        assert module in modules
+        forbidden = {name for name in modules if name.startswith(("taxtui.substrates", "taxtui.runner"))}
+        assert forbidden | packages(modules) & SDKS == set(), f"behind {module}"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import contextlib
+import os
+import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,7 @@ from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, FramedShell, launch_argv, unbroken
 from tests.support.scripted_stream import TerminalStream, posix_argv, shell_process
+from tests.support.waiting import until
 
 KINDS = ("bash", "sh", "terminal", "sh on a terminal")
 
@@ -103,20 +107,24 @@ async def test_a_command_that_kills_the_shell_loses_it(shell: FramedShell) -> No
         await shell.exec(Command(script="kill -9 $$; sleep 60", timeout_s=20))
 
 
-async def test_a_background_process_that_holds_the_streams() -> None:
+async def test_a_background_process_that_holds_the_streams(tmp_path: Path) -> None:
+    """For longer than a test may take."""
+    sleeper = f"sh -c 'echo $$ >>{tmp_path}/sleepers; exec sleep 600'"
     shell = await FramedShell.open(shell_process())
-    began = time.monotonic()
-    assert (await shell.exec(Command(script="sleep 30 & echo started"))).stdout == b"started\n"
+    assert (await shell.exec(Command(script=f"{sleeper} & echo started"))).stdout == b"started\n"
     with pytest.raises(SandboxLost):
-        await shell.exec(Command(script="kill -9 $$; sleep 30"))
-    assert time.monotonic() - began < 20
+        await shell.exec(Command(script=f"kill -9 $$; {sleeper}"))
     await shell.close()
+    for pid in (tmp_path / "sleepers").read_text().split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
 
 
-async def test_chatter_between_commands_is_dropped() -> None:
+async def test_chatter_between_commands_is_dropped(tmp_path: Path) -> None:
     shell = await FramedShell.open(shell_process())
-    await shell.exec(Command(script="(sleep 0.05; echo late; echo late >&2) &"))
-    await asyncio.sleep(0.2)
+    said = tmp_path / "said"
+    await shell.exec(Command(script=f"(sleep 0.05; echo late; echo late >&2; touch {said}) &"))
+    await until(said.exists, "the chatter")
     result = await shell.exec(Command(script="echo mine"))
     assert (result.stdout, result.stderr) == (b"mine\n", b"")
     await shell.close()

@@ -110,7 +110,7 @@ def test_damage_is_noticed_and_repaired(downloads: list[Path], path: str, damage
 
 
 def test_two_builders_at_once_share_one_folder(downloads: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2)
     publish = fixtures._publish
 
     def together(built: Path, final: Path) -> None:

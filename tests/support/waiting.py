@@ -1,0 +1,53 @@
+"""Waits that end with what they wait for. None has a clock of its own.
+
+The one limit is the test's, a guard against hanging. Whoever still waits shortly before it says for what, which
+pytest-timeout could not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+POLL_S: Final = 0.01
+SHARE: Final = 0.9
+"""Of its limit a test may wait this much; the rest is for saying so and for cleaning up."""
+
+_ends_s = math.inf
+
+
+def limit(seconds: float) -> None:
+    """A test begins, and may take this long."""
+    global _ends_s
+    _ends_s = time.monotonic() + SHARE * seconds
+
+
+def left_s() -> float | None:
+    """How long the running test may still wait, for what takes a timeout; None without a limit."""
+    return None if math.isinf(_ends_s) else max(0.0, _ends_s - time.monotonic())
+
+
+def still(what: str) -> None:
+    """Between two looks: fail if the test has no time left."""
+    assert time.monotonic() < _ends_s, f"waited in vain: {what}"
+
+
+async def until(holds: Callable[[], T], what: str) -> T:
+    """Let the event loop work until ``holds()`` is true; its value."""
+    while not (value := holds()):
+        still(what)
+        await asyncio.sleep(POLL_S)
+    return value
+
+
+def block_until(holds: Callable[[], T], what: str) -> T:
+    """Sleep until ``holds()`` is true; its value."""
+    while not (value := holds()):
+        still(what)
+        time.sleep(POLL_S)
+    return value
