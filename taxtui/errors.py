@@ -94,7 +94,7 @@ class ExecFailed(SubstrateError):
 
 
 class ExecTimeout(ExecFailed, TimeoutError):
-    """The command outlived its timeout; its process group was killed."""
+    """The command outlived its timeout; all that it had started was killed."""
 
 
 class SandboxLost(SubstrateError, ConnectionError):

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from typing import Final
 
 import click
 
-from taxtui.errors import SubstrateError, SubstrateUnavailable
+from taxtui.errors import SubstrateError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import SubstrateRef
 from taxtui.runner import ledger
+from taxtui.runner.reaping import reap_all
 from taxtui.sandboxes import registry
+from taxtui.sandboxes.kit.labels import END_OF_TIME_S
 from taxtui.sandboxes.protocol import Found, Substrate
-
-_AT_ONCE: Final = 8
-_END_OF_TIME_S: Final = 253_402_300_799  # the year 9999: a label may say anything
 
 
 @click.command("sweep")
@@ -41,14 +39,16 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     left: list[str] = []
     spared: set[str] = set()
     skipped: list[str] = []
+    unusable: SubstrateError | None = None
     for reference in references:
         try:
             found, failed = asyncio.run(_sweep(reference, run_id, at_least_s, force, dry_run))
-        except SubstrateUnavailable as error:
-            if named:
-                raise
+        except SubstrateError as error:
             skipped.append(str(reference))
-            click.echo(f"taxtui: not swept: {error}", err=True)
+            if named and unusable is None:
+                unusable = error  # raised once the others have been swept
+            else:
+                click.echo(f"taxtui: not swept: {error}", err=True)
             continue
         left += failed
         spared |= {each.run_id for each in found}
@@ -61,6 +61,8 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
         for entry in unswept:
             if entry.run_id not in kept and not {str(ref) for ref in entry.substrates} & set(skipped):
                 ledger.remove(entry.run_id)
+    if unusable is not None:
+        raise unusable
     sys.exit(1 if left or (run_id and spared and not dry_run) else 0)
 
 
@@ -114,24 +116,19 @@ def _until(found: list[Found]) -> str:
     last_s = max((each.deadline_unix_s for each in found if each.deadline_unix_s is not None), default=None)
     if last_s is None:
         return "it ends"
-    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(min(last_s, _END_OF_TIME_S)))
+    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(min(last_s, END_OF_TIME_S)))
     return f"the last one's deadline, {when}"
 
 
 async def _remove(substrate: Substrate, found: list[Found], dry_run: bool) -> list[str]:
-    gate = asyncio.Semaphore(_AT_ONCE)
+    """What could not be removed, one line each."""
 
-    async def remove(each: Found) -> str:
-        line = f"{substrate.name} {each.name} (run {each.run_id}, {each.age_s:.0f} s old)"
-        if dry_run:
-            click.echo(f"would remove {line}")
-            return ""
-        async with gate:
-            try:
-                await substrate.reap(each)
-            except SubstrateError as error:
-                return f"{line}: {error}"
-        click.echo(f"removed {line}")
-        return ""
+    def line(each: Found) -> str:
+        return f"{substrate.name} {each.name} (run {each.run_id}, {each.age_s:.0f} s old)"
 
-    return [line for line in await asyncio.gather(*map(remove, found)) if line]
+    if dry_run:
+        for each in found:
+            click.echo(f"would remove {line(each)}")
+        return []
+    left = await reap_all(substrate, found, reaped=lambda each: click.echo(f"removed {line(each)}"))
+    return [f"{line(each)}: {' '.join(str(error).split()) or type(error).__name__}" for each, error in left]

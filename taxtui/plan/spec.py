@@ -19,11 +19,6 @@ Mode = Literal["exec", "session"]
 FIXTURES_ENV: Final = "TAXTUI_FIXTURES"
 """In every sandbox: the folder that holds attrs.git and wheels/ (read-only), or unset where there is none."""
 
-LABEL_RUN: Final = "taxtui.run"
-LABEL_TRIAL: Final = "taxtui.trial"
-LABEL_DEADLINE: Final = "taxtui.deadline"
-"""Label keys. The deadline's value is whole Unix seconds, for people and sweeps; providers enforce their own."""
-
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """One shell script for ``bash -c``, or ``sh -c`` where the sandbox has no bash.

@@ -6,11 +6,12 @@ import math
 import time
 from typing import Final
 
-from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, CellPlan, Plan, SandboxSpec
+from taxtui.plan.spec import CellPlan, Plan, SandboxSpec
 from taxtui.recording.events import UNKNOWN, Event
 from taxtui.runner.bracket import Method, method_for
 from taxtui.runner.identity import cell_event
 from taxtui.runner.journal import Journal
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Availability, Sandbox, Substrate
 
 BASE_TTL_S: Final = 3600.0

@@ -33,6 +33,7 @@ from taxtui.runner.arrivals import Block, blocks, run_block
 from taxtui.runner.cell import CellRun
 from taxtui.runner.journal import Journal
 from taxtui.runner.ledger import LedgerEntry
+from taxtui.runner.reaping import reap_all
 from taxtui.runner.redaction import located, redact
 from taxtui.runner.spend_limit import SpendLimit
 from taxtui.runner.trial import Trial
@@ -332,9 +333,10 @@ class Run:
         for substrate in substrates:
             try:
                 async with asyncio.timeout(SWEEP_TIMEOUT_S):
-                    for found in await substrate.find(self.run_id):
-                        await substrate.reap(found)
-                    left += [f"{substrate.name}: {found.name} is left" for found in await substrate.find(self.run_id)]
+                    failed = await reap_all(substrate, await substrate.find(self.run_id))
+                    why = {found.name: f": {' '.join(redact(error))}" for found, error in failed}
+                    names = dict.fromkeys([*why, *(found.name for found in await substrate.find(self.run_id))])
+                    left += [f"{substrate.name}: {name} is left{why.get(name, '')}" for name in names]
             except Exception as error:  # an adapter's bug must not keep the other substrates from being swept
                 left.append(f"{substrate.name}: the last sweep failed: {' '.join(redact(error))}")
         for text in left:

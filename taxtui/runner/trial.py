@@ -39,6 +39,7 @@ from taxtui.runner.contamination import CHECK, PLANT
 from taxtui.runner.context import Context
 from taxtui.runner.redaction import redact
 from taxtui.runner.throttling import Patience
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
@@ -364,7 +365,7 @@ class Trial:
         if self.sandbox is not None:
             await self.sandbox.destroy()
             return
-        for found in await self.context.substrate.find(self.spec.labels["taxtui.run"]):
+        for found in await self.context.substrate.find(self.spec.labels[LABEL_RUN]):
             if found.name == self.spec.name:
                 await self.context.substrate.reap(found)
 

@@ -21,6 +21,7 @@ import msgspec
 from taxtui.errors import TaxtuiError
 from taxtui.runner import ledger
 from taxtui.runner.ledger import LedgerEntry
+from taxtui.runner.reaping import reap_all
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.sandboxes.registry import build
 
@@ -86,9 +87,9 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
         found_any = False
         for substrate in substrates:
             try:
-                for found in await substrate.find(entry.run_id):
-                    found_any = True
-                    await substrate.reap(found)
+                found = await substrate.find(entry.run_id)
+                found_any |= bool(found)
+                await reap_all(substrate, found)
             except Exception:  # also an adapter's bug: not known to be clean, and nobody else will look
                 found_any = True
         if found_any:

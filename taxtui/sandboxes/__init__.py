@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from taxtui.errors import SubstrateUnavailable as SubstrateUnavailable
     from taxtui.errors import Throttled as Throttled
     from taxtui.errors import UsageError as UsageError
-    from taxtui.plan.spec import LABEL_DEADLINE as LABEL_DEADLINE
-    from taxtui.plan.spec import LABEL_RUN as LABEL_RUN
-    from taxtui.plan.spec import LABEL_TRIAL as LABEL_TRIAL
     from taxtui.plan.spec import Command as Command
     from taxtui.plan.spec import Limits as Limits
     from taxtui.plan.spec import SandboxSpec as SandboxSpec
@@ -41,10 +38,16 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.kit.framed_shell import FramedShell as FramedShell
     from taxtui.sandboxes.kit.framed_shell import launch_argv as launch_argv
     from taxtui.sandboxes.kit.framed_shell import unbroken as unbroken
-    from taxtui.sandboxes.kit.marked import MARK as MARK
-    from taxtui.sandboxes.kit.marked import kill_script as kill_script
+    from taxtui.sandboxes.kit.kill import MARK as MARK
+    from taxtui.sandboxes.kit.kill import kill_script as kill_script
+    from taxtui.sandboxes.kit.kill import new_mark as new_mark
+    from taxtui.sandboxes.kit.labels import LABEL_DEADLINE as LABEL_DEADLINE
+    from taxtui.sandboxes.kit.labels import LABEL_RUN as LABEL_RUN
+    from taxtui.sandboxes.kit.labels import LABEL_TRIAL as LABEL_TRIAL
+    from taxtui.sandboxes.kit.labels import found as found
     from taxtui.sandboxes.kit.process import Process as Process
-    from taxtui.sandboxes.kit.watched_session import WatchedSession as WatchedSession
+    from taxtui.sandboxes.kit.removal import remove as remove
+    from taxtui.sandboxes.kit.session import ExplainedSession as ExplainedSession
     from taxtui.sandboxes.protocol import Availability as Availability
     from taxtui.sandboxes.protocol import Capabilities as Capabilities
     from taxtui.sandboxes.protocol import ExecResult as ExecResult
@@ -57,13 +60,15 @@ if TYPE_CHECKING:
 _PUBLIC: Final = {
     "taxtui.errors": "CleanupFailed CreateFailed ExecFailed ExecTimeout QuotaExceeded ReadyTimeout SandboxLost "
     "SubstrateError SubstrateUnavailable Throttled UsageError",
-    "taxtui.plan.spec": "Command LABEL_DEADLINE LABEL_RUN LABEL_TRIAL Limits SandboxSpec",
+    "taxtui.plan.spec": "Command Limits SandboxSpec",
     "taxtui.sandboxes.kit.backoff": "pause_s",
     "taxtui.sandboxes.kit.blocking_pool": "BlockingPool Timed",
     "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell STDERR STDOUT launch_argv unbroken",
-    "taxtui.sandboxes.kit.marked": "MARK kill_script",
+    "taxtui.sandboxes.kit.kill": "MARK kill_script new_mark",
+    "taxtui.sandboxes.kit.labels": "LABEL_DEADLINE LABEL_RUN LABEL_TRIAL found",
     "taxtui.sandboxes.kit.process": "Process",
-    "taxtui.sandboxes.kit.watched_session": "WatchedSession",
+    "taxtui.sandboxes.kit.removal": "remove",
+    "taxtui.sandboxes.kit.session": "ExplainedSession",
     "taxtui.sandboxes.protocol": "Availability Capabilities ExecResult Found Marks Sandbox Session Substrate",
 }
 _HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}

@@ -24,7 +24,8 @@ from typing import ClassVar, Final, Literal, Self
 import msgspec
 
 from taxtui.errors import ExecTimeout, SandboxLost
-from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, Command, SandboxSpec
+from taxtui.plan.spec import Command, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks
 
 Call = Literal["create", "created", "ready", "exec", "open_session", "reset", "destroy", "reap"]

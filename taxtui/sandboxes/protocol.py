@@ -140,7 +140,7 @@ class Sandbox(Protocol):
     async def exec(self, command: Command) -> ExecResult:
         """Run one command on the substrate's ordinary command path; both streams complete.
 
-        Raises ``ExecTimeout`` after killing the command's whole process group, ``SandboxLost``, ``ExecFailed``,
+        Raises ``ExecTimeout`` after killing all that the command started, ``SandboxLost``, ``ExecFailed``,
         ``Throttled``. When cancelled it leaves no process of the command behind.
         """
         ...

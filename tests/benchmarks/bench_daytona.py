@@ -11,7 +11,8 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.daytona.client import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate

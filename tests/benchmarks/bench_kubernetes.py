@@ -12,7 +12,8 @@ from pathlib import Path
 from kubernetes.aio import client, config
 from kubernetes.aio.stream import WsApiClient
 
-from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.manifest import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate

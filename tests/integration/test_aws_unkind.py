@@ -13,8 +13,8 @@ import pytest
 from taxtui.errors import CleanupFailed, CreateFailed, Throttled
 from taxtui.plan.spec import Command
 from taxtui.recording.events import OK, READY, Mark, PhaseEnded
+from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.protocol import Found, Marks
-from taxtui.substrates.aws import removal as aws_removal
 from taxtui.substrates.aws.connection import AccessDenied
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
@@ -204,7 +204,7 @@ async def test_removing_an_instance_has_an_end_while_ec2_throttles(
         left = Found(name="taxtui-r1-1", handle=handle, run_id="r1", age_s=0.0)
         ec2.refuse(operation, EC2_THROTTLE, times=math.inf)
         with monkeypatch.context() as patch:
-            patch.setattr(aws_removal, "REMOVE_S", 0.5)
+            patch.setattr(removal, "REMOVE_S", 0.5)
             with pytest.raises(CleanupFailed, match=f"instance {handle} may still exist"):
                 await made.destroy()
             with pytest.raises(CleanupFailed, match=f"instance {handle} may still exist"):
@@ -223,7 +223,7 @@ async def test_removing_a_task_has_an_end_while_ecs_throttles(
         [arn] = ecs.tasks
         ecs.refuse(operation, ECS_THROTTLE, times=math.inf)
         with monkeypatch.context() as patch:
-            patch.setattr(aws_removal, "REMOVE_S", 0.5)
+            patch.setattr(removal, "REMOVE_S", 0.5)
             with pytest.raises(CleanupFailed, match=f"task {arn.rpartition('/')[2]} may still exist"):
                 await made.destroy()
             with pytest.raises(CleanupFailed, match="may still exist"):

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import ExecFailed, ReadyTimeout
-from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.recording.events import TrialEnded
+from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.daytona import sandbox as daytona_sandbox
 from taxtui.substrates.daytona.client import DaytonaOptions
@@ -229,7 +231,7 @@ async def test_a_forbidden_delete_is_said_loudly(standin: DaytonaStandin, measur
 async def test_a_deletion_that_is_stuck_is_said_loudly(
     standin: DaytonaStandin, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daytona_sandbox, "REMOVE_S", 1.2)
+    monkeypatch.setattr(removal, "REMOVE_S", 1.2)
     standin.stuck = True
     got = await measure(left=(1, 0))
     assert (got.end.outcome, got.cleanup_failed) == ("ok", True)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from taxtui.errors import ExecFailed, ExecTimeout, SubstrateUnavailable
-from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Command, Limits, SandboxSpec
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks, Sandbox
 from taxtui.substrates.daytona import states as daytona_states
 from taxtui.substrates.daytona import substrate as daytona

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks, Sandbox
 from taxtui.substrates.kubernetes.manifest import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate

@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import ExecFailed, ReadyTimeout
-from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.recording.events import TrialEnded
+from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes import (
     exec as kubernetes_exec,
 )
 from taxtui.substrates.kubernetes import (
     refusal as kubernetes_refusal,
-)
-from taxtui.substrates.kubernetes import (
-    sandbox as kubernetes_sandbox,
 )
 from taxtui.substrates.kubernetes import (
     watch as kubernetes_watch,
@@ -313,7 +312,7 @@ async def test_a_forbidden_delete_is_said_loudly(
 async def test_a_deletion_that_is_stuck_is_said_loudly(
     standin: KubernetesStandin, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes_sandbox, "REMOVE_S", -4.0)  # with the grace period of 5 s: one second
+    monkeypatch.setattr(removal, "REMOVE_S", -4.0)  # with the grace period of 5 s: one second
     standin.pods.stuck = True
     got = await measure(left=(1, 1))
     assert (got.end.outcome, got.cleanup_failed) == ("ok", True)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
-from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Command, Limits, SandboxSpec
+from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.captured_command import CapturedProgram
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks, Sandbox
 from taxtui.substrates.kubernetes.manifest import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate

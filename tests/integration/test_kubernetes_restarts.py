@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from taxtui.errors import SubstrateUnavailable
+from taxtui.sandboxes.kit import backoff
 from taxtui.substrates.kubernetes import refusal as kubernetes_refusal
-from taxtui.substrates.kubernetes import substrate as kubernetes
 from taxtui.substrates.kubernetes.manifest import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import KubernetesStandin
@@ -111,7 +111,7 @@ async def test_rights_that_are_revoked_end_the_run_with_the_reason_and_what_may_
     assert (got.end.phase, got.end.error) == ("create", "SubstrateUnavailable")
     assert "grant docs/substrates/kubernetes.md's role" in got.end.message
     assert got.cleanup_failed
-    assert any("may still exist" in text and "can't be deleted" in text for text in got.notices)
+    assert any("may still exist" in text and "this user cannot delete" in text for text in got.notices)
     assert any("the last sweep failed" in text and "taxtui sweep --run" in text for text in got.notices)
     assert standin.left() == (1, 1)
 
@@ -130,7 +130,7 @@ async def test_a_watch_that_ended_is_made_anew_by_the_next_trial(
 async def test_finding_outlasts_a_restart_but_not_a_missing_right(
     standin: KubernetesStandin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes, "FIND_PAUSE_S", 0.01)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
     standin.denied = {"list pods *"}
     async with KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig))) as substrate:
         assert await substrate.find() == []

@@ -11,9 +11,10 @@ import pytest
 
 from taxtui.errors import CreateFailed
 from taxtui.plan.spec import Command, Limits
+from taxtui.sandboxes.kit.kill import kill_marked
 from taxtui.sandboxes.kit.process import Process
 from taxtui.substrates.local import limits as local_limits
-from taxtui.substrates.local.limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter, kill_marked
+from taxtui.substrates.local.limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter
 from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of
 

@@ -7,7 +7,8 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Limits, SandboxSpec
+from taxtui.plan.spec import Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
 from taxtui.substrates.aws.ecs.substrate import EcsOptions, EcsSubstrate

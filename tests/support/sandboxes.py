@@ -8,7 +8,8 @@ import os
 from collections.abc import AsyncIterator
 from typing import Final
 
-from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, Command, Limits, SandboxSpec
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
 
 _NUMBERS = itertools.count(1)

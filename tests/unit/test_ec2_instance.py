@@ -10,7 +10,8 @@ import pytest
 from botocore.validate import ParamValidator
 
 from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
-from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec
+from taxtui.plan.spec import Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.substrates.aws.connection import CapacityUnavailable, SpotInterrupted
 from taxtui.substrates.aws.ec2.instance import InstanceState, KeyPair, run_request, user_data
 from taxtui.substrates.aws.ec2.ssh import new_key, remote_command

@@ -9,7 +9,8 @@ import pytest
 from botocore.validate import ParamValidator
 
 from taxtui.errors import CreateFailed, SandboxLost, SubstrateError, SubstrateUnavailable
-from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec
+from taxtui.plan.spec import Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.substrates.aws.connection import CapacityUnavailable, SpotInterrupted
 from taxtui.substrates.aws.ecs.task import TaskState, definition, fargate_size, refusal, run_request
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import signal
-import subprocess
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,12 +11,10 @@ import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit.captured_command import Captured
-from taxtui.sandboxes.kit.killing import kill_script
 from taxtui.substrates.kubernetes import refusal as kubernetes_refusal
 from taxtui.substrates.kubernetes.exec import _ExitStatus
 from taxtui.substrates.kubernetes.pod import Pod
 from taxtui.substrates.kubernetes.refusal import Access, ApiRefused, refused, unanswered
-from tests.support.standin_place import group_lives
 
 
 def answer(message: str) -> bytes:
@@ -187,17 +181,3 @@ def test_a_stream_ends_at_its_marker(chunks: list[bytes], code: int | None, data
     for chunk in chunks:
         stream.feed(chunk)
     assert (stream.exit_code, bytes(stream.data)) == (code, data)
-
-
-def test_what_has_the_nonce_is_killed_with_its_group_and_nobody_else() -> None:
-    nonce = secrets.token_hex(8)
-    mine = subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60", "sh", nonce], start_new_session=True)
-    other = subprocess.Popen(["sh", "-c", "sleep 60; :", "sh", nonce[:-1]], start_new_session=True)
-    try:
-        assert subprocess.run(["sh", "-c", kill_script(nonce)], check=False).returncode == 0
-        assert mine.wait(10) == -signal.SIGKILL
-        assert not group_lives(mine.pid)
-        assert other.poll() is None
-    finally:
-        os.killpg(other.pid, signal.SIGKILL)
-        other.wait()

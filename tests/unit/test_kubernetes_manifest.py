@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from taxtui.errors import UsageError
-from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec
+from taxtui.plan.spec import Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.substrates.kubernetes.manifest import KubernetesOptions, manifest, node_selector, tolerations
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 

@@ -16,9 +16,10 @@ from click.testing import CliRunner
 from taxtui.commands import substrates, sweep
 from taxtui.errors import CleanupFailed, SubstrateUnavailable, UsageError
 from taxtui.plan.notation import parse_substrate
-from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, Limits, SandboxSpec
+from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.runner import ledger
 from taxtui.runner.ledger import LedgerEntry
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Found, Marks
 from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
 

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Final, NamedTuple
 
 from taxtui.errors import SubstrateError
-from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Command, Limits, Mode, SandboxSpec
+from taxtui.plan.spec import Command, Limits, Mode, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import ExecResult, Marks, Sandbox, Session, Substrate
 
 Factory = Callable[[], Substrate]
@@ -221,9 +222,10 @@ BEAT: Final = """
 beat='while :; do echo x >> "$0"; sleep 0.05; done'
 sh -c "$beat" beat.background </dev/null >/dev/null 2>&1 &
 sh -c "$beat" beat.talkative &
+if command -v setsid >/dev/null; then setsid sh -c "$beat" beat.fled </dev/null >/dev/null 2>&1 & fi
 sh -c "$beat" beat.foreground
 """
-"""Runs for ever, in three processes of one group that each prove by a growing file that they live."""
+"""Runs for ever, in processes that each prove by a growing file that they live: one has left its group and session."""
 
 
 @contextlib.asynccontextmanager

@@ -42,7 +42,7 @@ async def cancel_ready(bench: Bench) -> None:
 
 @check("cancel a command", modes=("exec",))
 async def cancel_exec(bench: Bench) -> None:
-    """A cancelled command leaves no process of its group, and the sandbox usable."""
+    """A cancelled command leaves no process that it started, and the sandbox usable."""
     sandbox = await bench.create()
     for delay_s in _DELAYS_S:
         async with beats_stop(sandbox, "after the last cancellation"):

@@ -179,7 +179,7 @@ async def many(bench: Bench) -> None:
 
 @check("timeout", modes=BOTH)
 async def timeout(bench: Bench) -> None:
-    """A command that outlives its timeout is killed with its process group; a session ends, the sandbox does not."""
+    """A command that outlives its timeout is killed with all it started; a session ends, the sandbox does not."""
     shell = await bench.shell()
     async with beats_stop(shell.sandbox, "after the timeout"):
         began = time.monotonic()

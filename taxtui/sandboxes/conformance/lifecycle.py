@@ -9,6 +9,7 @@ import time
 from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance.bench import Bench, NotApplicable, check, equal, expect, raises
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE
 from taxtui.sandboxes.protocol import Marks
 
 _DEADLINE_SLACK_S = 60.0
@@ -85,7 +86,7 @@ async def find_and_reap(bench: Bench) -> None:
     one = found[left.name]
     equal(one.run_id, bench.run_id, "its run")
     expect(0 <= one.age_s < 600, f"its age of {one.age_s} s")
-    equal(one.deadline_unix_s, int(left.labels["taxtui.deadline"]), "its deadline")
+    equal(one.deadline_unix_s, int(left.labels[LABEL_DEADLINE]), "its deadline")
     await bench.substrate.reap(one)
     await bench.eventually_gone(left.name)
     await bench.substrate.reap(one)

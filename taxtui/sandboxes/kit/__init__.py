@@ -1,1 +1,1 @@
-"""Parts that adapters share: framed shell, child process, blocking pool, kill, sessions."""
+"""Parts that adapters share: framed shell, sessions, child process, blocking pool, kill, removal, labels, back-off."""

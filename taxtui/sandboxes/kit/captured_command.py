@@ -1,19 +1,21 @@
 """The shell program around each command, and how its output is read.
 
 It says its exit code last, on both streams, because the exit status of an exec is held back for as long as anything,
-a background process say, holds the streams. Its nonce is among its arguments, by which it can be found and killed.
+a background process say, holds the streams. Its mark is among its arguments and in the environment of all that it
+starts, by which they are found and killed.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 
 # Quiet, or bash would comment on commands that die of a signal; what runs has the real stderr back as its own.
-_PROGRAM: Final = r"""exec 3>&2 2>/dev/null; _a=$1; _b=$2; shift 2
+_PROGRAM: Final = r"""exec 3>&2 2>/dev/null; export @MARK@="$1"; _a=$1; _b=$2; shift 2
 @BODY@ 2>&3 3>&-
 _r=$?; printf '\1%s%s %d\n' "$_a" "$_b" "$_r"; printf '\1%s%s %d\n' "$_a" "$_b" "$_r" >&3; @END@
 """
@@ -26,7 +28,7 @@ class CapturedProgram(NamedTuple):
     argv: list[str]
     stdin: bytes
     marker: bytes
-    nonce: str
+    mark: str  # for kit.kill
 
 
 def wrap_command(command: Command, shell: str) -> CapturedProgram:
@@ -44,13 +46,14 @@ def wrap_command(command: Command, shell: str) -> CapturedProgram:
 
 def wrap_program(argv: Sequence[str]) -> CapturedProgram:
     """The program around a persistent shell: when that ends, by whatever, so does all that it has started."""
-    return _wrapped("sh", '"$@"', "kill -KILL 0", argv, b"")
+    return _wrapped("sh", '"$@"', "@KILL@; kill -KILL 0", argv, b"")
 
 
 def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes) -> CapturedProgram:
-    # The nonce is sent in two halves, so that a command which lists all that its shell knows prints no marker.
-    left, right = secrets.token_hex(8), secrets.token_hex(8)
-    program = _PROGRAM.replace("@BODY@", body).replace("@END@", end)
+    # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
+    left, right = new_mark(), new_mark()
+    program = _PROGRAM.replace("@MARK@", MARK).replace("@BODY@", body).replace("@END@", end)
+    program = program.replace("@KILL@", kill_script(left))
     return CapturedProgram([shell, "-c", program, shell, left, right, *argv], stdin, f"\1{left}{right} ".encode(), left)
 
 
@@ -65,14 +68,21 @@ class Captured:
         self._searched = 0
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes; ``exit_code`` is set once the marker has been among them."""
+        """Take the next bytes; ``exit_code`` is set once the marker has been among them.
+
+        Raises:
+            ExecFailed: no number follows the marker, which a command can find and print itself.
+        """
         if self.exit_code is not None:
             return
         self.data += chunk
         at = self.data.find(self._marker, self._searched) if self._marker else -1
         line_end = self.data.find(b"\n", at) if at >= 0 else -1
         if line_end >= 0:
-            self.exit_code = int(self.data[at + len(self._marker) : line_end])
+            try:
+                self.exit_code = int(self.data[at + len(self._marker) : line_end])
+            except ValueError:
+                raise ExecFailed("the command's answer is garbled: no exit code follows its end marker") from None
             del self.data[at:]
         elif at < 0:
             self._searched = max(0, len(self.data) - len(self._marker))

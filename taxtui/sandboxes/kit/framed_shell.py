@@ -20,7 +20,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol, TypeVar
 
-from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
+from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import ExecResult
 
@@ -129,17 +129,29 @@ class FramedShell:
                     frames.feed(channel, chunk)
             return frames.result()
         except ValueError:  # a command can find its frame's nonce and print a marker itself
-            await self.close()
-            raise ExecFailed("the session's answer is garbled; the session is closed") from None
+            garbled = ExecFailed("the session's answer is garbled; the session is closed")
+            raise await after(self.close(), garbled) from None
         except TimeoutError:
-            await self.close()
-            raise ExecTimeout(f"the command was killed after {timeout_s:g} s; its session is closed") from None
-        except BaseException:
-            await self.close()
+            raise await overdue(self.close(), timeout_s, "; its session is closed") from None
+        except BaseException as error:
+            await after(self.close(), error)
             raise
 
 
 _T = TypeVar("_T")
+_E = TypeVar("_E", bound=BaseException)
+
+
+async def after(ending: Coroutine[Any, Any, object], error: _E) -> _E:
+    """``error``, once ``ending`` is done, unbroken; it says as well what went wrong with that."""
+    try:
+        await unbroken(ending)
+    except SubstrateError as left:
+        if not isinstance(error, SubstrateError):
+            error.add_note(str(left))
+        elif str(left) not in str(error):
+            error.args = (f"{error}; {left}",)
+    return error
 
 
 async def unbroken(work: Coroutine[Any, Any, _T], within_s: float = UNBROKEN_S) -> _T:
@@ -173,6 +185,19 @@ def _seen(task: asyncio.Future[Any]) -> None:
     """Nobody may be left to be told of its error: the loop need not complain."""
     if not task.cancelled():
         task.exception()
+
+
+async def overdue(ending: Coroutine[Any, Any, object], timeout_s: float, and_so: str = "") -> SubstrateError:
+    """What to raise of a command that outlived its timeout, once ``ending``, unbroken, has killed it: ``ExecTimeout``.
+
+    Where that failed nobody has killed it: ``ExecFailed``, or ``SandboxLost``, which says both.
+    """
+    try:
+        await unbroken(ending)
+    except SubstrateError as left:
+        kind = SandboxLost if isinstance(left, SandboxLost) else ExecFailed
+        return kind(f"the command had no end after {timeout_s:g} s; {left}")
+    return ExecTimeout(f"the command was killed after {timeout_s:g} s{and_so}")
 
 
 def _framed(body: str) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,14 +26,11 @@ from taxtui.errors import (
     SubstrateUnavailable,
     Throttled,
 )
-from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, Command
-from taxtui.sandboxes.kit.backoff import pause_s
-from taxtui.sandboxes.kit.framed_shell import FramedShell
-from taxtui.sandboxes.protocol import ExecResult, Found
+from taxtui.sandboxes.kit import labels
+from taxtui.sandboxes.kit.backoff import until_heard
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import Found
 
-LONGEST_PAUSE_S: Final = 10.0
-"""Between two requests that AWS throttles, where it gives no advice."""
-_JITTER: Final = random.Random()
 SOON_S: Final = 10.0
 """For the state that explains a failure: while AWS throttles, the failure is told without it."""
 
@@ -191,53 +187,14 @@ def tag_list(name: str, labels: Mapping[str, str], key: str = "Key", value: str 
 
 def found(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float) -> Found | None:
     """What carries these tags, or None where they are not ours."""
-    labels = {tag.get("Key", tag.get("key", "")): tag.get("Value", tag.get("value", "")) for tag in tags}
-    if LABEL_RUN not in labels:
+    ours = {tag.get("Key", tag.get("key", "")): tag.get("Value", tag.get("value", "")) for tag in tags}
+    if LABEL_RUN not in ours:
         return None
-    deadline = labels.get(LABEL_DEADLINE, "")
-    return Found(
-        name=labels.get("Name", handle),
-        handle=handle,
-        run_id=labels[LABEL_RUN],
-        age_s=max(0.0, time.time() - created_unix_s),
-        deadline_unix_s=int(deadline) if deadline.isdecimal() else None,
-    )
-
-
-class ExplainedSession:
-    """A framed shell that says what became of its sandbox when its connection breaks; a ``substrate.Session``."""
-
-    def __init__(self, shell: FramedShell, explain: Callable[[SubstrateError], Awaitable[SubstrateError]]) -> None:
-        """``explain`` turns what the connection saw into what happened."""
-        self._shell = shell
-        self._explain = explain
-
-    async def exec(self, command: Command) -> ExecResult:
-        """As ``Session.exec``."""
-        try:
-            return await self._shell.exec(command)
-        except SandboxLost as error:
-            raise await self._explain(error) from error
-
-    async def close(self) -> None:
-        """As ``Session.close``."""
-        await self._shell.close()
+    return labels.found(ours, name=ours.get("Name", handle), handle=handle, age_s=time.time() - created_unix_s)
 
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-
-async def unthrottled(request: Callable[[], Awaitable[T]], first_pause_s: float) -> T:
-    """The first answer that is not ``Throttled``. It has no end of its own: give it a deadline."""
-    tries = 0
-    while True:
-        try:
-            return await request()
-        except Throttled as throttled:
-            advice_s = throttled.retry_after_s
-        await asyncio.sleep(pause_s(tries, advice_s, first_s=first_pause_s, longest_s=LONGEST_PAUSE_S, source=_JITTER))
-        tries += 1
 
 
 class Seen(NamedTuple, Generic[S]):
@@ -307,7 +264,7 @@ class Poller(Generic[S]):
             return await self._describe(list(batch))
 
         try:
-            states = await unthrottled(describe, self.interval_ns / 1e9)
+            states = await until_heard(describe, first_s=self.interval_ns / 1e9)
         except SubstrateError as error:
             for future in itertools.chain.from_iterable(batch.values()):
                 if not future.done():

@@ -2,19 +2,19 @@
 
 The toolbox gives the script to a shell (zsh, bash or sh), merges the streams and sends them as JSON text, waits for
 whoever holds them, and tells no process id. So the command writes to two files, of which small plain text comes back as
-it is and anything else in base64; and its nonce is among its arguments, by which it can be found and killed.
+it is and anything else in base64; and its mark is among its arguments and in the environment of all that it starts, by
+which they are found and killed.
 """
 
 from __future__ import annotations
 
 import base64
-import secrets
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.framed_shell import quoted
-from taxtui.sandboxes.kit.killing import kill_script
+from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.protocol import ExecResult
 
 _ARGUMENT: Final = 60_000  # characters; Linux takes no argument beyond 128 KiB
@@ -49,8 +49,8 @@ class SessionCommand(NamedTuple):
 
 def wrap(command: Command, shell: str, env: Mapping[str, str]) -> SessionCommand:
     """The program around a command."""
-    # The nonce is sent in two halves, so that a command which lists its shell's arguments prints no marker.
-    left, right = secrets.token_hex(8), secrets.token_hex(8)
+    # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
+    left, right = new_mark(), new_mark()
     program, script = _RUN.replace("@SAY@", _SAY[shell]), quoted(command.script)
     feed, stdin, here, bodies = "", "/dev/null", "", ""
     if command.stdin:
@@ -60,7 +60,7 @@ def wrap(command: Command, shell: str, env: Mapping[str, str]) -> SessionCommand
         program, script = f'set -- "$(cat <&3)" "$2" "$3"; exec 3<&-; {program}', "''"
         here = f" 3<<'{right}'"
         bodies += f"{command.script}\n{right}\n"
-    exports = "".join(f"export {name}={quoted(value)}\n" for name, value in env.items())
+    exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: left}.items())
     run = f"{feed}{shell} -c {quoted(program)} {shell} {script} {left} {right} 4<{stdin} 2>/dev/null{here}\n{bodies}"
     return SessionCommand(exports + run, kill_script(left), left + right)
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Awaitable, Mapping
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 import aiohttp
-from daytona_toolbox_api_client_async import ProcessApi, PtyCreateRequest
+from daytona_toolbox_api_client_async import ExecuteRequest, ProcessApi, PtyCreateRequest
 
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.sandboxes.kit.framed_shell import ENDED, STDOUT, launch_argv, quoted
+from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, DaytonaRefused, ask, refused, unanswered
 
+T = TypeVar("T")
+
 OPEN_S: Final = 30.0
+_LEFT: Final = "a session's processes may still run in the sandbox"
 _CHUNK: Final = 16_384
 _EXIT_PROTOCOL: Final = "X-Daytona-Pty-Exit-Control"
 
@@ -29,7 +33,8 @@ class Terminal:
         self._clients = clients
         self._process = process
         self._base_url = base_url
-        self._name = f"taxtui-{secrets.token_hex(8)}"
+        self._mark = new_mark()
+        self._name = f"taxtui-{self._mark}"
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._rest = b""
 
@@ -57,7 +62,7 @@ class Terminal:
     async def _take_over(self, env: Mapping[str, str]) -> None:
         """Only plain characters are typed: an interactive shell has its own ideas of ``!`` and of tabs."""
         left, right = secrets.token_hex(8), secrets.token_hex(8)
-        exports = "".join(f"export {name}={quoted(value)}\n" for name, value in env.items())
+        exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: self._mark}.items())
         argv = " ".join(map(quoted, launch_argv(terminal=True)))
         program = f"stty raw -echo\n{exports}printf '%s%s' {left} {right}\nexec {argv}\n"
         typed = base64.b64encode(program.encode()).decode()
@@ -95,12 +100,23 @@ class Terminal:
             raise SandboxLost("the connection to the terminal broke") from error
 
     async def close(self) -> None:
-        """As ``ByteStream.close``: the toolbox kills the terminal's whole tree of processes."""
+        """As ``ByteStream.close``: the toolbox kills the terminal's tree of processes, and we what has left it."""
         try:
-            await ask(self._process.delete_pty_session(session_id=self._name, _request_timeout=REQUEST_S))
-        except DaytonaRefused as error:
-            if error.status not in (404, 410):  # gone by itself
-                raise ExecFailed(f"a session's processes may still run in the sandbox: {error}") from error
+            await _unless_gone(self._process.delete_pty_session(session_id=self._name, _request_timeout=REQUEST_S))
+            killing = ExecuteRequest(command=kill_script(self._mark), timeout=round(REQUEST_S))
+            killed = await _unless_gone(self._process.execute_command(request=killing, _request_timeout=REQUEST_S))
+            if killed is not None and killed.exit_code == 1:
+                raise ExecFailed(f"{_LEFT}: {' '.join((killed.result or '').split()) or 'they survive SIGKILL'}")
         finally:
             if self._socket is not None:
                 await self._socket.close()
+
+
+async def _unless_gone(request: Awaitable[T]) -> T | None:
+    """The answer, or None where what it is about is gone by itself. Raises ``ExecFailed``."""
+    try:
+        return await ask(request)
+    except DaytonaRefused as error:
+        if error.status in (404, 410):
+            return None
+        raise ExecFailed(f"{_LEFT}: {error}") from error

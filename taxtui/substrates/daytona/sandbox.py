@@ -11,10 +11,11 @@ from typing import Final
 
 from daytona_toolbox_api_client_async import ExecuteRequest
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, Throttled
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import FramedShell, unbroken
-from taxtui.sandboxes.kit.watched_session import WatchedSession
+from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.kit.framed_shell import FramedShell, after, overdue
+from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, DaytonaRefused, ask, connecting
 from taxtui.substrates.daytona.command import SessionCommand, read, wrap
@@ -23,14 +24,13 @@ from taxtui.substrates.daytona.states import GONE, STARTED, States
 
 BROKEN: Final = frozenset({"error", "build_failed"})
 ENDED: Final = frozenset({GONE, "destroying", "stopped", "stopping", "archived", "archiving", "paused", "pausing"})
-REMOVE_S: Final = 60.0
-"""How long a deletion may take until we say that it failed."""
 SIGNALLED: Final = 128
 KILL_S: Final = 10.0
 KILLED_S: Final = 0.3
 """How long we wait for the end of what was killed, before we kill again: it may only just be starting."""
 SERVER_GRACE_S: Final = 15.0
 """We end a command at its timeout; the toolbox would do so this much later, in whole seconds."""
+_LEFT: Final = "a command's processes may still run in the sandbox"
 LOST_S: Final = 1.0
 """A connection breaks before the state says why: how long we wait for the reason."""
 
@@ -111,17 +111,15 @@ class DaytonaSandbox:
             async with asyncio.timeout(command.timeout_s):
                 answer, code = await asyncio.shield(sending)
         except TimeoutError:
-            await unbroken(self._end(sending, wrapped))
-            raise ExecTimeout(f"the command was killed after {command.timeout_s:g} s") from None
-        except asyncio.CancelledError:
-            with contextlib.suppress(ExecFailed):
-                await unbroken(self._end(sending, wrapped))
+            raise await overdue(self._end(sending, wrapped), command.timeout_s) from None
+        except asyncio.CancelledError as cancelled:
+            await after(self._end(sending, wrapped), cancelled)
             raise
         except DaytonaRefused as error:
+            failed = error.as_error(ExecFailed, "exec")
             if not error.status:
-                with contextlib.suppress(ExecFailed):  # the sandbox may be gone: that is told below
-                    await unbroken(self._end(sending, wrapped))
-            raise await self._explained(error.as_error(ExecFailed, "exec")) from error
+                await after(self._end(sending, wrapped), failed)
+            raise await self._explained(failed) from error
         result = read(answer, wrapped.nonce)
         if result is not None:
             return result
@@ -150,14 +148,16 @@ class DaytonaSandbox:
             async with asyncio.timeout(KILL_S):
                 cut = sending.done()
                 while cut or not sending.done():
-                    await self._execute(wrapped.kill, KILL_S)
+                    said, code = await self._execute(wrapped.kill, KILL_S)
+                    if code == 1:  # another: the killer was killed, with the sandbox
+                        raise ExecFailed(f"{_LEFT}: {' '.join(said.split()) or 'they survive SIGKILL'}")
                     if cut:
                         return
                     await asyncio.wait({sending}, timeout=KILLED_S)
         except (DaytonaRefused, TimeoutError) as error:
             if isinstance(error, DaytonaRefused) and error.status in (400, 404):
                 return  # the sandbox is gone, and all in it
-            raise ExecFailed(f"a command's processes may still run in the sandbox: {error or 'no answer'}") from error
+            raise ExecFailed(f"{_LEFT}: {error or 'no answer'}") from error
         finally:
             if not sending.done():
                 sending.cancel()
@@ -176,15 +176,12 @@ class DaytonaSandbox:
         connecting.reset(token)
         try:
             await asyncio.shield(opening)
-            return WatchedSession(await FramedShell.open(terminal, merged=True), self.lost_soon)
+            return ExplainedSession(await FramedShell.open(terminal, merged=True), self._explained)
         except (DaytonaRefused, SandboxLost) as error:
-            with contextlib.suppress(ExecFailed):
-                await unbroken(terminal.close())
             ours = error.as_error(ExecFailed, "opening a terminal") if isinstance(error, DaytonaRefused) else error
-            raise await self._explained(ours) from error
-        except asyncio.CancelledError:
-            with contextlib.suppress(ExecFailed):
-                await unbroken(_abandon(opening, terminal))
+            raise await self._explained(await after(terminal.close(), ours)) from error
+        except asyncio.CancelledError as cancelled:
+            await after(_abandon(opening, terminal), cancelled)
             raise
 
     async def reset(self, marks: Marks) -> None:
@@ -227,36 +224,34 @@ async def _abandon(opening: asyncio.Future[None], terminal: Terminal) -> None:
 async def remove(clients: Clients, name: str, sandbox_id: str, gone: asyncio.Event, *, look_s: float) -> None:
     """Delete a sandbox, whatever its state, and return when it can't be found or is ``destroyed``.
 
-    Asks again after a throttle, a conflict with a change under way or a server's fault, because a sandbox that stays
-    costs money. ``gone`` may be set by an event.
-
-    Raises:
-        CleanupFailed: no permission, or it is still there after ``REMOVE_S``.
+    ``gone`` may be set by an event. Raises ``CleanupFailed``: no permission, or still there after ``removal.REMOVE_S``.
     """
-    deadline = time.monotonic() + REMOVE_S
-    accepted = False
-    while True:
-        wait_s, trouble = look_s, "its deletion was accepted but has not ended; look at app.daytona.io"
+
+    async def ask_to_delete() -> bool:
         try:
-            if not accepted:
-                await ask(clients.sandboxes.delete_sandbox(sandbox_id, _request_timeout=REQUEST_S))
-                accepted = True
-            else:
-                seen = await ask(clients.sandboxes.get_sandbox(sandbox_id, _request_timeout=REQUEST_S))
-                if seen.state is not None and seen.state.value == GONE:
-                    return
-                accepted = seen.state is None or seen.state.value not in BROKEN
+            await ask(clients.sandboxes.delete_sandbox(sandbox_id, _request_timeout=REQUEST_S))
         except DaytonaRefused as error:
             if error.status == 404:
-                return
-            if error.final:
-                raise CleanupFailed(f"{name} can't be deleted: {error}") from error
-            trouble = str(error)
-            wait_s = max(look_s, error.retry_after_s or 0.0)
-        if time.monotonic() + wait_s > deadline:
-            raise CleanupFailed(f"{name} may still exist: {trouble}")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
-                await gone.wait()
-                return
-        look_s = min(look_s * 1.5, 4.0)
+                return False
+            raise _worth_repeating(error) from error
+        return True
+
+    async def ended() -> bool:
+        try:
+            seen = await ask(clients.sandboxes.get_sandbox(sandbox_id, _request_timeout=REQUEST_S))
+        except DaytonaRefused as error:
+            if error.status == 404:
+                return True
+            raise _worth_repeating(error) from error
+        state = seen.state.value if seen.state is not None else ""
+        if state in BROKEN:
+            raise Throttled(f"it went to {state} instead")
+        return state == GONE
+
+    stuck = "its deletion was accepted but has not ended; look at app.daytona.io"
+    await removal.remove(f"sandbox {name}", ask_to_delete, ended, gone=gone, look_s=look_s, stuck=stuck)
+
+
+def _worth_repeating(error: DaytonaRefused) -> SubstrateError:
+    """``Throttled``, as for a conflict with a change under way or a server's fault, unless the refusal is final."""
+    return CleanupFailed(str(error)) if error.final else Throttled(str(error), error.retry_after_s)

@@ -8,14 +8,17 @@ import math
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from typing import ClassVar, Final, Literal, Self
 
 import msgspec
 from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxListItem
 
-from taxtui.errors import CreateFailed, SubstrateUnavailable
-from taxtui.plan.spec import FIXTURES_ENV, LABEL_DEADLINE, LABEL_RUN, SandboxSpec
+from taxtui.errors import CreateFailed, SubstrateUnavailable, Throttled
+from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
+from taxtui.sandboxes.kit import backoff, labels
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
 from taxtui.substrates.daytona.client import (
     REQUEST_S,
@@ -34,7 +37,6 @@ NAMES: Final = "taxtui-"
 """What every sandbox of ours is called; Daytona can filter by a name's beginning, but not by a label of any value."""
 PERMISSIONS: Final = ("write:sandboxes", "delete:sandboxes")
 PAGE: Final = 200
-FIND_TRIES: Final = 5
 
 
 class DaytonaSubstrate:
@@ -160,7 +162,7 @@ class DaytonaSubstrate:
         items: list[SandboxListItem] = []
         cursor: str | None = None
         while True:
-            page = await self._page(run_id, cursor)
+            page = await backoff.find(partial(self._page, run_id, cursor))
             items += page.items
             cursor = page.next_cursor
             if not cursor:
@@ -168,22 +170,19 @@ class DaytonaSubstrate:
         return [_found(item) for item in items if LABEL_RUN in item.labels and _state(item) != "destroyed"]
 
     async def _page(self, run_id: str | None, cursor: str | None):  # type: ignore[no-untyped-def]
-        """Finding is for cleaning up, which a throttle or a hiccup must not stop."""
-        for tries in range(FIND_TRIES):
-            try:
-                return await ask(
-                    self._opened.sandboxes.list_sandboxes(
-                        labels=json.dumps({LABEL_RUN: run_id}) if run_id is not None else None,
-                        name=NAMES if run_id is None else None,
-                        cursor=cursor,
-                        limit=PAGE,
-                        _request_timeout=REQUEST_S,
-                    )
+        try:
+            return await ask(
+                self._opened.sandboxes.list_sandboxes(
+                    labels=json.dumps({LABEL_RUN: run_id}) if run_id is not None else None,
+                    name=NAMES if run_id is None else None,
+                    cursor=cursor,
+                    limit=PAGE,
+                    _request_timeout=REQUEST_S,
                 )
-            except DaytonaRefused as error:
-                if error.final or tries == FIND_TRIES - 1:
-                    raise SubstrateUnavailable(f"daytona: sandboxes can't be listed: {error}") from error
-                await asyncio.sleep(error.retry_after_s if error.retry_after_s is not None else 0.5 * 2**tries)
+            )
+        except DaytonaRefused as error:
+            said = f"daytona: sandboxes can't be listed: {error}"
+            raise (SubstrateUnavailable(said) if error.final else Throttled(said, error.retry_after_s)) from error
 
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""
@@ -217,15 +216,8 @@ def _state(item: SandboxListItem) -> str:
 
 
 def _found(item: SandboxListItem) -> Found:
-    deadline = item.labels.get(LABEL_DEADLINE, "")
     made_s = datetime.fromisoformat(item.created_at).timestamp() if item.created_at else time.time()
-    return Found(
-        name=item.name,
-        handle=item.id,
-        run_id=item.labels.get(LABEL_RUN, ""),
-        age_s=max(0.0, time.time() - made_s),
-        deadline_unix_s=int(deadline) if deadline.isdigit() else None,
-    )
+    return labels.found(item.labels, name=item.name, handle=item.id, age_s=time.time() - made_s)
 
 
 def _variant(options: DaytonaOptions) -> str:

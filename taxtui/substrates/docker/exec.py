@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from typing import Any, Final
 
 from taxtui.errors import ExecFailed, SandboxLost, Throttled
 from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT
+from taxtui.sandboxes.kit.kill import MARK, new_mark
 from taxtui.substrates.docker.http import Daemon, Multiplexed, Reply
-
-EXEC_ENV: Final = "TAXTUI_EXEC"
-"""In the environment of an exec and all that it starts: a mark of its own."""
 
 _SETTLES_WITHIN_S: Final = 10.0
 _FIRST_POLL_S: Final = 0.001
@@ -31,7 +28,7 @@ class Exec:
 
     def __init__(self, daemon: Daemon, container: str) -> None:
         """Nothing is asked for yet."""
-        self.mark = f"{EXEC_ENV}={secrets.token_hex(8)}"
+        self.mark = new_mark()
         self._daemon = daemon
         self._container = container
         self._id = ""
@@ -42,7 +39,7 @@ class Exec:
         """``folder``: the container's by default. Raises ``SandboxLost``, ``ExecFailed``, ``Throttled``."""
         wanted = {
             "Cmd": argv,
-            "Env": [self.mark],
+            "Env": [f"{MARK}={self.mark}"],
             "User": user,
             "WorkingDir": folder,
             "AttachStdin": stdin,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
+from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import Command, SandboxSpec
-from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv, unbroken
+from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue
+from taxtui.sandboxes.kit.kill import MARK, kill_script
+from taxtui.sandboxes.kit.session import OwnedStream
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.docker.exec import EXEC_ENV, Exec, NoSuchProgram
-
-if TYPE_CHECKING:
-    from taxtui.substrates.docker.substrate import DockerSubstrate
+from taxtui.substrates.docker.exec import Exec, NoSuchProgram
+from taxtui.substrates.docker.http import Daemon
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 """In the environment of everything in a container: its name."""
@@ -21,24 +21,6 @@ OUR_FOLDER: Final = "/sandbox"
 """The working folder where the image does not name one."""
 
 _OURS_TIMEOUT_S: Final = 30.0
-
-# Docker cannot end an exec. So each carries a mark in its environment, which all its descendants inherit, whatever
-# session or process group they move to; $1 is that mark. With $2 also what has lost the sandbox's own mark.
-_KILL: Final = f"""
-command -v grep >/dev/null || exit 3
-for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-  found=
-  for process in /proc/[0-9]*; do
-    pid=${{process#/proc/}}
-    if [ "$pid" = 1 ] || [ "$pid" = $$ ]; then continue; fi
-    if grep -qs "$1" "$process/environ" ||
-      {{ [ -n "$2" ] && grep -qs . "$process/cmdline" && ! grep -qs {SANDBOX_ENV}= "$process/environ"; }}
-    then kill -9 "$pid" 2>/dev/null && found=1; fi
-  done
-  [ -n "$found" ] || exit 0
-done
-exit 4
-"""
 
 # $1 is the folder to restore; the archive on standard input is what the image has there.
 _RESTORE: Final = """
@@ -60,15 +42,29 @@ class Image(NamedTuple):
     root: bool
 
 
+class ContainerHost(Protocol):
+    """What a container needs of whoever made it."""
+
+    daemon: Daemon
+
+    async def pristine(self, labels: dict[str, str]) -> bytes:
+        """What a reset brings back, as a tar archive."""
+        ...
+
+    async def remove(self, container: str) -> None:
+        """Kill and delete a container; returns when it is gone. Raises ``CleanupFailed``."""
+        ...
+
+
 class DockerSandbox:
     """A running container."""
 
-    def __init__(self, substrate: DockerSubstrate, spec: SandboxSpec, container: str, image: Image) -> None:
+    def __init__(self, host: ContainerHost, spec: SandboxSpec, container: str, image: Image) -> None:
         """``container``: the daemon's id."""
         self.name = spec.name
         self._labels = spec.labels
         self.container = container
-        self._substrate = substrate
+        self._host = host
         self._image = image
         self._shell = "bash"
         self._running: set[Exec] = set()
@@ -81,7 +77,7 @@ class DockerSandbox:
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``."""
-        if command.stdin and not self._substrate.daemon.half_closes:
+        if command.stdin and not self._host.daemon.half_closes:
             session = await self.open_session()
             try:
                 return await session.exec(command)
@@ -100,30 +96,31 @@ class DockerSandbox:
         running = self._exec()
         try:
             await running.start(launch_argv(), stdin=True)
-        except BaseException:
-            await unbroken(self._end(running))
+        except BaseException as error:
+            await after(self._end(running), error)
             raise
-        return await FramedShell.open(_Shell(self, running))
+        return await FramedShell.open(OwnedStream(running, lambda: self._end(running)))
 
     async def reset(self, marks: Marks) -> None:
         """Kill every process but the container's own, and restore the working folder from the image.
 
         What was changed elsewhere in the image's files stays changed: the runner's check looks for traces.
         """
-        await self._ours(["sh", "-c", _KILL, "sh", f"{EXEC_ENV}=", "strays"], "kill its processes")
+        killer = kill_script(f"{MARK}=", carried_by_all=SANDBOX_ENV)
+        await self._ours(["sh", "-c", killer], "kill its processes")
         marks("processes killed")
-        archive = await self._substrate.pristine(self._labels)
+        archive = await self._host.pristine(self._labels)
         await self._ours(["sh", "-c", _RESTORE, "sh", self._image.restored], "restore its folder", archive)
         marks("folder restored")
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``."""
-        await self._substrate.pool.run(lambda: self._substrate.remove(self.container))
+        await self._host.remove(self.container)
         for running in tuple(self._running):  # runsc leaves their connections open
             self._release(running)
 
     def _exec(self) -> Exec:
-        running = Exec(self._substrate.daemon, self.container)
+        running = Exec(self._host.daemon, self.container)
         self._running.add(running)
         return running
 
@@ -139,13 +136,12 @@ class DockerSandbox:
             async with asyncio.timeout(timeout_s):
                 done = await _completed(running, argv, stdin, user, folder)
         except TimeoutError:
-            await unbroken(self._end(running))
+            error = await overdue(self._end(running), timeout_s)
             if not await running.container_runs():  # runsc does not end the streams of a container that was OOM-killed
                 raise SandboxLost("the container ended while a command ran") from None
-            raise ExecTimeout(f"the command was killed after {timeout_s:g} s") from None
-        except BaseException:
-            with contextlib.suppress(SubstrateError):
-                await unbroken(self._end(running))
+            raise error from None
+        except BaseException as broken:
+            await after(self._end(running), broken)
             raise
         self._release(running)
         return done
@@ -171,7 +167,7 @@ class DockerSandbox:
         try:
             with contextlib.suppress(SandboxLost):
                 async with asyncio.timeout(_OURS_TIMEOUT_S):
-                    done = await _completed(killer, ["sh", "-c", _KILL, "sh", running.mark, ""], folder="/")
+                    done = await _completed(killer, ["sh", "-c", kill_script(running.mark)], folder="/")
                 self._require(done, "kill a command")
         except TimeoutError as error:
             raise ExecFailed(f"{self.name}: cannot kill a command: no end after {_OURS_TIMEOUT_S:g} s") from error
@@ -188,18 +184,3 @@ async def _completed(
         running.send(stdin)
     stdout, stderr = await running.output()
     return ExecResult(await running.exit_code(stdout), stdout, stderr)
-
-
-class _Shell:
-    """The exec behind a session, as a ``ByteStream``."""
-
-    def __init__(self, sandbox: DockerSandbox, running: Exec) -> None:
-        self._sandbox = sandbox
-        self._running: Exec | None = running
-        self.read = running.read
-        self.write = running.write
-
-    async def close(self) -> None:
-        running, self._running = self._running, None
-        if running is not None:
-            await self._sandbox._end(running)

@@ -9,6 +9,7 @@ that is the deadline, held by the daemon's host without us. A daemon that is dow
 
 from __future__ import annotations
 
+import contextlib
 import math
 import socket
 import time
@@ -21,9 +22,11 @@ import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import LogConfig
 
-from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable
-from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, SandboxSpec
+from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable, Throttled
+from taxtui.plan.spec import SandboxSpec
+from taxtui.sandboxes.kit import labels, removal
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.docker.endpoint import Endpoint, endpoint
 from taxtui.substrates.docker.http import Daemon
@@ -32,8 +35,8 @@ from taxtui.workloads.image import DEFAULT_IMAGE, DIGEST, FIXTURES_LABEL
 
 _THREADS: Final = 256  # started as they are needed: at least the concurrency
 _TIMEOUT_S: Final = 60
-_GONE_WITHIN_S: Final = 30.0
-_GONE_POLL_S: Final = 0.01
+_BUSY_S: Final = 0.01
+"""Before a removal is asked for a second time: it is under way already, by the deadline's or by someone else's."""
 _LIMITS: Final = {"memory": "MemoryLimit", "cpu": "CpuCfsQuota", "pids": "PidsLimit"}  # ours → the daemon's flag
 
 
@@ -148,13 +151,13 @@ class DockerSubstrate:
             try:
                 client.start(container)
             except BaseException:
-                self.remove(container)
+                self._discard(container)
                 raise
             marks("started")
             return DockerSandbox(self, spec, container, image)
 
         try:
-            return (await self.pool.run(make, dispose=lambda sandbox: self.remove(sandbox.container))).value
+            return (await self.pool.run(make, dispose=lambda sandbox: self._discard(sandbox.container))).value
         except ImageNotFound:
             detail = f"there is no image {self.options.image} here; {self._image_fix()}"
             raise SubstrateUnavailable(f"docker: {detail}") from None
@@ -226,23 +229,30 @@ class DockerSubstrate:
 
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""
-        await self.pool.run(lambda: self.remove(found.handle))
+        await self.remove(found.handle)
 
-    def remove(self, container: str) -> None:
-        """Blocking: kill and delete a container, and return when it is gone. Raises ``CleanupFailed``."""
-        give_up = time.monotonic() + _GONE_WITHIN_S
-        while True:
+    async def remove(self, container: str) -> None:
+        """Kill and delete a container, and return when it is gone. Raises ``CleanupFailed``."""
+
+        async def ask() -> bool:
             try:
-                self.client.remove_container(container, v=True, force=True)
-            except NotFound:
-                return
+                await self.pool.run(lambda: self._remove(container))
+            except APIError as error:
+                raise Throttled(said(error)) from error
             except (DockerException, requests.RequestException) as error:
-                # 409: it is being removed already, by its deadline or by someone else.
-                if time.monotonic() > give_up or not isinstance(error, APIError):
-                    raise CleanupFailed(f"docker cannot remove {container[:12]}: {said(error)}") from error
-                time.sleep(_GONE_POLL_S)
-            else:
-                return
+                raise CleanupFailed(f"the daemon does not answer: {said(error)}") from error
+            return True
+
+        await removal.remove(f"container {container[:12]}", ask, first_s=_BUSY_S)
+
+    def _remove(self, container: str) -> None:
+        """Blocks until the daemon has deleted it, or knows nothing of it."""
+        with contextlib.suppress(NotFound):
+            self.client.remove_container(container, v=True, force=True)
+
+    def _discard(self, container: str) -> None:
+        """Blocks: remove what nobody will hold."""
+        removal.insist(lambda: self._remove(container), (DockerException, requests.RequestException))
 
     async def pristine(self, labels: dict[str, str]) -> bytes:
         """What a reset brings back, as a tar archive, from a container that is never started."""
@@ -262,7 +272,7 @@ class DockerSubstrate:
         try:
             return b"".join(client.get_archive(container, image.restored)[0])
         finally:
-            self.remove(container)
+            self._discard(container)
 
 
 def _connect(where: Endpoint) -> docker.APIClient:
@@ -305,15 +315,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _found(row: dict[str, Any]) -> Found:
-    labels = row.get("Labels") or {}
-    deadline = labels.get(LABEL_DEADLINE, "")
-    return Found(
-        name=row["Names"][0].lstrip("/"),
-        handle=row["Id"],
-        run_id=labels.get(LABEL_RUN, ""),
-        age_s=max(0.0, time.time() - row["Created"]),
-        deadline_unix_s=int(deadline) if deadline.isdigit() else None,
-    )
+    age_s = time.time() - row["Created"]
+    return labels.found(row.get("Labels") or {}, name=row["Names"][0].lstrip("/"), handle=row["Id"], age_s=age_s)
 
 
 def said(error: BaseException) -> str:

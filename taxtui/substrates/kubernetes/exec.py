@@ -1,8 +1,7 @@
 """Programs in a pod, each over a websocket of its own (``v5.channel.k8s.io``, or v4 from older servers).
 
 The first byte of a message is its channel: 0 stdin, 1 stdout, 2 stderr, 3 the status with the exit code. Closing the
-socket does not end the remote process: that takes a second exec, which kills its process group (container runtimes
-start each exec in a session of its own).
+socket does not end the remote process: that takes a second exec, which kills all that came of it.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ import aiohttp
 import msgspec
 from kubernetes.aio.client import ApiClient
 
-from taxtui.errors import ExecFailed, ExecTimeout
+from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
-from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, launch_argv, unbroken
-from taxtui.sandboxes.kit.killing import kill_script
+from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, after, launch_argv, overdue
+from taxtui.sandboxes.kit.kill import kill_script
 from taxtui.sandboxes.protocol import ExecResult
 from taxtui.substrates.kubernetes.api import declined
 from taxtui.substrates.kubernetes.pod import Camel
@@ -138,7 +137,7 @@ class RemoteProcess:
             raise ExecFailed(_BROKEN) from error
 
     async def close(self) -> None:
-        """As ``ByteStream.close``: kill its process group unless it has ended by itself, and let go.
+        """As ``ByteStream.close``: kill it with all that it started, unless it has ended by itself, and let go.
 
         Raises ``ExecFailed`` where that could not be done.
         """
@@ -162,7 +161,7 @@ class RemoteProcess:
         ended = False
         while not ended:
             try:
-                await self._starter.kill(self._program.nonce)
+                await self._starter.kill(self._program.mark)
             except ApiRefused as error:
                 if not error.in_doubt:
                     raise
@@ -182,8 +181,8 @@ class ShellStream:
         self._process = process
         self._marker = marker
         self._tail = b""
-        self._broken = ""
         self.write = process.write
+        self.close = process.close
 
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``; ``ExecFailed`` where not the shell but the connection to it ended."""
@@ -192,16 +191,8 @@ class ShellStream:
         if self._marker in self._tail:
             return ENDED, b""
         if channel == ENDED and self._process.status is None:
-            self._broken = f"{_BROKEN}; "
             raise ExecFailed(_BROKEN)
         return channel, chunk
-
-    async def close(self) -> None:
-        """As ``ByteStream.close``. Raises ``ExecFailed``, which says as well what had failed before."""
-        try:
-            await self._process.close()
-        except ExecFailed as left:
-            raise ExecFailed(f"{self._broken}{left}") from left
 
 
 class PodExec:
@@ -283,17 +274,9 @@ class PodExec:
                 await process.drop()
                 return result
         except TimeoutError:
-            await unbroken(_end(starting))
-            raise ExecTimeout(f"the command was killed after {command.timeout_s:g} s") from None
-        except asyncio.CancelledError:
-            with contextlib.suppress(ExecFailed):
-                await unbroken(_end(starting))
-            raise
-        except ExecFailed as error:
-            try:
-                await unbroken(_end(starting))
-            except ExecFailed as left:
-                raise ExecFailed(f"{error}; {left}") from error
+            raise await overdue(_end(starting), command.timeout_s) from None
+        except (asyncio.CancelledError, ExecFailed) as error:
+            await after(_end(starting), error)
             raise
 
     async def shell(self) -> ShellStream:
@@ -302,20 +285,22 @@ class PodExec:
         starting = asyncio.ensure_future(self.start(program, stdin=True))
         try:
             process = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            with contextlib.suppress(ExecFailed):
-                await unbroken(_end(starting))
+        except asyncio.CancelledError as cancelled:
+            await after(_end(starting), cancelled)
             raise
         return ShellStream(process, program.marker)
 
-    async def kill(self, nonce: str) -> None:
-        """Kill the process group of what has this nonce among its arguments. Raises ``ApiRefused``, ``ExecFailed``."""
-        program = CapturedProgram(["sh", "-c", kill_script(nonce)], b"", b"", "")
+    async def kill(self, mark: str) -> None:
+        """Kill what has this mark. Raises ``ApiRefused``, ``ExecFailed``."""
+        program = CapturedProgram(["sh", "-c", kill_script(mark)], b"", b"", "")
         process = await self.start(program, stdin=False)
         try:
-            await process.output()
+            killed = await process.output()
         finally:
             await process.drop()
+        if killed.exit_code == 1:  # another: the killer was killed, with the container
+            words = " ".join(killed.stderr.decode(errors="replace").split())
+            raise ExecFailed(f"a command's processes may still run in the pod: {words or 'they survive SIGKILL'}")
 
 
 async def _end(starting: asyncio.Future[RemoteProcess]) -> None:

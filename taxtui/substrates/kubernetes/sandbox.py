@@ -7,10 +7,11 @@ import contextlib
 import time
 from typing import Final
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError, Throttled
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.framed_shell import FramedShell
-from taxtui.sandboxes.kit.watched_session import WatchedSession
+from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.kubernetes.api import PodApi
 from taxtui.substrates.kubernetes.exec import PodExec
@@ -19,8 +20,6 @@ from taxtui.substrates.kubernetes.pod import Metadata, Pod
 from taxtui.substrates.kubernetes.refusal import ApiRefused
 from taxtui.substrates.kubernetes.watch import PodWatch
 
-REMOVE_S: Final = 60.0
-"""How long a deletion may take beyond the grace period, until we say that it failed."""
 LOST_S: Final = 1.5
 """A connection breaks before the pod's status says why: how long we wait for the reason."""
 KILLED: Final = 128 + 9
@@ -130,7 +129,7 @@ class KubernetesSandbox:
         """As ``Sandbox.open_session``: one websocket for all commands."""
         try:
             shell = await FramedShell.open(await self._runner.shell())
-            return WatchedSession(shell, self.lost_soon, "the pod ")
+            return ExplainedSession(shell, self._reason)
         except ApiRefused as error:
             raise await self._reason(error.as_error(ExecFailed, "opening a shell")) from error
         except SandboxLost as error:
@@ -146,14 +145,14 @@ class KubernetesSandbox:
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: until the watch, or a look, says that the object is gone."""
-        await remove(self._api, self._identity, self._options.grace_s, self._gone, look_s=1.0)
+        await remove(self._api, self._identity, self._options.grace_s, self._gone, look_s=removal.LOOK_S)
         self.forget()
 
     # ----------------------------------------------------------------------------------------------------- what broke
 
     async def _reason(self, error: SubstrateError) -> SubstrateError:
         """``error``, or ``SandboxLost`` where the pod's own fate explains it."""
-        lost = await self.lost_soon() if isinstance(error, ExecFailed) else None
+        lost = await self.lost_soon() if isinstance(error, ExecFailed | SandboxLost) else None
         return SandboxLost(f"the pod {lost}") if lost else error
 
     async def lost_soon(self) -> str | None:
@@ -173,36 +172,28 @@ class KubernetesSandbox:
 async def remove(api: PodApi, pod: Metadata, grace_s: int, gone: asyncio.Event, *, look_s: float) -> None:
     """Delete exactly this pod, and return when its object is gone: the kubelet removes it after its processes.
 
-    Asks again after a throttle, a server's fault or a refusal in doubt, because a pod that stays costs more than a late
-    answer.
-    ``gone`` may be set by a watch; without one we look, at first after ``look_s``.
-
-    Raises:
-        CleanupFailed: no permission, or it is still there after ``REMOVE_S`` and the grace period.
+    ``gone`` may be set by a watch; without one we look, at first after ``look_s``. Raises ``CleanupFailed``: no
+    permission, or still there when its grace period and ``removal.REMOVE_S`` are over.
     """
-    deadline = time.monotonic() + REMOVE_S + grace_s
-    accepted = False
-    while True:
-        wait_s, trouble = look_s, "its deletion was accepted but has not ended; look at its node and its finalizers"
+
+    async def ask() -> bool:
         try:
-            if not accepted:
-                accepted = True
-                if not await api.delete(pod, grace_s):
-                    return
-            elif (await api.get(pod.namespace, pod.name)).metadata.uid != pod.uid:
-                return
+            return await api.delete(pod, grace_s)
+        except ApiRefused as error:
+            raise _worth_repeating(error) from error
+
+    async def ended() -> bool:
+        try:
+            return (await api.get(pod.namespace, pod.name)).metadata.uid != pod.uid
         except ApiRefused as error:
             if error.status == 404:
-                return
-            if error.final:
-                raise CleanupFailed(f"{pod.name} can't be deleted: {error}") from error
-            accepted = False
-            trouble = str(error)
-            wait_s = max(look_s, error.retry_after_s or 0.0)
-        if time.monotonic() + wait_s > deadline:
-            raise CleanupFailed(f"{pod.name} may still exist: {trouble}")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
-                await gone.wait()
-                return
-        look_s = min(look_s * 2, 4.0)
+                return True
+            raise _worth_repeating(error) from error
+
+    stuck = "its deletion was accepted but has not ended; look at its node and its finalizers"
+    await removal.remove(f"pod {pod.name}", ask, ended, gone=gone, look_s=look_s, more_s=grace_s, stuck=stuck)
+
+
+def _worth_repeating(error: ApiRefused) -> SubstrateError:
+    """``Throttled``, unless the refusal is final."""
+    return CleanupFailed(str(error)) if error.final else Throttled(str(error), error.retry_after_s)

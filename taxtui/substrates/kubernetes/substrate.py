@@ -12,8 +12,10 @@ from typing import Any, ClassVar, Final, Literal, Self
 import msgspec
 from kubernetes.aio.client import ApiClient
 
-from taxtui.errors import CreateFailed, SubstrateUnavailable
-from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, SandboxSpec
+from taxtui.errors import CreateFailed, SubstrateUnavailable, Throttled
+from taxtui.plan.spec import SandboxSpec
+from taxtui.sandboxes.kit import backoff, labels
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes.api import PodApi
 from taxtui.substrates.kubernetes.connect import Cluster, discover
@@ -33,9 +35,6 @@ PERMISSIONS: Final = (
     ("get", "pods/exec"),  # what a websocket's GET is checked as
     ("create", "pods/exec"),  # what newer servers ask for besides
 )
-FIND_TRIES: Final = 5
-FIND_PAUSE_S: Final = 0.5
-"""Before the second try, and twice as long before each one after it; also between refusals that are in doubt."""
 STAND_IN: Final = "standin"
 """In the version of a server that only speaks the protocol: its latencies are nobody's."""
 
@@ -153,30 +152,20 @@ class KubernetesSubstrate:
         """As ``Substrate.find``: in every namespace where listing is allowed, else in ours."""
         selector = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         try:
-            try:
-                pods, now_s = await self._list(None, selector)
-            except ApiRefused as error:
-                if error.status != 403:
-                    raise
-                pods, now_s = await self._list(self._namespace, selector)
-        except ApiRefused as error:
-            raise SubstrateUnavailable(f"kubernetes: pods can't be listed: {error}") from error
+            pods, now_s = await backoff.find(lambda: self._list(None, selector))
+        except SubstrateUnavailable as error:
+            if not (isinstance(error.__cause__, ApiRefused) and error.__cause__.status == 403):
+                raise
+            pods, now_s = await backoff.find(lambda: self._list(self._namespace, selector))
         return [_found(pod, now_s) for pod in pods]
 
     async def _list(self, namespace: str | None, selector: str) -> tuple[list[Pod], float]:
-        """Finding is for cleaning up, which a throttle or a hiccup must not stop."""
-        tries = 0
-        while True:
-            try:
-                pods, _, now_s = await self._api.list(namespace, selector)
-            except ApiRefused as error:
-                tries += not error.in_doubt
-                if error.final or tries == FIND_TRIES:
-                    raise
-                wait_s = FIND_PAUSE_S * 2 ** max(0, tries - 1)
-                await asyncio.sleep(error.retry_after_s if error.retry_after_s is not None else wait_s)
-            else:
-                return pods, now_s
+        try:
+            pods, _, now_s = await self._api.list(namespace, selector)
+        except ApiRefused as error:
+            said = f"kubernetes: pods can't be listed: {error}"
+            raise (SubstrateUnavailable(said) if error.final else Throttled(said, error.retry_after_s)) from error
+        return pods, now_s
 
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""
@@ -186,16 +175,10 @@ class KubernetesSubstrate:
 
 
 def _found(pod: Pod, now_s: float) -> Found:
-    about, labels = pod.metadata, pod.metadata.labels or {}
-    deadline = labels.get(LABEL_DEADLINE, "")
+    about = pod.metadata
     made_s = datetime.fromisoformat(about.creation_timestamp).timestamp() if about.creation_timestamp else now_s
-    return Found(
-        name=about.name,
-        handle=f"{about.namespace}/{about.uid}",
-        run_id=labels.get(LABEL_RUN, ""),
-        age_s=max(0.0, now_s - made_s),
-        deadline_unix_s=int(deadline) if deadline.isdigit() else None,
-    )
+    handle = f"{about.namespace}/{about.uid}"
+    return labels.found(about.labels or {}, name=about.name, handle=handle, age_s=now_s - made_s)
 
 
 def _variant(options: KubernetesOptions) -> str:

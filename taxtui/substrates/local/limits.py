@@ -10,16 +10,14 @@ import asyncio
 import contextlib
 import os
 import resource
-import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits
+from taxtui.sandboxes.kit.kill import kill_all, kill_marked
 from taxtui.sandboxes.kit.process import Process
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
@@ -77,7 +75,7 @@ class CgroupLimiter:
 
     async def kill(self, name: str) -> None:
         """As ``Limiter.kill``."""
-        await _kill_all(lambda: self._inside(name))
+        await kill_all(lambda: self._inside(name))
 
     async def remove(self, name: str) -> None:
         """As ``Limiter.remove``."""
@@ -132,45 +130,6 @@ class NoLimiter(RlimitLimiter):
     def prepare(self, name: str, limits: Limits) -> str:
         """As ``Limiter.prepare``."""
         return ""
-
-
-async def kill_marked(variable: str) -> None:
-    """Kill every process that was started with ``NAME=value`` in its environment, however deep below us.
-
-    Not by recorded process ids: those are reused. Raises ``CleanupFailed``.
-    """
-    await _kill_all(lambda: _marked(variable.encode()))
-
-
-async def _kill_all(alive: Callable[[], set[int]]) -> None:
-    give_up = time.monotonic() + _GONE_WITHIN_S
-    while pids := alive():
-        if time.monotonic() > give_up:
-            raise CleanupFailed(f"{len(pids)} processes of the sandbox survive SIGKILL")
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        await asyncio.sleep(0.001)
-
-
-def _marked(variable: bytes) -> set[int]:
-    if not Path("/proc/self/environ").exists():
-        return _marked_by_ps(variable)
-    pids = set()
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError):
-                if variable in (folder / "environ").read_bytes().split(b"\0"):
-                    pids.add(int(folder.name))
-    return pids - {os.getpid()}
-
-
-def _marked_by_ps(variable: bytes) -> set[int]:
-    """Where there is no /proc (macOS)."""
-    rows = subprocess.run(
-        ["ps", "axeww", "-o", "pid=", "-o", "command="], stdout=subprocess.PIPE, check=False
-    ).stdout.splitlines()
-    return {int(row.split()[0]) for row in rows if variable in row.split()} - {os.getpid()}
 
 
 async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:

@@ -22,19 +22,22 @@ from typing import ClassVar, Final, Literal, Self
 
 import msgspec
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateUnavailable
-from taxtui.plan.spec import FIXTURES_ENV, LABEL_DEADLINE, LABEL_RUN, Command, SandboxSpec
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateUnavailable
+from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
+from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv, unbroken
+from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue, unbroken
+from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.kit.session import OwnedStream
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks, Session
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH
-from taxtui.substrates.local.limits import SANDBOX_ENV, Limiter, best_limiter, kill_marked
+from taxtui.substrates.local.limits import SANDBOX_ENV, Limiter, best_limiter
 from taxtui.workloads import fixtures
 
 _FOLDERS: Final = ("work", "home", "tmp")
-_LAUNCH_ENV: Final = "TAXTUI_LAUNCH"
 _META: Final = "meta.json"
 _REMOVERS: Final = 4
 
@@ -174,7 +177,6 @@ class LocalSandbox:
         self.name = spec.name
         self._substrate = substrate
         self._folder = folder
-        self._launches = 0
         isolated = substrate.variant == "bwrap"
         base = INSIDE if isolated else folder
         fixtures = FIXTURES_INSIDE if isolated and substrate.fixtures else substrate.fixtures
@@ -198,17 +200,16 @@ class LocalSandbox:
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``."""
-        process, launch = self._launch([self._shell, "-c", command.script], stdin=bool(command.stdin))
+        process, mark = self._launch([self._shell, "-c", command.script], stdin=bool(command.stdin))
         try:
             async with asyncio.timeout(command.timeout_s):
                 if command.stdin:
                     process.feed(command.stdin, end=True)
                 stdout, stderr = await process.output()
         except TimeoutError:
-            await unbroken(_end(process, launch))
-            raise ExecTimeout(f"the command was killed after {command.timeout_s:g} s") from None
-        except BaseException:
-            await unbroken(_end(process, launch))
+            raise await overdue(_end(process, mark), command.timeout_s) from None
+        except BaseException as error:
+            await after(_end(process, mark), error)
             raise
         code = process.returncode
         assert code is not None
@@ -218,20 +219,19 @@ class LocalSandbox:
 
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``."""
-        process, launch = self._launch(launch_argv(), stdin=True)
-        return await FramedShell.open(_LocalStream(process, launch))
+        process, mark = self._launch(launch_argv(), stdin=True)
+        return await FramedShell.open(OwnedStream(process, lambda: _end(process, mark)))
 
     def _launch(self, argv: list[str], *, stdin: bool) -> tuple[Process, str]:
-        """Start a program inside; with it what marks all its descendants."""
+        """Start a program inside; with it the mark of all that comes of it."""
         if not (self._folder / "work").is_dir():
             if self._folder.exists():
                 raise ExecFailed(f"{self.name}: a command has removed its working folder")
             raise SandboxLost(f"{self.name} has been removed")
-        self._launches += 1
-        number = f"{self.name}.{self._launches}"
+        mark = new_mark()
         argv = [*self._prefix, *argv]
         argv[0] = shutil.which(argv[0], path=self._env["PATH"]) or argv[0]
-        return Process(argv, {**self._env, _LAUNCH_ENV: number}, stdin=stdin), f"{_LAUNCH_ENV}={number}"
+        return Process(argv, {**self._env, MARK: mark}, stdin=stdin), mark
 
     async def reset(self, marks: Marks) -> None:
         """Kill what still runs and empty the three folders, which is how they were after create."""
@@ -247,24 +247,9 @@ class LocalSandbox:
         await self._substrate.remove(self.name)
 
 
-class _LocalStream:
-    """A session's process; closing it also ends what has left its process group."""
-
-    def __init__(self, process: Process, launch: str) -> None:
-        self._process = process
-        self._launch = launch
-        self.read = process.read
-        self.write = process.write
-
-    async def close(self) -> None:
-        if self._launch:
-            launch, self._launch = self._launch, ""
-            await _end(self._process, launch)
-
-
-async def _end(process: Process, launch: str) -> None:
+async def _end(process: Process, mark: str) -> None:
     await process.close()
-    await kill_marked(launch)
+    await kill_marked(f"{MARK}={mark}")
 
 
 def _private_root() -> Path:
@@ -287,14 +272,8 @@ def _found(folder: Path) -> Found | None:
             meta = Meta(labels={LABEL_RUN: run_id}, created_unix_s=folder.stat().st_mtime)
         except FileNotFoundError:
             return None
-    deadline = meta.labels.get(LABEL_DEADLINE, "")
-    return Found(
-        name=folder.name,
-        handle=str(folder),
-        run_id=meta.labels.get(LABEL_RUN, ""),
-        age_s=max(0.0, time.time() - meta.created_unix_s),
-        deadline_unix_s=int(deadline) if deadline.isdigit() else None,
-    )
+    age_s = time.time() - meta.created_unix_s
+    return labels.found(meta.labels, name=folder.name, handle=str(folder), age_s=age_s)
 
 
 def _delete(folder: Path) -> None:

@@ -10,15 +10,14 @@ import socket
 import time
 import urllib.request
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Literal, Protocol
 
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
-from taxtui.plan.spec import LABEL_RUN
+from taxtui.sandboxes.kit import labels
+from taxtui.sandboxes.kit.backoff import until_heard
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.connection import code_of, found, tag_list, unthrottled
-
-if TYPE_CHECKING:
-    from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
+from taxtui.substrates.aws.connection import code_of, found, tag_list
 
 CREATED: Final = "taxtui.created"
 """Tag: Unix seconds. EC2 does not say when a group was made."""
@@ -28,10 +27,59 @@ DETACH_TIMEOUT_S: Final = 10.0
 """For the network interface of a terminated instance to let go of its group."""
 
 
+class _Options(Protocol):
+    @property
+    def security_group(self) -> str: ...
+
+    @property
+    def subnet(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def allow_from(self) -> str: ...
+
+    @property
+    def address(self) -> Literal["public", "private"]: ...
+
+    @property
+    def poll_s(self) -> float: ...
+
+
+class Ec2(Protocol):
+    """What a network needs of the substrate that it belongs to: see there."""
+
+    @property
+    def options(self) -> _Options:
+        """Which group and subnet, and whom to let in."""
+        ...
+
+    async def call(
+        self, doing: str, operation: str, otherwise: type[SubstrateError] = SubstrateUnavailable, **parameters: Any
+    ) -> Any:
+        """One EC2 call."""
+        ...
+
+    async def tagged(
+        self, what: Literal["instances", "volumes", "security_groups"], run_id: str | None
+    ) -> list[dict[str, Any]]:
+        """What carries our tags."""
+        ...
+
+    async def instances(self, run_id: str | None) -> list[Found]:
+        """The instances alone."""
+        ...
+
+    async def delete(self, kind: str, handle: str, operation: str, gone: str, **parameters: Any) -> None:
+        """Delete what is gone once AWS has answered."""
+        ...
+
+
 class Network:
     """One group per run, made with the first instance; or the one that was given, which is never touched."""
 
-    def __init__(self, ec2: Ec2Substrate) -> None:
+    def __init__(self, ec2: Ec2) -> None:
         """Nothing is made yet."""
         self._ec2 = ec2
         self._made: dict[str, str] = {}  # run → group
@@ -45,7 +93,7 @@ class Network:
         if run_id not in self._made:
             looked_up = await self._ec2.call("looking up the subnet", "describe_subnets", SubnetIds=[options.subnet])
             name = f"taxtui-{run_id}-{secrets.token_hex(4)}"
-            labels = {LABEL_RUN: run_id, CREATED: str(int(time.time()))}
+            ours = {LABEL_RUN: run_id, CREATED: str(int(time.time()))}
             answer = await self._ec2.call(
                 "making a security group",
                 "create_security_group",
@@ -53,7 +101,7 @@ class Network:
                 GroupName=name,
                 Description="taxtui: SSH from the machine that measures",
                 VpcId=looked_up["Subnets"][0]["VpcId"],
-                TagSpecifications=[{"ResourceType": "security-group", "Tags": tag_list(name, labels)}],
+                TagSpecifications=[{"ResourceType": "security-group", "Tags": tag_list(name, ours)}],
             )
             self._made[run_id] = str(answer["GroupId"])
         group = self._made[run_id]
@@ -135,12 +183,13 @@ class Network:
 
     async def _in_use(self, run_id: str) -> bool:
         with contextlib.suppress(SubstrateError):
-            return bool(await unthrottled(lambda: self._ec2.instances(run_id), self._ec2.options.poll_s))
+            return bool(await until_heard(lambda: self._ec2.instances(run_id), first_s=self._ec2.options.poll_s))
         return True
 
 
 def _created(tags: Collection[dict[str, str]]) -> float:
-    return next((float(tag["Value"]) for tag in tags if tag["Key"] == CREATED), time.time())
+    created_s = next((labels.unix_s(tag["Value"]) for tag in tags if tag["Key"] == CREATED), None)
+    return time.time() if created_s is None else created_s
 
 
 def _public_address() -> str:

@@ -3,32 +3,49 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import secrets
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import asyncssh
 
-from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
+from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, FramedShell, launch_argv, unbroken
-from taxtui.sandboxes.kit.marked import MARK, kill_script
+from taxtui.sandboxes.kit.framed_shell import (
+    ENDED,
+    STDERR,
+    STDOUT,
+    FramedShell,
+    after,
+    launch_argv,
+    overdue,
+    unbroken,
+)
+from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
+from taxtui.sandboxes.kit.removal import settled
+from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.aws.connection import AgentNeverConnected, ExplainedSession
-from taxtui.substrates.aws.ec2.ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, Program, connect, remote_command
-from taxtui.substrates.aws.removal import settled
-
-if TYPE_CHECKING:
-    from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
+from taxtui.substrates.aws.connection import AgentNeverConnected, Poller
+from taxtui.substrates.aws.ec2.instance import InstanceState
+from taxtui.substrates.aws.ec2.ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, Login, Program, connect, remote_command
 
 KNOCK_S: Final = 0.1
 """Between two looks whether the port is open, and whether the login works."""
 DRAIN_S: Final = 2.0
 """For output that follows the exit of a command that killed its own shell, and so prints no end marker."""
 KILL_TIMEOUT_S: Final = 10.0
+_LEFT: Final = "a command's processes may still run in the instance"
+
+
+class Launcher(Protocol):
+    """What an instance needs of whoever has launched it."""
+
+    poller: Poller[InstanceState]
+
+    async def remove(self, instance: str, launched_s: float) -> None:
+        """Terminate it and wait until it is. Raises ``CleanupFailed``."""
+        ...
 
 
 class Ec2Sandbox:
@@ -36,16 +53,18 @@ class Ec2Sandbox:
 
     def __init__(
         self,
-        substrate: Ec2Substrate,
+        launcher: Launcher,
         name: str,
         instance: str,
         env: Mapping[str, str],
         client_key: asyncssh.SSHKey,
         host_key: asyncssh.SSHKey,
+        login: Login,
     ) -> None:
         """Of an instance that EC2 has accepted."""
         self.name = name
-        self._substrate = substrate
+        self._launcher = launcher
+        self._login = login
         self._instance = instance
         self._env = env
         self._client_key, self._host_key = client_key, host_key
@@ -57,7 +76,7 @@ class Ec2Sandbox:
         """As ``Sandbox.wait_ready``: running, the port open, logged in, a first command run."""
         marks.cold()  # an SSH connection is made for every instance
         address = await self._running(marks)
-        give_up_ns = time.monotonic_ns() + round(self._substrate.options.login_timeout_s * 1e9)
+        give_up_ns = time.monotonic_ns() + round(self._login.timeout_s * 1e9)
         await self._knock(address, marks, give_up_ns)
         for attempt in (1, 2):
             await self._log_in(address, marks, give_up_ns)
@@ -74,7 +93,7 @@ class Ec2Sandbox:
             return
 
     async def _running(self, marks: Marks) -> str:
-        poller = self._substrate.poller
+        poller = self._launcher.poller
         seen = {name for name, _, _ in marks.seen}
         while True:
             state, late_ns = await poller.next(self._instance)
@@ -94,7 +113,7 @@ class Ec2Sandbox:
                 return state.address
 
     async def _knock(self, address: str, marks: Marks, give_up_ns: int) -> None:
-        port = self._substrate.options.port
+        port = self._login.port
         while True:
             try:
                 async with asyncio.timeout(LOGIN_TIMEOUT_S):
@@ -111,10 +130,9 @@ class Ec2Sandbox:
 
     async def _log_in(self, address: str, marks: Marks, give_up_ns: int) -> None:
         """Until cloud-init has made the user and put the host key in place; both take their time after the port."""
-        options = self._substrate.options
         while True:
             try:
-                self._connection = await connect(address, options.port, options.user, self._client_key, self._host_key)
+                self._connection = await connect(address, self._login, self._client_key, self._host_key)
             except asyncssh.HostKeyNotVerifiable:
                 why = "sshd shows another host key than the one in its user data; does the image have cloud-init?"
             except asyncssh.PermissionDenied:
@@ -128,9 +146,7 @@ class Ec2Sandbox:
 
     async def _pause(self, give_up_ns: int, why: str) -> None:
         if time.monotonic_ns() > give_up_ns:
-            raise AgentNeverConnected(
-                f"the instance runs, but not within {self._substrate.options.login_timeout_s:g} s of it: {why}"
-            )
+            raise AgentNeverConnected(f"the instance runs, but not within {self._login.timeout_s:g} s of it: {why}")
         self._late_ns = 0  # it has not booted yet: knocking earlier would only have been in vain
         await asyncio.sleep(KNOCK_S)
 
@@ -143,50 +159,65 @@ class Ec2Sandbox:
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``: a new channel on the connection."""
         wrapped = wrap_command(command, "bash")
-        mark = secrets.token_hex(8)
         program = Program(DRAIN_S)
         try:
             async with asyncio.timeout(command.timeout_s):
-                await unbroken(program.start(self._open, remote_command(wrapped.argv, {**self._env, MARK: mark})))
+                await unbroken(program.start(self._open, remote_command(wrapped.argv, self._env)))
                 program.feed(wrapped.stdin)
                 return await _collect(program, wrapped.marker)
         except TimeoutError:
-            await unbroken(self.kill(mark))
-            raise ExecTimeout(f"the command was killed after {command.timeout_s:g} s") from None
+            raise await overdue(self._kill(wrapped.mark), command.timeout_s) from None
         except SandboxLost as error:
             raise await self.explained(error) from error
-        except BaseException:
-            await unbroken(self.kill(mark))
+        except BaseException as error:
+            await after(self._kill(wrapped.mark), error)
             raise
         finally:
             program.close()
 
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``."""
-        stream = _Shell(self)
+        program, mark = Program(0), new_mark()
+
+        async def end() -> None:
+            try:
+                await self._kill(mark)
+            finally:
+                program.close()
+
+        stream = OwnedStream(program, end)
         try:
-            await unbroken(stream.start(self._open, self._env))
+            await unbroken(program.start(self._open, remote_command(launch_argv(), {**self._env, MARK: mark})))
             return ExplainedSession(await FramedShell.open(stream), self.explained)
-        except SandboxLost as error:
-            await unbroken(stream.close())
-            raise await self.explained(error) from error
-        except BaseException:
-            await unbroken(stream.close())
+        except BaseException as error:
+            await after(stream.close(), error)
+            if isinstance(error, SandboxLost):
+                raise await self.explained(error) from error
             raise
 
-    async def kill(self, mark: str) -> None:
-        """Kill what carries a mark. Without a connection nobody can be asked: then the sandbox's end does it."""
-        program = Program(0)
-        with contextlib.suppress(SubstrateError, TimeoutError):
+    async def _kill(self, mark: str) -> None:
+        """Kill what has this mark; without a connection nobody can be asked: the sandbox's end does it then.
+
+        Raises ``ExecFailed`` where that failed.
+        """
+        program, words = Program(0), b""
+        try:
             async with asyncio.timeout(KILL_TIMEOUT_S):
                 await program.start(self._open, kill_script(mark))
-                while (await program.read())[0] != ENDED:
-                    pass
-        program.close()
+                while (item := await program.read())[0] != ENDED:
+                    words += item[1]
+        except SandboxLost:
+            return
+        except TimeoutError as error:
+            raise ExecFailed(f"{_LEFT}: no answer") from error
+        finally:
+            program.close()
+        if program.exit_code == 1:  # another: the killer was killed, with the instance
+            raise ExecFailed(f"{_LEFT}: {' '.join(words.decode(errors='replace').split()) or 'they survive SIGKILL'}")
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """Why the connection failed: what became of its instance, if that is the reason."""
-        seen = await self._substrate.poller.soon(self._instance)
+        seen = await self._launcher.poller.soon(self._instance)
         if seen is None:
             return error
         if seen.state is None:
@@ -201,7 +232,7 @@ class Ec2Sandbox:
         """As ``Sandbox.destroy``: returns when the instance is terminated."""
         if self._connection is not None:
             self._connection.abort()
-        await self._substrate.remove(self._instance, self._launched_s)
+        await self._launcher.remove(self._instance, self._launched_s)
 
 
 async def _collect(program: Program, marker: bytes) -> ExecResult:
@@ -218,28 +249,3 @@ async def _collect(program: Program, marker: bytes) -> ExecResult:
     if code is None:
         raise SandboxLost("the SSH channel was closed while a command ran")
     return ExecResult(code, bytes(streams[STDOUT].data), bytes(streams[STDERR].data))
-
-
-class _Shell:
-    """A ``shell.ByteStream``: a program whose end leaves no process behind that it started."""
-
-    def __init__(self, sandbox: Ec2Sandbox) -> None:
-        self._sandbox = sandbox
-        self._program = Program(0)
-        self._mark = secrets.token_hex(8)
-        self._closed = False
-
-    async def start(self, connection: asyncssh.SSHClientConnection, env: Mapping[str, str]) -> None:
-        await self._program.start(connection, remote_command(launch_argv(), {**env, MARK: self._mark}))
-
-    async def read(self) -> tuple[int, bytes]:
-        return await self._program.read()
-
-    async def write(self, data: bytes) -> None:
-        await self._program.write(data)
-
-    async def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            await self._sandbox.kill(self._mark)
-            self._program.close()

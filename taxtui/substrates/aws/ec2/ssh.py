@@ -8,7 +8,7 @@ import shlex
 from collections import deque
 from collections.abc import Mapping, Sequence
 from signal import Signals
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import asyncssh
 
@@ -21,6 +21,15 @@ KEEP_ALIVE_S: Final = 15
 KEEP_ALIVES_LOST: Final = 3
 BUFFERED_BYTES: Final = 8 * 2**20
 
+
+class Login(NamedTuple):
+    """How to get into an instance."""
+
+    port: int
+    user: str  # "" for the one that is made for the purpose
+    timeout_s: float  # from the instance's running to its first command
+
+
 CONNECTION_ERRORS: Final = (OSError, asyncssh.Error)
 """Everything that asyncssh raises for a network or a peer that does not do as it should."""
 
@@ -32,13 +41,13 @@ def new_key() -> tuple[asyncssh.SSHKey, KeyPair]:
 
 
 async def connect(
-    address: str, port: int, user: str, client_key: asyncssh.SSHKey, host_key: asyncssh.SSHKey
+    address: str, login: Login, client_key: asyncssh.SSHKey, host_key: asyncssh.SSHKey
 ) -> asyncssh.SSHClientConnection:
     """Log in to the one host that holds ``host_key``. Raises :data:`CONNECTION_ERRORS`, or ``TimeoutError``."""
     return await asyncssh.connect(
         address,
-        port,
-        username=user or USER,
+        login.port,
+        username=login.user or USER,
         client_keys=[client_key],
         known_hosts=([host_key.convert_to_public()], [], []),
         server_host_key_algs=["ssh-ed25519"],

@@ -16,9 +16,12 @@ import asyncssh
 import botocore
 
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
-from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec
+from taxtui.plan.spec import Limits, SandboxSpec
+from taxtui.sandboxes.kit import backoff
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.removal import insist, remove
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.aws.connection import (
     MAX_CALLS,
@@ -36,8 +39,7 @@ from taxtui.substrates.aws.connection import (
 from taxtui.substrates.aws.ec2.instance import InstanceState, run_request, user_data
 from taxtui.substrates.aws.ec2.network import Network
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
-from taxtui.substrates.aws.ec2.ssh import new_key
-from taxtui.substrates.aws.removal import insist, remove
+from taxtui.substrates.aws.ec2.ssh import Login, new_key
 
 T = TypeVar("T")
 
@@ -216,12 +218,13 @@ class Ec2Substrate:
             "running an instance",
             "run_instances",
             CreateFailed,
-            dispose=lambda answer: insist(partial(self._terminate, answer["Instances"][0]["InstanceId"])),
+            dispose=lambda answer: insist(partial(self._terminate, answer["Instances"][0]["InstanceId"]), SDK_ERRORS),
             **self._request(spec, image_id, root_device, group, data),
         )
         marks("accepted")
         instance = str(answer["Instances"][0]["InstanceId"])
-        return Ec2Sandbox(self, spec.name, instance, spec.env, client_key, host_key)
+        login = Login(self.options.port, self.options.user, self.options.login_timeout_s)
+        return Ec2Sandbox(self, spec.name, instance, spec.env, client_key, host_key, login)
 
     def _request(self, spec: SandboxSpec, image_id: str, root_device: str, group: str, data: str) -> dict[str, Any]:
         options = self.options
@@ -245,6 +248,9 @@ class Ec2Substrate:
 
         An instance that is shutting down is not listed: nothing can hold it back.
         """
+        return await backoff.find(partial(self._find, run_id))
+
+    async def _find(self, run_id: str | None) -> Sequence[Found]:
         volumes = await self.tagged("volumes", run_id, {"Name": "status", "Values": ["available"]})
         listed = [
             *await self.instances(run_id),
@@ -307,7 +313,7 @@ class Ec2Substrate:
         await remove(
             f"{kind} {handle}",
             lambda: self._known(gone, f"deleting a {kind}", operation, **parameters),
-            poll_s=self.options.poll_s,
+            first_s=self.options.poll_s,
         )
 
     async def remove(self, instance: str, launched_s: float) -> None:
@@ -323,7 +329,8 @@ class Ec2Substrate:
                 "InvalidInstanceID.NotFound", "terminating an instance", "terminate_instances", InstanceIds=[instance]
             ),
             terminated,
-            poll_s=self.options.poll_s,
+            look_s=0.0,
+            first_s=self.options.poll_s,
             launched_s=launched_s,
         )
 

@@ -11,6 +11,7 @@ import websockets
 
 from taxtui.errors import ExecFailed
 from taxtui.sandboxes.kit.framed_shell import STDOUT, launch_argv
+from taxtui.sandboxes.kit.kill import MARK
 from taxtui.substrates.aws.ecs.exec import Channel
 
 CONNECT_TIMEOUT_S: Final = 20.0
@@ -26,8 +27,8 @@ def framed(line: str) -> bytes:
     return b": %09d 000000001\n" % (len(line) + 1) + f"{line}\n".encode()
 
 
-def entry_command(directory: str) -> tuple[str, bytes]:
-    """What ECS has to execute, and what must then be typed, to get the framed shell in ``directory``.
+def entry_command(directory: str, mark: str) -> tuple[str, bytes]:
+    """What ECS has to execute, and what must then be typed, to get the framed shell in ``directory``, with a mark.
 
     The agent splits a command like a shell but runs none, and says what it thinks of newlines nowhere: so the entry
     is short, switches the terminal to raw, prints a line (until it does, nothing may be typed), and reads the rest.
@@ -36,7 +37,7 @@ def entry_command(directory: str) -> tuple[str, bytes]:
     would keep the session open: the end of the session's leader, whose id is ``$$``, hangs up on it.
     """
     program = shlex.join(launch_argv(terminal=True))
-    typed = f'mkdir -p "{directory}" && cd "{directory}" && cat | {{ {program}; kill -9 $$; }}\n'.encode()
+    typed = f'mkdir -p "{directory}" && cd "{directory}" && cat | {{ {MARK}={mark} {program}; kill -9 $$; }}\n'.encode()
     entry = f'stty raw -echo 2>/dev/null; echo; eval "$(dd bs=1 count={len(typed)} 2>/dev/null)"'
     return f"/bin/sh -c {shlex.quote(entry)}", typed
 

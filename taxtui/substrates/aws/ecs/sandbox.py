@@ -3,46 +3,57 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import secrets
 import shlex
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import OPEN_TIMEOUT_S, FramedShell, unbroken
-from taxtui.sandboxes.kit.marked import MARK, kill_script
+from taxtui.sandboxes.kit.framed_shell import OPEN_TIMEOUT_S, FramedShell, after, unbroken
+from taxtui.sandboxes.kit.kill import kill_script, new_mark
+from taxtui.sandboxes.kit.removal import settled
+from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.aws.connection import AgentNeverConnected, ExplainedSession
+from taxtui.substrates.aws.connection import AgentNeverConnected, Poller
 from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, framed
 from taxtui.substrates.aws.ecs.exec import SessionCut
-from taxtui.substrates.aws.removal import settled
-
-if TYPE_CHECKING:
-    from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
+from taxtui.substrates.aws.ecs.task import TaskState
 
 LEAVE_TIMEOUT_S: Final = 0.5
 """For an idle shell to do as it is told. A busy one does not hear us."""
 
 
+class Cluster(Protocol):
+    """What a task needs of whoever has started it."""
+
+    poller: Poller[TaskState]
+
+    async def open_channel(self, arn: str, command: str) -> DataChannel:
+        """A session in its container. Raises ``ExecFailed`` while the container's agent is not connected."""
+        ...
+
+    async def remove(self, arn: str, launched_s: float) -> None:
+        """Stop it and wait until it has. Raises ``CleanupFailed``."""
+        ...
+
+
 class EcsSandbox:
     """One task."""
 
-    def __init__(self, substrate: EcsSubstrate, name: str, arn: str) -> None:
-        """Of a task that ECS has accepted."""
+    def __init__(self, cluster: Cluster, name: str, arn: str, sessions: int, agent_timeout_s: float) -> None:
+        """Of a task that ECS has accepted, whose agent takes so many sessions at the same time."""
         self.name = name
-        self._substrate = substrate
+        self._cluster = cluster
         self._arn = arn
-        self._entry, self._typed = entry_command(f"${{TMPDIR:-/tmp}}/{name}")
-        self._sessions = asyncio.Semaphore(substrate.options.sessions)
+        self._agent_timeout_s = agent_timeout_s
+        self._sessions = asyncio.Semaphore(sessions)
         self._marks: Marks | None = None
         self._launched_s = time.monotonic()
 
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``: running, and then its session agent too, which are two different instants."""
         marks.cold()  # a session is a new connection to the service
-        poller, options = self._substrate.poller, self._substrate.options
+        poller = self._cluster.poller
         seen = {name for name, _, _ in marks.seen}
         running_ns = 0
         while True:
@@ -61,9 +72,9 @@ class EcsSandbox:
                     self._marks = marks
                     marks.queued(late_ns)  # of this look alone: while those before it waited, the task went on booting
                     return
-                if time.monotonic_ns() - running_ns > options.agent_timeout_s * 1e9:
+                if time.monotonic_ns() - running_ns > self._agent_timeout_s * 1e9:
                     raise AgentNeverConnected(
-                        f"the task runs, but its session agent did not within {options.agent_timeout_s:g} s",
+                        f"the task runs, but its session agent did not within {self._agent_timeout_s:g} s",
                         fix="does task_role allow ssmmessages, and is there a route to it (public address, NAT or "
                         "endpoint)?",
                     )
@@ -84,10 +95,10 @@ class EcsSandbox:
         await self._sessions.acquire()
         terminal = _Terminal(self, self._sessions)
         try:
-            await terminal.open(self._entry, self._typed)
+            await terminal.open(f"${{TMPDIR:-/tmp}}/{self.name}")
             shell = await FramedShell.open(terminal, merged=True)
         except BaseException as error:
-            await unbroken(terminal.close())
+            await after(terminal.close(), error)
             if isinstance(error, SandboxLost | ExecFailed):
                 raise await self.explained(error) from error
             raise
@@ -98,19 +109,26 @@ class EcsSandbox:
 
     async def channel(self, command: str) -> DataChannel:
         """A new session of the task's. Raises ``ExecFailed`` while its agent is not connected."""
-        return await self._substrate.open_channel(self._arn, command)
+        return await self._cluster.open_channel(self._arn, command)
 
     async def kill(self, mark: str) -> None:
-        """Kill what a session has left running, through another one. Without a container there is nothing to do."""
-        with contextlib.suppress(SubstrateError):
+        """Kill what has this mark, through another session; where the container is lost there is nothing to do.
+
+        Raises ``ExecFailed`` where that failed.
+        """
+        try:
             async with self._sessions:
                 channel = await self.channel(f"/bin/sh -c {shlex.quote(kill_script(mark))}")
                 await channel.ended(OPEN_TIMEOUT_S)
                 await channel.close()
+        except SandboxLost:
+            return
+        except SubstrateError as error:
+            raise ExecFailed(f"a session's processes may still run in the task: {error}") from error
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """Why a session failed: what became of its task, if that is the reason."""
-        seen = await self._substrate.poller.soon(self._arn)
+        seen = await self._cluster.poller.soon(self._arn)
         if seen is None:
             return error
         if (state := seen.state) is None:
@@ -123,7 +141,7 @@ class EcsSandbox:
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: returns when the task is STOPPED."""
-        await self._substrate.remove(self._arn, self._launched_s)
+        await self._cluster.remove(self._arn, self._launched_s)
 
 
 class _Terminal:
@@ -132,17 +150,17 @@ class _Terminal:
     def __init__(self, sandbox: EcsSandbox, slot: asyncio.Semaphore) -> None:
         self._sandbox = sandbox
         self._slot = slot
-        self._mark = secrets.token_hex(8)
+        self._mark = new_mark()
         self._channel: DataChannel | None = None
         self._typed = False
         self._closed = False
 
-    async def open(self, entry: str, typed: bytes) -> None:
+    async def open(self, directory: str) -> None:
+        entry, typed = entry_command(directory, self._mark)
         await unbroken(self._connect(entry))  # the agent counts a session from our request on: it must be ended
         assert self._channel is not None
         self._typed = True
-        # Exported by the running shell: its children carry the mark, it does not, and so survives its own kill script.
-        await self._channel.write(typed + framed(f"export {MARK}={self._mark}"))
+        await self._channel.write(typed)
 
     async def _connect(self, entry: str) -> None:
         self._channel = await self._sandbox.channel(entry)

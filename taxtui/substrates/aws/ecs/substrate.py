@@ -20,8 +20,10 @@ import msgspec
 from costmodel.pricing import load_prices
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
+from taxtui.sandboxes.kit import backoff
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit.removal import insist, remove
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.aws.connection import (
     MAX_CALLS,
@@ -46,7 +48,6 @@ from taxtui.substrates.aws.ecs.task import (
     run_request,
     started_by,
 )
-from taxtui.substrates.aws.removal import insist, remove
 
 T = TypeVar("T")
 
@@ -206,7 +207,8 @@ class EcsSubstrate:
         if not answer["tasks"]:
             raise refusal(answer.get("failures", []))
         marks("accepted")
-        return EcsSandbox(self, spec.name, str(answer["tasks"][0]["taskArn"]))
+        arn = str(answer["tasks"][0]["taskArn"])
+        return EcsSandbox(self, spec.name, arn, options.sessions, options.agent_timeout_s)
 
     async def _definition(self, spec: SandboxSpec) -> str:
         """The ARN of a task definition that fits, registered on first use."""
@@ -236,6 +238,9 @@ class EcsSubstrate:
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``. A task that ECS has been told to stop is not listed: nothing can hold it back."""
+        return await backoff.find(partial(self._find, run_id))
+
+    async def _find(self, run_id: str | None) -> Sequence[Found]:
         arns = await self.call("listing tasks", lambda: self._list(run_id))
         described = [
             task
@@ -269,7 +274,7 @@ class EcsSubstrate:
 
     def _discard(self, answer: Mapping[str, Any]) -> None:
         for task in answer["tasks"]:
-            insist(partial(self._stop, task["taskArn"]))
+            insist(partial(self._stop, task["taskArn"]), SDK_ERRORS)
 
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""
@@ -286,7 +291,8 @@ class EcsSubstrate:
             f"task {arn.rpartition('/')[2]}",
             lambda: self._ask_to_stop(arn),
             stopped,
-            poll_s=self.options.poll_s,
+            look_s=0.0,
+            first_s=self.options.poll_s,
             launched_s=launched_s,
         )
 

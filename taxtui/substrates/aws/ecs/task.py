@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from taxtui.errors import CreateFailed, SandboxLost, SubstrateError, SubstrateUnavailable
-from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec
+from taxtui.plan.spec import Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.substrates.aws.connection import CapacityUnavailable, SpotInterrupted, redacted, tag_list
 
 CONTAINER: Final = "sandbox"

@@ -10,8 +10,8 @@ import botocore.exceptions
 import pytest
 
 from taxtui.errors import CleanupFailed, CreateFailed, Throttled
-from taxtui.substrates.aws import removal as aws_removal
-from taxtui.substrates.aws.removal import insist, remove
+from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.kit.removal import insist, remove
 
 
 def throttled() -> Throttled:
@@ -35,7 +35,7 @@ class Provider:
 
 
 async def gone(ask: Provider, ended: Provider | None = None, *, age_s: float = 0.0) -> None:
-    await remove("task t1", ask, ended, poll_s=0.001, launched_s=time.monotonic() - age_s)  # type: ignore[arg-type]
+    await remove("task t1", ask, ended, look_s=0.0, first_s=0.001, launched_s=time.monotonic() - age_s)  # type: ignore[arg-type]
 
 
 async def test_throttling_is_waited_out_and_the_end_is_seen() -> None:
@@ -50,7 +50,7 @@ async def test_not_found_right_after_a_launch_is_not_gone() -> None:
     assert (ask.asked, ended.asked) == (4, 4)
 
 
-@pytest.mark.parametrize("age_s", [aws_removal.SETTLING_S + 1, math.inf])
+@pytest.mark.parametrize("age_s", [removal.SETTLING_S + 1, math.inf])
 async def test_later_not_found_is_gone(age_s: float) -> None:
     ask = Provider(False)
     await gone(ask, age_s=age_s)
@@ -61,15 +61,15 @@ async def test_later_not_found_is_gone(age_s: float) -> None:
 @pytest.mark.parametrize(
     ("ask", "ended", "words"),
     [
-        (Provider(throttled()), None, "AWS has not accepted its end"),
-        (Provider(False), None, "AWS does not know it yet"),
-        (Provider(True), Provider(False), "AWS has accepted its end, but not confirmed it"),
+        (Provider(throttled()), None, "its end was not accepted: slow down"),
+        (Provider(False), None, "the provider does not know it yet"),
+        (Provider(True), Provider(False), "its end was accepted, but has not come"),
     ],
 )
 async def test_a_removal_has_a_deadline_and_says_what_is_left(
     monkeypatch: pytest.MonkeyPatch, ask: Provider, ended: Provider | None, words: str
 ) -> None:
-    monkeypatch.setattr(aws_removal, "REMOVE_S", 0.05)
+    monkeypatch.setattr(removal, "REMOVE_S", 0.05)
     with pytest.raises(CleanupFailed, match=rf"^task t1 may still exist: {words} within 0\.05 s$"):
         await gone(ask, ended)
 
@@ -81,8 +81,36 @@ async def test_a_refusal_ends_it_at_once() -> None:
     assert ask.asked == 1
 
 
+async def test_what_can_no_longer_be_seen_is_asked_for_again() -> None:
+    ask, ended = Provider(True), Provider(False, throttled(), False, True)
+    await gone(ask, ended)
+    assert (ask.asked, ended.asked) == (2, 4)
+
+
+async def test_who_is_told_of_the_end_looks_no_more() -> None:
+    told, ended = asyncio.Event(), Provider(False)
+
+    async def ask() -> bool:
+        asyncio.get_running_loop().call_soon(told.set)
+        return True
+
+    await remove("pod p", ask, ended, gone=told, look_s=60.0)  # type: ignore[arg-type]
+    assert ended.asked == 0
+
+
+async def test_a_provider_that_does_not_answer_at_all_ends_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal, "REMOVE_S", 0.02)
+
+    async def silent() -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    with pytest.raises(CleanupFailed, match=r"pod p may still exist: its end was not accepted within 0\.05 s"):
+        await remove("pod p", silent, more_s=0.03)
+
+
 def test_what_nobody_holds_is_ended_in_spite_of_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aws_removal, "INSIST_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(removal, "INSIST_S", (0.0, 0.0, 0.0))
     asked: list[int] = []
 
     def ask() -> None:
@@ -92,5 +120,5 @@ def test_what_nobody_holds_is_ended_in_spite_of_refusals(monkeypatch: pytest.Mon
                 {"Error": {"Code": "InvalidInstanceID.NotFound"}}, "TerminateInstances"
             )
 
-    insist(ask)
+    insist(ask, (botocore.exceptions.ClientError,))
     assert len(asked) == 3

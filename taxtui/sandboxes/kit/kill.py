@@ -1,0 +1,99 @@
+"""Ending all that one command or session has started, where the provider tells no process id.
+
+A mark of its own is in the command's environment, or among its arguments, or both: every process that comes of it
+inherits the first by ``exec`` and the second by ``fork``, whatever session or group it moves to, and a group that it
+leads ends with it. Only what has left that group and emptied its environment is not found: that ends with the sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from taxtui.errors import CleanupFailed
+
+MARK: Final = "TAXTUI_LAUNCH"
+"""The environment variable that holds a mark."""
+GONE_WITHIN_S: Final = 5.0
+"""How long what was killed on this machine may take to be gone."""
+
+_ROUNDS: Final = 100
+"""What forks faster than it is killed, or cannot be killed, is left to the end of the sandbox."""
+
+
+def new_mark() -> str:
+    """A mark that nothing else has: sixteen hexadecimal digits."""
+    return secrets.token_hex(8)
+
+
+def kill_script(mark: str, *, carried_by_all: str = "") -> str:
+    """One line for any POSIX shell with grep, GNU's or BusyBox's: kill whatever has ``mark``, but not itself.
+
+    ``carried_by_all``: a variable that all processes of the sandbox have; what has lost it is killed too. Exits with 0
+    once nothing of it is left, else with 1, after words on stderr where grep is missing.
+    """
+    # The pattern in brackets does not match itself among arguments. Each substitution is one command that replaces
+    # its subshell, so that none of them is a copy of this shell, with this shell's environment.
+    listing = f"$(grep -ls '[{mark[0]}]{mark[1:]}' /proc/[0-9]*/environ /proc/[0-9]*/cmdline)"
+    strays = ""
+    if carried_by_all:
+        strays = (
+            "set -- $(grep -ls . /proc/[0-9]*/cmdline); "  # kernel threads and zombies have none
+            'for _f; do shift; set -- "$@" "${_f%cmdline}environ"; done; '
+        )
+        listing += f" $(grep -Ls '{carried_by_all}=' \"$@\")"
+    return (
+        f"cd /; unset {MARK}; _i=0; _n=1; "
+        f'while [ -n "$_n" ] && [ $_i -lt {_ROUNDS} ]; do _i=$((_i + 1)); _n=; {strays}'
+        f"for _f in {listing}; do _f=${{_f#/proc/}}; _f=${{_f%/*}}; "
+        "[ $_f = 1 ] || [ $_f = $$ ] || { kill -9 -$_f && _n=1; kill -9 $_f && _n=1; } 2>/dev/null; "
+        'done; done; [ -z "$_n" ] && command -v grep >/dev/null || false'
+    )
+
+
+async def kill_marked(variable: str) -> None:
+    """Kill every process of this machine with ``NAME=value`` in its environment, however deep below us.
+
+    Not by recorded process ids: those are reused. Raises ``CleanupFailed``.
+    """
+    await kill_all(lambda: _marked(variable.encode()))
+
+
+async def kill_all(alive: Callable[[], set[int]]) -> None:
+    """Kill what ``alive`` lists, process ids of this machine, until it lists none. Raises ``CleanupFailed``."""
+    give_up = time.monotonic() + GONE_WITHIN_S
+    while pids := alive():
+        if time.monotonic() > give_up:
+            raise CleanupFailed(f"{len(pids)} processes of the sandbox survive SIGKILL")
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        await asyncio.sleep(0.001)
+
+
+def _marked(variable: bytes) -> set[int]:
+    if not Path("/proc/self/environ").exists():
+        return _marked_by_ps(variable)
+    pids = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                if variable in (folder / "environ").read_bytes().split(b"\0"):
+                    pids.add(int(folder.name))
+    return pids - {os.getpid()}
+
+
+def _marked_by_ps(variable: bytes) -> set[int]:
+    """Where there is no /proc (macOS)."""
+    rows = subprocess.run(
+        ["ps", "axeww", "-o", "pid=", "-o", "command="], stdout=subprocess.PIPE, check=False
+    ).stdout.splitlines()
+    return {int(row.split()[0]) for row in rows if variable in row.split()} - {os.getpid()}

@@ -1,0 +1,37 @@
+"""The labels that every sandbox carries: how a run's sandboxes are found, and until when they may be in use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from taxtui.sandboxes.protocol import Found
+
+LABEL_RUN: Final = "taxtui.run"
+LABEL_TRIAL: Final = "taxtui.trial"
+LABEL_DEADLINE: Final = "taxtui.deadline"
+"""Label keys. The deadline's value is whole Unix seconds, for people and sweeps; providers enforce their own."""
+
+END_OF_TIME_S: Final = 253_402_300_799
+"""The year 9999, the last that calendars have: a label may say anything."""
+_ALL_TIME_DIGITS: Final = len(str(END_OF_TIME_S))
+_DIGITS: Final = re.compile(r"[0-9]+")
+
+
+def unix_s(text: str) -> int | None:
+    """A label's whole Unix seconds, at most ``END_OF_TIME_S``; None where it says anything else."""
+    if not _DIGITS.fullmatch(text):
+        return None
+    return END_OF_TIME_S if len(text) > _ALL_TIME_DIGITS else min(int(text), END_OF_TIME_S)
+
+
+def found(labels: Mapping[str, str], *, name: str, handle: str, age_s: float) -> Found:
+    """What carries these labels; ``handle`` is the provider's own id."""
+    return Found(
+        name=name,
+        handle=handle,
+        run_id=labels.get(LABEL_RUN, ""),
+        age_s=max(0.0, age_s),
+        deadline_unix_s=unix_s(labels.get(LABEL_DEADLINE, "")),
+    )

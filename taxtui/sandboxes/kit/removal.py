@@ -1,0 +1,102 @@
+"""Removing a sandbox: asked for until it is heard, watched until it is gone, given up at a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from taxtui.errors import CleanupFailed, SubstrateError, Throttled
+from taxtui.sandboxes.kit.backoff import pause_s
+
+REMOVE_S: Final = 100.0
+"""For all of a removal, throttling included: a little less than the runner waits for it, so that the reason is told."""
+SETTLING_S: Final = 60.0
+"""A provider may not know for so long what it has just made: until then "not found" does not mean "gone"."""
+INSIST_S: Final = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Pauses before each request to end what nobody holds any more; leaving the substrate waits for them."""
+LOOK_S: Final = 1.0
+LONGEST_LOOK_S: Final = 4.0
+"""Between two looks: at first, and at most."""
+_SLOWER: Final = 1.5
+
+
+def settled(launched_s: float) -> bool:
+    """Whether a provider must know by now what it launched then (monotonic)."""
+    return time.monotonic() - launched_s > SETTLING_S
+
+
+async def remove(
+    what: str,
+    ask: Callable[[], Awaitable[bool]],
+    ended: Callable[[], Awaitable[bool | None]] | None = None,
+    *,
+    gone: asyncio.Event | None = None,
+    look_s: float = LOOK_S,
+    first_s: float | None = None,
+    launched_s: float = -math.inf,
+    more_s: float = 0.0,
+    stuck: str = "its end was accepted, but has not come",
+) -> None:
+    """Ask for the end of ``what`` until that is accepted, then look until it has come.
+
+    ``ask`` answers False, and ``ended`` None, where the provider does not know it: it is gone, unless it was launched
+    only just. What is gone once its end is accepted needs no ``ended``. ``Throttled`` from either, which stands for
+    every refusal that may not last, has it asked for again, after a pause of ``first_s`` at first; any other error is
+    final.
+
+    Args:
+        gone: set by whoever is told of the end before a look sees it.
+        look_s: between the first two looks; 0 where ``ended`` takes its time itself.
+        launched_s: when it was made, monotonic, where "not found" may come too early.
+        more_s: how much longer than ``REMOVE_S`` its end may take.
+        stuck: what to say, and where to look, when the end was accepted and does not come.
+
+    Raises:
+        CleanupFailed: refused, or not gone in time; it begins with ``what``, which may still exist.
+    """
+    told, within_s = gone or asyncio.Event(), REMOVE_S + more_s
+    accepted, tries, trouble = False, 0, "its end was not accepted"
+    try:
+        async with asyncio.timeout(within_s):
+            while not told.is_set():
+                wait_s = look_s
+                look_s = min(look_s * _SLOWER, LONGEST_LOOK_S)
+                try:
+                    over: bool | None
+                    if accepted and ended is not None:
+                        over = await ended()
+                    else:
+                        accepted = await ask()
+                        over = ended is None if accepted else None
+                        trouble = stuck if accepted else "the provider does not know it yet"
+                    if over or (over is None and settled(launched_s)):
+                        return
+                    wait_s = wait_s if accepted else pause_s(0, None, first_s=first_s)
+                except Throttled as error:
+                    accepted, trouble = False, f"its end was not accepted: {error}"
+                    wait_s = pause_s(tries, error.retry_after_s, first_s=first_s)
+                    tries += 1
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        await told.wait()
+    except SubstrateError as error:
+        raise CleanupFailed(f"{what} may still exist: {error}") from error
+    except TimeoutError:
+        raise CleanupFailed(f"{what} may still exist: {trouble} within {within_s:g} s") from None
+
+
+def insist(ask: Callable[[], object], refusals: tuple[type[Exception], ...]) -> None:
+    """Blocks: ask for the end of what a cancelled create made, which may be throttled or not known yet.
+
+    Raises nothing but what is not among ``refusals``: what is left after all has its own deadline, and labels by which
+    a sweep finds it.
+    """
+    for wait_s in INSIST_S:
+        time.sleep(wait_s)
+        with contextlib.suppress(*refusals):
+            ask()
+            return

@@ -1,0 +1,97 @@
+"""One that cannot be removed keeps no other from being tried, whoever sweeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.support.fake_substrate import FakeSubstrate
+
+from taxtui.commands import sweep as sweep_command
+from taxtui.errors import CleanupFailed, SubstrateUnavailable
+from taxtui.plan.spec import SubstrateRef
+from taxtui.runner import watchdog
+from taxtui.runner.engine import Run
+from taxtui.runner.ledger import LedgerEntry
+from taxtui.runner.reaping import reap_all
+from taxtui.sandboxes.protocol import Found
+
+RUN = "20260101t000000z-00000000"
+ERRORS = (CleanupFailed("it is stuck"), KeyError("a bug of the adapter"))
+
+
+@pytest.fixture(params=ERRORS, ids=["refused", "bug"])
+def stuck(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FakeSubstrate:
+    """Ten sandboxes, of which the first cannot be removed."""
+    fake = FakeSubstrate()
+    fake.alive = {f"taxtui-{RUN}-{number}": RUN for number in range(10)}
+    real = fake.reap
+
+    async def reap(found: Found) -> None:
+        if found.name.endswith("-0"):
+            raise request.param
+        await real(found)
+
+    monkeypatch.setattr(fake, "reap", reap)
+    return fake
+
+
+async def test_all_are_tried_and_what_is_left_is_told(stuck: FakeSubstrate) -> None:
+    gone: list[Found] = []
+    left = await reap_all(stuck, await stuck.find(RUN), reaped=gone.append)
+    assert [each.found.name for each in left] == list(stuck.alive) == [f"taxtui-{RUN}-0"]
+    assert isinstance(left[0].error, CleanupFailed | KeyError)
+    assert {found.name for found in gone} == {f"taxtui-{RUN}-{number}" for number in range(1, 10)}
+
+
+async def test_the_watchdog_s(stuck: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(watchdog, "GIVE_UP_AFTER_S", 0.05)
+    entry = LedgerEntry(run_id=RUN, substrates=(SubstrateRef(name="fake"),), create_timeout_s=5)
+    await watchdog.sweep(entry, [stuck])
+    assert list(stuck.alive) == [f"taxtui-{RUN}-0"]
+
+
+async def test_the_run_s_last_one(stuck: FakeSubstrate, tmp_path: Path) -> None:
+    class Journal:
+        told: list[str] = []
+
+        def now(self) -> int:
+            return 0
+
+        def emit(self, notice: Any) -> None:
+            self.told.append(notice.text)
+
+    run: Any = Run.__new__(Run)
+    run.run_id, run.cleanup_failed = RUN, False
+    assert not await run._sweep(Journal(), [stuck])
+    assert list(stuck.alive) == [f"taxtui-{RUN}-0"]
+    [told] = Journal.told
+    assert f"taxtui-{RUN}-0 is left" in told
+    Journal.told.clear()
+
+
+def test_the_command_s(stuck: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: stuck)
+    done = CliRunner().invoke(sweep_command.command, ["-s", "local", "--run", RUN, "--force"])
+    assert done.exit_code == 1
+    assert list(stuck.alive) == [f"taxtui-{RUN}-0"]
+    assert done.stdout.count("removed fake") == 9
+    assert f"may still exist: fake taxtui-{RUN}-0" in done.stderr
+
+
+def test_a_substrate_that_cannot_be_used_keeps_no_other_from_being_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, broken = FakeSubstrate(), FakeSubstrate()
+    fake.alive = {"here": RUN}
+
+    async def find(run_id: str | None = None) -> list[Found]:
+        raise SubstrateUnavailable("the API is down")
+
+    monkeypatch.setattr(broken, "find", find)
+    built = [broken, fake]
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: built.pop(0))
+    done = CliRunner().invoke(sweep_command.command, ["-s", "docker", "-s", "local", "--run", RUN, "--force"])
+    assert isinstance(done.exception, SubstrateUnavailable)
+    assert fake.alive == {}
