@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from taxtui.plan.spec import LABEL_RUN, Command, Limits, SandboxSpec
-from taxtui.sandboxes import ExecTimeout, Marks, SandboxLost, Throttled
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.sandboxes import LABEL_RUN, ExecTimeout, Marks, SandboxLost, Throttled
 from taxtui.sandboxes.conformance import Check, checks
 from taxtui.sandboxes.fake import FakeOptions, FakeSandbox, FakeSubstrate
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.support.fake_substrate import FakeSubstrate
 
 from taxtui.commands import sweep as sweep_command
 from taxtui.errors import CleanupFailed, SubstrateUnavailable
@@ -16,6 +15,7 @@ from taxtui.runner import watchdog
 from taxtui.runner.engine import Run
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.reaping import reap_all
+from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import Found
 
 RUN = "20260101t000000z-00000000"

@@ -17,15 +17,14 @@ from taxtui.live.cell_state import PARTS, CellState
 from taxtui.live.state import RunState
 from taxtui.recording import events
 from taxtui.recording import reader as recording
-from taxtui.report.formats import csv as csv_format
-from taxtui.report.formats import json as json_format
-from taxtui.report.formats import markdown
+from taxtui.report.formats import csv_rows, markdown_tables
 from taxtui.report.measured.record import record
 from taxtui.report.measured.rows import TAXES, rows_of
 from taxtui.report.measured.samples import read_samples
 from taxtui.report.measured.tables import TABLES, duration, sections
 from taxtui.report.numbers import hours
 from taxtui.report.projected import sections as projected
+from taxtui.report.projected.record import record as projected_record
 
 SHIPPED: Final = sorted((Path(__file__).parents[2] / "recordings").glob("*.msgpack"))
 S: Final = 10**9
@@ -58,12 +57,12 @@ def told(path: Path) -> Told:
     rows = rows_of(cells)
     measured = [record(row, TABLES) for row in rows]
     projections = project([read(path)], DEMAND)
-    asked = [json_format.record(row) for row in projections]
+    asked = [projected_record(row) for row in projections]
     texts = {
-        "report.csv": csv_format.to_text(measured),
-        "report.md": markdown.to_text(sections(rows, sources, TABLES, 0)),
-        "project.csv": csv_format.to_text(asked),
-        "project.md": markdown.to_text(projected.sections(projections, DEMAND, [])),
+        "report.csv": csv_rows.to_text(measured),
+        "report.md": markdown_tables.to_text(sections(rows, sources, TABLES, 0)),
+        "project.csv": csv_rows.to_text(asked),
+        "project.md": markdown_tables.to_text(projected.sections(projections, DEMAND, [])),
     }
     live = {cell_ids[number]: cell for number, cell in state.cells.items()}
     assert len(live) == len(state.cells)
