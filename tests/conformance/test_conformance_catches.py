@@ -13,6 +13,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance import Bench, NotApplicable, Violation, checks
 from taxtui.sandboxes.conformance.__main__ import _judge, main
 from taxtui.sandboxes.conformance.walker import cancellations
+from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found
 from taxtui.substrates.local.substrate import LocalOptions, LocalSandbox, LocalSubstrate
 
@@ -65,6 +66,16 @@ async def test_a_timeout_that_kills_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         await BY_NAME["exec: timeout"](Broken)
 
 
+@pytest.mark.parametrize("name", ["exec: timeout", "exec: cancel a command", "session: timeout", "session: closing"])
+async def test_a_kill_that_stops_at_the_process_group(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def group_alone(process: Process, mark: str) -> None:
+        await process.close()
+
+    monkeypatch.setattr("taxtui.substrates.local.substrate._end", group_alone)
+    with pytest.raises(Violation, match="should be dead"):
+        await BY_NAME[name](Broken)
+
+
 async def test_a_cancellation_that_kills_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async def spare(process: object, launch: str) -> None:
         pass
@@ -78,7 +89,7 @@ async def test_a_session_that_outlives_its_closing(monkeypatch: pytest.MonkeyPat
     async def leave(self: object) -> None:
         pass
 
-    monkeypatch.setattr("taxtui.substrates.local.substrate._LocalStream.close", leave)
+    monkeypatch.setattr("taxtui.substrates.local.substrate.OwnedStream.close", leave)
     with pytest.raises(Violation, match="after closing"):
         await BY_NAME["session: closing"](Broken)
 

@@ -62,7 +62,7 @@ async def remove(
     accepted, tries, trouble = False, 0, "its end was not accepted"
     try:
         async with asyncio.timeout(within_s):
-            while not told.is_set():
+            while True:
                 wait_s = look_s
                 look_s = min(look_s * _SLOWER, LONGEST_LOOK_S)
                 try:
@@ -83,6 +83,7 @@ async def remove(
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
                         await told.wait()
+                        return
     except SubstrateError as error:
         raise CleanupFailed(f"{what} may still exist: {error}") from error
     except TimeoutError:
