@@ -18,8 +18,14 @@ TIER: Final = "T1"
 ACTIONS: Final = 50
 ORDER: Final = (("docker", "exec"), ("local", "exec"), ("docker", "session"), ("local", "session"))
 
-_COLOURS: Final = {"startup": "#d97706", "dispatch": "#b91c1c", "harness": "#78716c", "failed": "#581c87"}
-_WORK: Final = "#0f766e"
+_COLOURS: Final = {
+    "startup": "#d97706",
+    "dispatch": "#b91c1c",
+    "work": "#0f766e",
+    "harness": "#78716c",
+    "queued": "#1d4ed8",
+    "failed": "#581c87",
+}
 _ROW, _TOP, _LEFT, _WIDTH, _BAR = 46, 66, 190, 760, 430
 
 
@@ -55,7 +61,7 @@ def _bar(row: dict[str, Any], causes: Sequence[str], y: int, per_hour: float) ->
     yield f'<text x="{_LEFT - 12}" y="{y + 19}" font-size="14" text-anchor="end" fill="#1c1917">{name}</text>'
     for cause in causes:
         width = row["by_cause"][cause] * per_hour
-        yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="28" fill="{_COLOURS.get(cause, _WORK)}"/>'
+        yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="28" fill="{_COLOURS[cause]}"/>'
         x += width
     told = f"{hours['value']:,.0f} h"
     span = f"{hours['low']:,.0f} … {hours['high']:,.0f}"
@@ -66,7 +72,7 @@ def _bar(row: dict[str, Any], causes: Sequence[str], y: int, per_hour: float) ->
 def _legend(causes: Sequence[str], y: int) -> Iterator[str]:
     for number, cause in enumerate(causes):
         x = _LEFT + 110 * number
-        yield f'<rect x="{x}" y="{y - 11}" width="12" height="12" fill="{_COLOURS.get(cause, _WORK)}"/>'
+        yield f'<rect x="{x}" y="{y - 11}" width="12" height="12" fill="{_COLOURS[cause]}"/>'
         yield f'<text x="{x + 18}" y="{y}" font-size="13" fill="#1c1917">{cause}</text>'
 
 
