@@ -76,7 +76,7 @@ async def test_a_refused_create(
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_a_create_that_is_never_answered(standin: DaytonaStandin, measure: Measure, when: str) -> None:
     standin.fail("create", hang=when)
-    got = await measure(create_timeout_s=0.4)
+    got = await measure(create_timeout_s=2.0)
     assert (got.end.outcome, got.end.phase) == ("timeout", "create")
     assert standin.made == (1 if when == "after" else 0)
 
@@ -131,7 +131,7 @@ async def test_a_hiccup_while_polling_is_looked_at_again(standin: DaytonaStandin
 
 async def test_a_sandbox_that_never_starts(standin: DaytonaStandin, measure: Measure) -> None:
     standin.start_s = 60.0
-    got = await measure(create_timeout_s=0.4)
+    got = await measure(create_timeout_s=2.0)
     assert told(got.end) == ("timeout", "ready", ReadyTimeout.__name__)
 
 

@@ -180,7 +180,7 @@ async def test_a_port_that_stays_closed_says_what_to_check(ec2: Ec2Standin) -> N
 
 async def test_another_host_key_is_never_accepted(ec2: Ec2Standin) -> None:
     ec2.host_key_from_user_data = False
-    async with Ec2Substrate(options(ec2, login_timeout_s=0.5)) as substrate:
+    async with Ec2Substrate(options(ec2, login_timeout_s=3.0)) as substrate:
         made = await substrate.create(spec(), Marks())
         with pytest.raises(AgentNeverConnected, match="another host key"):
             await made.wait_ready(Marks())
@@ -188,7 +188,7 @@ async def test_another_host_key_is_never_accepted(ec2: Ec2Standin) -> None:
 
 
 async def test_a_refused_login_says_what_to_check(ec2: Ec2Standin) -> None:
-    async with Ec2Substrate(options(ec2, user="nobody-of-this-name", login_timeout_s=0.5)) as substrate:
+    async with Ec2Substrate(options(ec2, user="nobody-of-this-name", login_timeout_s=3.0)) as substrate:
         made = await substrate.create(spec(), Marks())
         with pytest.raises(AgentNeverConnected, match="login is refused"):
             await made.wait_ready(Marks())

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,11 +12,8 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks, Sandbox
 from taxtui.substrates.kubernetes.manifest import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
-from tests.support.cancelling import cancel_at
+from tests.support.cancelling import cancellations, cancelled_at
 from tests.support.kubernetes_standin import KubernetesStandin
-
-WALK = 60
-"""More suspensions than any of these has."""
 
 
 @pytest.fixture
@@ -48,52 +44,34 @@ async def sweep(substrate: KubernetesSubstrate, standin: KubernetesStandin) -> N
         for found in await substrate.find("r"):
             await substrate.reap(found)
         await asyncio.sleep(0.02)
-    assert standin.left() == (0, 0)
+    await standin.leaves(0, 0)
 
 
 async def test_create(substrate: KubernetesSubstrate, standin: KubernetesStandin) -> None:
-    cancelled = 0
-    for at in range(WALK):
-        box = await cancel_at(substrate.create(spec(at), Marks()), at)
-        if box is not None:
-            await box.destroy()
-            break
-        cancelled += 1
+    async for _ in cancellations(lambda number: substrate.create(spec(number), Marks())):
         await sweep(substrate, standin)
-    assert 0 < cancelled < WALK - 1
-    assert standin.left() == (0, 0)
+    assert len(await substrate.find("r")) == 1, "the one that was not cancelled"
+    await sweep(substrate, standin)
 
 
 async def test_wait_ready(substrate: KubernetesSubstrate, standin: KubernetesStandin) -> None:
     standin.pods.start_s = 0.05
-    cancelled = 0
-    for at in range(WALK):
-        box = await substrate.create(spec(at), Marks())
-
-        async def finished(box: Sandbox = box) -> bool:
-            await box.wait_ready(Marks())
-            return True
-
-        done = await cancel_at(finished(), at)
+    number, going_on = 0, True
+    while going_on:
+        number += 1
+        box = await substrate.create(spec(number), Marks())
+        going_on = await cancelled_at(number, box.wait_ready(Marks()))
         await box.destroy()
         assert standin.left() == (0, 0)
-        if done:
-            break
-        cancelled += 1
-    assert 0 < cancelled < WALK - 1
+    assert number > 1
 
 
 @pytest.mark.parametrize("stdin", [b"", b"some"])
 async def test_exec(substrate: KubernetesSubstrate, standin: KubernetesStandin, stdin: bytes) -> None:
     box = await ready(substrate)
-    cancelled = 0
-    for at in range(WALK):
-        got = await cancel_at(box.exec(Command(script="sleep 0.2 & sleep 0.2", stdin=stdin)), at)
-        if got is not None:
-            break
-        cancelled += 1
+    command = Command(script="sleep 0.2 & sleep 0.2", stdin=stdin)
+    async for _ in cancellations(lambda number: box.exec(command)):
         await standin.leaves(1, 1)  # PID 1 alone
-    assert 0 < cancelled < WALK - 1
     await box.destroy()
     assert standin.left() == (0, 0)
 
@@ -101,38 +79,27 @@ async def test_exec(substrate: KubernetesSubstrate, standin: KubernetesStandin, 
 async def test_session(substrate: KubernetesSubstrate, standin: KubernetesStandin) -> None:
     box = await ready(substrate)
 
-    async def whole() -> bool:
+    async def whole() -> None:
         session = await box.open_session()
         try:
             await session.exec(Command(script="echo a; sleep 0.2 & sleep 0.2"))
         finally:
             await session.close()
-        return True
 
-    cancelled = 0
-    for at in range(WALK):
-        done = await cancel_at(whole(), at)
+    async for _ in cancellations(lambda number: whole()):
         await standin.leaves(1, 1)
-        if done:
-            break
-        cancelled += 1
-    assert 0 < cancelled < WALK - 1
+    await standin.leaves(1, 1)
     await box.destroy()
     assert standin.left() == (0, 0)
 
 
 async def test_destroy(substrate: KubernetesSubstrate, standin: KubernetesStandin) -> None:
-    async def destroyed(work: Coroutine[Any, Any, None]) -> bool:
-        await work
-        return True
-
-    cancelled = 0
-    for at in range(WALK):
-        box = await ready(substrate, at)
-        if await cancel_at(destroyed(box.destroy()), at):
-            break
-        cancelled += 1
-        await box.destroy()
+    number, going_on = 0, True
+    while going_on:
+        number += 1
+        box = await ready(substrate, number)
+        going_on = await cancelled_at(number, box.destroy())
+        if going_on:
+            await box.destroy()
         assert standin.left() == (0, 0)
-    assert 0 < cancelled < WALK - 1
-    assert standin.left() == (0, 0)
+    assert number > 1

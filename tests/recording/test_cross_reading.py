@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -180,25 +181,41 @@ def test_taxtui_reads_what_was_written_from_the_formats_description_alone(tmp_pa
 def test_a_tail_torn_at_any_byte_leaves_both_with_the_same(tmp_path: Path) -> None:
     data, path = GOLDEN.read_bytes(), tmp_path / "torn.msgpack"
     readings = []
-    for size in range(len(data)):
-        path.write_bytes(data[:size])
-        reading = of_taxtui(path)
-        assert of_costmodel(path) == reading, f"cut at {size}"
-        readings.append(reading)
+    with path.open("wb", buffering=0) as file:  # grows: a file written anew each time waits for the disk each time
+        for size in range(len(data)):
+            reading = of_taxtui(path)
+            assert of_costmodel(path) == reading, f"cut at {size}"
+            readings.append(reading)
+            file.write(data[size : size + 1])
     assert any(isinstance(reading, Reading) and reading.torn_bytes for reading in readings)
     assert isinstance(readings[0], Refusal)
+
+
+@contextlib.contextmanager
+def flipped_bit(path: Path, bit: int) -> Iterator[None]:
+    """A file with one bit the other way round, in place: to write it anew each time is to wait for the disk."""
+
+    def flip() -> None:
+        with path.open("r+b", buffering=0) as file:
+            file.seek(bit // 8)
+            (byte,) = file.read(1)
+            file.seek(bit // 8)
+            file.write(bytes([byte ^ 1 << bit % 8]))
+
+    flip()
+    yield
+    flip()
 
 
 def test_any_flipped_bit_is_refused_by_both_at_the_same_byte(tmp_path: Path) -> None:
     data, path = GOLDEN.read_bytes(), tmp_path / "flipped.msgpack"
     whole: Any = of_taxtui(GOLDEN)
+    path.write_bytes(data)
     refused = 0
     for bit in range(len(data) * 8):
-        flipped = bytearray(data)
-        flipped[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(flipped)
-        reading = of_taxtui(path)
-        assert of_costmodel(path) == reading, f"bit {bit}"
+        with flipped_bit(path, bit):
+            reading = of_taxtui(path)
+            assert of_costmodel(path) == reading, f"bit {bit}"
         if isinstance(reading, Refusal):
             refused += 1
             assert reading.offset is not None
