@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.kit.framed_shell import STDOUT as STDOUT
     from taxtui.sandboxes.kit.framed_shell import ByteStream as ByteStream
     from taxtui.sandboxes.kit.framed_shell import FramedShell as FramedShell
+    from taxtui.sandboxes.kit.framed_shell import after as after
     from taxtui.sandboxes.kit.framed_shell import launch_argv as launch_argv
+    from taxtui.sandboxes.kit.framed_shell import overdue as overdue
     from taxtui.sandboxes.kit.framed_shell import unbroken as unbroken
     from taxtui.sandboxes.kit.kill import MARK as MARK
+    from taxtui.sandboxes.kit.kill import kill_marked as kill_marked
     from taxtui.sandboxes.kit.kill import kill_script as kill_script
     from taxtui.sandboxes.kit.kill import new_mark as new_mark
     from taxtui.sandboxes.kit.labels import LABEL_DEADLINE as LABEL_DEADLINE
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.kit.process import Process as Process
     from taxtui.sandboxes.kit.removal import remove as remove
     from taxtui.sandboxes.kit.session import ExplainedSession as ExplainedSession
+    from taxtui.sandboxes.kit.session import OwnedStream as OwnedStream
     from taxtui.sandboxes.protocol import Availability as Availability
     from taxtui.sandboxes.protocol import Capabilities as Capabilities
     from taxtui.sandboxes.protocol import ExecResult as ExecResult
@@ -63,12 +67,13 @@ _PUBLIC: Final = {
     "taxtui.plan.spec": "Command Limits SandboxSpec",
     "taxtui.sandboxes.kit.backoff": "pause_s",
     "taxtui.sandboxes.kit.blocking_pool": "BlockingPool Timed",
-    "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell STDERR STDOUT launch_argv unbroken",
-    "taxtui.sandboxes.kit.kill": "MARK kill_script new_mark",
+    "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell STDERR STDOUT after launch_argv "
+    "overdue unbroken",
+    "taxtui.sandboxes.kit.kill": "MARK kill_marked kill_script new_mark",
     "taxtui.sandboxes.kit.labels": "LABEL_DEADLINE LABEL_RUN LABEL_TRIAL found",
     "taxtui.sandboxes.kit.process": "Process",
     "taxtui.sandboxes.kit.removal": "remove",
-    "taxtui.sandboxes.kit.session": "ExplainedSession",
+    "taxtui.sandboxes.kit.session": "ExplainedSession OwnedStream",
     "taxtui.sandboxes.protocol": "Availability Capabilities ExecResult Found Marks Sandbox Session Substrate",
 }
 _HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
