@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
 
+import msgspec
+
 UNKNOWN: Final = -1
 """The run of a command that could not be measured."""
 
@@ -41,8 +43,10 @@ def parted(durations_ns: Sequence[int], runs_ns: Sequence[int]) -> tuple[Sequenc
     return runs_ns, list(map(operator.sub, durations_ns, runs_ns))
 
 
-class Split(NamedTuple):
+class Split(msgspec.Struct, frozen=True, gc=False):
     """Commands taken together, in ns."""
+
+    # Like Measures, there is one per trial of a file: a struct that the garbage collector need not look at.
 
     work_ns: int = 0  # inside the sandbox
     dispatch_ns: int = 0  # the rest of the same commands
@@ -66,6 +70,8 @@ class Split(NamedTuple):
 
     def plus(self, other: Split) -> Split:
         """With more commands."""
+        if self is NO_COMMANDS:
+            return other
         return Split(
             self.work_ns + other.work_ns,
             self.dispatch_ns + other.dispatch_ns,
@@ -95,7 +101,7 @@ class Causes(NamedTuple):
     failed_ns: int = 0  # all that a trial held that did not succeed
 
 
-class Measures(NamedTuple):
+class Measures(msgspec.Struct, frozen=True, gc=False):
     """Every duration of one trial in ns. Of a trial that failed only ``held_ns`` and the phases mean what they say."""
 
     create_ns: int = 0  # or reset, which replaces it
@@ -175,22 +181,22 @@ def measure(
     create_ns = phases.get("create", 0) + phases.get("reset", 0)
     ready_ns, preload_ns = phases.get("ready", 0), phases.get("preload", 0)
     commands = setup.plus(actions)
-    return Measures(
-        create_ns=create_ns,
-        ready_ns=ready_ns,
-        preload_ns=preload_ns,
-        setup_ns=phases.get("setup", 0),
-        work_ns=commands.work_ns,
-        dispatch_ns=commands.dispatch_ns,
-        unsplit_ns=commands.unsplit_ns,
-        harness_ns=held_ns - queued_ns - think_ns - create_ns - ready_ns - preload_ns - commands.taken_ns,
-        queued_ns=queued_ns,
-        think_ns=think_ns,
-        held_ns=held_ns,
-        ready_again_ns=phases.get("ready_again"),
-        cleanup_ns=phases.get("cleanup"),
-        orchestration_ns=orchestration_ns,
-        known=commands.known,
+    return Measures(  # by position, in order: it is made for every trial of a file
+        create_ns,
+        ready_ns,
+        preload_ns,
+        phases.get("setup", 0),
+        commands.work_ns,
+        commands.dispatch_ns,
+        commands.unsplit_ns,
+        held_ns - queued_ns - think_ns - create_ns - ready_ns - preload_ns - commands.taken_ns,
+        queued_ns,
+        think_ns,
+        held_ns,
+        phases.get("ready_again"),
+        phases.get("cleanup"),
+        orchestration_ns,
+        commands.known,
     )
 
 

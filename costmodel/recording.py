@@ -285,27 +285,34 @@ class _OpenTrial:
 
     def _actions(self, event: wire.Actions) -> None:
         trial, rows = self.trial, len(event.duration_ns)
-        if event.first != len(trial.durations_ns) or any(
-            column and len(column) != rows for column in (event.gap_ns, event.think_ns, event.run_ns)
+        gaps_ns, thinks_ns = event.gap_ns, event.think_ns
+        if (
+            event.first != len(trial.durations_ns)
+            or (gaps_ns and len(gaps_ns) != rows)
+            or (thinks_ns and len(thinks_ns) != rows)
+            or (event.run_ns and len(event.run_ns) != rows)
         ):
             trial.complete = False
             return
         runs_ns = known_runs(event.duration_ns, event.run_ns)
         trial.actions = trial.actions.plus(Split.of(event.duration_ns, runs_ns))
-        trial.gap_ns += sum(event.gap_ns)
-        self.think_ns += sum(event.think_ns)
         trial.durations_ns.extend(event.duration_ns)
         trial.runs_ns.extend(runs_ns)
-        for column, more in ((trial.gaps_ns, event.gap_ns), (trial.thinks_ns, event.think_ns)):
-            if more:
-                column.extend([0] * (event.first - len(column)))
-                column.extend(more)
+        if gaps_ns:
+            trial.gap_ns += sum(gaps_ns)
+            trial.gaps_ns.extend([0] * (event.first - len(trial.gaps_ns)))
+            trial.gaps_ns.extend(gaps_ns)
+        if thinks_ns:
+            self.think_ns += sum(thinks_ns)
+            trial.thinks_ns.extend([0] * (event.first - len(trial.thinks_ns)))
+            trial.thinks_ns.extend(thinks_ns)
 
     def closed(self, event: wire.TrialEnded, path: Path) -> RecordedTrial:
         trial = self.trial
-        for column in (trial.gaps_ns, trial.thinks_ns):
-            if column:
-                column.extend([0] * (len(trial.durations_ns) - len(column)))
+        if trial.gaps_ns:
+            trial.gaps_ns.extend([0] * (len(trial.durations_ns) - len(trial.gaps_ns)))
+        if trial.thinks_ns:
+            trial.thinks_ns.extend([0] * (len(trial.durations_ns) - len(trial.thinks_ns)))
         trial.ok = event.outcome == OK
         trial.measures = measure(
             self.phases,
@@ -314,9 +321,13 @@ class _OpenTrial:
             held_ns=held_ns(self.start_ns, event.end_ns, self.phases),
             queued_ns=event.queued_ns,
             think_ns=self.think_ns,
-            orchestration_ns=min((at - self.create_ns for at in self.started_ns if at >= self.create_ns), default=None),
+            orchestration_ns=self._orchestration_ns() if self.started_ns else None,
         )
         trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))
         if trial.measures.held_ns < trial.actions.taken_ns + trial.gap_ns + self.think_ns:
             raise SourceError(f"{path}: trial {event.trial} ends before its last action does; its clock is damaged")
         return trial
+
+    def _orchestration_ns(self) -> int | None:
+        """From the create request to the first sign of the sandbox's own process; None where no mark shows it."""
+        return min((at_ns - self.create_ns for at_ns in self.started_ns if at_ns >= self.create_ns), default=None)

@@ -33,6 +33,8 @@ MaybeCount = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
 MaybeNanoseconds = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
 
+# What comes once per trial or more is left alone by the garbage collector: decoded events hold no cycles.
+
 
 class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
     """Which run the file holds."""
@@ -83,7 +85,7 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     capabilities: tuple[str, ...] = ()
 
 
-class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
+class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True, gc=False):
     """The first create request is about to be sent."""
 
     trial: Count
@@ -96,7 +98,7 @@ class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
     block: MaybeCount = 0
 
 
-class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True):
+class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True, gc=False):
     """A sub-step that was seen inside a phase."""
 
     trial: Count
@@ -105,7 +107,7 @@ class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True):
     resolution_ns: Nanoseconds
 
 
-class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True):
+class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True, gc=False):
     """A phase of a trial."""
 
     trial: Count
@@ -114,7 +116,7 @@ class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True):
     duration_ns: Nanoseconds
 
 
-class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
+class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True, gc=False):
     """Consecutive commands of a trial as columns; one that is all zeros may be empty, except ``duration_ns``."""
 
     trial: Count
@@ -129,7 +131,7 @@ class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
     stderr_bytes: list[Count]
 
 
-class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True):
+class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True, gc=False):
     """The trial is over; ``end_ns`` is the last action's end, or the failure."""
 
     trial: Count
@@ -142,7 +144,7 @@ class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True):
     connection: str
 
 
-class Health(msgspec.Struct, array_like=True, tag=8, frozen=True):
+class Health(msgspec.Struct, array_like=True, tag=8, frozen=True, gc=False):
     """One second of the measuring process."""
 
     at_ns: Nanoseconds

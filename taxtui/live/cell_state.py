@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from costmodel.measures import NO_COMMANDS, Split, held_ns, known_runs, measure, parted
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
@@ -132,5 +134,5 @@ def take_in(cell: CellState, trial: OpenTrial, end: events.TrialEnded) -> None:
     facets["fresh_episode"].add((found.fresh_episode_ns,))
     facets["trajectory"].add((found.trajectory_ns,))
     sums_ns = cell.sums_ns
-    for name, value in zip(found._fields, found, strict=True):
+    for name, value in zip(found.__struct_fields__, msgspec.structs.astuple(found), strict=True):
         sums_ns[name] += value or 0

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from costmodel import SourceError, read
+from costmodel.measures import Split
 from costmodel.recording import Recording
 from costmodel.wire import UNKNOWN
 from tests.support.costmodel_files import FINISHED, S, cell, frame, header, health, trial, write
@@ -57,7 +58,7 @@ def test_a_trial_becomes_what_it_held(file: Path) -> None:
     assert found.cold_start_ns == 3 * S
     assert found.cleanup_ns == 4 * S
     assert one.sandbox_ns == found.held_ns - found.queued_ns  # from the request that succeeded
-    assert one.setup == (2 * S, S, 0, True)
+    assert one.setup == Split(2 * S, S)
     assert (found.work_ns, found.dispatch_ns) == (2 * S + 5 * S // 2, S + 7 * S // 2)
     assert list(one.durations_ns) == [S, 2 * S, 3 * S]
     assert list(one.gaps_ns) == [10, 20, 30]
@@ -84,7 +85,7 @@ def test_actions_may_arrive_in_parts_and_columns_of_zeros_empty(file: Path) -> N
 def test_setup_time_is_unknown_as_soon_as_one_command_is(file: Path, run: int) -> None:
     events = trial(1, setup=[(S, run), (S, S)])
     (one,) = opened(write(file, [events])).cells[0].trials
-    assert one.setup == (S, 0, S, False)
+    assert one.setup == Split(S, 0, S, known=False)
     assert not one.measures.known
 
 
