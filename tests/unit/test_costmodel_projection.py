@@ -216,9 +216,8 @@ def test_money_by_hand(folder: Path) -> None:
     assert row.cost.sandbox_usd.value == pytest.approx(HOUR * per_success)
     assert row.cost.worker_usd == pytest.approx(0.5 * hours(row))
     assert row.cost.billed_ratio == pytest.approx(26 / (6 + 10 + 4))
-    assert row.cost.total_usd == pytest.approx(
-        row.cost.sandbox_usd.value + row.cost.worker_usd + row.cost.idle_pool_usd
-    )
+    parts_usd = (row.cost.sandbox_usd.value, row.cost.worker_usd, row.cost.idle_pool_usd)
+    assert row.cost.total_usd == pytest.approx(sum(parts_usd))
     assert project([recording], ask())[0].cost is None
 
 
@@ -310,13 +309,8 @@ def test_a_cell_without_success_is_a_row_of_nothing(folder: Path) -> None:
     assert hours(good) > 0
     assert nothing.flags[0] == "no_success"
     assert (nothing.trials, nothing.failures) == (5, 5)
-    assert (
-        nothing.worker_hours,
-        nothing.wall_clock_hours,
-        nothing.tax_worker_hours,
-        nothing.by_cause_worker_hours,
-        nothing.versus,
-    ) == (None,) * 5
+    unknown = ("worker_hours", "wall_clock_hours", "tax_worker_hours", "by_cause_worker_hours", "versus")
+    assert {getattr(nothing, name) for name in unknown} == {None}
     with pytest.raises(SourceError, match="no cell has a successful trial") as error:
         project([read(write(folder / "b", bad, cell(1)))], ask())
     assert error.value.exit_code == 4
