@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
+
+from taxtui.recording.events import MAX_INT
 
 Mode = Literal["exec", "session"]
 
@@ -21,6 +23,10 @@ LABEL_RUN: Final = "taxtui.run"
 LABEL_TRIAL: Final = "taxtui.trial"
 LABEL_DEADLINE: Final = "taxtui.deadline"
 """Label keys. The deadline's value is whole Unix seconds, for people and sweeps; providers enforce their own."""
+
+
+Recordable = Annotated[int, msgspec.Meta(ge=-MAX_INT, le=MAX_INT)]
+"""A whole number that a recording can hold."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +45,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     name: str
     run: str
-    expect_exit: int = 0
+    expect_exit: Recordable = 0
     expect_stdout: str = ""  # a substring; "{nonce}" stands for the trial's nonce
     timeout_s: float | None = None  # the plan's where None
 
@@ -99,8 +105,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What each sandbox may use; the paper's 1 vCPU and 1 GiB by default."""
 
     cpus: float = 1.0
-    memory_mib: int = 1024
-    pids: int = 512
+    memory_mib: Recordable = 1024
+    pids: Recordable = 512
 
 
 class SubstrateRef(msgspec.Struct, frozen=True, kw_only=True):
