@@ -15,6 +15,7 @@ from taxtui.plan.spec import SubstrateRef
 from taxtui.runner import ledger
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.protocol import Found, Substrate
+from taxtui.terminal_text import clean
 
 _AT_ONCE: Final = 8
 _END_OF_TIME_S: Final = 253_402_300_799  # the year 9999: a label may say anything
@@ -47,20 +48,25 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
             if named:
                 raise
             skipped.append(str(reference))
-            click.echo(f"taxtui: not swept: {error}", err=True)
+            _say(f"taxtui: not swept: {error}", err=True)
             continue
         left += failed
         spared |= {each.run_id for each in found}
         for line in _spared(reference, found):
-            click.echo(line, err=True)
+            _say(line, err=True)
     for line in left:
-        click.echo(f"taxtui: may still exist: {line}", err=True)
+        _say(f"taxtui: may still exist: {line}", err=True)
     if not (left or named or dry_run or at_least_s):
         kept = spared | set(ledger.going_on())
         for entry in unswept:
             if entry.run_id not in kept and not {str(ref) for ref in entry.substrates} & set(skipped):
                 ledger.remove(entry.run_id)
     sys.exit(1 if left or (run_id and spared and not dry_run) else 0)
+
+
+def _say(line: str, *, err: bool = False) -> None:
+    """A line with names and words that a provider gave."""
+    click.echo(clean(line), err=err)
 
 
 def _everywhere(unswept: list[ledger.LedgerEntry]) -> list[SubstrateRef]:
@@ -123,14 +129,14 @@ async def _remove(substrate: Substrate, found: list[Found], dry_run: bool) -> li
     async def remove(each: Found) -> str:
         line = f"{substrate.name} {each.name} (run {each.run_id}, {each.age_s:.0f} s old)"
         if dry_run:
-            click.echo(f"would remove {line}")
+            _say(f"would remove {line}")
             return ""
         async with gate:
             try:
                 await substrate.reap(each)
             except SubstrateError as error:
                 return f"{line}: {error}"
-        click.echo(f"removed {line}")
+        _say(f"removed {line}")
         return ""
 
     return [line for line in await asyncio.gather(*map(remove, found)) if line]
