@@ -107,7 +107,7 @@ class TestSubstrates:
 
     def test_a_substrate_that_cannot_be_built(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(reference: object) -> None:
-            raise UsageError("local: no; do this")
+            raise UsageError("local: no", fix="do this")
 
         monkeypatch.setattr("taxtui.sandboxes.registry.build", refuse)
         rows = json.loads(CliRunner().invoke(substrates.command, ["--check", "--format", "json"]).stdout)
