@@ -122,3 +122,12 @@ class RecordingError(TaxtuiError, ValueError):
 
 class WriteFailed(TaxtuiError, OSError):
     """A recording could not be written on; what was written before is intact."""
+
+
+def located(error: BaseException) -> str:
+    """An error's class and the line of code that raised it, ``OverflowError (frames.py:45)``: fit for a recording."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = f" ({frame.tb_frame.f_code.co_filename.rpartition('/')[2]}:{frame.tb_lineno})" if frame else ""
+    return type(error).__name__ + where

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taxtui.errors import RunCrashed, UsageError
+from taxtui.errors import RunCrashed, UsageError, located
 from taxtui.plan.arrivals import KINDS, notation
+from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
     from costmodel.pricing import Prices
@@ -42,7 +43,7 @@ PLAIN_EVERY = 10  # plain progress prints every tenth of these
 @click.option("--arrival", help=" | ".join(map(notation, KINDS)))
 @click.option("--timeout", help="Per command, as 120s.")
 @click.option("--think", help="Idle time between actions: 8s, or lognormal:8s,0.6")
-@click.option("--acquire", help="create | reset | pool:NAME | snapshot:ID")
+@click.option("--acquire", help="create | reset")
 @click.option("--budget", help="Stop launching after this, as 3m; every cell gets its share.")
 @click.option("--seed", type=int, help="Decides the order of blocks, and think times.")
 @click.option("--no-bracket", is_flag=True, help="Do not measure the run inside the sandbox.")
@@ -83,6 +84,11 @@ def _say(text: str, *, nl: bool = True) -> None:
     """Talk, on stderr; whoever listened may have gone away, and the run goes on without."""
     with contextlib.suppress(OSError):
         click.echo(text, nl=nl, err=True)
+
+
+def _tell(text: str) -> None:
+    """A line on stderr that names what others have named."""
+    _say(clean(text))
 
 
 def _plan(name: str | None, options: dict[str, Any]) -> Plan:
@@ -154,7 +160,7 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
             f"at least {total_usd:.2f} USD by {prices.title}",
             f"--max-cost {math.ceil(200 * total_usd) / 100:.2f}",
         )
-    _say(f"{names}: up to {sandboxes} sandboxes that cost money, {estimate}")
+    _tell(f"{names}: up to {sandboxes} sandboxes that cost money, {estimate}")
     if not yes or (plan.max_sandboxes is None and plan.max_cost_usd is None):
         raise UsageError(f"{names} costs money", fix=f"repeat with --yes {limit}")
 
@@ -270,7 +276,7 @@ def _conclude(run: Run) -> None:
     if run.cleanup_failed:
         _say(f"taxtui: a clean-up failed; check with: {check}")
     if run.crash is not None:
-        from taxtui.runner.redaction import located, scrub
+        from taxtui.runner.redaction import scrub
 
         cause = f"{located(run.crash)} {scrub(str(run.crash))}".rstrip()
         raise RunCrashed(
@@ -281,12 +287,12 @@ def _conclude(run: Run) -> None:
         sys.exit(130)
     progress = run.progress
     for cell in run.unmeasured:
-        _say(f"taxtui: {cell}: no trial succeeded{'' if progress.cut_short else '; taxtui recordings info says why'}")
+        _tell(f"taxtui: {cell}: no trial succeeded{'' if progress.cut_short else '; taxtui recordings info says why'}")
     failed = run.cleanup_failed or run.unmeasured
     if not failed:
-        _say(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")
+        _tell(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")
     if progress.cut_short:
         done = f"{progress.ended} of {progress.planned} trials"
-        _say(f"taxtui: ended after {done}: {progress.cut_short}; raise it, or plan less")
+        _tell(f"taxtui: ended after {done}: {progress.cut_short}; raise it, or plan less")
     if failed:
         sys.exit(1)

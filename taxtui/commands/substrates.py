@@ -97,8 +97,9 @@ async def _check(ref: SubstrateRef) -> dict[str, Any]:
     if listed["ok"] is False:
         return listed
     try:
-        substrate = registry.build(ref)
-        answer = await substrate.check()
+        with registry.blamed(ref.name):
+            substrate = registry.build(ref)
+            answer = await substrate.check()
     except TaxtuiError as error:
         return {"name": name, "ok": False, "detail": error.problem.removeprefix(f"{ref.name}: "), "fix": error.fix}
     found: dict[str, Any] = msgspec.to_builtins(answer)

@@ -17,6 +17,7 @@ from taxtui.runner.reaping import reap_all
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.kit.labels import END_OF_TIME_S
 from taxtui.sandboxes.protocol import Found, Substrate
+from taxtui.terminal_text import clean
 
 
 @click.command("sweep")
@@ -48,14 +49,14 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
             if named and unusable is None:
                 unusable = error  # raised once the others have been swept
             else:
-                click.echo(f"taxtui: not swept: {error}", err=True)
+                _say(f"taxtui: not swept: {error}", err=True)
             continue
         left += failed
         spared |= {each.run_id for each in found}
         for line in _spared(reference, found):
-            click.echo(line, err=True)
+            _say(line, err=True)
     for line in left:
-        click.echo(f"taxtui: may still exist: {line}", err=True)
+        _say(f"taxtui: may still exist: {line}", err=True)
     if not (left or named or dry_run or at_least_s):
         kept = spared | set(ledger.going_on())
         for entry in unswept:
@@ -64,6 +65,11 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     if unusable is not None:
         raise unusable
     sys.exit(1 if left or (run_id and spared and not dry_run) else 0)
+
+
+def _say(line: str, *, err: bool = False) -> None:
+    """A line with names and words that a provider gave."""
+    click.echo(clean(line), err=err)
 
 
 def _everywhere(unswept: list[ledger.LedgerEntry]) -> list[SubstrateRef]:
@@ -128,7 +134,7 @@ async def _remove(substrate: Substrate, found: list[Found], dry_run: bool) -> li
 
     if dry_run:
         for each in found:
-            click.echo(f"would remove {line(each)}")
+            _say(f"would remove {line(each)}")
         return []
-    left = await reap_all(substrate, found, reaped=lambda each: click.echo(f"removed {line(each)}"))
+    left = await reap_all(substrate, found, reaped=lambda each: _say(f"removed {line(each)}"))
     return [f"{line(each)}: {' '.join(str(error).split()) or type(error).__name__}" for each, error in left]

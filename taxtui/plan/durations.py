@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from taxtui.errors import UsageError
+from taxtui.recording.events import MAX_INT
 
 _UNITS_NS: Final = {
     "ns": 1,
@@ -24,10 +25,13 @@ def parse_duration_ns(text: str) -> int:
     """``250ms``, ``8s``, ``3m``, ``1h``; a bare number is seconds.
 
     Raises:
-        UsageError: anything else, also a negative one.
+        UsageError: anything else, also a negative one, or one that no recording can hold.
     """
     match = _DURATION.fullmatch(text.strip())
     unit = _UNITS_NS.get(match[2] or "s") if match else None
     if match is None or unit is None:
         raise UsageError(f"{text!r} is not a duration", fix="write 250ms, 8s, 3m or 1h")
-    return round(float(match[1]) * unit)
+    nanoseconds = float(match[1]) * unit
+    if nanoseconds > MAX_INT:
+        raise UsageError(f"{text!r} is beyond 292 years", fix="write 250ms, 8s, 3m or 1h")
+    return round(nanoseconds)

@@ -17,7 +17,8 @@ from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_substrate, parse_think
-from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Tier
+from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Recordable, Tier
+from taxtui.recording.events import MAX_INT
 
 T = TypeVar("T")
 CHECKOUT: Final = Path(__file__).parents[2] / "scenarios"
@@ -29,14 +30,14 @@ class CellBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     substrates: list[str]
     tiers: list[str]
-    actions: list[int]
+    actions: list[Recordable]
     modes: tuple[str, ...] = ("exec",)
-    concurrency: list[int] | int = 1
+    concurrency: list[Recordable] | Recordable = 1
     arrival: str = ""  # the usual one at this concurrency
     think: str = "0s"
     acquire: str = "create"
-    trials: int = 100
-    warmup: int = 1
+    trials: Recordable = 100
+    warmup: Recordable = 1
 
 
 class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,12 +48,12 @@ class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     limits: Limits = Limits()
     timeout: str = "120s"
     create_timeout: str = "300s"
-    seed: int = 0
+    seed: Recordable = 0
     bracket: bool = True
     budget: str = ""
     side_by_side: bool = False
     max_cost_usd: float | None = None
-    max_sandboxes: int | None = None
+    max_sandboxes: Recordable | None = None
 
 
 def bundled(relative: str) -> Path | None:
@@ -139,19 +140,11 @@ class _Document:
         try:
             return msgspec.convert(data, kind)
         except msgspec.ValidationError as error:
-            raise self._complaint(str(error), kind) from error
+            raise _complaint(error, kind, self._place) from error
 
-    def _complaint(self, message: str, kind: type) -> ScenarioError:
-        """Msgspec's words (``Object contains unknown field `x` - at `$.cells[0]```) with line and nearest key."""
-        text, _, where = message.partition(" - at `$")
-        unknown = re.fullmatch(r"Object contains unknown field `(.*)`", text)
-        steps = re.findall(r"[^.\[\]`]+|\[(?:\d+|\.\.\.)\]", where)
-        key = unknown[1] if unknown else next((step for step in reversed(steps) if not step.startswith("[")), "")
+    def _place(self, key: str) -> str:
         line = self._line(key)
-        at = f"{self.path}:{line}" if line else str(self.path)
-        if unknown:
-            return ScenarioError(f"{at}: unknown key {key!r}", fix=_hint(key, _keys(kind, steps)))
-        return ScenarioError(f"{at}: {key + ': ' if key else ''}{text[0].lower()}{text[1:]}")
+        return f"{self.path}:{line}: " if line else f"{self.path}: "
 
     def _line(self, key: str) -> int | None:
         """The first line that sets ``key``; good enough where a key occurs once, as in every shipped file."""
@@ -160,6 +153,17 @@ class _Document:
             if key and pattern.match(line):
                 return number
         return None
+
+
+def _complaint(error: msgspec.ValidationError, kind: type, place: Callable[[str], str]) -> ScenarioError:
+    """Msgspec's words (``Object contains unknown field `x` - at `$.cells[0]```) with the place and the nearest key."""
+    text, _, where = str(error).partition(" - at `$")
+    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", text)
+    steps = re.findall(r"[^.\[\]`]+|\[(?:\d+|\.\.\.)\]", where)
+    key = unknown[1] if unknown else next((step for step in reversed(steps) if not step.startswith("[")), "")
+    if unknown:
+        return ScenarioError(f"{place(key)}unknown key {key!r}", fix=_hint(key, _keys(kind, steps)))
+    return ScenarioError(f"{place(key)}{key + ': ' if key else ''}{text[0].lower()}{text[1:]}")
 
 
 def _keys(kind: Any, steps: list[str]) -> list[str]:
@@ -184,6 +188,10 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         ScenarioError: something in it is wrong.
     """
     where = f"{scenario.name}: " if scenario.name else ""
+    try:  # what was put together in memory has not been looked at
+        msgspec.convert(msgspec.to_builtins(scenario), ScenarioFile)
+    except msgspec.ValidationError as error:
+        raise _complaint(error, ScenarioFile, lambda _: where) from error
     tiers: dict[str, Tier] = {}
     cells: list[CellPlan] = []
 
@@ -238,6 +246,8 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         )
     _check_cells(cells, where)
     positive("limits.cpus", scenario.limits.cpus)
+    if scenario.limits.cpus > MAX_INT / 1000:  # thousandths are recorded
+        raise ScenarioError(f"{where}limits.cpus must be at most {MAX_INT // 1000}, not {scenario.limits.cpus:g}")
     positive("limits.memory_mib", scenario.limits.memory_mib)
     positive("limits.pids", scenario.limits.pids)
     if scenario.max_sandboxes is not None:

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from taxtui.plan.arrivals import AnyArrival, Sequential
+from taxtui.recording.events import MAX_INT
 
 Mode = Literal["exec", "session"]
 
 FIXTURES_ENV: Final = "TAXTUI_FIXTURES"
 """In every sandbox: the folder that holds attrs.git and wheels/ (read-only), or unset where there is none."""
+
+
+Recordable = Annotated[int, msgspec.Meta(ge=-MAX_INT, le=MAX_INT)]
+"""A whole number that a recording can hold."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +41,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     name: str
     run: str
-    expect_exit: int = 0
+    expect_exit: Recordable = 0
     expect_stdout: str = ""  # a substring; "{nonce}" stands for the trial's nonce
     timeout_s: float | None = None  # the plan's where None
 
@@ -85,8 +90,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What each sandbox may use; the paper's 1 vCPU and 1 GiB by default."""
 
     cpus: float = 1.0
-    memory_mib: int = 1024
-    pids: int = 512
+    memory_mib: Recordable = 1024
+    pids: Recordable = 512
 
 
 class SubstrateRef(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,7 +37,6 @@ PRELOAD: Final = "preload"
 SETUP: Final = "setup"
 ACTION: Final = "action"
 CLEANUP: Final = "cleanup"
-PHASES: Final = (CREATE, RESET, READY, READY_AGAIN, PRELOAD, SETUP, ACTION, CLEANUP)
 
 # Outcomes of a trial.
 OK: Final = "ok"
@@ -111,7 +110,7 @@ class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
     sandbox: str
     scheduled_ns: Nanoseconds
     start_ns: Nanoseconds  # the first create request
-    attempt: Count = 0
+    attempt: Count = 0  # reserved: this engine starts every trial once
     warm_up: bool = False
     block: MaybeCount = 0  # UNKNOWN: a warm-up is in none
 
@@ -174,7 +173,7 @@ class Health(msgspec.Struct, array_like=True, tag=8, frozen=True):
     lag_max_ns: Nanoseconds
     cpu_permille: Count  # of one core, this process
     in_flight: Count
-    pool_waits: Count
+    pool_waits: Count  # calls of blocking SDKs that waited for a thread, since the last one
     floor_ns: MaybeNanoseconds  # p50 of posix_spawn("/bin/true"), UNKNOWN until measured
 
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from costmodel.pricing import Prices
-from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable, UsageError, WriteFailed
+from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable, UsageError, WriteFailed, located
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording.events import (
     CANCELLED,
@@ -34,12 +34,12 @@ from taxtui.runner.cell import CellRun
 from taxtui.runner.journal import Journal
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.reaping import reap_all
-from taxtui.runner.redaction import located, redact
+from taxtui.runner.redaction import redact
 from taxtui.runner.spend_limit import SpendLimit
 from taxtui.runner.trial import Trial
 from taxtui.runner.watchdog import Watchdog
 from taxtui.sandboxes.protocol import Availability, Substrate
-from taxtui.sandboxes.registry import build
+from taxtui.sandboxes.registry import blamed, build
 
 SWEEP_TIMEOUT_S: Final = 300.0
 END_TIMEOUT_S: Final = 240.0
@@ -203,8 +203,9 @@ class Run:
         for number, cell in enumerate(self.plan.cells):
             key = str(cell.substrate)
             if key not in opened:
-                substrate = await stack.enter_async_context(build(cell.substrate))
-                found = await substrate.check()
+                with blamed(key):
+                    substrate = await stack.enter_async_context(build(cell.substrate))
+                    found = await substrate.check()
                 if not found.ok:
                     raise SubstrateUnavailable(f"{key}: {found.detail}", fix=found.fix)
                 opened[key] = Opened(cell.substrate, substrate, found)
@@ -218,7 +219,7 @@ class Run:
         facts = {  # under the name and variant only: options may name accounts, endpoints and folders
             f"{':'.join(filter(None, [substrate.name, substrate.variant]))}.{fact}": value
             for _, substrate, found in substrates.values()
-            for fact, value in found.facts.items()
+            for fact, value in [*found.facts.items(), *_latency(found)]
         }
         software = client | facts | self._software
         journal.emit(Header(MAGIC, FORMAT_VERSION, self.run_id, identity.describe(self.plan), software))
@@ -361,6 +362,11 @@ class Run:
     async def _keep_budget(self, budget_s: float) -> None:
         await asyncio.sleep(budget_s)
         self.stop("budget", f"--budget {budget_s:g}s is used up")
+
+
+def _latency(found: Availability) -> list[tuple[str, str]]:
+    """The round trip to the control plane as a fact, where there is one: it is in every figure that passes it."""
+    return [("latency_ns", str(found.latency_ns))] if found.latency_ns else []
 
 
 def _require(cell: CellPlan, substrate: Substrate, found: Availability) -> None:

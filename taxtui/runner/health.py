@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from taxtui.recording.events import UNKNOWN, Health
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 TICK_S: Final = 0.010
 REPORT_S: Final = 1.0
@@ -34,7 +35,7 @@ async def watch(emit: Callable[[Health], None], now: Callable[[], int], in_fligh
     """Emit a Health event a second until cancelled. Lag is by how much a 10 ms sleep of this loop overslept."""
     floor = floor_ns()
     lags: list[int] = []
-    cpu_s, since_ns = _cpu_s(), time.monotonic_ns()
+    cpu_s, since_ns, waits = _cpu_s(), time.monotonic_ns(), BlockingPool.waits
     emit(Health(now(), 0, 0, 0, 0, in_flight(), 0, floor))
     while True:
         began = time.monotonic_ns()
@@ -53,12 +54,12 @@ async def watch(emit: Callable[[Health], None], now: Callable[[], int], in_fligh
                 lag_max_ns=lags[-1],
                 cpu_permille=round((cpu_now_s - cpu_s) / (ended - since_ns) * 1e12),
                 in_flight=in_flight(),
-                pool_waits=0,
+                pool_waits=BlockingPool.waits - waits,
                 floor_ns=floor,
             )
         )
         lags.clear()
-        cpu_s, since_ns = cpu_now_s, ended
+        cpu_s, since_ns, waits = cpu_now_s, ended, BlockingPool.waits
 
 
 def _cpu_s() -> float:

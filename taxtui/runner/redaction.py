@@ -7,8 +7,6 @@ a machine or an account replaced; of any other exception only the class.
 from __future__ import annotations
 
 import re
-import traceback
-from pathlib import Path
 from typing import Final
 
 from taxtui.errors import TaxtuiError
@@ -31,13 +29,6 @@ def redact(error: BaseException) -> tuple[str, str]:
     """(class name, one line) of an error, fit for a recording."""
     name = type(error).__name__
     return name, scrub(str(error)) if isinstance(error, TaxtuiError) else ""
-
-
-def located(error: BaseException) -> str:
-    """An error's class and the line of code that raised it, ``OverflowError (frames.py:45)``: fit for a recording."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return type(error).__name__ + where
 
 
 def scrub(text: str) -> str:

@@ -62,11 +62,6 @@ class SpendLimit:
         self._spent_usd += cost
         self._dearest_usd[use.cell] = max(cost, self._dearest_usd.get(use.cell, cost))
 
-    @property
-    def spent_usd(self) -> float:
-        """What the sandboxes that are gone cost by the price sheet."""
-        return float(self._spent_usd)
-
     def _bill_usd(self, use: _Use) -> Fraction:
         if use.cell not in self._bills:
             return Fraction(0)

@@ -28,7 +28,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     paid: bool = False
     acquire: tuple[str, ...] = ("create",)
     max_concurrency: int | None = None
-    ready_resolution_ns: int = 0  # how coarsely the adapter sees "running"; 0 = as it happens
 
     def flags(self) -> tuple[str, ...]:
         """The names of what is true, for the recording."""
@@ -48,7 +47,7 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
     tools: frozenset[str] | None = None  # programs in the sandbox; None = cannot be known without making one
     limits: str = ""  # what is in force: "cgroup v2", "prlimit", "none" …
     region: str = ""
-    latency_ns: int = 0  # round trip to the control plane
+    latency_ns: int = 0  # round trip to the control plane; 0 = there is none
     prices: str = ""  # the shipped price sheet that holds for it, as ``--prices`` takes it; "" where none does
     facts: dict[str, str] = {}  # anything else worth recording: daemon, kernel and SDK versions
 

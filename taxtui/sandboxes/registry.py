@@ -5,14 +5,15 @@ Loading one imports its SDK; listing them imports nothing.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from taxtui.errors import SubstrateUnavailable, UsageError
+from taxtui.errors import SubstrateError, SubstrateUnavailable, TaxtuiError, UsageError, located
 
 if TYPE_CHECKING:
     from taxtui.plan.spec import SubstrateRef
@@ -64,6 +65,21 @@ def build(ref: SubstrateRef) -> Substrate:
     """
     cls = load(ref.name)
     return cls(_options(ref.name, cls.Options, ref.options))  # type: ignore[call-arg]
+
+
+@contextlib.contextmanager
+def blamed(name: str) -> Iterator[None]:
+    """What an adapter raises against the protocol is one line that names it, not a traceback.
+
+    Raises:
+        SubstrateError: for every exception that is none of ``taxtui.errors``, with its class and its place.
+    """
+    try:
+        yield
+    except TaxtuiError:
+        raise
+    except Exception as error:
+        raise SubstrateError(f"{name}: unexpected {located(error)}", fix="report it to the adapter's author") from error
 
 
 def _options(name: str, kind: type[msgspec.Struct], given: Mapping[str, str]) -> msgspec.Struct:

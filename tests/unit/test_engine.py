@@ -11,7 +11,7 @@ import pytest
 
 from costmodel.errors import PriceError
 from costmodel.pricing import load_prices
-from taxtui.errors import SubstrateUnavailable, UsageError
+from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader, writer
 from taxtui.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
@@ -82,6 +82,20 @@ async def test_an_unavailable_substrate_is_refused_before_anything_exists(tmp_pa
     fake.availability = Availability(ok=False, detail="no daemon", fix="start it")
     with pytest.raises(SubstrateUnavailable, match="fake: no daemon; start it"):
         await execute(tmp_path, plan())
+    assert list(tmp_path.iterdir()) == []
+    assert fake.calls == ["closed"]
+
+
+async def test_a_check_that_raises_against_the_protocol_is_one_line_before_anything_exists(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check() -> Availability:
+        raise KeyError("secret")
+
+    monkeypatch.setattr(fake, "check", check)
+    with pytest.raises(SubstrateError, match=r"^fake: unexpected KeyError \(test_engine.py:\d+\); report it") as raised:
+        await execute(tmp_path, plan())
+    assert raised.value.exit_code == 1
     assert list(tmp_path.iterdir()) == []
     assert fake.calls == ["closed"]
 
@@ -289,9 +303,10 @@ async def test_substrates_side_by_side_measure_every_cell(tmp_path: Path, fake: 
 async def test_a_substrates_facts_stand_under_its_name_and_never_its_options(
     tmp_path: Path, fake: FakeSubstrate
 ) -> None:
-    fake.availability = msgspec.structs.replace(fake.availability, facts={"server": "1.2"})
+    fake.availability = msgspec.structs.replace(fake.availability, facts={"server": "1.2"}, latency_ns=31)
     ref = SubstrateRef(name="fake", options={"endpoint": "http://secret.example"})
     cell = CellPlan(substrate=ref, tier=TIER, actions=1, trials=1, warmup=0)
     run, got = await execute(tmp_path, Plan(cells=(cell,)))
     assert got[0].software["fake.server"] == "1.2"  # type: ignore[union-attr]
+    assert got[0].software["fake.latency_ns"] == "31"  # type: ignore[union-attr]
     assert b"secret.example" not in run.path.read_bytes()

@@ -3,19 +3,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 
 import pytest
 
 from taxtui.recording.events import UNKNOWN, Health
 from taxtui.runner import health
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 
-async def reports(monkeypatch: pytest.MonkeyPatch, count: int, block_s: float = 0.0) -> list[Health]:
+async def reports(
+    monkeypatch: pytest.MonkeyPatch, count: int, block_s: float = 0.0, in_flight: Callable[[], int] = lambda: 7
+) -> list[Health]:
     """The first ``count`` reports after the opening one; the loop is blocked for ``block_s`` before the first."""
     monkeypatch.setattr(health, "REPORT_S", 0.05)
     got: list[Health] = []
     began = time.monotonic_ns()
-    watching = asyncio.ensure_future(health.watch(got.append, lambda: time.monotonic_ns() - began, lambda: 7))
+    watching = asyncio.ensure_future(health.watch(got.append, lambda: time.monotonic_ns() - began, in_flight))
     while not got:
         await asyncio.sleep(0)
     time.sleep(block_s)  # noqa: ASYNC251  # the lag that is to be seen
@@ -37,6 +41,17 @@ async def test_reports_come_with_the_floor_and_rising_instants(monkeypatch: pyte
     for report in rest:
         assert 0 <= report.lag_p50_ns <= report.lag_p99_ns <= report.lag_max_ns
         assert report.cpu_permille >= 0
+
+
+async def test_calls_that_waited_for_a_thread_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BlockingPool, "waits", 5)
+
+    def two_have_waited() -> int:
+        BlockingPool.waits = 7
+        return 0
+
+    got = await reports(monkeypatch, 3, in_flight=two_have_waited)
+    assert [report.pool_waits for report in got[:4]] == [0, 2, 0, 0]
 
 
 async def test_a_blocked_loop_shows_as_lag(monkeypatch: pytest.MonkeyPatch) -> None:

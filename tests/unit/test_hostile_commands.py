@@ -15,8 +15,12 @@ from hypothesis import strategies as st
 
 import costmodel
 from taxtui.cli import app
+from taxtui.commands import run, sweep
 from taxtui.errors import RecordingError, TaxtuiError, UsageError
 from taxtui.recording.frames import frame
+from taxtui.sandboxes.conformance import __main__ as conformance
+from taxtui.sandboxes.protocol import Availability
+from taxtui.substrates.local.substrate import LocalSubstrate
 from taxtui.terminal_text import UNPRINTABLE, width
 from taxtui.tui.live.replay import ReplayFeed
 from taxtui.tui.recordings import catalogue
@@ -135,3 +139,24 @@ def test_an_error_that_quotes_arguments_does_not_steer_the_terminal(words: tuple
     assert said.startswith("taxtui: ")
     assert "\ufffd" in said or "\\x" in said
     assert_harmless(said)
+
+
+def test_what_a_provider_says_does_not_steer_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def swept(*_: object) -> tuple[list[object], list[str]]:
+        return [], ["docker x\x1b[2J: no\u202e"]
+
+    async def check(_: LocalSubstrate) -> Availability:
+        return Availability(ok=False, detail="gone\x1b[2J", fix="look\u202e")
+
+    monkeypatch.setattr(sweep, "_sweep", swept)
+    monkeypatch.setattr(LocalSubstrate, "check", check)
+    outputs = [
+        CliRunner().invoke(sweep.command, ["-s", "local"]).output,
+        CliRunner().invoke(conformance.main, ["local"]).output,
+    ]
+    run._tell("fake:x=\x1b[2J: costs money\u202e")
+    for text in (*outputs, capsys.readouterr().err):
+        assert "\N{REPLACEMENT CHARACTER}" in text
+        assert_harmless(text)

@@ -34,6 +34,12 @@ def test_durations_that_are_none(text: str) -> None:
         parse_duration_ns(text)
 
 
+@pytest.mark.parametrize("text", ["9223372037s", "9" * 400])
+def test_durations_that_no_recording_can_hold(text: str) -> None:
+    with pytest.raises(UsageError, match="beyond 292 years"):
+        parse_duration_ns(text)
+
+
 def test_substrates() -> None:
     assert parse_substrate("docker") == SubstrateRef(name="docker")
     ref = parse_substrate("docker:runtime=runsc,image=a:b=c")

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from taxtui.errors import CreateFailed
-from taxtui.runner.redaction import located, redact, scrub
+from taxtui.errors import CreateFailed, located
+from taxtui.runner.redaction import redact, scrub
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,12 @@ def test_a_tiers_digest_is_of_what_it_does(tmp_path: Path) -> None:
         ("nam = 1\n" + CELLS, r":1: unknown key 'nam'; did you mean 'name'\?"),
         (CELLS + 'trials = "many"\n', r":5: trials: expected `int`, got `str`"),
         (CELLS + "trials = 0\n", "trials must be above 0, not 0"),
+        (CELLS + f"trials = {1 << 63}\n", r":5: trials: expected `int` <= 9223372036854775807"),
+        (CELLS.replace("10", f"10, {1 << 70}"), r":4: actions: expected `int` <= 9223372036854775807"),
+        (f"seed = -{1 << 70}\n" + CELLS, r":1: seed: expected `int` >= -9223372036854775807"),
+        (CELLS + f"[limits]\nmemory_mib = {1 << 64}\n", r":6: memory_mib: expected `int` <= 9223372036854775807"),
+        (CELLS + "[limits]\ncpus = 1e300\n", r"limits.cpus must be at most 9223372036854775, not 1e\+300"),
+        (f'timeout = "{"9" * 400}s"\n' + CELLS, "beyond 292 years"),
         (CELLS.replace("10", "-5"), "actions must be above 0, not -5"),
         (CELLS + "warmup = -1\n", "warmup must be 0 or more"),
         (CELLS + "concurrency = 0\n", "concurrency must be above 0"),
@@ -89,6 +95,12 @@ def test_what_is_wrong_is_said_in_one_line_with_its_place(tmp_path: Path, text: 
         load(tmp_path, text)
     assert "\n" not in str(caught.value)
     assert "mine" in str(caught.value)
+
+
+def test_a_number_that_no_recording_can_hold_is_refused_wherever_it_comes_from() -> None:
+    params = run_command.command.make_context("run", ["-t", "T0", "-n", "10", "--trials", str(1 << 64)]).params
+    with pytest.raises(ScenarioError, match=r"^trials: expected `int` <= 9223372036854775807$"):
+        run_command._plan(None, params)
 
 
 def test_a_scenario_that_is_not_there_names_the_shipped(tmp_path: Path) -> None:

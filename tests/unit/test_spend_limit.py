@@ -75,8 +75,8 @@ def test_what_took_long_makes_the_next_one_dear(sheet: Prices) -> None:
     dollars.began("a", 0)
     clock.now_ns = HOUR_NS
     dollars.ended("a")
-    assert dollars.spent_usd == 6.0
-    assert dollars.refuses(0) != "", "another hour would pass ten dollars"
+    refusal = dollars.refuses(0)  # another hour would pass ten dollars
+    assert refusal == "--max-cost 10 USD would be passed, 6.00 USD are committed"
 
 
 def test_one_in_flight_is_counted_by_its_own_clock(sheet: Prices) -> None:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from taxtui.commands import substrates, sweep
-from taxtui.errors import CleanupFailed, SubstrateUnavailable, UsageError
+from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable, UsageError
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.runner import ledger
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
-from taxtui.sandboxes.protocol import Found, Marks
+from taxtui.sandboxes.protocol import Availability, Found, Marks
 from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
 
 RUN = f"s{os.getpid()}"
@@ -49,7 +51,29 @@ def ended_pid() -> int:
     return ended.pid
 
 
+async def test_what_exists_already_is_removed_by_the_command_that_is_named() -> None:
+    """Its deadline is ahead: without --force the sweep would spare it."""
+    ahead = str(int(time.time()) + 3600)
+    name = await leave_one(7, ahead)
+    with pytest.raises(CreateFailed) as raised:
+        await leave_one(7, ahead)
+    words = raised.value.fix.removesuffix(" removes it").split()
+    assert words[:2] == ["taxtui", "sweep"]
+    done = await asyncio.to_thread(CliRunner().invoke, sweep.command, [*words[2:], "-s", PLAIN])
+    assert (done.exit_code, f"removed local {name}" in done.output) == (0, True)
+
+
 class TestSubstrates:
+    def test_an_adapter_that_raises_against_the_protocol_is_a_row(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def check(_: LocalSubstrate) -> Availability:
+            raise RuntimeError("boom")
+
+        monkeypatch.setattr(LocalSubstrate, "check", check)
+        done = CliRunner().invoke(substrates.command, ["--check", "-s", "local", "--format", "json"])
+        [row] = json.loads(done.stdout)
+        assert (done.exit_code, row["ok"], row["fix"]) == (3, False, "report it to the adapter's author")
+        assert re.fullmatch(r"unexpected RuntimeError \(test_substrate_commands\.py:\d+\)", row["detail"])
+
     def test_listing_imports_no_sdk(self) -> None:
         script = (
             "import sys; from taxtui.cli import app\n"
@@ -84,7 +108,7 @@ class TestSubstrates:
 
     def test_a_substrate_that_cannot_be_built(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(reference: object) -> None:
-            raise UsageError("local: no; do this")
+            raise UsageError("local: no", fix="do this")
 
         monkeypatch.setattr("taxtui.sandboxes.registry.build", refuse)
         rows = json.loads(CliRunner().invoke(substrates.command, ["--check", "--format", "json"]).stdout)

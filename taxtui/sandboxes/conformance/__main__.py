@@ -14,6 +14,7 @@ from taxtui.errors import TaxtuiError
 from taxtui.plan.notation import parse_substrate
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.conformance.bench import CHECK_TIMEOUT_S, Check, Factory, NotApplicable, Violation, checks
+from taxtui.terminal_text import clean
 
 
 class Outcome(NamedTuple):
@@ -59,17 +60,19 @@ def main(
             click.echo(f"{each!s:<42} {each.promise}")
         return
     reference = parse_substrate(substrate)
-    answer = asyncio.run(registry.build(reference).check())
+    with registry.blamed(reference.name):
+        answer = asyncio.run(registry.build(reference).check())
     if not answer.ok:
-        click.echo(f"{substrate}: {answer.detail}; {answer.fix}", err=True)
+        click.echo(clean(f"{substrate}: {answer.detail}; {answer.fix}"), err=True)
         sys.exit(3)
-    click.echo(f"{substrate}: {answer.detail}")
+    click.echo(clean(f"{substrate}: {answer.detail}"))
     outcomes = []
     for each in chosen:
         began = time.monotonic()
         outcome = asyncio.run(_judge(each, lambda: registry.build(reference), ttl, timeout, known, verbose))
         outcomes.append(outcome)
-        click.echo(f"  {outcome.word:<5} {each!s:<42} {time.monotonic() - began:6.1f} s  {outcome.why}".rstrip())
+        took = f"{time.monotonic() - began:6.1f} s"
+        click.echo(clean(f"  {outcome.word:<5} {each!s:<42} {took}  {outcome.why}").rstrip())
     count = {word: sum(outcome.word == word for outcome in outcomes) for word in ("ok", "FAIL", "known", "skip")}
     click.echo(", ".join(f"{number} {word}" for word, number in count.items() if number))
     sys.exit(1 if count["FAIL"] else 0)
@@ -96,5 +99,5 @@ if __name__ == "__main__":
     try:
         main(prog_name="python -m taxtui.sandboxes.conformance")
     except TaxtuiError as error:
-        click.echo(f"taxtui: {error}", err=True)
+        click.echo(f"taxtui: {clean(str(error))}", err=True)
         sys.exit(error.exit_code)

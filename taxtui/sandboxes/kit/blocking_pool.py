@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -44,10 +44,12 @@ class BlockingPool:
     made does not leak. Give calls timeouts of their own.
     """
 
+    waits: ClassVar[int] = 0
+    """Calls of all pools of this process that found every thread busy: such a call is timed right, and starts late."""
+
     def __init__(self, threads: int, name: str = "blocking") -> None:
         """``threads``: at least the concurrency; they are started as they are needed."""
         self.threads = threads
-        self.waits = 0  # calls that found every thread busy: their latency is still right, their start is late
         self._name = name
         self._unfinished = 0
         self._closed = False
@@ -81,7 +83,7 @@ class BlockingPool:
         ``dispose`` receives the result of a call that finished after its caller had been cancelled; it runs in a
         thread of the pool and may block.
         """
-        self.waits += self._unfinished >= self.threads
+        BlockingPool.waits += self._unfinished >= self.threads
         future = self._submit(lambda: _timed(call))
         try:
             return await asyncio.wrap_future(future)

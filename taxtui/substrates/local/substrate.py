@@ -131,7 +131,9 @@ class LocalSubstrate:
                 local_bwrap.furnish_etc(folder / local_bwrap.ETC)
             self.furnish(folder)
         except FileExistsError:
-            raise CreateFailed(f"{spec.name} exists already; taxtui sweep removes it") from None
+            run_id = spec.labels.get(LABEL_RUN, "")
+            fix = f"taxtui sweep --run {run_id} --force removes it"  # its deadline is ahead
+            raise CreateFailed(f"{spec.name} exists already", fix=fix) from None
         except OSError as error:
             raise CreateFailed(f"cannot make a directory for {spec.name}: {error.strerror}") from error
         enter = self.limiter.prepare(spec.name, spec.limits)

@@ -75,9 +75,7 @@ class Ec2Substrate:
         self.options = options or Ec2Options()
         self.variant = self.options.instance_type + (" spot" if self.options.spot else "")
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
-        self.capabilities = Capabilities(
-            paid=True, max_concurrency=MAX_CALLS, ready_resolution_ns=round(self.options.poll_s * 1e9)
-        )
+        self.capabilities = Capabilities(paid=True, max_concurrency=MAX_CALLS)
         self.poller = Poller(self._describe, self.options.poll_s)
         self.network = Network(self)
         self._pool = BlockingPool(MAX_CALLS, "ec2")

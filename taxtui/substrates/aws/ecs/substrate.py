@@ -82,9 +82,7 @@ class EcsSubstrate:
         self.options = options or EcsOptions()
         self.variant = "fargate_spot" if self.options.spot else self.options.launch_type.lower()
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
-        self.capabilities = Capabilities(
-            paid=True, max_concurrency=MAX_CALLS, ready_resolution_ns=round(self.options.poll_s * 1e9)
-        )
+        self.capabilities = Capabilities(paid=True, max_concurrency=MAX_CALLS)
         self.poller = Poller(self._describe, self.options.poll_s, DESCRIBE_BATCH)
         self._pool = BlockingPool(MAX_CALLS, "ecs")
         self._client: Any = None
