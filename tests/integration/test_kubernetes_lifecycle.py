@@ -12,7 +12,7 @@ from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
 from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL, Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.captured_command import CapturedProgram
 from taxtui.sandboxes.protocol import Marks, Sandbox
-from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
 

@@ -8,7 +8,8 @@ import pytest
 
 from taxtui.errors import UsageError
 from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec
-from taxtui.substrates.kubernetes.manifest import KubernetesOptions, manifest, node_selector, tolerations
+from taxtui.substrates.kubernetes.manifest import manifest
+from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, tolerations
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 
 SPEC = SandboxSpec(

@@ -12,11 +12,12 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.framed_shell import FramedShell
 from taxtui.sandboxes.kit.watched_session import WatchedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
+from taxtui.substrates.kubernetes import failure
 from taxtui.substrates.kubernetes.api import PodApi
 from taxtui.substrates.kubernetes.exec import PodExec
-from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.failure import ApiRefused
+from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
-from taxtui.substrates.kubernetes.refusal import ApiRefused
 from taxtui.substrates.kubernetes.watch import PodWatch
 
 REMOVE_S: Final = 60.0
@@ -82,7 +83,7 @@ class KubernetesSandbox:
             self._runner.hang_up()
 
     def _lost(self) -> str | None:
-        return "was deleted" if self._gone.is_set() else self._pod.lost() if self._pod else None
+        return "was deleted" if self._gone.is_set() else failure.lost(self._pod) if self._pod else None
 
     # -------------------------------------------------------------------------------------------- as a Sandbox
 
@@ -96,9 +97,9 @@ class KubernetesSandbox:
                 raise SandboxLost(f"the pod {lost}")
             if self._blind:
                 raise CreateFailed(f"the pod can't be watched: {self._blind}")
-            if blocked := self._pod and self._pod.blocked():
+            if blocked := self._pod and failure.blocked(self._pod):
                 raise CreateFailed(f"the container can't start: {blocked}")
-            stuck = self._pod and self._pod.unschedulable()
+            stuck = self._pod and failure.unschedulable(self._pod)
             left_s = patience_ends - time.monotonic() if stuck else None
             if left_s is not None and left_s <= 0:
                 raise CreateFailed(f"no node takes the pod: {stuck}")
@@ -165,7 +166,7 @@ class KubernetesSandbox:
                     await self._news.wait()
                 return lost
         try:
-            return (await self._api.get(self._identity.namespace, self.name)).lost()
+            return failure.lost(await self._api.get(self._identity.namespace, self.name))
         except ApiRefused as error:
             return "is gone" if error.status == 404 else None
 
