@@ -63,3 +63,8 @@ class Meaning(NamedTuple):
         if self.fix:
             text = f"{text}; {self.fix}"
         return Throttled(text, said.retry_after_s) if self.becomes is Throttled else self.becomes(text)
+
+
+def is_named(error: BaseException, *names: str) -> bool:
+    """Whether an exception is of a class of one of these names, for a classifier that imports no SDK."""
+    return any(kind.__name__ in names for kind in type(error).__mro__)

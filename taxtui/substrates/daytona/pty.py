@@ -14,7 +14,8 @@ from daytona_toolbox_api_client_async import ProcessApi, PtyCreateRequest
 
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.sandboxes.kit.framed_shell import ENDED, STDOUT, launch_argv, quoted
-from taxtui.substrates.daytona.client import REQUEST_S, Clients, DaytonaRefused, ask, refused, unanswered
+from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
+from taxtui.substrates.daytona.failure import DaytonaRefused, refused, unanswered
 
 OPEN_S: Final = 30.0
 _CHUNK: Final = 16_384

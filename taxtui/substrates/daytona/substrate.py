@@ -16,17 +16,11 @@ from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxList
 
 from taxtui.errors import CreateFailed, SubstrateUnavailable
 from taxtui.plan.spec import FIXTURES_ENV, LABEL_DEADLINE, LABEL_RUN, SandboxSpec
+from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
-from taxtui.substrates.daytona.client import (
-    REQUEST_S,
-    STAND_IN_HEADER,
-    Clients,
-    DaytonaOptions,
-    DaytonaRefused,
-    ask,
-    connecting,
-    minutes,
-)
+from taxtui.substrates.daytona.client import REQUEST_S, STAND_IN_HEADER, Clients, ask, minutes
+from taxtui.substrates.daytona.failure import DaytonaRefused
+from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox, remove
 from taxtui.substrates.daytona.states import States
 
@@ -47,7 +41,7 @@ class DaytonaSubstrate:
         """Take the options; nothing is contacted yet."""
         self._options = options or DaytonaOptions()
         self.capabilities = Capabilities(bash=self._options.shell == "bash", paid=True)
-        self.variant = _variant(self._options)
+        self.variant = self._options.variant
         self.provenance: Literal["measured", "stand_in"] = "measured"
         self._clients: Clients | None = None
 
@@ -226,12 +220,3 @@ def _found(item: SandboxListItem) -> Found:
         age_s=max(0.0, time.time() - made_s),
         deadline_unix_s=int(deadline) if deadline.isdigit() else None,
     )
-
-
-def _variant(options: DaytonaOptions) -> str:
-    told = {
-        "target": options.target,
-        "from": "image" if options.image else "",
-        "shell": options.shell if options.shell != "bash" else "",
-    }
-    return ",".join(f"{key}={value}" for key, value in told.items() if value)

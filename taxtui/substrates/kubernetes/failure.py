@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from taxtui.errors import ExecFailed, QuotaExceeded, SubstrateUnavailable, Throttled
-from taxtui.sandboxes.kit.refusal import Meaning, Refused
+from taxtui.sandboxes.kit.refusal import Meaning, Refused, is_named
 from taxtui.substrates.kubernetes.pod import Camel, Pod
 
 _USER: Final = re.compile(r'[Uu]ser "[^"]*"')  # of no use to who reads a recording, and none of their business
@@ -90,7 +90,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
 def unanswered(error: Exception) -> ApiRefused:
     """A request that no HTTP answer came back to; its text could name hosts, so only its kind is kept."""
     silence = ApiRefused(0, type(error).__name__, "the API server did not answer")
-    silence.unsent = any(kind.__name__ == "ClientConnectorError" for kind in type(error).__mro__)  # aiohttp's
+    silence.unsent = is_named(error, "ClientConnectorError")  # aiohttp's
     return silence
 
 
