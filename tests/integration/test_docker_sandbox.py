@@ -17,7 +17,8 @@ from taxtui.plan.spec import Command, Limits, SubstrateRef
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.substrate import DockerOptions, DockerSubstrate
+from taxtui.substrates.docker.options import DockerOptions
+from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, output, sandbox_of, spec
 
 TIGHT = Limits(cpus=0.5, memory_mib=256, pids=32)

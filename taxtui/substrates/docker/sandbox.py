@@ -10,7 +10,8 @@ from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv, unbroken
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.docker.exec import EXEC_ENV, Exec, NoSuchProgram
+from taxtui.substrates.docker.exec import EXEC_ENV, Exec
+from taxtui.substrates.docker.failure import NoSuchProgram
 
 if TYPE_CHECKING:
     from taxtui.substrates.docker.substrate import DockerSubstrate

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
 import docker
@@ -21,12 +21,14 @@ import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import LogConfig
 
-from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable
+from taxtui.errors import CleanupFailed, SubstrateUnavailable
 from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.docker.endpoint import Endpoint, endpoint
+from taxtui.substrates.docker.failure import not_made, said, silent, why_unreachable
 from taxtui.substrates.docker.http import Daemon
+from taxtui.substrates.docker.options import DockerOptions
 from taxtui.substrates.docker.sandbox import OUR_FOLDER, SANDBOX_ENV, DockerSandbox, Image
 from taxtui.workloads.image import DEFAULT_IMAGE, DIGEST, FIXTURES_LABEL
 
@@ -35,16 +37,6 @@ _TIMEOUT_S: Final = 60
 _GONE_WITHIN_S: Final = 30.0
 _GONE_POLL_S: Final = 0.01
 _LIMITS: Final = {"memory": "MemoryLimit", "cpu": "CpuCfsQuota", "pids": "PidsLimit"}  # ours → the daemon's flag
-
-
-class DockerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``-s docker:runtime=runsc,image=mine:1``."""
-
-    runtime: str = "runc"
-    image: str = DEFAULT_IMAGE
-    network: str = ""  # by default what the tier needs: none or bridge
-    user: str = ""  # by default the image's
-    host: str = ""  # by default DOCKER_HOST, else the local socket
 
 
 class DockerSubstrate:
@@ -156,13 +148,8 @@ class DockerSubstrate:
 
         try:
             return (await self.pool.run(make, dispose=lambda sandbox: self.remove(sandbox.container))).value
-        except ImageNotFound:
-            detail = f"there is no image {self.options.image} here; {self._image_fix()}"
-            raise SubstrateUnavailable(f"docker: {detail}") from None
-        except APIError as error:
-            raise CreateFailed(f"docker cannot make a container: {said(error)}") from error
         except (DockerException, requests.RequestException) as error:
-            raise SubstrateUnavailable(f"docker: the daemon does not answer: {said(error)}") from error
+            raise not_made(error, self.options.image, self._image_fix()) from error
 
     def _image(self) -> Image:
         if self._known_image is None:
@@ -222,7 +209,7 @@ class DockerSubstrate:
         try:
             rows = (await self.pool.run(lambda: client.containers(all=True, filters={"label": [label]}))).value
         except (DockerException, requests.RequestException) as error:
-            raise SubstrateUnavailable(f"docker: the daemon does not answer: {said(error)}") from error
+            raise silent(error) from error
         return [_found(row) for row in rows]
 
     async def reap(self, found: Found) -> None:
@@ -275,7 +262,7 @@ def _connect(where: Endpoint) -> docker.APIClient:
             base_url=where.url, tls=where.tls, version="auto", timeout=_TIMEOUT_S, max_pool_size=_THREADS
         )
     except (DockerException, requests.RequestException, OSError) as error:
-        raise SubstrateUnavailable(f"docker: {_why_unreachable(error)}") from error
+        raise SubstrateUnavailable(f"docker: {why_unreachable(error)}") from error
 
 
 def _knock(path: str) -> None:
@@ -283,23 +270,6 @@ def _knock(path: str) -> None:
     with socket.socket(socket.AF_UNIX) as knocking:
         knocking.settimeout(_TIMEOUT_S)
         knocking.connect(path)
-
-
-def _why_unreachable(error: BaseException) -> str:
-    causes = list(_causes(error))
-    if any(isinstance(cause, PermissionError) or "Permission denied" in str(cause) for cause in causes):
-        return "no permission on the daemon's socket; join the group docker, or set DOCKER_HOST to a daemon of yours"
-    missing = (FileNotFoundError, ConnectionRefusedError)
-    if any(isinstance(cause, missing) for cause in causes):
-        return "no docker daemon is running there; start it, or set DOCKER_HOST"
-    return f"the daemon does not answer: {said(error)}; check DOCKER_HOST and the daemon"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        yield from (argument for argument in error.args if isinstance(argument, BaseException))
-        error = error.__cause__ or error.__context__
 
 
 def _found(row: dict[str, Any]) -> Found:
@@ -312,9 +282,3 @@ def _found(row: dict[str, Any]) -> Found:
         age_s=max(0.0, time.time() - row["Created"]),
         deadline_unix_s=int(deadline) if deadline.isdigit() else None,
     )
-
-
-def said(error: BaseException) -> str:
-    """An error of the SDK or of the daemon on one line."""
-    text = error.explanation if isinstance(error, APIError) and error.explanation else str(error)
-    return " ".join(str(text).split()) or type(error).__name__
