@@ -14,7 +14,8 @@ from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.kit.process import Process
 from taxtui.substrates.local import limits as local_limits
 from taxtui.substrates.local.limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter, kill_marked
-from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
+from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of
 
 ISOLATION = [pytest.param("bwrap", marks=pytest.mark.bwrap), "plain"]

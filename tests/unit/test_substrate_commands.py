@@ -20,7 +20,8 @@ from taxtui.plan.spec import LABEL_DEADLINE, LABEL_RUN, Limits, SandboxSpec
 from taxtui.runner import ledger
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.sandboxes.protocol import Found, Marks
-from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
+from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local.substrate import LocalSubstrate
 
 RUN = f"s{os.getpid()}"
 PLAIN = "local:isolation=plain"

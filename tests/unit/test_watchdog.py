@@ -19,7 +19,8 @@ from taxtui.runner import ledger, watchdog
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.watchdog import DONE, READY, Watchdog, sweep
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
+from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.fake_substrate import FakeSubstrate
 
 RUN = "20260101t000000z-00000000"
