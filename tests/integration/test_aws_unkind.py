@@ -15,9 +15,9 @@ from taxtui.plan.spec import Command
 from taxtui.recording.events import OK, READY, Mark, PhaseEnded
 from taxtui.sandboxes.protocol import Found, Marks
 from taxtui.substrates.aws import removal as aws_removal
-from taxtui.substrates.aws.connection import AccessDenied
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
+from taxtui.substrates.aws.failure import AccessDenied
 from tests.support import ec2_standin_setup, ecs_standin_setup
 from tests.support.ec2_standin import Ec2Standin
 from tests.support.ecs_standin import EcsStandin

@@ -19,8 +19,8 @@ from taxtui.errors import (
 )
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.connection import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
+from taxtui.substrates.aws.failure import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
 from tests.support.ec2_standin import Ec2Standin
 from tests.support.ec2_standin_setup import options, sandbox, standin
 from tests.support.ecs_standin_setup import CREDENTIALS, spec

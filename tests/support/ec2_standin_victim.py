@@ -7,7 +7,8 @@ import os
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.ec2.substrate import Ec2Options, Ec2Substrate
+from taxtui.substrates.aws.ec2.options import Ec2Options
+from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
 
 

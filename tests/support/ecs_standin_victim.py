@@ -7,7 +7,8 @@ import os
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.ecs.substrate import EcsOptions, EcsSubstrate
+from taxtui.substrates.aws.ecs.options import EcsOptions
+from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
 
 

@@ -52,7 +52,7 @@ class Meaning(NamedTuple):
     """A row of a provider's table: which refusals it is about, and what they amount to."""
 
     becomes: type[SubstrateError]
-    when: Callable[[Any], bool]  # is given the ``Refused``
+    when: Callable[[Any], object]  # is given the ``Refused``; whatever is true matches
     fix: str = ""  # what to do about it, after the provider's words
     before_a_sandbox: bool = False  # only where one was to be made: a bad set-up then, in use just a failure
     says: Callable[[Any, str], str] | None = None  # else ``Refused.told``

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import LABEL_RUN
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.connection import code_of, found, tag_list, unthrottled
+from taxtui.substrates.aws.connection import found, tag_list, unthrottled
+from taxtui.substrates.aws.failure import code_of
 
 if TYPE_CHECKING:
     from taxtui.substrates.aws.ec2.substrate import Ec2Substrate

@@ -17,8 +17,10 @@ from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
 from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, FramedShell, launch_argv, unbroken
 from taxtui.sandboxes.kit.marked import MARK, kill_script
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.aws.connection import AgentNeverConnected, ExplainedSession
+from taxtui.substrates.aws.connection import ExplainedSession
+from taxtui.substrates.aws.ec2.failure import no_login
 from taxtui.substrates.aws.ec2.ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, Program, connect, remote_command
+from taxtui.substrates.aws.failure import AgentNeverConnected
 from taxtui.substrates.aws.removal import settled
 
 if TYPE_CHECKING:
@@ -115,12 +117,8 @@ class Ec2Sandbox:
         while True:
             try:
                 self._connection = await connect(address, options.port, options.user, self._client_key, self._host_key)
-            except asyncssh.HostKeyNotVerifiable:
-                why = "sshd shows another host key than the one in its user data; does the image have cloud-init?"
-            except asyncssh.PermissionDenied:
-                why = "the login is refused; does the image have cloud-init, and did it make the user?"
             except (*CONNECTION_ERRORS, TimeoutError) as error:
-                why = f"no login: {error or type(error).__name__}"
+                why = no_login(error)
             else:
                 marks("authenticated", resolution_ns=round(KNOCK_S * 1e9))
                 return

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import asyncssh
 
-from taxtui.errors import ExecFailed, SandboxLost
+from taxtui.errors import SandboxLost
 from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT
+from taxtui.substrates.aws.ec2.failure import no_channel
 from taxtui.substrates.aws.ec2.instance import USER, KeyPair
 
 LOGIN_TIMEOUT_S: Final = 10.0
@@ -80,9 +81,7 @@ class Program(asyncssh.SSHClientSession[bytes]):
         try:
             await connection.create_session(lambda: self, command, encoding=None)
         except asyncssh.ChannelOpenError as error:
-            if error.code != asyncssh.OPEN_CONNECT_FAILED:
-                raise ExecFailed(f"sshd opens no further channel: {error.reason}") from error
-            raise SandboxLost(f"the SSH connection is gone: {error.reason}") from error
+            raise no_channel(error.code, error.reason) from error
         except CONNECTION_ERRORS as error:
             raise SandboxLost(f"the SSH connection is gone: {error}") from error
 

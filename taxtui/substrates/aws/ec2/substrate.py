@@ -20,46 +20,20 @@ from taxtui.plan.spec import LABEL_RUN, Limits, SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.aws.connection import (
-    MAX_CALLS,
-    SDK_ERRORS,
-    AccessDenied,
-    AwsOptions,
-    Poller,
-    classified,
-    code_of,
-    found,
-    identify,
-    open_client,
-    provenance,
-)
+from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, Poller, found, identify, open_client, provenance
 from taxtui.substrates.aws.ec2.instance import InstanceState, run_request, user_data
 from taxtui.substrates.aws.ec2.network import Network
+from taxtui.substrates.aws.ec2.options import Ec2Options
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
 from taxtui.substrates.aws.ec2.ssh import new_key
+from taxtui.substrates.aws.failure import AccessDenied, classified, code_of
+from taxtui.substrates.aws.options import AwsOptions
 from taxtui.substrates.aws.removal import insist, remove
 
 T = TypeVar("T")
 
 ALIVE: Final = ("pending", "running", "stopping", "stopped")
 """States in which an instance, or at least its volume, costs money and goes on doing so."""
-
-
-class Ec2Options(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``-s ec2:subnet=subnet-1,instance_type=m7i.large``."""
-
-    poll_s: float = 0.5
-    ami: str = "/aws/service/debian/release/12/latest/amd64"  # an id, or a public parameter of Systems Manager
-    instance_type: str = "m7i.large"
-    disk_gib: int = 16
-    subnet: str = ""  # required
-    security_group: str = ""  # else one is made per run, open to this machine only, and removed with it
-    allow_from: str = ""  # the addresses that it is open to, as a CIDR; else this machine's own
-    address: Literal["public", "private"] = "public"
-    port: int = 22
-    user: str = ""  # else one that is made for the purpose
-    spot: bool = False  # an interruption is its own outcome
-    login_timeout_s: float = 180.0  # from the instance's running to its first command
 
 
 class Ec2Substrate:
@@ -71,7 +45,7 @@ class Ec2Substrate:
     def __init__(self, options: Ec2Options | None = None) -> None:
         """Nothing is opened yet."""
         self.options = options or Ec2Options()
-        self.variant = self.options.instance_type + (" spot" if self.options.spot else "")
+        self.variant = self.options.variant
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
         self.capabilities = Capabilities(
             paid=True, max_concurrency=MAX_CALLS, ready_resolution_ns=round(self.options.poll_s * 1e9)
@@ -133,10 +107,9 @@ class Ec2Substrate:
                 return Availability(ok=False, detail=str(error), fix="aws sts get-caller-identity shows who you are")
         options, region = self.options, str(self._client.meta.region_name)
         facts = {"boto3.botocore": botocore.__version__, "asyncssh": asyncssh.__version__}
-        if not options.subnet:
-            return Availability(
-                ok=False, detail="option subnet is missing", fix="aws ec2 describe-subnets lists them", region=region
-            )
+        problem, fix = options.problem
+        if problem:
+            return Availability(ok=False, detail=problem, fix=fix, region=region)
         try:
             identity = await self._in_thread("looking up the identity", lambda: identify(self._sts))
             image_id, root_device = await self.image()
@@ -202,8 +175,9 @@ class Ec2Substrate:
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:
         """As ``Substrate.create``."""
-        if not self.options.subnet:
-            raise SubstrateUnavailable("ec2: option subnet is missing; aws ec2 describe-subnets lists them")
+        problem, fix = self.options.problem
+        if problem:
+            raise SubstrateUnavailable(f"ec2: {problem}; {fix}")
         async with self._preparing:  # of many at the same time the first one makes what all of them use
             image_id, root_device = await self.image()
             group = await unbroken(self.network.group(spec.labels[LABEL_RUN]))

@@ -14,9 +14,10 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.framed_shell import OPEN_TIMEOUT_S, FramedShell, unbroken
 from taxtui.sandboxes.kit.marked import MARK, kill_script
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.aws.connection import AgentNeverConnected, ExplainedSession
+from taxtui.substrates.aws.connection import ExplainedSession
 from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, framed
 from taxtui.substrates.aws.ecs.exec import SessionCut
+from taxtui.substrates.aws.failure import AgentNeverConnected
 from taxtui.substrates.aws.removal import settled
 
 if TYPE_CHECKING:

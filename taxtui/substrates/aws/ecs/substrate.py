@@ -12,10 +12,9 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
+from typing import Any, ClassVar, Final, Literal, Self, TypeVar
 
 import botocore
-import msgspec
 
 from costmodel.pricing import load_prices
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateError, SubstrateUnavailable
@@ -23,51 +22,19 @@ from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.aws.connection import (
-    MAX_CALLS,
-    SDK_ERRORS,
-    AwsOptions,
-    Poller,
-    classified,
-    code_of,
-    found,
-    identify,
-    open_client,
-    provenance,
-)
+from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, Poller, found, identify, open_client, provenance
 from taxtui.substrates.aws.ecs.channel import DataChannel
+from taxtui.substrates.aws.ecs.failure import not_started
+from taxtui.substrates.aws.ecs.options import EcsOptions, listed
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
-from taxtui.substrates.aws.ecs.task import (
-    CONTAINER,
-    TaskState,
-    definition,
-    fargate_size,
-    refusal,
-    run_request,
-    started_by,
-)
+from taxtui.substrates.aws.ecs.task import CONTAINER, TaskState, definition, fargate_size, run_request, started_by
+from taxtui.substrates.aws.failure import classified, code_of
+from taxtui.substrates.aws.options import AwsOptions
 from taxtui.substrates.aws.removal import insist, remove
 
 T = TypeVar("T")
 
 DESCRIBE_BATCH: Final = 100
-
-
-class EcsOptions(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``-s ecs:cluster=bench,subnets=subnet-1+subnet-2,task_role=taxtui-task``. Lists are joined with ``+``."""
-
-    cluster: str = "default"
-    image: str = "public.ecr.aws/docker/library/python:3.11-bookworm"  # brings bash, git and python3-venv
-    task_role: str = ""  # name or ARN; allows ssmmessages to the session agent
-    execution_role: str = ""  # only for private images
-    launch_type: Literal["FARGATE", "EC2"] = "FARGATE"
-    spot: bool = False  # Fargate Spot; an interruption is its own outcome
-    arch: Literal["X86_64", "ARM64"] = "X86_64"
-    subnets: str = ""  # required on Fargate
-    security_groups: str = ""  # else the VPC's default; only outbound HTTPS is needed
-    public_address: bool = True  # the way to the registry and to ssmmessages, unless there is NAT or an endpoint
-    sessions: Annotated[int, msgspec.Meta(ge=1)] = 2  # that a container's agent takes at the same time
-    agent_timeout_s: float = 60.0  # from the task's running to its session agent's
 
 
 class EcsSubstrate:
@@ -79,7 +46,7 @@ class EcsSubstrate:
     def __init__(self, options: EcsOptions | None = None) -> None:
         """Nothing is opened yet."""
         self.options = options or EcsOptions()
-        self.variant = "fargate_spot" if self.options.spot else self.options.launch_type.lower()
+        self.variant = self.options.variant
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
         self.capabilities = Capabilities(
             paid=True, max_concurrency=MAX_CALLS, ready_resolution_ns=round(self.options.poll_s * 1e9)
@@ -197,8 +164,8 @@ class EcsSubstrate:
             task_definition=await self._definition(spec),
             launch_type=options.launch_type,
             spot=options.spot,
-            subnets=_split(options.subnets),
-            security_groups=_split(options.security_groups),
+            subnets=listed(options.subnets),
+            security_groups=listed(options.security_groups),
             public_address=options.public_address,
         )
         answer = await self.call(
@@ -208,7 +175,7 @@ class EcsSubstrate:
             dispose=self._discard,
         )
         if not answer["tasks"]:
-            raise refusal(answer.get("failures", []))
+            raise not_started(answer.get("failures", []))
         marks("accepted")
         return EcsSandbox(self, spec.name, str(answer["tasks"][0]["taskArn"]))
 
@@ -314,7 +281,3 @@ class EcsSubstrate:
             ExecFailed,
         )
         return await DataChannel.open(answer["session"]["streamUrl"], answer["session"]["tokenValue"])
-
-
-def _split(joined: str) -> list[str]:
-    return [each for each in joined.split("+") if each]
