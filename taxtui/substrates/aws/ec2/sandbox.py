@@ -7,7 +7,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import asyncssh
 
@@ -18,13 +18,11 @@ from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, FramedShell
 from taxtui.sandboxes.kit.marked import MARK, kill_script
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.aws.connection import ExplainedSession
+from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.ec2.failure import no_login
 from taxtui.substrates.aws.ec2.ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, Program, connect, remote_command
 from taxtui.substrates.aws.failure import AgentNeverConnected
 from taxtui.substrates.aws.removal import settled
-
-if TYPE_CHECKING:
-    from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 
 KNOCK_S: Final = 0.1
 """Between two looks whether the port is open, and whether the login works."""
@@ -38,7 +36,7 @@ class Ec2Sandbox:
 
     def __init__(
         self,
-        substrate: Ec2Substrate,
+        api: Ec2Api,
         name: str,
         instance: str,
         env: Mapping[str, str],
@@ -47,7 +45,7 @@ class Ec2Sandbox:
     ) -> None:
         """Of an instance that EC2 has accepted."""
         self.name = name
-        self._substrate = substrate
+        self._api = api
         self._instance = instance
         self._env = env
         self._client_key, self._host_key = client_key, host_key
@@ -59,7 +57,7 @@ class Ec2Sandbox:
         """As ``Sandbox.wait_ready``: running, the port open, logged in, a first command run."""
         marks.cold()  # an SSH connection is made for every instance
         address = await self._running(marks)
-        give_up_ns = time.monotonic_ns() + round(self._substrate.options.login_timeout_s * 1e9)
+        give_up_ns = time.monotonic_ns() + round(self._api.options.login_timeout_s * 1e9)
         await self._knock(address, marks, give_up_ns)
         for attempt in (1, 2):
             await self._log_in(address, marks, give_up_ns)
@@ -76,7 +74,7 @@ class Ec2Sandbox:
             return
 
     async def _running(self, marks: Marks) -> str:
-        poller = self._substrate.poller
+        poller = self._api.poller
         seen = {name for name, _, _ in marks.seen}
         while True:
             state, late_ns = await poller.next(self._instance)
@@ -96,7 +94,7 @@ class Ec2Sandbox:
                 return state.address
 
     async def _knock(self, address: str, marks: Marks, give_up_ns: int) -> None:
-        port = self._substrate.options.port
+        port = self._api.options.port
         while True:
             try:
                 async with asyncio.timeout(LOGIN_TIMEOUT_S):
@@ -113,7 +111,7 @@ class Ec2Sandbox:
 
     async def _log_in(self, address: str, marks: Marks, give_up_ns: int) -> None:
         """Until cloud-init has made the user and put the host key in place; both take their time after the port."""
-        options = self._substrate.options
+        options = self._api.options
         while True:
             try:
                 self._connection = await connect(address, options.port, options.user, self._client_key, self._host_key)
@@ -127,7 +125,7 @@ class Ec2Sandbox:
     async def _pause(self, give_up_ns: int, why: str) -> None:
         if time.monotonic_ns() > give_up_ns:
             raise AgentNeverConnected(
-                f"the instance runs, but not within {self._substrate.options.login_timeout_s:g} s of it: {why}"
+                f"the instance runs, but not within {self._api.options.login_timeout_s:g} s of it: {why}"
             )
         self._late_ns = 0  # it has not booted yet: knocking earlier would only have been in vain
         await asyncio.sleep(KNOCK_S)
@@ -184,7 +182,7 @@ class Ec2Sandbox:
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """Why the connection failed: what became of its instance, if that is the reason."""
-        seen = await self._substrate.poller.soon(self._instance)
+        seen = await self._api.poller.soon(self._instance)
         if seen is None:
             return error
         if seen.state is None:
@@ -199,7 +197,7 @@ class Ec2Sandbox:
         """As ``Sandbox.destroy``: returns when the instance is terminated."""
         if self._connection is not None:
             self._connection.abort()
-        await self._substrate.remove(self._instance, self._launched_s)
+        await self._api.remove(self._instance, self._launched_s)
 
 
 async def _collect(program: Program, marker: bytes) -> ExecResult:

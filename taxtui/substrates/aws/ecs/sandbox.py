@@ -7,7 +7,7 @@ import contextlib
 import secrets
 import shlex
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
@@ -15,13 +15,11 @@ from taxtui.sandboxes.kit.framed_shell import OPEN_TIMEOUT_S, FramedShell, unbro
 from taxtui.sandboxes.kit.marked import MARK, kill_script
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.aws.connection import ExplainedSession
+from taxtui.substrates.aws.ecs.api import EcsApi
 from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, framed
 from taxtui.substrates.aws.ecs.exec import SessionCut
 from taxtui.substrates.aws.failure import AgentNeverConnected
 from taxtui.substrates.aws.removal import settled
-
-if TYPE_CHECKING:
-    from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 
 LEAVE_TIMEOUT_S: Final = 0.5
 """For an idle shell to do as it is told. A busy one does not hear us."""
@@ -30,20 +28,20 @@ LEAVE_TIMEOUT_S: Final = 0.5
 class EcsSandbox:
     """One task."""
 
-    def __init__(self, substrate: EcsSubstrate, name: str, arn: str) -> None:
+    def __init__(self, api: EcsApi, name: str, arn: str) -> None:
         """Of a task that ECS has accepted."""
         self.name = name
-        self._substrate = substrate
+        self._api = api
         self._arn = arn
         self._entry, self._typed = entry_command(f"${{TMPDIR:-/tmp}}/{name}")
-        self._sessions = asyncio.Semaphore(substrate.options.sessions)
+        self._sessions = asyncio.Semaphore(api.options.sessions)
         self._marks: Marks | None = None
         self._launched_s = time.monotonic()
 
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``: running, and then its session agent too, which are two different instants."""
         marks.cold()  # a session is a new connection to the service
-        poller, options = self._substrate.poller, self._substrate.options
+        poller, options = self._api.poller, self._api.options
         seen = {name for name, _, _ in marks.seen}
         running_ns = 0
         while True:
@@ -98,7 +96,7 @@ class EcsSandbox:
 
     async def channel(self, command: str) -> DataChannel:
         """A new session of the task's. Raises ``ExecFailed`` while its agent is not connected."""
-        return await self._substrate.open_channel(self._arn, command)
+        return await self._api.open_channel(self._arn, command)
 
     async def kill(self, mark: str) -> None:
         """Kill what a session has left running, through another one. Without a container there is nothing to do."""
@@ -110,7 +108,7 @@ class EcsSandbox:
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """Why a session failed: what became of its task, if that is the reason."""
-        seen = await self._substrate.poller.soon(self._arn)
+        seen = await self._api.poller.soon(self._arn)
         if seen is None:
             return error
         if (state := seen.state) is None:
@@ -123,7 +121,7 @@ class EcsSandbox:
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: returns when the task is STOPPED."""
-        await self._substrate.remove(self._arn, self._launched_s)
+        await self._api.remove(self._arn, self._launched_s)
 
 
 class _Terminal:
