@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv, unbroken
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
+from taxtui.substrates.docker.containers import OUR_FOLDER, SANDBOX_ENV, Containers, Image
 from taxtui.substrates.docker.exec import EXEC_ENV, Exec
 from taxtui.substrates.docker.failure import NoSuchProgram
-
-if TYPE_CHECKING:
-    from taxtui.substrates.docker.substrate import DockerSubstrate
-
-SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
-"""In the environment of everything in a container: its name."""
-OUR_FOLDER: Final = "/sandbox"
-"""The working folder where the image does not name one."""
 
 _OURS_TIMEOUT_S: Final = 30.0
 
@@ -52,24 +45,15 @@ cd "$1" && tar -xpf - --strip-components=1
 """
 
 
-class Image(NamedTuple):
-    """What an image says about the containers made from it."""
-
-    folder: str  # the working directory
-    restored: str  # what a reset brings back: the home folder if the working directory is in it
-    home: str  # "" where the image does not say
-    root: bool
-
-
 class DockerSandbox:
     """A running container."""
 
-    def __init__(self, substrate: DockerSubstrate, spec: SandboxSpec, container: str, image: Image) -> None:
+    def __init__(self, containers: Containers, spec: SandboxSpec, container: str, image: Image) -> None:
         """``container``: the daemon's id."""
         self.name = spec.name
         self._labels = spec.labels
         self.container = container
-        self._substrate = substrate
+        self._containers = containers
         self._image = image
         self._shell = "bash"
         self._running: set[Exec] = set()
@@ -82,7 +66,7 @@ class DockerSandbox:
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``."""
-        if command.stdin and not self._substrate.daemon.half_closes:
+        if command.stdin and not self._containers.daemon.half_closes:
             session = await self.open_session()
             try:
                 return await session.exec(command)
@@ -113,18 +97,18 @@ class DockerSandbox:
         """
         await self._ours(["sh", "-c", _KILL, "sh", f"{EXEC_ENV}=", "strays"], "kill its processes")
         marks("processes killed")
-        archive = await self._substrate.pristine(self._labels)
+        archive = await self._containers.pristine(self._labels)
         await self._ours(["sh", "-c", _RESTORE, "sh", self._image.restored], "restore its folder", archive)
         marks("folder restored")
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``."""
-        await self._substrate.pool.run(lambda: self._substrate.remove(self.container))
+        await self._containers.pool.run(lambda: self._containers.remove(self.container))
         for running in tuple(self._running):  # runsc leaves their connections open
             self._release(running)
 
     def _exec(self) -> Exec:
-        running = Exec(self._substrate.daemon, self.container)
+        running = Exec(self._containers.daemon, self.container)
         self._running.add(running)
         return running
 
