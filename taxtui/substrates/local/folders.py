@@ -20,7 +20,7 @@ from taxtui.substrates.local.limits import Limiter
 _FOLDERS: Final = ("work", "home", "tmp")
 
 
-class Folders:
+class SandboxFolders:
     """Of this user's sandboxes, each of which a limiter holds to its limits."""
 
     def __init__(self, root: Path, limiter: Limiter, pool: BlockingPool, *, isolated: bool) -> None:

@@ -17,7 +17,7 @@ from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH
 from taxtui.substrates.local.failure import no_working_folder, not_emptied, not_started
-from taxtui.substrates.local.folders import Folders
+from taxtui.substrates.local.folders import SandboxFolders
 from taxtui.substrates.local.limits import SANDBOX_ENV, kill_marked
 
 _LAUNCH_ENV: Final = "TAXTUI_LAUNCH"
@@ -27,7 +27,7 @@ class LocalSandbox:
     """One directory, and what is launched into it."""
 
     def __init__(
-        self, folders: Folders, spec: SandboxSpec, folder: Path, enter: str, fixtures: Path | None, shell: str
+        self, folders: SandboxFolders, spec: SandboxSpec, folder: Path, enter: str, fixtures: Path | None, shell: str
     ) -> None:
         """``enter``: the limiter's shell prologue."""
         self.name = spec.name

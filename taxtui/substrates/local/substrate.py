@@ -25,7 +25,7 @@ from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import PATH
 from taxtui.substrates.local.failure import not_made
-from taxtui.substrates.local.folders import Folders, private_root
+from taxtui.substrates.local.folders import SandboxFolders, private_root
 from taxtui.substrates.local.limits import Limiter, best_limiter
 from taxtui.substrates.local.options import LocalOptions
 from taxtui.substrates.local.sandbox import LocalSandbox
@@ -75,7 +75,7 @@ class LocalSubstrate:
             self.fixtures = (await self.pool.run(fixtures.cached)).value
         self.root = private_root()
         self.limiter = await best_limiter()
-        self._folders = Folders(self.root, self.limiter, self.pool, isolated=self.variant == "bwrap")
+        self._folders = SandboxFolders(self.root, self.limiter, self.pool, isolated=self.variant == "bwrap")
         return self
 
     async def __aexit__(self, *exc: object) -> None:
