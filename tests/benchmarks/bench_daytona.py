@@ -14,7 +14,7 @@ from pathlib import Path
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.daytona.client import DaytonaOptions
+from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.crowd import print_crowds
 from tests.support.daytona_standin import KEY

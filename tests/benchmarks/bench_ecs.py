@@ -16,7 +16,8 @@ import aiohttp
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.ecs.substrate import EcsOptions, EcsSubstrate
+from taxtui.substrates.aws.ecs.options import EcsOptions
+from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support.crowd import crowd
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
 from tests.support.standin_process import serving

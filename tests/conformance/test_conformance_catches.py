@@ -15,7 +15,9 @@ from taxtui.sandboxes.conformance.__main__ import _judge, main
 from taxtui.sandboxes.conformance.walker import cancellations
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found
-from taxtui.substrates.local.substrate import LocalOptions, LocalSandbox, LocalSubstrate
+from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local.sandbox import LocalSandbox
+from taxtui.substrates.local.substrate import LocalSubstrate
 
 BY_NAME = {str(check): check for check in checks()}
 
@@ -61,7 +63,7 @@ async def test_a_timeout_that_kills_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     async def spare(process: object, launch: str) -> None:
         pass
 
-    monkeypatch.setattr("taxtui.substrates.local.substrate._end", spare)
+    monkeypatch.setattr("taxtui.substrates.local.sandbox._end", spare)
     with pytest.raises(Violation, match="should be dead"):
         await BY_NAME["exec: timeout"](Broken)
 
@@ -80,7 +82,7 @@ async def test_a_cancellation_that_kills_nothing(monkeypatch: pytest.MonkeyPatch
     async def spare(process: object, launch: str) -> None:
         pass
 
-    monkeypatch.setattr("taxtui.substrates.local.substrate._end", spare)
+    monkeypatch.setattr("taxtui.substrates.local.sandbox._end", spare)
     with pytest.raises(Violation, match="after cancelling"):
         await BY_NAME["exec: cancel a command"](Broken)
 
@@ -89,7 +91,7 @@ async def test_a_session_that_outlives_its_closing(monkeypatch: pytest.MonkeyPat
     async def leave(self: object) -> None:
         pass
 
-    monkeypatch.setattr("taxtui.substrates.local.substrate.OwnedStream.close", leave)
+    monkeypatch.setattr("taxtui.substrates.local.sandbox.OwnedStream.close", leave)
     with pytest.raises(Violation, match="after closing"):
         await BY_NAME["session: closing"](Broken)
 

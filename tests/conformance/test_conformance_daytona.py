@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from taxtui.sandboxes.conformance import Check, NotApplicable, checks
-from taxtui.substrates.daytona.client import DaytonaOptions
+from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.daytona_standin import KEY, DaytonaStandin
 

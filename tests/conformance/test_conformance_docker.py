@@ -34,7 +34,8 @@ def _has_gvisor() -> bool:
 
 
 async def _run(check: Check, runtime: str) -> None:
-    from taxtui.substrates.docker.substrate import DockerOptions, DockerSubstrate
+    from taxtui.substrates.docker.options import DockerOptions
+    from taxtui.substrates.docker.substrate import DockerSubstrate
 
     try:
         await check(lambda: DockerSubstrate(DockerOptions(runtime=runtime)), short_ttl_s=_SHORT_TTL_S)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from taxtui.sandboxes.conformance import Check, NotApplicable, checks
-from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import KubernetesStandin
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from taxtui.sandboxes.conformance import Check, NotApplicable, checks
-from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
+from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local.substrate import LocalSubstrate
 
 
 async def _run(check: Check, options: LocalOptions) -> None:

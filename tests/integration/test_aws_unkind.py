@@ -15,9 +15,9 @@ from taxtui.plan.spec import Command
 from taxtui.recording.events import OK, READY, Mark, PhaseEnded
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.protocol import Found, Marks
-from taxtui.substrates.aws.connection import AccessDenied
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
+from taxtui.substrates.aws.failure import AccessDenied
 from tests.support import ec2_standin_setup, ecs_standin_setup
 from tests.support.ec2_standin import Ec2Standin
 from tests.support.ecs_standin import EcsStandin
@@ -86,7 +86,7 @@ async def test_a_throttled_look_that_comes_too_late_is_queued_and_nothing_else(e
         ecs.refuse("DescribeTasks", ECS_THROTTLE, times=3, retry_after_s=0.01)
         await made.wait_ready(marks)
         resolution_ns = {name: resolution for name, _, resolution in marks.seen}["running"]
-        assert 30_000_000 <= marks.queued_ns == resolution_ns - substrate.poller.interval_ns
+        assert 30_000_000 <= marks.queued_ns == resolution_ns - substrate.api.poller.interval_ns
         await made.destroy()
 
 
@@ -111,7 +111,7 @@ async def test_a_throttle_while_an_instance_boots_holds_nothing_up(ec2: Ec2Stand
 async def test_twenty_that_wait_are_throttled_once(ec2: Ec2Standin) -> None:
     async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
         ec2.refuse("DescribeInstances", EC2_THROTTLE)
-        await asyncio.gather(*(substrate.poller.next(f"i-{number}") for number in range(20)))
+        await asyncio.gather(*(substrate.api.poller.next(f"i-{number}") for number in range(20)))
     assert ec2.calls["DescribeInstances"] == 2
 
 

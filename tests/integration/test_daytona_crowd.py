@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.substrates.daytona.client import DaytonaOptions
+from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.crowd import crowd
 from tests.support.daytona_standin import KEY

@@ -15,7 +15,7 @@ from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.daytona import sandbox as daytona_sandbox
-from taxtui.substrates.daytona.client import DaytonaOptions
+from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.daytona_standin import KEY, DaytonaStandin
 from tests.support.recorded import Recorded, record

@@ -17,7 +17,8 @@ from taxtui.plan.spec import Command, Limits, SubstrateRef
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.substrate import DockerOptions, DockerSubstrate
+from taxtui.substrates.docker.options import DockerOptions
+from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, output, sandbox_of, spec
 
 TIGHT = Limits(cpus=0.5, memory_mib=256, pids=32)
@@ -126,7 +127,7 @@ async def test_a_container_that_is_killed_from_outside_is_lost() -> None:
     substrate = DockerSubstrate()
     async with sandbox_of(substrate) as sandbox:
         session = await sandbox.open_session()
-        killer = threading.Timer(0.3, lambda: substrate.client.kill(sandbox.container))  # type: ignore[attr-defined]
+        killer = threading.Timer(0.3, lambda: substrate.containers.client.kill(sandbox.container))  # type: ignore[attr-defined]
         killer.start()
         with pytest.raises(SandboxLost):
             await sandbox.exec(Command(script="sleep 20"))
@@ -170,7 +171,7 @@ class TestNoDaemon:
         def refuse(path: str) -> None:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr("taxtui.substrates.docker.substrate._knock", refuse)
+        monkeypatch.setattr("taxtui.substrates.docker.containers._knock", refuse)
         answer = await DockerSubstrate(DockerOptions(host=f"unix://{tmp_path}/docker.sock")).check()
         assert "no permission" in answer.detail
         assert "group docker" in answer.fix

@@ -20,8 +20,8 @@ from taxtui.errors import (
 )
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.connection import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
+from taxtui.substrates.aws.failure import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
 from tests.support.ec2_standin import Ec2Standin
 from tests.support.ec2_standin_setup import options, sandbox, standin
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
@@ -111,9 +111,9 @@ async def test_a_dead_runs_instance_volume_and_group_are_swept(ec2: Ec2Standin) 
     )
     async with Ec2Substrate(options(ec2)) as sweeper:
         assert {each.handle.split("-")[0] for each in await sweeper.find()} == {"i", "vol"}
-        (group,) = [each["GroupId"] for each in await sweeper.tagged("security_groups", "r1")]
+        (group,) = [each["GroupId"] for each in await sweeper.api.tagged("security_groups", "r1")]
         with pytest.raises(CleanupFailed, match="dependent"):
-            await sweeper.network.delete(group)
+            await sweeper._network.delete(group)
         for _ in range(2):  # the group shows once nothing uses it
             for left in await sweeper.find("r1"):
                 assert left.run_id == "r1"

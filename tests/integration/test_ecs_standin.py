@@ -19,8 +19,8 @@ from taxtui.errors import (
 )
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.connection import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
+from taxtui.substrates.aws.failure import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
 from tests.support.ecs_standin import EcsStandin
 from tests.support.ecs_standin_setup import CREDENTIALS, options, sandbox, spec, standin
 from tests.support.waiting import until

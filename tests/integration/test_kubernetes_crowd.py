@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.crowd import crowd
 from tests.support.standin_process import serving

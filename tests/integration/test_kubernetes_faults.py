@@ -15,15 +15,15 @@ from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes import (
-    exec as kubernetes_exec,
+    access as kubernetes_access,
 )
 from taxtui.substrates.kubernetes import (
-    refusal as kubernetes_refusal,
+    exec as kubernetes_exec,
 )
 from taxtui.substrates.kubernetes import (
     watch as kubernetes_watch,
 )
-from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import KubernetesStandin
 from tests.support.recorded import Recorded, record
@@ -302,7 +302,7 @@ async def test_a_delete_is_asked_for_again(
 async def test_a_forbidden_delete_is_said_loudly(
     standin: KubernetesStandin, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes_refusal, "DOUBT_S", 0.1)
+    monkeypatch.setattr(kubernetes_access, "DOUBT_S", 0.1)
     standin.fail("delete", status=403, times=1000)
     got = await measure(left=(1, 1))
     assert got.cleanup_failed

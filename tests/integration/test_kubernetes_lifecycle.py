@@ -13,7 +13,7 @@ from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.captured_command import CapturedProgram
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks, Sandbox
-from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
 from tests.support.waiting import until

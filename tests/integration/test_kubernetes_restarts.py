@@ -12,8 +12,8 @@ import pytest
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.sandboxes.kit import backoff
-from taxtui.substrates.kubernetes import refusal as kubernetes_refusal
-from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes import access as kubernetes_access
+from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_standin import KubernetesStandin
 from tests.support.recorded import Recorded, record
@@ -99,7 +99,7 @@ async def test_what_was_allowed_before_is_asked_for_again(
 async def test_rights_that_are_revoked_end_the_run_with_the_reason_and_what_may_be_left(
     standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes_refusal, "DOUBT_S", 0.3)
+    monkeypatch.setattr(kubernetes_access, "DOUBT_S", 0.3)
 
     async def strike() -> None:
         await until(lambda: standin.pods.made == 2, "two pods")
@@ -137,6 +137,6 @@ async def test_finding_outlasts_a_restart_but_not_a_missing_right(
         standin.fail("list", status=403, times=7)  # more than the tries that a hiccup is worth
         assert await substrate.find() == []
         standin.denied.add("list pods")
-        monkeypatch.setattr(kubernetes_refusal, "DOUBT_S", 0.0)
+        monkeypatch.setattr(kubernetes_access, "DOUBT_S", 0.0)
         with pytest.raises(SubstrateUnavailable, match="cannot list pods"):
             await substrate.find()

@@ -15,7 +15,8 @@ from taxtui.sandboxes.kit.kill import kill_marked
 from taxtui.sandboxes.kit.process import Process
 from taxtui.substrates.local import limits as local_limits
 from taxtui.substrates.local.limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter
-from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
+from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of
 
 ISOLATION = [pytest.param("bwrap", marks=pytest.mark.bwrap), "plain"]

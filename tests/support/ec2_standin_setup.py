@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.ec2.options import Ec2Options
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
-from taxtui.substrates.aws.ec2.substrate import Ec2Options, Ec2Substrate
+from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.support.ec2_standin import Ec2Standin
 from tests.support.ecs_standin_setup import spec
 

@@ -1,58 +1,15 @@
-"""What Daytona's answers amount to, and what is sent for a command."""
+"""What is sent to Daytona for a command, and how its answer is read."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import Command
-from taxtui.substrates.daytona.client import minutes, refused
+from taxtui.substrates.daytona.client import minutes
 from taxtui.substrates.daytona.command import read, wrap
-
-
-@pytest.mark.parametrize(
-    ("status", "message", "otherwise", "kind"),
-    [
-        (401, "Unauthorized", CreateFailed, SubstrateUnavailable),
-        (403, "Forbidden resource", CreateFailed, SubstrateUnavailable),
-        (403, "Total CPU limit exceeded. Maximum allowed: 10.", CreateFailed, QuotaExceeded),
-        (400, "Disk quota exceeded", CreateFailed, QuotaExceeded),
-        (409, "Sandbox with name x already exists", CreateFailed, CreateFailed),
-        (429, "Rate limit exceeded", CreateFailed, Throttled),
-        (401, "Unauthorized", ExecFailed, ExecFailed),
-        (500, "oops", ExecFailed, ExecFailed),
-    ],
-)
-def test_a_refusal_becomes_one_of_our_errors(
-    status: int, message: str, otherwise: type[SubstrateError], kind: type[SubstrateError]
-) -> None:
-    error = refused(status, {}, json.dumps({"message": message})).as_error(otherwise, "doing it")
-    assert type(error) is kind
-    assert message in str(error)
-
-
-@pytest.mark.parametrize(
-    ("headers", "after_s"),
-    [
-        ({}, None),
-        ({"Retry-After": "7"}, 7.0),
-        ({"Retry-After-sandbox-create": "3", "retry-after-authenticated": "5"}, 5.0),
-        ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
-    ],
-)
-def test_the_advice_is_found_under_any_of_its_names(headers: dict[str, str], after_s: float | None) -> None:
-    error = refused(429, headers, "{}").as_error(CreateFailed, "create")
-    assert isinstance(error, Throttled)
-    assert error.retry_after_s == after_s
-
-
-@pytest.mark.parametrize("body", ["", "<html>", "[]", '"text"', "null"])
-def test_a_page_of_a_proxy_is_not_taken_for_an_answer(body: str) -> None:
-    assert str(refused(502, {}, body)) == "HTTP 502 (502)"
 
 
 def test_lifetimes_are_rounded_up_to_minutes() -> None:

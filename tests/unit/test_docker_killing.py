@@ -10,8 +10,9 @@ import pytest
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.substrates.docker import sandbox as docker_sandbox
+from taxtui.substrates.docker.containers import Image
 from taxtui.substrates.docker.exec import Exec
-from taxtui.substrates.docker.sandbox import DockerSandbox, Image
+from taxtui.substrates.docker.sandbox import DockerSandbox
 from tests.support.sandboxes import spec
 
 

@@ -12,9 +12,9 @@ from botocore.validate import ParamValidator
 from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.substrates.aws.connection import CapacityUnavailable, SpotInterrupted
 from taxtui.substrates.aws.ec2.instance import InstanceState, KeyPair, run_request, user_data
 from taxtui.substrates.aws.ec2.ssh import new_key, remote_command
+from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
 
 MODEL = botocore.session.get_session().get_service_model("ec2")
 SPEC = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=90.4)

@@ -8,11 +8,11 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from taxtui.errors import CreateFailed, SandboxLost, SubstrateError, SubstrateUnavailable
+from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.substrates.aws.connection import CapacityUnavailable, SpotInterrupted
-from taxtui.substrates.aws.ecs.task import TaskState, definition, fargate_size, refusal, run_request
+from taxtui.substrates.aws.ecs.task import TaskState, definition, fargate_size, run_request
+from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
 
 MODEL = botocore.session.get_session().get_service_model("ecs")
 SPEC = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=90.4, env={"B": "2", "A": "1"})
@@ -112,16 +112,3 @@ def test_the_agents_state_is_its_own() -> None:
     state = TaskState.of({"lastStatus": "RUNNING", "desiredStatus": "RUNNING", "containers": [container]})
     assert (state.status, state.agent, state.stopping) == ("RUNNING", "PENDING", False)
     assert TaskState.of({"lastStatus": "PROVISIONING"}).agent == ""
-
-
-@pytest.mark.parametrize(
-    ("reason", "kind"),
-    [
-        ("Capacity is unavailable at this time", CapacityUnavailable),
-        ("RESOURCE:MEMORY", CapacityUnavailable),
-        ("AGENT", SubstrateUnavailable),
-        ("ATTRIBUTE", CreateFailed),
-    ],
-)
-def test_every_refusal_has_its_own_class(reason: str, kind: type[SubstrateError]) -> None:
-    assert type(refusal([{"reason": reason}])) is kind

@@ -10,7 +10,8 @@ import pytest
 
 from taxtui.sandboxes.kit.process import Process
 from taxtui.substrates.local import substrate as local
-from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
+from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local.substrate import LocalSubstrate
 
 
 async def test_nothing_is_found_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from taxtui.runner.watchdog import DONE, READY, Watchdog, sweep
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.local.substrate import LocalOptions, LocalSubstrate
+from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local.substrate import LocalSubstrate
 
 RUN = "20260101t000000z-00000000"
 FAKE = LedgerEntry(run_id=RUN, substrates=(SubstrateRef(name="fake"),), create_timeout_s=0.3)

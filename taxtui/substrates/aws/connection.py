@@ -1,11 +1,10 @@
-"""What the AWS adapters share: sessions and clients, whether an endpoint is AWS, errors, tags, and batched polling."""
+"""What the AWS adapters share: sessions and clients, whether an endpoint is AWS, tags, and batched polling."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import itertools
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
@@ -15,21 +14,14 @@ import boto3
 import botocore.config
 import botocore.exceptions
 import botocore.parsers
-import msgspec
 
-from taxtui.errors import (
-    CreateFailed,
-    QuotaExceeded,
-    ReadyTimeout,
-    SandboxLost,
-    SubstrateError,
-    SubstrateUnavailable,
-    Throttled,
-)
+from taxtui.errors import SubstrateError, SubstrateUnavailable
 from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.backoff import until_heard
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Found
+from taxtui.substrates.aws.failure import redacted
+from taxtui.substrates.aws.options import AwsOptions
 
 SOON_S: Final = 10.0
 """For the state that explains a failure: while AWS throttles, the failure is told without it."""
@@ -44,31 +36,6 @@ SDK_ERRORS: Final = (
     botocore.parsers.ResponseParserError,  # a proxy's page where AWS's answer should be
 )
 """Everything that a client raises for a refusal, a network, or an answer that is none."""
-
-
-class CapacityUnavailable(CreateFailed):
-    """AWS has no room for this kind of sandbox in this place now."""
-
-
-class AccessDenied(SubstrateUnavailable):
-    """The credentials in use lack a permission; the message names it."""
-
-
-class AgentNeverConnected(ReadyTimeout):
-    """The sandbox runs but nothing in it answers: a role, an image or a network is not as it must be."""
-
-
-class SpotInterrupted(SandboxLost):
-    """AWS took a spot sandbox back."""
-
-
-class AwsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of every AWS substrate. Credentials come from where every AWS tool looks for them."""
-
-    region: str = ""  # else AWS_REGION or the profile's
-    profile: str = ""
-    endpoint_url: str = ""  # a protocol stand-in; nothing that is measured there counts as AWS's
-    poll_s: float = 1.0  # how often a state is looked up, for all sandboxes in one call
 
 
 def open_client(service: str, options: AwsOptions) -> Any:
@@ -98,70 +65,6 @@ def provenance(endpoint_url: str) -> Literal["measured", "stand_in"]:
     host = urlsplit(endpoint_url).hostname or ""
     ours = host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
     return "measured" if ours else "stand_in"
-
-
-def redacted(text: str) -> str:
-    """A message of AWS on one line, without ARNs, account ids and encoded authorization details."""
-    text = re.sub(r"arn:[\w-]+:([\w-]*):[^\s\"',;]*", r"<\1 arn>", text)
-    text = re.sub(r"\b\d{12}\b", "<account>", text)
-    text = re.sub(r"(?i)encoded authorization failure message:?\s*\S+", "", text)
-    return " ".join(text.split())
-
-
-def code_of(error: BaseException | None) -> str:
-    """The code of an error that AWS answered with, else an empty string."""
-    if isinstance(error, botocore.exceptions.ClientError):
-        return str(error.response.get("Error", {}).get("Code", ""))
-    return ""
-
-
-_THROTTLED: Final = re.compile(r"Throttl|RequestLimitExceeded|TooManyRequests|RequestThrottled|SlowDown|Rate exceeded")
-_DENIED: Final = re.compile(r"AccessDenied|UnauthorizedOperation|NotAuthorized")
-_CREDENTIALS: Final = re.compile(
-    r"ExpiredToken|InvalidClientTokenId|UnrecognizedClient|AuthFailure|SignatureDoesNotMatch|RequestExpired"
-)
-_CAPACITY: Final = re.compile(
-    r"Insufficient\w*Capacity|SpotMaxPriceTooLow|MaxSpotInstanceCountExceeded|[Cc]apacity is unavailable"
-)
-_QUOTA: Final = re.compile(r"LimitExceeded|limit on the number of|QuotaExceeded")
-
-
-def classified(error: Exception, doing: str, otherwise: type[SubstrateError]) -> SubstrateError:
-    """What an SDK's exception means, in our terms. ``doing`` begins the problem.
-
-    Connection failures are ``otherwise`` too: they say nothing about the provider.
-    """
-    code = code_of(error)
-    text = redacted(str(error))
-    both = f"{code} {text}"
-    if _THROTTLED.search(both):
-        return Throttled(f"{doing}: {code or 'throttled'}", _retry_after_s(error))
-    if _DENIED.search(code):
-        return AccessDenied(f"{doing}: {_permission(text)} is not allowed", fix="add it to the identity's policy")
-    if _CREDENTIALS.search(code):
-        return SubstrateUnavailable(f"{doing}: AWS does not accept the credentials ({code})", fix="renew them")
-    if _CAPACITY.search(both):
-        return CapacityUnavailable(
-            f"{doing}: AWS has no capacity ({code or text})", fix="try another zone, size or on-demand instead of spot"
-        )
-    if _QUOTA.search(both):
-        return QuotaExceeded(f"{doing}: {code}: {text}", fix="ask for more in Service Quotas or lower the concurrency")
-    return otherwise(f"{doing}: {text}")
-
-
-def _permission(text: str) -> str:
-    match = re.search(r"perform:? ([\w-]+:\w+)", text) or re.search(r"calling the (\w+) operation", text)
-    return match[1] if match else "this call"
-
-
-def _retry_after_s(error: Exception) -> float | None:
-    if not isinstance(error, botocore.exceptions.ClientError):
-        return None
-    headers: Mapping[str, str] = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    try:
-        return float(headers["retry-after"])
-    except (KeyError, ValueError):
-        return None
 
 
 class AwsIdentity(NamedTuple):

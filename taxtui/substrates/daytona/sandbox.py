@@ -14,16 +14,17 @@ from daytona_toolbox_api_client_async import ExecuteRequest
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, Throttled
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.kit.framed_shell import FramedShell, after, overdue
 from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.daytona.client import REQUEST_S, Clients, DaytonaRefused, ask, connecting
+from taxtui.substrates.daytona import failure
+from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.command import SessionCommand, read, wrap
+from taxtui.substrates.daytona.failure import BROKEN, GONE, DaytonaRefused
 from taxtui.substrates.daytona.pty import Terminal
-from taxtui.substrates.daytona.states import GONE, STARTED, States
+from taxtui.substrates.daytona.states import STARTED, States
 
-BROKEN: Final = frozenset({"error", "build_failed"})
-ENDED: Final = frozenset({GONE, "destroying", "stopped", "stopping", "archived", "archiving", "paused", "pausing"})
 SIGNALLED: Final = 128
 KILL_S: Final = 10.0
 KILLED_S: Final = 0.3
@@ -78,13 +79,7 @@ class DaytonaSandbox:
         self._news.set()
 
     def _lost(self) -> str | None:
-        if self._leaving or self._state in ENDED:
-            return f"the sandbox is {self._state or 'being removed'}" + (f": {self._reason}" if self._reason else "")
-        return f"the sandbox went to {self._state}: {self._reason or 'no reason given'}" if self._broken else None
-
-    @property
-    def _broken(self) -> bool:
-        return self._state in BROKEN
+        return failure.lost(self._state, self._reason, leaving=self._leaving)
 
     # ------------------------------------------------------------------------------------------------ as a Sandbox
 
@@ -93,8 +88,8 @@ class DaytonaSandbox:
         self._marks = marks
         while self._state != STARTED:
             self._news.clear()
-            if self._broken:
-                raise CreateFailed(f"the sandbox went to {self._state}: {self._reason or 'no reason given'}")
+            if broken := failure.broken(self._state, self._reason):
+                raise CreateFailed(broken)
             if lost := self._lost():
                 raise SandboxLost(lost)
             await self._news.wait()
@@ -128,9 +123,7 @@ class DaytonaSandbox:
             if lost := await self.lost_soon():
                 raise SandboxLost(lost)
             return ExecResult(code, b"", b"", began, ended)
-        raise await self._explained(
-            ExecFailed(f"{self._shell} did not run the command (exit {code})", fix="is it there?")
-        )
+        raise await self._explained(failure.not_run(self._shell, code))
 
     async def _execute(self, script: str, timeout_s: float) -> tuple[str, int]:
         """The output and the exit code of one request. Raises ``DaytonaRefused``."""

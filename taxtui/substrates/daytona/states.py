@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 import socketio  # type: ignore[import-untyped]
 from socketio.exceptions import SocketIOError  # type: ignore[import-untyped]
 
-from taxtui.substrates.daytona.client import REQUEST_S, Clients, DaytonaRefused, ask
+from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
+from taxtui.substrates.daytona.failure import GONE, DaytonaRefused
 
 LOOKS_PER_S: Final = 20.0
 FAST_LOOK_S: Final = 0.1
@@ -27,7 +28,6 @@ CONNECT_S: Final = 5.0
 REMEMBERED: Final = 1000
 
 STARTED: Final = "started"
-GONE: Final = "destroyed"
 
 
 class StateFollower(Protocol):

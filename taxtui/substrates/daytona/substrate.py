@@ -18,18 +18,12 @@ from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxList
 from taxtui.errors import CreateFailed, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit import backoff, labels
+from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
-from taxtui.substrates.daytona.client import (
-    REQUEST_S,
-    STAND_IN_HEADER,
-    Clients,
-    DaytonaOptions,
-    DaytonaRefused,
-    ask,
-    connecting,
-    minutes,
-)
+from taxtui.substrates.daytona.client import REQUEST_S, STAND_IN_HEADER, Clients, ask, minutes
+from taxtui.substrates.daytona.failure import DaytonaRefused
+from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox, remove
 from taxtui.substrates.daytona.states import States
 
@@ -49,7 +43,7 @@ class DaytonaSubstrate:
         """Take the options; nothing is contacted yet."""
         self._options = options or DaytonaOptions()
         self.capabilities = Capabilities(bash=self._options.shell == "bash", paid=True)
-        self.variant = _variant(self._options)
+        self.variant = self._options.variant
         self.provenance: Literal["measured", "stand_in"] = "measured"
         self._clients: Clients | None = None
 
@@ -218,12 +212,3 @@ def _state(item: SandboxListItem) -> str:
 def _found(item: SandboxListItem) -> Found:
     made_s = datetime.fromisoformat(item.created_at).timestamp() if item.created_at else time.time()
     return labels.found(item.labels, name=item.name, handle=item.id, age_s=time.time() - made_s)
-
-
-def _variant(options: DaytonaOptions) -> str:
-    told = {
-        "target": options.target,
-        "from": "image" if options.image else "",
-        "shell": options.shell if options.shell != "bash" else "",
-    }
-    return ",".join(f"{key}={value}" for key, value in told.items() if value)

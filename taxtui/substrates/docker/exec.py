@@ -6,21 +6,16 @@ import asyncio
 import time
 from typing import Any, Final
 
-from taxtui.errors import ExecFailed, SandboxLost, Throttled
+from taxtui.errors import SandboxLost
 from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT
 from taxtui.sandboxes.kit.kill import MARK, new_mark
-from taxtui.substrates.docker.http import Daemon, Multiplexed, Reply
+from taxtui.substrates.docker.failure import exec_refused, not_started
+from taxtui.substrates.docker.http import Daemon, Multiplexed
 
 _SETTLES_WITHIN_S: Final = 10.0
 _FIRST_POLL_S: Final = 0.001
 _KILLED: Final = 137
 _SHOWS_WITHIN_S: Final = 0.1
-_NOT_STARTED: Final = (126, 127)
-_RUNTIME_SAYS: Final = b"OCI runtime exec failed"
-
-
-class NoSuchProgram(ExecFailed):
-    """The program is not in the image."""
 
 
 class Exec:
@@ -48,14 +43,14 @@ class Exec:
         }
         created = await self._daemon.request("POST", f"/containers/{self._container}/exec", wanted)
         if created.status != 201:
-            raise _refusal(created)
+            raise exec_refused(created.status, created.message)
         self._id = created.body["Id"]
         connection = await self._daemon.connect()
         self._asked_to_start = True
         refused = await self._daemon.hijack(connection, f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
         if refused is not None:
             self._asked_to_start = False
-            raise _refusal(refused)
+            raise exec_refused(refused.status, refused.message)
         self._stream = Multiplexed(connection)
 
     @property
@@ -95,9 +90,8 @@ class Exec:
             await asyncio.sleep(pause_s)
             pause_s *= 2
         code = int(state["ExitCode"])
-        if code in _NOT_STARTED and stdout.startswith(_RUNTIME_SAYS):
-            words = " ".join(stdout.decode(errors="replace").split())
-            raise (NoSuchProgram if "executable file not found" in words else ExecFailed)(words)
+        if unstarted := not_started(code, stdout):
+            raise unstarted
         if code == _KILLED:
             await self._blame_the_container()
         return code
@@ -132,7 +126,7 @@ class Exec:
     async def _state(self) -> dict[str, Any]:
         reply = await self._daemon.request("GET", f"/exec/{self._id}/json")
         if reply.status != 200:
-            raise _refusal(reply)
+            raise exec_refused(reply.status, reply.message)
         state: dict[str, Any] = reply.body
         return state
 
@@ -140,11 +134,3 @@ class Exec:
         """Whether the container is still there and running."""
         reply = await self._daemon.request("GET", f"/containers/{self._container}/json")
         return reply.status == 200 and bool(reply.body["State"]["Running"])
-
-
-def _refusal(reply: Reply) -> Exception:
-    if reply.status in (404, 409) or "is not running" in reply.message:  # 500 while it is being removed
-        return SandboxLost(f"the container is gone: {reply.message}")
-    if reply.status in (429, 503):
-        return Throttled(f"the docker daemon is busy: {reply.message}")
-    return ExecFailed(f"the docker daemon refused: {reply.message}")

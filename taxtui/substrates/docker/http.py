@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT
+from taxtui.substrates.docker.failure import cut, unanswered, unreached
 
 _BUFFER: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 10.0
@@ -76,7 +76,7 @@ class Daemon:
                 connection.drop()
                 if reused and not isinstance(error, TimeoutError):
                     continue
-                raise ExecFailed(f"the docker daemon does not answer: {_reason(error)}") from error
+                raise unanswered(error) from error
             except BaseException:
                 connection.drop()
                 raise
@@ -94,7 +94,7 @@ class Daemon:
                 reply = Reply(status, await _body(connection.reader, headers))
         except (OSError, asyncio.IncompleteReadError) as error:
             connection.drop()
-            raise ExecFailed(f"the docker daemon does not answer: {_reason(error)}") from error
+            raise unanswered(error) from error
         except BaseException:
             connection.drop()
             raise
@@ -117,7 +117,7 @@ class Daemon:
                 tcp = asyncio.open_connection(address.host, address.port, ssl=address.tls, limit=_BUFFER)
                 return Connection(*await tcp)
         except OSError as error:
-            raise ExecFailed(f"the docker daemon cannot be reached: {_reason(error)}") from error
+            raise unreached(error) from error
 
 
 class Multiplexed:
@@ -151,7 +151,7 @@ class Multiplexed:
             self._writer.write(data)
             await self._writer.drain()
         except OSError as error:
-            raise SandboxLost(f"the connection to the container is gone: {_reason(error)}") from error
+            raise cut(error) from error
 
     def send_all(self, data: bytes) -> None:
         """Send to standard input and end it, in the background. Only where ``Daemon.half_closes``."""
@@ -192,9 +192,3 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> Any:
         return msgspec.json.decode(data) if data else None
     except msgspec.DecodeError:
         return {"message": data.decode(errors="replace")}
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "timed out"
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import Command, SandboxSpec
@@ -12,13 +12,9 @@ from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, o
 from taxtui.sandboxes.kit.kill import MARK, kill_script
 from taxtui.sandboxes.kit.session import OwnedStream
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.docker.exec import Exec, NoSuchProgram
-from taxtui.substrates.docker.http import Daemon
-
-SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
-"""In the environment of everything in a container: its name."""
-OUR_FOLDER: Final = "/sandbox"
-"""The working folder where the image does not name one."""
+from taxtui.substrates.docker.containers import OUR_FOLDER, SANDBOX_ENV, Containers, Image
+from taxtui.substrates.docker.exec import Exec
+from taxtui.substrates.docker.failure import NoSuchProgram
 
 _OURS_TIMEOUT_S: Final = 30.0
 
@@ -33,38 +29,15 @@ cd "$1" && tar -xpf - --strip-components=1
 """
 
 
-class Image(NamedTuple):
-    """What an image says about the containers made from it."""
-
-    folder: str  # the working directory
-    restored: str  # what a reset brings back: the home folder if the working directory is in it
-    home: str  # "" where the image does not say
-    root: bool
-
-
-class ContainerHost(Protocol):
-    """What a container needs of whoever made it."""
-
-    daemon: Daemon
-
-    async def pristine(self, labels: dict[str, str]) -> bytes:
-        """What a reset brings back, as a tar archive."""
-        ...
-
-    async def remove(self, container: str) -> None:
-        """Kill and delete a container; returns when it is gone. Raises ``CleanupFailed``."""
-        ...
-
-
 class DockerSandbox:
     """A running container."""
 
-    def __init__(self, host: ContainerHost, spec: SandboxSpec, container: str, image: Image) -> None:
+    def __init__(self, containers: Containers, spec: SandboxSpec, container: str, image: Image) -> None:
         """``container``: the daemon's id."""
         self.name = spec.name
         self._labels = spec.labels
         self.container = container
-        self._host = host
+        self._containers = containers
         self._image = image
         self._shell = "bash"
         self._running: set[Exec] = set()
@@ -77,7 +50,7 @@ class DockerSandbox:
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``."""
-        if command.stdin and not self._host.daemon.half_closes:
+        if command.stdin and not self._containers.daemon.half_closes:
             session = await self.open_session()
             try:
                 return await session.exec(command)
@@ -109,18 +82,18 @@ class DockerSandbox:
         killer = kill_script(f"{MARK}=", carried_by_all=SANDBOX_ENV)
         await self._ours(["sh", "-c", killer], "kill its processes")
         marks("processes killed")
-        archive = await self._host.pristine(self._labels)
+        archive = await self._containers.pristine(self._labels)
         await self._ours(["sh", "-c", _RESTORE, "sh", self._image.restored], "restore its folder", archive)
         marks("folder restored")
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``."""
-        await self._host.remove(self.container)
+        await self._containers.remove(self.container)
         for running in tuple(self._running):  # runsc leaves their connections open
             self._release(running)
 
     def _exec(self) -> Exec:
-        running = Exec(self._host.daemon, self.container)
+        running = Exec(self._containers.daemon, self.container)
         self._running.add(running)
         return running
 

@@ -1,7 +1,7 @@
 """Sandboxes in Docker containers, by any OCI runtime: ``docker:runtime=runsc`` is the same adapter with gVisor.
 
 The SDK makes, lists and removes containers, in threads of its own. Every action goes to the daemon directly
-(docker_http.py), because the SDK's own path costs more than the exec it asks for allows.
+(http.py), because the SDK's own path costs more than the exec it asks for allows.
 
 A container is a ``sleep`` of the sandbox's time to live under docker's init, started to be removed when it ends:
 that is the deadline, held by the daemon's host without us. A daemon that is down while it ends removes it late.
@@ -9,45 +9,30 @@ that is the deadline, held by the daemon's host without us. A daemon that is dow
 
 from __future__ import annotations
 
-import contextlib
 import math
-import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
 import docker
 import msgspec
 import requests
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import DockerException, ImageNotFound
 from docker.types import LogConfig
 
-from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable, Throttled
+from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit import labels, removal
-from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.docker.endpoint import Endpoint, endpoint
-from taxtui.substrates.docker.http import Daemon
-from taxtui.substrates.docker.sandbox import OUR_FOLDER, SANDBOX_ENV, DockerSandbox, Image
+from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image, connect
+from taxtui.substrates.docker.endpoint import endpoint
+from taxtui.substrates.docker.failure import not_made, said, silent
+from taxtui.substrates.docker.options import DockerOptions
+from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.workloads.image import DEFAULT_IMAGE, DIGEST, FIXTURES_LABEL
 
-_THREADS: Final = 256  # started as they are needed: at least the concurrency
-_TIMEOUT_S: Final = 60
-_BUSY_S: Final = 0.01
-"""Before a removal is asked for a second time: it is under way already, by the deadline's or by someone else's."""
 _LIMITS: Final = {"memory": "MemoryLimit", "cpu": "CpuCfsQuota", "pids": "PidsLimit"}  # ours → the daemon's flag
-
-
-class DockerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``-s docker:runtime=runsc,image=mine:1``."""
-
-    runtime: str = "runc"
-    image: str = DEFAULT_IMAGE
-    network: str = ""  # by default what the tier needs: none or bridge
-    user: str = ""  # by default the image's
-    host: str = ""  # by default DOCKER_HOST, else the local socket
 
 
 class DockerSubstrate:
@@ -62,43 +47,31 @@ class DockerSubstrate:
         """Nothing is opened yet."""
         self.options = options or DockerOptions()
         self.variant: str = self.options.runtime
-        self.pool = BlockingPool(_THREADS, "docker")
-        self._pristine: bytes | None = None
-        self._known_image: Image | None = None
-        self._client: docker.APIClient | None = None
+        self.containers = Containers(self.options)
 
     async def __aenter__(self) -> Self:
         """Connect. Raises ``SubstrateUnavailable``."""
-        self.endpoint = endpoint(self.options.host)
-        self._client = (await self.pool.run(lambda: _connect(self.endpoint))).value
-        self.daemon = Daemon(self.endpoint.address)
+        await self.containers.open()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         """Wait for calls under way, then disconnect."""
-        await self.pool.__aexit__(*exc)
-        await self.daemon.close()
-        self.client.close()
-
-    @property
-    def client(self) -> docker.APIClient:
-        """The SDK's low-level client; for use in a thread of the pool."""
-        assert self._client is not None, "used outside `async with`"
-        return self._client
+        await self.containers.close()
 
     async def check(self) -> Availability:
         """As ``Substrate.check``."""
+        pool, ours = self.containers.pool, self.containers.client if self.containers.is_open else None
         try:
             where = endpoint(self.options.host)
-            client = self._client or (await self.pool.run(lambda: _connect(where))).value
+            client = ours or (await pool.run(lambda: connect(where))).value
         except SubstrateUnavailable as error:
             return Availability(ok=False, detail=error.problem.removeprefix("docker: "), fix=error.fix)
         try:
-            return (await self.pool.run(lambda: self._look(client))).value
+            return (await pool.run(lambda: self._look(client))).value
         except (DockerException, requests.RequestException) as error:
             return Availability(ok=False, detail=f"the docker daemon does not answer: {said(error)}", fix="restart it")
         finally:
-            if client is not self._client:
+            if client is not ours:
                 client.close()
 
     def _look(self, client: docker.APIClient) -> Availability:
@@ -142,43 +115,24 @@ class DockerSubstrate:
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
         """As ``Substrate.create``: made and started."""
-        client = self.client
+        containers, client = self.containers, self.containers.client
 
         def make() -> DockerSandbox:
-            image = self._image()
+            image = containers.image()
             container: str = client.create_container(**self._container(spec, image))["Id"]
             marks("created")
             try:
                 client.start(container)
             except BaseException:
-                self._discard(container)
+                containers.discard(container)
                 raise
             marks("started")
-            return DockerSandbox(self, spec, container, image)
+            return DockerSandbox(containers, spec, container, image)
 
         try:
-            return (await self.pool.run(make, dispose=lambda sandbox: self._discard(sandbox.container))).value
-        except ImageNotFound:
-            detail = f"there is no image {self.options.image} here; {self._image_fix()}"
-            raise SubstrateUnavailable(f"docker: {detail}") from None
-        except APIError as error:
-            raise CreateFailed(f"docker cannot make a container: {said(error)}") from error
+            return (await containers.pool.run(make, dispose=lambda made: containers.discard(made.container))).value
         except (DockerException, requests.RequestException) as error:
-            raise SubstrateUnavailable(f"docker: the daemon does not answer: {said(error)}") from error
-
-    def _image(self) -> Image:
-        if self._known_image is None:
-            found = self.client.inspect_image(self.options.image)  # type: ignore[no-untyped-call]
-            config = found.get("Config") or {}
-            home = dict(each.split("=", 1) for each in config.get("Env") or ()).get("HOME", "")
-            folder = config.get("WorkingDir", "").rstrip("/") or OUR_FOLDER
-            self._known_image = Image(
-                folder=folder,
-                restored=home if home and f"{folder}/".startswith(f"{home}/") else folder,
-                home=home,
-                root=(self.options.user or config.get("User", "")).partition(":")[0] in ("", "0", "root"),
-            )
-        return self._known_image
+            raise not_made(error, self.options.image, self._image_fix()) from error
 
     def _image_fix(self) -> str:
         return "taxtui image build" if self.options.image == DEFAULT_IMAGE else f"docker pull {self.options.image}"
@@ -190,7 +144,7 @@ class DockerSubstrate:
         """
         memory = spec.limits.memory_mib << 20
         env = {"LANG": "C.UTF-8", "HOME": image.home or image.folder, **spec.env}
-        host_config = self.client.create_host_config(
+        host_config = self.containers.client.create_host_config(
             auto_remove=True,
             cap_drop=["ALL"],
             init=True,
@@ -220,106 +174,18 @@ class DockerSubstrate:
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``."""
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
-        client = self.client
+        client, pool = self.containers.client, self.containers.pool
         try:
-            rows = (await self.pool.run(lambda: client.containers(all=True, filters={"label": [label]}))).value
+            rows = (await pool.run(lambda: client.containers(all=True, filters={"label": [label]}))).value
         except (DockerException, requests.RequestException) as error:
-            raise SubstrateUnavailable(f"docker: the daemon does not answer: {said(error)}") from error
+            raise silent(error) from error
         return [_found(row) for row in rows]
 
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""
-        await self.remove(found.handle)
-
-    async def remove(self, container: str) -> None:
-        """Kill and delete a container, and return when it is gone. Raises ``CleanupFailed``."""
-
-        async def ask() -> bool:
-            try:
-                await self.pool.run(lambda: self._remove(container))
-            except APIError as error:
-                raise Throttled(said(error)) from error
-            except (DockerException, requests.RequestException) as error:
-                raise CleanupFailed(f"the daemon does not answer: {said(error)}") from error
-            return True
-
-        await removal.remove(f"container {container[:12]}", ask, first_s=_BUSY_S)
-
-    def _remove(self, container: str) -> None:
-        """Blocks until the daemon has deleted it, or knows nothing of it."""
-        with contextlib.suppress(NotFound):
-            self.client.remove_container(container, v=True, force=True)
-
-    def _discard(self, container: str) -> None:
-        """Blocks: remove what nobody will hold."""
-        removal.insist(lambda: self._remove(container), (DockerException, requests.RequestException))
-
-    async def pristine(self, labels: dict[str, str]) -> bytes:
-        """What a reset brings back, as a tar archive, from a container that is never started."""
-        if self._pristine is None:
-            self._pristine = (await self.pool.run(lambda: self._archive(labels))).value
-        return self._pristine
-
-    def _archive(self, labels: dict[str, str]) -> bytes:
-        client, image = self.client, self._image()
-        container = client.create_container(
-            self.options.image,
-            entrypoint=["true"],
-            labels=labels,
-            working_dir=image.folder,
-            use_config_proxy=False,
-        )["Id"]
-        try:
-            return b"".join(client.get_archive(container, image.restored)[0])
-        finally:
-            self._discard(container)
-
-
-def _connect(where: Endpoint) -> docker.APIClient:
-    """Blocking. Raises ``SubstrateUnavailable``."""
-    try:
-        if where.address.path:
-            _knock(where.address.path)
-        return docker.APIClient(
-            base_url=where.url, tls=where.tls, version="auto", timeout=_TIMEOUT_S, max_pool_size=_THREADS
-        )
-    except (DockerException, requests.RequestException, OSError) as error:
-        problem, fix = _why_unreachable(error)
-        raise SubstrateUnavailable(f"docker: {problem}", fix=fix) from error
-
-
-def _knock(path: str) -> None:
-    """Connect once ourselves: the SDK hides why it could not, and leaves the socket open."""
-    with socket.socket(socket.AF_UNIX) as knocking:
-        knocking.settimeout(_TIMEOUT_S)
-        knocking.connect(path)
-
-
-def _why_unreachable(error: BaseException) -> tuple[str, str]:
-    """What is wrong, and what helps."""
-    causes = list(_causes(error))
-    if any(isinstance(cause, PermissionError) or "Permission denied" in str(cause) for cause in causes):
-        fix = "join the group docker, or set DOCKER_HOST to a daemon of yours"
-        return "no permission on the daemon's socket", fix
-    missing = (FileNotFoundError, ConnectionRefusedError)
-    if any(isinstance(cause, missing) for cause in causes):
-        return "no docker daemon is running there", "start it, or set DOCKER_HOST"
-    return f"the daemon does not answer: {said(error)}", "check DOCKER_HOST and the daemon"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        yield from (argument for argument in error.args if isinstance(argument, BaseException))
-        error = error.__cause__ or error.__context__
+        await self.containers.remove(found.handle)
 
 
 def _found(row: dict[str, Any]) -> Found:
     age_s = time.time() - row["Created"]
     return labels.found(row.get("Labels") or {}, name=row["Names"][0].lstrip("/"), handle=row["Id"], age_s=age_s)
-
-
-def said(error: BaseException) -> str:
-    """An error of the SDK or of the daemon on one line."""
-    text = error.explanation if isinstance(error, APIError) and error.explanation else str(error)
-    return " ".join(str(text).split()) or type(error).__name__

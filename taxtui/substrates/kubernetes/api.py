@@ -19,9 +19,11 @@ import aiohttp
 import msgspec
 from kubernetes.aio.client import ApiClient
 
+from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.kubernetes.access import Access
+from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, unanswered
 from taxtui.substrates.kubernetes.pod import Camel, Metadata, Pod
-from taxtui.substrates.kubernetes.refusal import Access, ApiRefused, Problem, refused, unanswered
 
 T = TypeVar("T")
 
@@ -31,9 +33,6 @@ WATCH_S: Final = 240
 PAGE: Final = 500
 _AUTH: Final = ["BearerToken"]
 _WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_S)
-
-connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
-"""Whose request the current task is sending: told when a new connection had to be made for it."""
 
 declined: ContextVar[bytearray | None] = ContextVar("declined", default=None)
 """Where the body of an answer to the current task's handshake goes: the websocket client drops it."""

@@ -14,7 +14,8 @@ from kubernetes.aio import config as untyped_config
 from kubernetes.aio.client import Configuration
 
 from taxtui.errors import SubstrateUnavailable
-from taxtui.substrates.kubernetes.api import connecting, declined
+from taxtui.sandboxes.kit.connecting import tell_cold
+from taxtui.substrates.kubernetes.api import declined
 
 REFRESH_S: Final = 300
 """How often a kubeconfig's credential plug-in is asked again; EKS tokens live for 15 minutes."""
@@ -78,17 +79,12 @@ def _kubeconfigs(given: str) -> list[str]:
 def _trace() -> aiohttp.TraceConfig:
     """Tells the sandbox whose request it was that a connection had to be made for it, and a handshake why not."""
 
-    async def made(*_: object) -> None:
-        if marks := connecting.get():
-            marks.cold()
-
     async def answered(_: object, __: object, end: aiohttp.TraceRequestEndParams) -> None:
         body = declined.get()
         if body is not None and end.response.status >= 300:
             with contextlib.suppress(aiohttp.ClientError, OSError):  # the status alone then
                 body += await end.response.read()
 
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_create_end.append(made)
+    trace = tell_cold(aiohttp.TraceConfig())
     trace.on_request_end.append(answered)
     return trace

@@ -22,9 +22,9 @@ from taxtui.sandboxes.kit.captured_command import Captured, CapturedProgram, wra
 from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, after, launch_argv, overdue
 from taxtui.sandboxes.kit.kill import kill_script
 from taxtui.sandboxes.protocol import ExecResult
+from taxtui.substrates.kubernetes.access import Access
 from taxtui.substrates.kubernetes.api import declined
-from taxtui.substrates.kubernetes.pod import Camel
-from taxtui.substrates.kubernetes.refusal import Access, ApiRefused, refused, unanswered
+from taxtui.substrates.kubernetes.failure import ApiRefused, ExitStatus, refused, unanswered
 
 CONTAINER: Final = "sandbox"
 STATUS: Final = 3
@@ -42,38 +42,12 @@ _CHUNK: Final = 32768
 _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
 
-class _Cause(Camel, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
-class _Details(Camel, frozen=True):
-    causes: list[_Cause] | None = None
-
-
-class _ExitStatus(Camel, frozen=True):
-    """What comes on channel 3."""
-
-    status: str = ""
-    message: str = ""
-    details: _Details | None = None
-
-    def exit_code(self) -> int:
-        """The command's own; raises ``ExecFailed`` where the command path failed instead."""
-        if self.status == "Success":
-            return 0
-        for cause in (self.details.causes if self.details else None) or ():
-            if cause.reason == "ExitCode":
-                return int(cause.message)
-        raise ExecFailed(f"the container runtime could not run the command: {' '.join(self.message.split())}")
-
-
 class RemoteProcess:
     """A program in the pod; a ``shell.ByteStream``."""
 
     def __init__(self, starter: PodExec, socket: aiohttp.ClientWebSocketResponse, program: CapturedProgram) -> None:
         """Take over a socket whose handshake has succeeded."""
-        self.status: _ExitStatus | None = None
+        self.status: ExitStatus | None = None
         self._starter = starter
         self._socket = socket
         self._program = program
@@ -98,7 +72,7 @@ class RemoteProcess:
         channel, chunk = (data[0], data[1:]) if data else (STDOUT, b"")
         if channel == STATUS:
             with contextlib.suppress(msgspec.DecodeError):  # no status then: as if the connection had broken
-                self.status = msgspec.json.decode(chunk, type=_ExitStatus)
+                self.status = msgspec.json.decode(chunk, type=ExitStatus)
         return (channel, chunk) if channel in (STDOUT, STDERR) else (STDOUT, b"")
 
     async def output(self) -> ExecResult:

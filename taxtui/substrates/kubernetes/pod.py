@@ -1,22 +1,10 @@
-"""What a pod's state means: which marks it proves, and why it will never run or does not run any more."""
+"""What we look at of a pod, and which marks its state proves."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
-
-_BLOCKED: Final = frozenset(
-    {
-        "ImagePullBackOff",  # the kubelet's second failure; a single ErrImagePull may be a hiccup
-        "InvalidImageName",
-        "ErrImageNeverPull",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "RunContainerError",
-        "CrashLoopBackOff",
-    }
-)
 
 
 class Camel(msgspec.Struct, rename="camel", frozen=True):
@@ -92,29 +80,3 @@ class Pod(Camel, frozen=True):
             "ready": "Ready" in true,
         }
         return [name for name, seen in steps.items() if seen]
-
-    def lost(self) -> str | None:
-        """Why no command can run in it any more, or None."""
-        disrupted = next((c for c in self.status.conditions or () if c.type == "DisruptionTarget"), None)
-        ended = [c.state.terminated for c in self.status.container_statuses or () if c.state.terminated is not None]
-        if self.status.phase not in ("Failed", "Succeeded") and not ended:
-            if self.metadata.deletion_timestamp is None:
-                return None
-            return f"is being deleted ({disrupted.reason})" if disrupted else "is being deleted by someone else"
-        reason = self.status.reason or (ended[0].reason if ended else None) or "for no given reason"
-        return f"ended: {reason}" + (f", {self.status.message}" if self.status.message else "")
-
-    def blocked(self) -> str | None:
-        """Why its container cannot start, where waiting will not help, or None."""
-        for container in self.status.container_statuses or ():
-            waiting = container.state.waiting
-            if waiting is not None and waiting.reason in _BLOCKED:
-                return f"{waiting.reason}: {waiting.message or 'no further reason given'}"
-        return None
-
-    def unschedulable(self) -> str | None:
-        """What the scheduler says while no node takes the pod, or None."""
-        for condition in self.status.conditions or ():
-            if condition.type == "PodScheduled" and condition.status == "False":
-                return condition.message or condition.reason or "no reason given"
-        return None

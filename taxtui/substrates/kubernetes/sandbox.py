@@ -13,11 +13,12 @@ from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.framed_shell import FramedShell
 from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
+from taxtui.substrates.kubernetes import failure
 from taxtui.substrates.kubernetes.api import PodApi
 from taxtui.substrates.kubernetes.exec import PodExec
-from taxtui.substrates.kubernetes.manifest import KubernetesOptions
+from taxtui.substrates.kubernetes.failure import ApiRefused
+from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
-from taxtui.substrates.kubernetes.refusal import ApiRefused
 from taxtui.substrates.kubernetes.watch import PodWatch
 
 LOST_S: Final = 1.5
@@ -81,7 +82,7 @@ class KubernetesSandbox:
             self._runner.hang_up()
 
     def _lost(self) -> str | None:
-        return "was deleted" if self._gone.is_set() else self._pod.lost() if self._pod else None
+        return "was deleted" if self._gone.is_set() else failure.lost(self._pod) if self._pod else None
 
     # -------------------------------------------------------------------------------------------- as a Sandbox
 
@@ -95,9 +96,9 @@ class KubernetesSandbox:
                 raise SandboxLost(f"the pod {lost}")
             if self._blind:
                 raise CreateFailed(f"the pod can't be watched: {self._blind}")
-            if blocked := self._pod and self._pod.blocked():
+            if blocked := self._pod and failure.blocked(self._pod):
                 raise CreateFailed(f"the container can't start: {blocked}")
-            stuck = self._pod and self._pod.unschedulable()
+            stuck = self._pod and failure.unschedulable(self._pod)
             left_s = patience_ends - time.monotonic() if stuck else None
             if left_s is not None and left_s <= 0:
                 raise CreateFailed(f"no node takes the pod: {stuck}")
@@ -164,7 +165,7 @@ class KubernetesSandbox:
                     await self._news.wait()
                 return lost
         try:
-            return (await self._api.get(self._identity.namespace, self.name)).lost()
+            return failure.lost(await self._api.get(self._identity.namespace, self.name))
         except ApiRefused as error:
             return "is gone" if error.status == 404 else None
 

@@ -20,9 +20,10 @@ from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, 
 from taxtui.substrates.kubernetes.api import PodApi
 from taxtui.substrates.kubernetes.connect import Cluster, discover
 from taxtui.substrates.kubernetes.exec import PodExec
-from taxtui.substrates.kubernetes.manifest import KubernetesOptions, manifest, node_selector, tolerations
+from taxtui.substrates.kubernetes.failure import ApiRefused
+from taxtui.substrates.kubernetes.manifest import manifest
+from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, tolerations
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
-from taxtui.substrates.kubernetes.refusal import ApiRefused
 from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox, remove
 from taxtui.substrates.kubernetes.watch import PodWatch
 
@@ -51,7 +52,7 @@ class KubernetesSubstrate:
         node_selector(self._options.node_selector)
         tolerations(self._options.tolerations)
         self.capabilities = Capabilities(bash=self._options.shell == "bash")
-        self.variant = _variant(self._options)
+        self.variant = self._options.variant
         self.provenance: Literal["measured", "stand_in"] = "measured"
         self._watches: dict[str, PodWatch] = {}
         self._client: Any = None
@@ -179,9 +180,3 @@ def _found(pod: Pod, now_s: float) -> Found:
     made_s = datetime.fromisoformat(about.creation_timestamp).timestamp() if about.creation_timestamp else now_s
     handle = f"{about.namespace}/{about.uid}"
     return labels.found(about.labels or {}, name=about.name, handle=handle, age_s=now_s - made_s)
-
-
-def _variant(options: KubernetesOptions) -> str:
-    told = {"runtime": options.runtime_class, "node": options.node_selector, "shell": options.shell}
-    usual = {"runtime": "", "node": "", "shell": "bash"}
-    return ",".join(f"{key}={value}" for key, value in told.items() if value != usual[key])

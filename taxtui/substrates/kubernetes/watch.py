@@ -14,8 +14,8 @@ import time
 from typing import Final, Protocol
 
 from taxtui.substrates.kubernetes.api import PodApi
+from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.pod import Pod
-from taxtui.substrates.kubernetes.refusal import ApiRefused
 
 CATCH_UP_NS: Final = 100_000_000
 """What arrives within this time of a reconnection may have happened while nobody watched."""

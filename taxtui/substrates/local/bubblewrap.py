@@ -19,6 +19,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from taxtui.substrates.local.failure import no_bubblewrap
+
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INSIDE: Final = Path("/sandbox")
 """Where the sandbox's own folders are, seen from inside."""
@@ -98,8 +100,7 @@ def complaint() -> str:
         done = subprocess.run([*probe, "true"], capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not run: {error}"
-    reason = done.stderr.decode(errors="replace").strip().splitlines()
-    return f"bubblewrap does not work: {reason[-1] if reason else done.returncode}" if done.returncode else ""
+    return no_bubblewrap(done.returncode, done.stderr)
 
 
 @functools.cache

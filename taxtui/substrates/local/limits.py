@@ -15,10 +15,11 @@ import time
 from pathlib import Path
 from typing import Final, Protocol
 
-from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError
+from taxtui.errors import CleanupFailed, SubstrateError
 from taxtui.plan.spec import Limits
 from taxtui.sandboxes.kit.kill import kill_all, kill_marked
 from taxtui.sandboxes.kit.process import Process
+from taxtui.substrates.local.failure import not_limited
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 """In the environment of everything that runs in a local sandbox: its name."""
@@ -70,7 +71,7 @@ class CgroupLimiter:
                     if (group / file).exists():
                         (group / file).write_text(value)
         except OSError as error:
-            raise CreateFailed(f"cannot set up the {self.label} limits: {error.strerror}") from error
+            raise not_limited(self.label, error) from error
         return "".join(f"echo 0 >{group}/cgroup.procs && " for group in self.groups(name))
 
     async def kill(self, name: str) -> None:

@@ -8,9 +8,11 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
+from taxtui.errors import SubstrateError
 from taxtui.plan.spec import SandboxSpec
-from taxtui.substrates.aws.connection import CapacityUnavailable, SpotInterrupted, redacted, tag_list
+from taxtui.substrates.aws.connection import tag_list
+from taxtui.substrates.aws.ec2.failure import ended
+from taxtui.substrates.aws.failure import redacted
 
 USER: Final = "taxtui"
 """The login: a user of its own with an empty home, because a .bashrc costs every command what it does."""
@@ -121,12 +123,4 @@ class InstanceState(NamedTuple):
 
     def failure(self) -> SubstrateError:
         """Why an instance that is ending is."""
-        if "Spot" in self.code:
-            return SpotInterrupted(f"AWS took the spot instance back ({self.code})", fix="use on-demand to avoid it")
-        if "InsufficientInstanceCapacity" in self.code:
-            return CapacityUnavailable(
-                "AWS has no capacity for this instance type here", fix="try another zone or type"
-            )
-        if "VolumeLimitExceeded" in self.code or "InternalError" in self.code or "InvalidSnapshot" in self.code:
-            return CreateFailed(f"the instance could not start: {self.code}: {self.reason}")
-        return SandboxLost(f"the instance is {self.status}: {self.reason or self.code or 'no reason given'}")
+        return ended(self.status, self.code, self.reason)

@@ -10,14 +10,16 @@ import socket
 import time
 import urllib.request
 from collections.abc import Collection
-from typing import Any, Final, Literal, Protocol
+from typing import Final
 
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.backoff import until_heard
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.connection import code_of, found, tag_list
+from taxtui.substrates.aws.connection import found, tag_list
+from taxtui.substrates.aws.ec2.api import Ec2Api
+from taxtui.substrates.aws.failure import code_of
 
 CREATED: Final = "taxtui.created"
 """Tag: Unix seconds. EC2 does not say when a group was made."""
@@ -27,74 +29,25 @@ DETACH_TIMEOUT_S: Final = 10.0
 """For the network interface of a terminated instance to let go of its group."""
 
 
-class _Options(Protocol):
-    @property
-    def security_group(self) -> str: ...
-
-    @property
-    def subnet(self) -> str: ...
-
-    @property
-    def port(self) -> int: ...
-
-    @property
-    def allow_from(self) -> str: ...
-
-    @property
-    def address(self) -> Literal["public", "private"]: ...
-
-    @property
-    def poll_s(self) -> float: ...
-
-
-class Ec2(Protocol):
-    """What a network needs of the substrate that it belongs to: see there."""
-
-    @property
-    def options(self) -> _Options:
-        """Which group and subnet, and whom to let in."""
-        ...
-
-    async def call(
-        self, doing: str, operation: str, otherwise: type[SubstrateError] = SubstrateUnavailable, **parameters: Any
-    ) -> Any:
-        """One EC2 call."""
-        ...
-
-    async def tagged(
-        self, what: Literal["instances", "volumes", "security_groups"], run_id: str | None
-    ) -> list[dict[str, Any]]:
-        """What carries our tags."""
-        ...
-
-    async def instances(self, run_id: str | None) -> list[Found]:
-        """The instances alone."""
-        ...
-
-    async def delete(self, kind: str, handle: str, operation: str, gone: str, **parameters: Any) -> None:
-        """Delete what is gone once AWS has answered."""
-        ...
-
-
 class Network:
     """One group per run, made with the first instance; or the one that was given, which is never touched."""
 
-    def __init__(self, ec2: Ec2) -> None:
+    def __init__(self, api: Ec2Api) -> None:
         """Nothing is made yet."""
-        self._ec2 = ec2
+        self._api = api
         self._made: dict[str, str] = {}  # run → group
         self._reachable: set[str] = set()  # those of them whose port is open
 
     async def group(self, run_id: str) -> str:
         """The group for a run's instances. Raises ``CreateFailed`` and what the classification of errors has."""
-        options = self._ec2.options
+        options = self._api.options
         if options.security_group:
             return options.security_group
         if run_id not in self._made:
-            looked_up = await self._ec2.call("looking up the subnet", "describe_subnets", SubnetIds=[options.subnet])
+            looked_up = await self._api.call("looking up the subnet", "describe_subnets", SubnetIds=[options.subnet])
             name = f"taxtui-{run_id}-{secrets.token_hex(4)}"
             ours = {LABEL_RUN: run_id, CREATED: str(int(time.time()))}
-            answer = await self._ec2.call(
+            answer = await self._api.call(
                 "making a security group",
                 "create_security_group",
                 CreateFailed,
@@ -113,10 +66,10 @@ class Network:
     async def _open(self, group: str, allowed: str) -> None:
         version = ipaddress.ip_network(allowed).version
         key, field = ("IpRanges", "CidrIp") if version == 4 else ("Ipv6Ranges", "CidrIpv6")
-        port = self._ec2.options.port
+        port = self._api.options.port
         rule = {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, key: [{field: allowed}]}
         try:
-            await self._ec2.call(
+            await self._api.call(
                 "opening the security group",
                 "authorize_security_group_ingress",
                 CreateFailed,
@@ -129,7 +82,7 @@ class Network:
 
     async def _allowed(self) -> str:
         """What the group is open to, as a CIDR. Raises ``SubstrateUnavailable``."""
-        options = self._ec2.options
+        options = self._api.options
         try:
             if options.allow_from:
                 return str(ipaddress.ip_network(options.allow_from, strict=False))
@@ -140,7 +93,7 @@ class Network:
 
     async def unused(self, busy: Collection[str], run_id: str | None) -> list[Found]:
         """Groups that a run has left, except of runs that still have instances, and ours while we are open."""
-        groups = await self._ec2.tagged("security_groups", run_id)
+        groups = await self._api.tagged("security_groups", run_id)
         listed = [found(each["Tags"], each["GroupId"], _created(each["Tags"])) for each in groups]
         left = [
             each
@@ -149,7 +102,7 @@ class Network:
         ]
         if not left:
             return []
-        answer = await self._ec2.call(
+        answer = await self._api.call(
             "listing network interfaces",
             "describe_network_interfaces",
             Filters=[{"Name": "group-id", "Values": [each.handle for each in left]}],
@@ -159,7 +112,7 @@ class Network:
 
     async def delete(self, group: str) -> None:
         """Remove a group. Idempotent. Raises ``CleanupFailed``, also while an instance still uses it."""
-        await self._ec2.delete("security group", group, "delete_security_group", "InvalidGroup.NotFound", GroupId=group)
+        await self._api.delete("security group", group, "delete_security_group", "InvalidGroup.NotFound", GroupId=group)
 
     async def close(self) -> None:
         """Remove what was made, unless instances that use it are left; then a sweep finds both."""
@@ -177,13 +130,13 @@ class Network:
             except CleanupFailed:
                 if await self._in_use(run_id):
                     return
-                await asyncio.sleep(self._ec2.options.poll_s)
+                await asyncio.sleep(self._api.options.poll_s)
             else:
                 return
 
     async def _in_use(self, run_id: str) -> bool:
         with contextlib.suppress(SubstrateError):
-            return bool(await until_heard(lambda: self._ec2.instances(run_id), first_s=self._ec2.options.poll_s))
+            return bool(await until_heard(lambda: self._api.instances(run_id), first_s=self._api.options.poll_s))
         return True
 
 

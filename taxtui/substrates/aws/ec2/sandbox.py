@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import asyncssh
 
@@ -26,9 +26,10 @@ from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.aws.connection import AgentNeverConnected, Poller
-from taxtui.substrates.aws.ec2.instance import InstanceState
-from taxtui.substrates.aws.ec2.ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, Login, Program, connect, remote_command
+from taxtui.substrates.aws.ec2.api import Ec2Api
+from taxtui.substrates.aws.ec2.failure import no_login
+from taxtui.substrates.aws.ec2.ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, Program, connect, remote_command
+from taxtui.substrates.aws.failure import AgentNeverConnected
 
 KNOCK_S: Final = 0.1
 """Between two looks whether the port is open, and whether the login works."""
@@ -38,33 +39,21 @@ KILL_TIMEOUT_S: Final = 10.0
 _LEFT: Final = "a command's processes may still run in the instance"
 
 
-class Launcher(Protocol):
-    """What an instance needs of whoever has launched it."""
-
-    poller: Poller[InstanceState]
-
-    async def remove(self, instance: str, launched_s: float) -> None:
-        """Terminate it and wait until it is. Raises ``CleanupFailed``."""
-        ...
-
-
 class Ec2Sandbox:
     """One instance, and one SSH connection to it."""
 
     def __init__(
         self,
-        launcher: Launcher,
+        api: Ec2Api,
         name: str,
         instance: str,
         env: Mapping[str, str],
         client_key: asyncssh.SSHKey,
         host_key: asyncssh.SSHKey,
-        login: Login,
     ) -> None:
         """Of an instance that EC2 has accepted."""
         self.name = name
-        self._launcher = launcher
-        self._login = login
+        self._api = api
         self._instance = instance
         self._env = env
         self._client_key, self._host_key = client_key, host_key
@@ -76,7 +65,7 @@ class Ec2Sandbox:
         """As ``Sandbox.wait_ready``: running, the port open, logged in, a first command run."""
         marks.cold()  # an SSH connection is made for every instance
         address = await self._running(marks)
-        give_up_ns = time.monotonic_ns() + round(self._login.timeout_s * 1e9)
+        give_up_ns = time.monotonic_ns() + round(self._api.options.login_timeout_s * 1e9)
         await self._knock(address, marks, give_up_ns)
         for attempt in (1, 2):
             await self._log_in(address, marks, give_up_ns)
@@ -93,7 +82,7 @@ class Ec2Sandbox:
             return
 
     async def _running(self, marks: Marks) -> str:
-        poller = self._launcher.poller
+        poller = self._api.poller
         seen = {name for name, _, _ in marks.seen}
         while True:
             state, late_ns = await poller.next(self._instance)
@@ -113,7 +102,7 @@ class Ec2Sandbox:
                 return state.address
 
     async def _knock(self, address: str, marks: Marks, give_up_ns: int) -> None:
-        port = self._login.port
+        port = self._api.options.port
         while True:
             try:
                 async with asyncio.timeout(LOGIN_TIMEOUT_S):
@@ -130,15 +119,12 @@ class Ec2Sandbox:
 
     async def _log_in(self, address: str, marks: Marks, give_up_ns: int) -> None:
         """Until cloud-init has made the user and put the host key in place; both take their time after the port."""
+        options = self._api.options
         while True:
             try:
-                self._connection = await connect(address, self._login, self._client_key, self._host_key)
-            except asyncssh.HostKeyNotVerifiable:
-                why = "sshd shows another host key than the one in its user data; does the image have cloud-init?"
-            except asyncssh.PermissionDenied:
-                why = "the login is refused; does the image have cloud-init, and did it make the user?"
+                self._connection = await connect(address, options.port, options.user, self._client_key, self._host_key)
             except (*CONNECTION_ERRORS, TimeoutError) as error:
-                why = f"no login: {error or type(error).__name__}"
+                why = no_login(error)
             else:
                 marks("authenticated", resolution_ns=round(KNOCK_S * 1e9))
                 return
@@ -146,7 +132,9 @@ class Ec2Sandbox:
 
     async def _pause(self, give_up_ns: int, why: str) -> None:
         if time.monotonic_ns() > give_up_ns:
-            raise AgentNeverConnected(f"the instance runs, but not within {self._login.timeout_s:g} s of it: {why}")
+            raise AgentNeverConnected(
+                f"the instance runs, but not within {self._api.options.login_timeout_s:g} s of it: {why}"
+            )
         self._late_ns = 0  # it has not booted yet: knocking earlier would only have been in vain
         await asyncio.sleep(KNOCK_S)
 
@@ -217,7 +205,7 @@ class Ec2Sandbox:
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """Why the connection failed: what became of its instance, if that is the reason."""
-        seen = await self._launcher.poller.soon(self._instance)
+        seen = await self._api.poller.soon(self._instance)
         if seen is None:
             return error
         if seen.state is None:
@@ -232,7 +220,7 @@ class Ec2Sandbox:
         """As ``Sandbox.destroy``: returns when the instance is terminated."""
         if self._connection is not None:
             self._connection.abort()
-        await self._launcher.remove(self._instance, self._launched_s)
+        await self._api.remove(self._instance, self._launched_s)
 
 
 async def _collect(program: Program, marker: bytes) -> ExecResult:

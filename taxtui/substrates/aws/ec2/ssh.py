@@ -8,27 +8,19 @@ import shlex
 from collections import deque
 from collections.abc import Mapping, Sequence
 from signal import Signals
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import asyncssh
 
-from taxtui.errors import ExecFailed, SandboxLost
+from taxtui.errors import SandboxLost
 from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT
+from taxtui.substrates.aws.ec2.failure import no_channel
 from taxtui.substrates.aws.ec2.instance import USER, KeyPair
 
 LOGIN_TIMEOUT_S: Final = 10.0
 KEEP_ALIVE_S: Final = 15
 KEEP_ALIVES_LOST: Final = 3
 BUFFERED_BYTES: Final = 8 * 2**20
-
-
-class Login(NamedTuple):
-    """How to get into an instance."""
-
-    port: int
-    user: str  # "" for the one that is made for the purpose
-    timeout_s: float  # from the instance's running to its first command
-
 
 CONNECTION_ERRORS: Final = (OSError, asyncssh.Error)
 """Everything that asyncssh raises for a network or a peer that does not do as it should."""
@@ -41,13 +33,13 @@ def new_key() -> tuple[asyncssh.SSHKey, KeyPair]:
 
 
 async def connect(
-    address: str, login: Login, client_key: asyncssh.SSHKey, host_key: asyncssh.SSHKey
+    address: str, port: int, user: str, client_key: asyncssh.SSHKey, host_key: asyncssh.SSHKey
 ) -> asyncssh.SSHClientConnection:
     """Log in to the one host that holds ``host_key``. Raises :data:`CONNECTION_ERRORS`, or ``TimeoutError``."""
     return await asyncssh.connect(
         address,
-        login.port,
-        username=login.user or USER,
+        port,
+        username=user or USER,
         client_keys=[client_key],
         known_hosts=([host_key.convert_to_public()], [], []),
         server_host_key_algs=["ssh-ed25519"],
@@ -89,9 +81,7 @@ class Program(asyncssh.SSHClientSession[bytes]):
         try:
             await connection.create_session(lambda: self, command, encoding=None)
         except asyncssh.ChannelOpenError as error:
-            if error.code != asyncssh.OPEN_CONNECT_FAILED:
-                raise ExecFailed(f"sshd opens no further channel: {error.reason}") from error
-            raise SandboxLost(f"the SSH connection is gone: {error.reason}") from error
+            raise no_channel(error.code, error.reason) from error
         except CONNECTION_ERRORS as error:
             raise SandboxLost(f"the SSH connection is gone: {error}") from error
 

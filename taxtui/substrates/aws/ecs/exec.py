@@ -21,7 +21,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from taxtui.errors import ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
+from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
+from taxtui.substrates.aws.ecs.failure import unspoken
 from taxtui.substrates.aws.ecs.frame import (
     ACKNOWLEDGE,
     CHANNEL_CLOSED,
@@ -257,13 +258,8 @@ class Channel:
             "Errors": [f"{action} is unsupported" for action in refused],
         }
         self._send(HANDSHAKE_RESPONSE, json.dumps(answer).encode(), now_ns)
-        if "KMSEncryption" in refused:
-            self.end = SubstrateUnavailable(
-                "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not speak",
-                fix="remove its kmsKeyId or use another cluster",
-            )
-        elif refused:
-            self.end = ExecFailed(f"the session agent asks for {', '.join(refused)}, which taxtui does not speak")
+        if refused:
+            self.end = unspoken(refused)
 
     def _on_acknowledge(self, frame: Frame, now_ns: int) -> None:
         sent = self._unacked.pop(_parse(frame, _Acknowledgement).acknowledged_message_sequence_number, None)

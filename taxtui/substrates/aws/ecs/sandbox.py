@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from typing import Final, Protocol
+from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
@@ -14,46 +14,31 @@ from taxtui.sandboxes.kit.kill import kill_script, new_mark
 from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.aws.connection import AgentNeverConnected, Poller
+from taxtui.substrates.aws.ecs.api import EcsApi
 from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, framed
 from taxtui.substrates.aws.ecs.exec import SessionCut
-from taxtui.substrates.aws.ecs.task import TaskState
+from taxtui.substrates.aws.failure import AgentNeverConnected
 
 LEAVE_TIMEOUT_S: Final = 0.5
 """For an idle shell to do as it is told. A busy one does not hear us."""
 
 
-class Cluster(Protocol):
-    """What a task needs of whoever has started it."""
-
-    poller: Poller[TaskState]
-
-    async def open_channel(self, arn: str, command: str) -> DataChannel:
-        """A session in its container. Raises ``ExecFailed`` while the container's agent is not connected."""
-        ...
-
-    async def remove(self, arn: str, launched_s: float) -> None:
-        """Stop it and wait until it has. Raises ``CleanupFailed``."""
-        ...
-
-
 class EcsSandbox:
     """One task."""
 
-    def __init__(self, cluster: Cluster, name: str, arn: str, sessions: int, agent_timeout_s: float) -> None:
-        """Of a task that ECS has accepted, whose agent takes so many sessions at the same time."""
+    def __init__(self, api: EcsApi, name: str, arn: str) -> None:
+        """Of a task that ECS has accepted."""
         self.name = name
-        self._cluster = cluster
+        self._api = api
         self._arn = arn
-        self._agent_timeout_s = agent_timeout_s
-        self._sessions = asyncio.Semaphore(sessions)
+        self._sessions = asyncio.Semaphore(api.options.sessions)
         self._marks: Marks | None = None
         self._launched_s = time.monotonic()
 
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``: running, and then its session agent too, which are two different instants."""
         marks.cold()  # a session is a new connection to the service
-        poller = self._cluster.poller
+        poller, agent_timeout_s = self._api.poller, self._api.options.agent_timeout_s
         seen = {name for name, _, _ in marks.seen}
         running_ns = 0
         while True:
@@ -72,9 +57,9 @@ class EcsSandbox:
                     self._marks = marks
                     marks.queued(late_ns)  # of this look alone: while those before it waited, the task went on booting
                     return
-                if time.monotonic_ns() - running_ns > self._agent_timeout_s * 1e9:
+                if time.monotonic_ns() - running_ns > agent_timeout_s * 1e9:
                     raise AgentNeverConnected(
-                        f"the task runs, but its session agent did not within {self._agent_timeout_s:g} s",
+                        f"the task runs, but its session agent did not within {agent_timeout_s:g} s",
                         fix="does task_role allow ssmmessages, and is there a route to it (public address, NAT or "
                         "endpoint)?",
                     )
@@ -109,7 +94,7 @@ class EcsSandbox:
 
     async def channel(self, command: str) -> DataChannel:
         """A new session of the task's. Raises ``ExecFailed`` while its agent is not connected."""
-        return await self._cluster.open_channel(self._arn, command)
+        return await self._api.open_channel(self._arn, command)
 
     async def kill(self, mark: str) -> None:
         """Kill what has this mark, through another session; where the container is lost there is nothing to do.
@@ -128,7 +113,7 @@ class EcsSandbox:
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """Why a session failed: what became of its task, if that is the reason."""
-        seen = await self._cluster.poller.soon(self._arn)
+        seen = await self._api.poller.soon(self._arn)
         if seen is None:
             return error
         if (state := seen.state) is None:
@@ -141,7 +126,7 @@ class EcsSandbox:
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: returns when the task is STOPPED."""
-        await self._cluster.remove(self._arn, self._launched_s)
+        await self._api.remove(self._arn, self._launched_s)
 
 
 class _Terminal:

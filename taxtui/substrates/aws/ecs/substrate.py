@@ -1,6 +1,6 @@
 """Sandboxes on Amazon ECS: one task each, on Fargate or on container instances, commands through ECS Exec.
 
-No plug-in binary is needed: ``ecs_channel.py`` speaks the sessions' protocol. ``exec`` mode opens a session per
+No plug-in binary is needed: ``channel.py`` speaks the sessions' protocol. ``exec`` mode opens a session per
 command, as ``aws ecs execute-command`` does, and waits for its end, because a container takes only two at a time;
 the agent alone needs 1 s before its first output. ``session`` mode keeps one.
 """
@@ -10,65 +10,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self
 
 import botocore
-import msgspec
 
 from costmodel.pricing import load_prices
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateError, SubstrateUnavailable
+from taxtui.errors import SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import backoff
-from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.framed_shell import unbroken
-from taxtui.sandboxes.kit.removal import insist, remove
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.aws.connection import (
-    MAX_CALLS,
-    SDK_ERRORS,
-    AwsOptions,
-    Poller,
-    classified,
-    code_of,
-    found,
-    identify,
-    open_client,
-    provenance,
-)
-from taxtui.substrates.aws.ecs.channel import DataChannel
+from taxtui.substrates.aws.connection import MAX_CALLS, found
+from taxtui.substrates.aws.ecs.api import DESCRIBE_BATCH, EcsApi
+from taxtui.substrates.aws.ecs.failure import not_started
+from taxtui.substrates.aws.ecs.options import EcsOptions, listed
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
-from taxtui.substrates.aws.ecs.task import (
-    CONTAINER,
-    TaskState,
-    definition,
-    fargate_size,
-    refusal,
-    run_request,
-    started_by,
-)
-
-T = TypeVar("T")
-
-DESCRIBE_BATCH: Final = 100
-
-
-class EcsOptions(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``-s ecs:cluster=bench,subnets=subnet-1+subnet-2,task_role=taxtui-task``. Lists are joined with ``+``."""
-
-    cluster: str = "default"
-    image: str = "public.ecr.aws/docker/library/python:3.11-bookworm"  # brings bash, git and python3-venv
-    task_role: str = ""  # name or ARN; allows ssmmessages to the session agent
-    execution_role: str = ""  # only for private images
-    launch_type: Literal["FARGATE", "EC2"] = "FARGATE"
-    spot: bool = False  # Fargate Spot; an interruption is its own outcome
-    arch: Literal["X86_64", "ARM64"] = "X86_64"
-    subnets: str = ""  # required on Fargate
-    security_groups: str = ""  # else the VPC's default; only outbound HTTPS is needed
-    public_address: bool = True  # the way to the registry and to ssmmessages, unless there is NAT or an endpoint
-    sessions: Annotated[int, msgspec.Meta(ge=1)] = 2  # that a container's agent takes at the same time
-    agent_timeout_s: float = 60.0  # from the task's running to its session agent's
+from taxtui.substrates.aws.ecs.task import definition, fargate_size, run_request
+from taxtui.substrates.aws.options import AwsOptions
 
 
 class EcsSubstrate:
@@ -80,68 +40,46 @@ class EcsSubstrate:
     def __init__(self, options: EcsOptions | None = None) -> None:
         """Nothing is opened yet."""
         self.options = options or EcsOptions()
-        self.variant = "fargate_spot" if self.options.spot else self.options.launch_type.lower()
+        self.variant = self.options.variant
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
         self.capabilities = Capabilities(paid=True, max_concurrency=MAX_CALLS)
-        self.poller = Poller(self._describe, self.options.poll_s, DESCRIBE_BATCH)
-        self._pool = BlockingPool(MAX_CALLS, "ecs")
-        self._client: Any = None
-        self._sts: Any = None
+        self.api = EcsApi(self.options)
         self._definitions: dict[str, str] = {}  # family → ARN
         self._registered: set[str] = set()  # by us, so that we take them away again
         self._registering = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         """Open clients. Raises ``SubstrateUnavailable``."""
-        self._client = (await self._pool.run(lambda: open_client("ecs", self.options))).value
-        self._sts = (await self._pool.run(lambda: open_client("sts", self.options))).value
-        self.provenance = provenance(self._client.meta.endpoint_url)
+        await self.api.open()
+        self.provenance = self.api.provenance
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         """Take away the task definitions that we registered; running tasks do not need them."""
-        await self.poller.close()
         for arn in sorted(self._registered):
             with contextlib.suppress(SubstrateError):  # a definition costs nothing
-                await self.call("deregistering", partial(self._client.deregister_task_definition, taskDefinition=arn))
-        await self._pool.__aexit__(*exc)
-
-    async def call(
-        self,
-        doing: str,
-        call: Callable[[], T],
-        otherwise: type[SubstrateError] = SubstrateUnavailable,
-        *,
-        dispose: Callable[[T], object] | None = None,
-    ) -> T:
-        """One API call in a thread; an SDK's exception becomes one of ours, ``otherwise`` where nothing fits better."""
-        try:
-            return (await self._pool.run(call, dispose=dispose)).value
-        except SDK_ERRORS as error:
-            raise classified(error, f"ecs: {doing}", otherwise) from error
+                await self.api.deregister(arn)
+        await self.api.close()
 
     async def check(self) -> Availability:
         """As ``Substrate.check``: who we are, whether the cluster is there, and what is missing."""
         options = self.options
-        if self._client is None:
+        if not self.api.is_open:
             try:
                 async with type(self)(options) as opened:
                     return await opened.check()
             except SubstrateError as error:
                 return Availability.refused(error, "aws sts get-caller-identity shows who you are")
         facts = {"boto3.botocore": botocore.__version__}
-        region = str(self._client.meta.region_name)
+        region = self.api.region
         try:
-            identity = await self.call("looking up the identity", lambda: identify(self._sts))
-            answer = await self.call(
-                "describing the cluster",
-                lambda: self._client.describe_clusters(clusters=[options.cluster], include=["CONFIGURATIONS"]),
-            )
-            await self.call("listing tasks", lambda: self._client.list_tasks(cluster=options.cluster, maxResults=1))
+            identity = await self.api.identity()
+            clusters = await self.api.clusters()
+            await self.api.try_listing()
         except SubstrateError as error:
             return Availability.refused(error, "see the policy of docs/substrates/ecs.md", region=region, facts=facts)
         who = f"{identity.name} in {region}"
-        problem, fix = self._problem(answer.get("clusters", []))
+        problem, fix = self._problem(clusters)
         if problem:
             return Availability(ok=False, detail=f"{who}: {problem}", fix=fix, region=region, facts=facts)
         place = "Fargate Spot" if options.spot else "Fargate" if options.launch_type == "FARGATE" else "EC2"
@@ -192,21 +130,15 @@ class EcsSubstrate:
             task_definition=await self._definition(spec),
             launch_type=options.launch_type,
             spot=options.spot,
-            subnets=_split(options.subnets),
-            security_groups=_split(options.security_groups),
+            subnets=listed(options.subnets),
+            security_groups=listed(options.security_groups),
             public_address=options.public_address,
         )
-        answer = await self.call(
-            "running a task",
-            lambda: self._client.run_task(**request),
-            CreateFailed,
-            dispose=self._discard,
-        )
+        answer = await self.api.run(request)
         if not answer["tasks"]:
-            raise refusal(answer.get("failures", []))
+            raise not_started(answer.get("failures", []))
         marks("accepted")
-        arn = str(answer["tasks"][0]["taskArn"])
-        return EcsSandbox(self, spec.name, arn, options.sessions, options.agent_timeout_s)
+        return EcsSandbox(self.api, spec.name, str(answer["tasks"][0]["taskArn"]))
 
     async def _definition(self, spec: SandboxSpec) -> str:
         """The ARN of a task definition that fits, registered on first use."""
@@ -227,10 +159,7 @@ class EcsSubstrate:
         return self._definitions[family]
 
     async def _register(self, wanted: Mapping[str, Any]) -> str:
-        answer = await self.call(
-            "registering a task definition", lambda: self._client.register_task_definition(**wanted), CreateFailed
-        )
-        arn = str(answer["taskDefinition"]["taskDefinitionArn"])
+        arn = await self.api.register(wanted)
         self._registered.add(arn)
         return arn
 
@@ -239,11 +168,11 @@ class EcsSubstrate:
         return await backoff.find(partial(self._find, run_id))
 
     async def _find(self, run_id: str | None) -> Sequence[Found]:
-        arns = await self.call("listing tasks", lambda: self._list(run_id))
+        arns = await self.api.listed(run_id)
         described = [
             task
             for at in range(0, len(arns), DESCRIBE_BATCH)
-            for task in await self._tasks(arns[at : at + DESCRIBE_BATCH])
+            for task in await self.api.tasks(arns[at : at + DESCRIBE_BATCH])
         ]
         ours = [
             found(task.get("tags", []), task["taskArn"], task["createdAt"].timestamp())
@@ -252,72 +181,9 @@ class EcsSubstrate:
         ]
         return [each for each in ours if each is not None and run_id in (None, each.run_id)]
 
-    def _list(self, run_id: str | None) -> list[str]:
-        chosen = {"startedBy": started_by(run_id)} if run_id is not None else {}
-        pages = self._client.get_paginator("list_tasks").paginate(cluster=self.options.cluster, **chosen)
-        return [str(arn) for page in pages for arn in page["taskArns"]]
-
-    async def _tasks(self, arns: list[str]) -> list[dict[str, Any]]:
-        answer = await self.call(
-            "describing tasks",
-            lambda: self._client.describe_tasks(cluster=self.options.cluster, tasks=arns, include=["TAGS"]),
-        )
-        return list(answer["tasks"])
-
-    async def _describe(self, arns: list[str]) -> Mapping[str, TaskState]:
-        return {task["taskArn"]: TaskState.of(task) for task in await self._tasks(arns)}
-
-    def _stop(self, arn: str) -> object:
-        return self._client.stop_task(cluster=self.options.cluster, task=arn, reason="taxtui: done")
-
-    def _discard(self, answer: Mapping[str, Any]) -> None:
-        for task in answer["tasks"]:
-            insist(partial(self._stop, task["taskArn"]), SDK_ERRORS)
-
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""
-        await self.remove(found.handle, time.monotonic() - found.age_s)
-
-    async def remove(self, arn: str, launched_s: float) -> None:
-        """Stop a task and wait until it has; throttling is waited out. Raises ``CleanupFailed``."""
-
-        async def stopped() -> bool | None:
-            state = (await self.poller.next(arn)).state
-            return None if state is None else state.status == "STOPPED"
-
-        await remove(
-            f"task {arn.rpartition('/')[2]}",
-            lambda: self._ask_to_stop(arn),
-            stopped,
-            look_s=0.0,
-            first_s=self.options.poll_s,
-            launched_s=launched_s,
-        )
-
-    async def _ask_to_stop(self, arn: str) -> bool:
-        """Whether ECS knows the task."""
-        try:
-            await self._pool.run(lambda: self._stop(arn))
-        except SDK_ERRORS as error:
-            if code_of(error) != "InvalidParameterException" or "not found" not in str(error):
-                raise classified(error, "ecs: stopping a task", CleanupFailed) from error
-            return False
-        return True
-
-    async def open_channel(self, arn: str, command: str) -> DataChannel:
-        """A session in the task's container. Raises ``ExecFailed`` while the container's agent is not connected."""
-        answer = await self.call(
-            "opening a session",
-            lambda: self._client.execute_command(
-                cluster=self.options.cluster, task=arn, container=CONTAINER, command=command, interactive=True
-            ),
-            ExecFailed,
-        )
-        return await DataChannel.open(answer["session"]["streamUrl"], answer["session"]["tokenValue"])
-
-
-def _split(joined: str) -> list[str]:
-    return [each for each in joined.split("+") if each]
+        await self.api.remove(found.handle, time.monotonic() - found.age_s)
 
 
 def _cost(prices: str) -> str:

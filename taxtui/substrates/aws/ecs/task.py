@@ -7,10 +7,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from taxtui.errors import CreateFailed, SandboxLost, SubstrateError, SubstrateUnavailable
+from taxtui.errors import CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.substrates.aws.connection import CapacityUnavailable, SpotInterrupted, redacted, tag_list
+from taxtui.substrates.aws.connection import tag_list
+from taxtui.substrates.aws.ecs.failure import ended
+from taxtui.substrates.aws.failure import redacted
 
 CONTAINER: Final = "sandbox"
 EXEC_AGENT: Final = "ExecuteCommandAgent"
@@ -149,35 +151,4 @@ class TaskState(NamedTuple):
 
     def failure(self) -> SubstrateError:
         """Why a task that is stopping is, before or after it was in use."""
-        why = self.reason or self.stop_code or "no reason given"
-        if self.stop_code == "SpotInterruption":
-            return SpotInterrupted("AWS took the Fargate Spot task back", fix="use on-demand to avoid it")
-        if "OutOfMemory" in why:
-            return SandboxLost(f"the task ran out of memory ({why})", fix="raise limits.memory_mib")
-        if "CannotPull" in why:
-            return CreateFailed(
-                f"the image could not be pulled ({why})",
-                fix="the subnet needs a route to the registry (public address, NAT or endpoints), and private images "
-                "an execution_role",
-            )
-        if "ResourceInitializationError" in why:
-            return CreateFailed(
-                f"the task could not be set up ({why})", fix="check execution_role and the subnet's routes"
-            )
-        if "apacity is unavailable" in why:
-            return CapacityUnavailable(f"Fargate has no capacity ({why})", fix="try subnets in other zones")
-        if self.stop_code == "TaskFailedToStart":
-            return CreateFailed(f"the task failed to start: {why}")
-        return SandboxLost(f"the task has stopped: {why}")
-
-
-def refusal(failures: list[Mapping[str, Any]]) -> SubstrateError:
-    """Why RunTask answered without a task."""
-    why = redacted("; ".join(f"{each.get('reason', '')} {each.get('detail', '')}".strip() for each in failures))
-    if "apacity is unavailable" in why or "RESOURCE:" in why:
-        return CapacityUnavailable(
-            f"ECS has no room for the task ({why})", fix="add container instances or other subnets"
-        )
-    if "AGENT" in why:
-        return SubstrateUnavailable(f"the cluster's container instances have no agent connected ({why})")
-    return CreateFailed(f"ECS did not start the task: {why or 'no reason given'}")
+        return ended(self.stop_code, self.reason)

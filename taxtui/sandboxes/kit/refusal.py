@@ -1,0 +1,68 @@
+"""A provider's "no", in its own terms, and the table that makes one of taxtui's errors of it.
+
+An adapter's client raises a subclass of ``Refused``, whose ``table`` has a row for each kind of answer that means
+something of its own. The first row that matches decides; where none does, it is what the caller was about to report.
+No I/O and no SDK in here, nor in a table: what a provider's words amount to is tested as plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+from taxtui.errors import CreateFailed, SubstrateError, Throttled
+
+
+class Refused(Exception):
+    """A provider said no; ``status`` 0 when it said nothing. Never leaves its substrate."""
+
+    table: ClassVar[tuple[Meaning, ...]] = ()
+
+    def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
+        """``reason``: the provider's code for it, or the kind of silence; ``message``: one line for people."""
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after_s = retry_after_s
+
+    @property
+    def final(self) -> bool:
+        """Asking again cannot help: wrong credentials, or no permission."""
+        return self.status in (401, 403)
+
+    def __str__(self) -> str:
+        """One line, with the HTTP status where there was one, else the reason."""
+        known = self.status or self.reason
+        return f"{self.message} ({known})" if known else self.message
+
+    def told(self, doing: str) -> str:
+        """The message of the error that it becomes, before any advice: what was tried, and what came of it."""
+        return f"{doing}: {self}"
+
+    def as_error(self, otherwise: type[SubstrateError], doing: str) -> SubstrateError:
+        """The error of ours that it amounts to: as the table says, else ``otherwise``."""
+        for row in self.table:
+            if row.when(self) and (otherwise is CreateFailed or not row.before_a_sandbox):
+                return row.error(self, doing)
+        return otherwise(self.told(doing))
+
+
+class Meaning(NamedTuple):
+    """A row of a provider's table: which refusals it is about, and what they amount to."""
+
+    becomes: type[SubstrateError]
+    when: Callable[[Any], object]  # is given the ``Refused``; whatever is true matches
+    fix: str = ""  # what to do about it; not of a ``Throttled``
+    before_a_sandbox: bool = False  # only where one was to be made: a bad set-up then, in use just a failure
+    says: Callable[[Any, str], str] | None = None  # else ``Refused.told``
+
+    def error(self, said: Refused, doing: str) -> SubstrateError:
+        """What a refusal that it is about becomes."""
+        text = self.says(said, doing) if self.says else said.told(doing)
+        return Throttled(text, said.retry_after_s) if self.becomes is Throttled else self.becomes(text, fix=self.fix)
+
+
+def is_named(error: BaseException, *names: str) -> bool:
+    """Whether an exception is of a class of one of these names, for a classifier that imports no SDK."""
+    return any(kind.__name__ in names for kind in type(error).__mro__)

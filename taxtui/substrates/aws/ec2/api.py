@@ -1,0 +1,190 @@
+"""The calls to EC2 that the sandboxes, their network and the substrate share, and what they become where they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeVar
+
+from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.removal import remove
+from taxtui.sandboxes.protocol import Found
+from taxtui.substrates.aws.connection import (
+    MAX_CALLS,
+    SDK_ERRORS,
+    AwsIdentity,
+    Poller,
+    found,
+    identify,
+    open_client,
+    provenance,
+)
+from taxtui.substrates.aws.ec2.instance import InstanceState
+from taxtui.substrates.aws.ec2.options import Ec2Options
+from taxtui.substrates.aws.failure import classified, code_of
+
+T = TypeVar("T")
+
+ALIVE: Final = ("pending", "running", "stopping", "stopped")
+"""States in which an instance, or at least its volume, costs money and goes on doing so."""
+
+
+class Ec2Api:
+    """One account and region; each call takes a thread of the pool."""
+
+    def __init__(self, options: Ec2Options) -> None:
+        """Nothing is opened yet."""
+        self.options = options
+        self.poller = Poller(self._describe, options.poll_s)
+        self._pool = BlockingPool(MAX_CALLS, "ec2")
+        self._client: Any = None
+        self._ssm: Any = None
+        self._sts: Any = None
+        self._image: tuple[str, str] | None = None  # id and root device
+
+    async def open(self) -> None:
+        """Open clients. Raises ``SubstrateUnavailable``."""
+        self._client = (await self._pool.run(lambda: open_client("ec2", self.options))).value
+        self._ssm = (await self._pool.run(lambda: open_client("ssm", self.options))).value
+        self._sts = (await self._pool.run(lambda: open_client("sts", self.options))).value
+
+    async def close(self) -> None:
+        """Stop looking, and wait for the calls under way."""
+        await self.poller.close()
+        await self._pool.__aexit__()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls can be made."""
+        return self._client is not None
+
+    @property
+    def region(self) -> str:
+        """Where the calls go."""
+        return str(self._client.meta.region_name)
+
+    @property
+    def provenance(self) -> Literal["measured", "stand_in"]:
+        """Whether it is AWS that answers them."""
+        return provenance(self._client.meta.endpoint_url)
+
+    async def call(
+        self,
+        doing: str,
+        operation: str,
+        otherwise: type[SubstrateError] = SubstrateUnavailable,
+        *,
+        dispose: Callable[[Any], object] | None = None,
+        **parameters: Any,
+    ) -> Any:
+        """One EC2 call in a thread; an SDK's exception becomes one of ours, ``otherwise`` where nothing fits better."""
+        try:
+            call = getattr(self._client, operation)
+            return (await self._pool.run(lambda: call(**parameters), dispose=dispose)).value
+        except SDK_ERRORS as error:
+            raise classified(error, f"ec2: {doing}", otherwise) from error
+
+    async def _in_thread(self, doing: str, call: Callable[[], T]) -> T:
+        try:
+            return (await self._pool.run(call)).value
+        except SDK_ERRORS as error:
+            raise classified(error, f"ec2: {doing}", SubstrateUnavailable) from error
+
+    async def identity(self) -> AwsIdentity:
+        """Who we are. Raises ``SubstrateUnavailable``."""
+        return await self._in_thread("looking up the identity", lambda: identify(self._sts))
+
+    async def image(self) -> tuple[str, str]:
+        """The image's id and root device, looked up once. Raises ``SubstrateUnavailable``."""
+        if self._image is None:
+            image_id = self.options.ami
+            if image_id.startswith("/"):
+                answer = await self._in_thread(
+                    f"looking up {image_id}", lambda: self._ssm.get_parameter(Name=self.options.ami)
+                )
+                image_id = str(answer["Parameter"]["Value"])
+            images = (await self.call(f"looking up {image_id}", "describe_images", ImageIds=[image_id]))["Images"]
+            if not images:
+                raise SubstrateUnavailable(
+                    f"ec2: there is no image {image_id} in this region", fix="choose another ami"
+                )
+            self._image = image_id, str(images[0].get("RootDeviceName", "/dev/xvda"))
+        return self._image
+
+    async def instances(self, run_id: str | None) -> list[Found]:
+        """The instances alone. Raises ``SubstrateUnavailable``."""
+        alive = {"Name": "instance-state-name", "Values": list(ALIVE)}
+        listed = [
+            found(each["Tags"], each["InstanceId"], each["LaunchTime"].timestamp())
+            for reservation in await self.tagged("instances", run_id, alive)
+            for each in reservation["Instances"]
+        ]
+        return [each for each in listed if each is not None]
+
+    async def tagged(
+        self, what: Literal["instances", "volumes", "security_groups"], run_id: str | None, *filters: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """All pages of what carries our tags; instances as reservations. Raises ``SubstrateUnavailable``."""
+        ours = (
+            {"Name": f"tag:{LABEL_RUN}", "Values": [run_id]} if run_id else {"Name": "tag-key", "Values": [LABEL_RUN]}
+        )
+        key = {"instances": "Reservations", "volumes": "Volumes", "security_groups": "SecurityGroups"}[what]
+
+        def pages() -> list[dict[str, Any]]:
+            paginator = self._client.get_paginator(f"describe_{what}")
+            return [each for page in paginator.paginate(Filters=[ours, *filters]) for each in page[key]]
+
+        return await self._in_thread(f"listing {what.replace('_', ' ')}", pages)
+
+    async def _describe(self, instances: list[str]) -> Mapping[str, InstanceState]:
+        # By filter: asked by id, one that is not known yet would spoil the answer for all.
+        answer = await self.call(
+            "describing instances", "describe_instances", Filters=[{"Name": "instance-id", "Values": instances}]
+        )
+        public = self.options.address == "public"
+        return {
+            each["InstanceId"]: InstanceState.of(each, public=public)
+            for reservation in answer["Reservations"]
+            for each in reservation["Instances"]
+        }
+
+    def terminate(self, instance: str) -> object:
+        """Blocks: ask for the end of an instance. Raises what botocore raises."""
+        return self._client.terminate_instances(InstanceIds=[instance])
+
+    async def delete(self, kind: str, handle: str, operation: str, gone: str, **parameters: Any) -> None:
+        """Delete what is gone once AWS has answered; throttling is waited out. Idempotent. Raises ``CleanupFailed``."""
+        await remove(
+            f"{kind} {handle}",
+            lambda: self._known(gone, f"deleting a {kind}", operation, **parameters),
+            first_s=self.options.poll_s,
+        )
+
+    async def remove(self, instance: str, launched_s: float) -> None:
+        """Terminate an instance and wait until it is; throttling is waited out. Raises ``CleanupFailed``."""
+
+        async def terminated() -> bool | None:
+            state = (await self.poller.next(instance)).state
+            return None if state is None else state.status == "terminated"
+
+        await remove(
+            f"instance {instance}",
+            lambda: self._known(
+                "InvalidInstanceID.NotFound", "terminating an instance", "terminate_instances", InstanceIds=[instance]
+            ),
+            terminated,
+            look_s=0.0,
+            first_s=self.options.poll_s,
+            launched_s=launched_s,
+        )
+
+    async def _known(self, unknown: str, doing: str, operation: str, **parameters: Any) -> bool:
+        """Make a call that removes something; False where EC2 answers that it does not know it."""
+        try:
+            await self.call(doing, operation, CleanupFailed, **parameters)
+        except SubstrateError as error:
+            if code_of(error.__cause__) != unknown:
+                raise
+            return False
+        return True

@@ -1,0 +1,43 @@
+"""What the end of an instance, and the way to one that stays closed, amount to. Plain data in, nothing is called.
+
+Where the words come from: the codes of ``StateReason`` in EC2's API reference, and the reason codes of RFC 4254 with
+which an SSH server refuses a channel. What EC2's API itself refuses is in ``aws/failure.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
+from taxtui.sandboxes.kit.refusal import is_named
+from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
+
+_NEVER_STARTED: Final = ("VolumeLimitExceeded", "InternalError", "InvalidSnapshot")
+_CONNECT_FAILED: Final = 2  # RFC 4254, 5.1: also what asyncssh tells of a connection that is closed
+
+
+def ended(status: str, code: str, reason: str) -> SubstrateError:
+    """Why an instance that is ending is, by its state and the code and message of its ``StateReason``."""
+    if "Spot" in code:  # Server.SpotInstanceTermination, Server.SpotInstanceShutdown
+        return SpotInterrupted(f"AWS took the spot instance back ({code})", fix="use on-demand to avoid it")
+    if "InsufficientInstanceCapacity" in code:  # accepted, and only then found to have no host
+        return CapacityUnavailable("AWS has no capacity for this instance type here", fix="try another zone or type")
+    if any(each in code for each in _NEVER_STARTED):  # accepted, but its volume could not be made: it never ran
+        return CreateFailed(f"the instance could not start: {code}: {reason}")
+    return SandboxLost(f"the instance is {status}: {reason or code or 'no reason given'}")
+
+
+def no_login(error: Exception) -> str:
+    """Why nobody can log in yet; that cloud-init is still at it looks the same."""
+    if is_named(error, "HostKeyNotVerifiable"):
+        return "sshd shows another host key than the one in its user data; does the image have cloud-init?"
+    if is_named(error, "PermissionDenied"):
+        return "the login is refused; does the image have cloud-init, and did it make the user?"
+    return f"no login: {str(error) or type(error).__name__}"
+
+
+def no_channel(code: int, reason: str) -> SubstrateError:
+    """Why a connection takes no further command: it is gone, or sshd has enough of them."""
+    if code != _CONNECT_FAILED:
+        return ExecFailed(f"sshd opens no further channel: {reason}")
+    return SandboxLost(f"the SSH connection is gone: {reason}")

@@ -1,0 +1,36 @@
+"""The options of the ec2 substrate."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from taxtui.substrates.aws.options import AwsOptions
+
+
+class Ec2Options(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``-s ec2:subnet=subnet-1,instance_type=m7i.large``."""
+
+    poll_s: float = 0.5
+    ami: str = "/aws/service/debian/release/12/latest/amd64"  # an id, or a public parameter of Systems Manager
+    instance_type: str = "m7i.large"
+    disk_gib: int = 16
+    subnet: str = ""  # required
+    security_group: str = ""  # else one is made per run, open to this machine only, and removed with it
+    allow_from: str = ""  # the addresses that it is open to, as a CIDR; else this machine's own
+    address: Literal["public", "private"] = "public"
+    port: int = 22
+    user: str = ""  # else one that is made for the purpose
+    spot: bool = False  # an interruption is its own outcome
+    login_timeout_s: float = 180.0  # from the instance's running to its first command
+
+    @property
+    def variant(self) -> str:
+        """What of it distinguishes one measurement from another."""
+        return self.instance_type + (" spot" if self.spot else "")
+
+    @property
+    def problem(self) -> tuple[str, str]:
+        """What is missing, and how to find it; empty where nothing is."""
+        if not self.subnet:
+            return "option subnet is missing", "aws ec2 describe-subnets lists them"
+        return "", ""

@@ -1,0 +1,57 @@
+"""What the end of a task, a task that was never started and a session agent's wishes amount to. Plain data in.
+
+Where the words come from: ``stopCode`` and ``stoppedReason`` ("Stopped tasks error messages", ECS Developer Guide), the
+``failures`` of RunTask ("API failure reasons"), and the actions that a session agent asks of its client. What ECS's
+API itself refuses is in ``aws/failure.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
+from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted, redacted
+
+
+def ended(stop_code: str, reason: str) -> SubstrateError:
+    """Why a task that is stopping is, before or after it was in use."""
+    why = reason or stop_code or "no reason given"
+    if stop_code == "SpotInterruption":
+        return SpotInterrupted("AWS took the Fargate Spot task back", fix="use on-demand to avoid it")
+    if "OutOfMemory" in why:  # in use: it was running when it was killed
+        return SandboxLost(f"the task ran out of memory ({why})", fix="raise limits.memory_mib")
+    if "CannotPull" in why:
+        return CreateFailed(
+            f"the image could not be pulled ({why})",
+            fix="the subnet needs a route to the registry (public address, NAT or endpoints), and private images "
+            "an execution_role",
+        )
+    if "ResourceInitializationError" in why:
+        return CreateFailed(f"the task could not be set up ({why})", fix="check execution_role and the subnet's routes")
+    if "apacity is unavailable" in why:  # with and without a capital: it may come in the midst of a sentence
+        return CapacityUnavailable(f"Fargate has no capacity ({why})", fix="try subnets in other zones")
+    if stop_code == "TaskFailedToStart":  # whatever else kept it from running
+        return CreateFailed(f"the task failed to start: {why}")
+    return SandboxLost(f"the task has stopped: {why}")
+
+
+def not_started(failures: Sequence[Mapping[str, str]]) -> SubstrateError:
+    """Why RunTask answered without a task."""
+    why = redacted("; ".join(f"{each.get('reason', '')} {each.get('detail', '')}".strip() for each in failures))
+    if "apacity is unavailable" in why or "RESOURCE:" in why:
+        return CapacityUnavailable(
+            f"ECS has no room for the task ({why})", fix="add container instances or other subnets"
+        )
+    if "AGENT" in why:
+        return SubstrateUnavailable(f"the cluster's container instances have no agent connected ({why})")
+    return CreateFailed(f"ECS did not start the task: {why or 'no reason given'}")
+
+
+def unspoken(actions: Sequence[str]) -> SubstrateError:
+    """What an agent asked for in its handshake that we do not speak: the cluster's setting where it is encryption."""
+    if "KMSEncryption" in actions:
+        return SubstrateUnavailable(
+            "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not speak",
+            fix="remove its kmsKeyId or use another cluster",
+        )
+    return ExecFailed(f"the session agent asks for {', '.join(actions)}, which taxtui does not speak")

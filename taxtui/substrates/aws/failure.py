@@ -1,0 +1,140 @@
+"""What AWS's refusals amount to, whichever service speaks. Plain data in, nothing is called, botocore is not imported.
+
+Where the words come from: the error codes in the API references of EC2, ECS, SSM and STS. Services share few of them,
+and some say what matters only in the message; so a code and its message are looked at together where codes differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from taxtui.errors import (
+    CreateFailed,
+    QuotaExceeded,
+    ReadyTimeout,
+    SandboxLost,
+    SubstrateError,
+    SubstrateUnavailable,
+    Throttled,
+)
+from taxtui.sandboxes.kit.refusal import Meaning, Refused
+
+
+class CapacityUnavailable(CreateFailed):
+    """AWS has no room for this kind of sandbox in this place now."""
+
+
+class AccessDenied(SubstrateUnavailable):
+    """The credentials in use lack a permission; the message names it."""
+
+
+class AgentNeverConnected(ReadyTimeout):
+    """The sandbox runs but nothing in it answers: a role, an image or a network is not as it must be."""
+
+
+class SpotInterrupted(SandboxLost):
+    """AWS took a spot sandbox back."""
+
+
+_THROTTLED: Final = re.compile(r"Throttl|RequestLimitExceeded|TooManyRequests|RequestThrottled|SlowDown|Rate exceeded")
+_DENIED: Final = re.compile(r"AccessDenied|UnauthorizedOperation|NotAuthorized")
+_CREDENTIALS: Final = re.compile(
+    r"ExpiredToken|InvalidClientTokenId|UnrecognizedClient|AuthFailure|SignatureDoesNotMatch|RequestExpired"
+)
+_CAPACITY: Final = re.compile(
+    r"Insufficient\w*Capacity|SpotMaxPriceTooLow|MaxSpotInstanceCountExceeded|[Cc]apacity is unavailable"
+)
+_QUOTA: Final = re.compile(r"LimitExceeded|limit on the number of|QuotaExceeded")
+
+
+class AwsRefused(Refused):
+    """AWS, or the way to it, said no; ``reason`` is its code, empty where it never answered."""
+
+    table: ClassVar[tuple[Meaning, ...]] = (
+        # First, because what is over the rate is refused as a "limit exceeded" too. What ECS asks of other services
+        # in our name is refused by a code that may mean anything, and only the message says so.
+        Meaning(
+            Throttled,
+            lambda said: _THROTTLED.search(said.words),
+            says=lambda said, doing: f"{doing}: {said.reason or 'throttled'}",
+        ),
+        # By the code alone: other messages speak of permissions too.
+        Meaning(
+            AccessDenied,
+            lambda said: _DENIED.search(said.reason),
+            fix="add it to the identity's policy",
+            says=lambda said, doing: f"{doing}: {_permission(said.message)} is not allowed",
+        ),
+        Meaning(
+            SubstrateUnavailable,
+            lambda said: _CREDENTIALS.search(said.reason),
+            fix="renew them",
+            says=lambda said, doing: f"{doing}: AWS does not accept the credentials ({said.reason})",
+        ),
+        # The market's limits on spot instances are among them: an on-demand instance may be had at once.
+        Meaning(
+            CapacityUnavailable,
+            lambda said: _CAPACITY.search(said.words),
+            fix="try another zone, size or on-demand instead of spot",
+            says=lambda said, doing: f"{doing}: AWS has no capacity ({said.reason or said.message})",
+        ),
+        Meaning(
+            QuotaExceeded,
+            lambda said: _QUOTA.search(said.words),
+            fix="ask for more in Service Quotas or lower the concurrency",
+            says=lambda said, doing: f"{doing}: {said.reason}: {said.message}",
+        ),
+    )
+
+    @property
+    def words(self) -> str:
+        """Code and message."""
+        return f"{self.reason} {self.message}"
+
+    def told(self, doing: str) -> str:
+        """Without the code, which botocore's message has already."""
+        return f"{doing}: {self.message}"
+
+
+def classified(error: Exception, doing: str, otherwise: type[SubstrateError]) -> SubstrateError:
+    """What an SDK's exception means, in our terms. ``doing`` begins the message.
+
+    Connection failures are ``otherwise`` too: they say nothing about the provider.
+    """
+    about = _answer(error).get("ResponseMetadata", {})
+    status = int(about.get("HTTPStatusCode", 0))
+    refused = AwsRefused(status, code_of(error), redacted(str(error)), _advice_s(about.get("HTTPHeaders", {})))
+    return refused.as_error(otherwise, doing)
+
+
+def code_of(error: BaseException | None) -> str:
+    """The code of an error that AWS answered with, else an empty string."""
+    return str(_answer(error).get("Error", {}).get("Code", ""))
+
+
+def redacted(text: str) -> str:
+    """A message of AWS on one line, without ARNs, account ids and encoded authorization details."""
+    text = re.sub(r"arn:[\w-]+:([\w-]*):[^\s\"',;]*", r"<\1 arn>", text)
+    text = re.sub(r"\b\d{12}\b", "<account>", text)
+    text = re.sub(r"(?i)encoded authorization failure message:?\s*\S+", "", text)
+    return " ".join(text.split())
+
+
+def _answer(error: BaseException | None) -> Mapping[str, Any]:
+    """What a ``ClientError`` of botocore carries; its other errors have no answer, or one of another kind."""
+    answer = getattr(error, "response", None)
+    return answer if isinstance(answer, Mapping) else {}
+
+
+def _permission(text: str) -> str:
+    match = re.search(r"perform:? ([\w-]+:\w+)", text) or re.search(r"calling the (\w+) operation", text)
+    return match[1] if match else "this call"
+
+
+def _advice_s(headers: Mapping[str, str]) -> float | None:
+    try:
+        return float(headers["retry-after"])
+    except (KeyError, ValueError):
+        return None

@@ -1,0 +1,90 @@
+"""What Daytona's answers and a sandbox's states amount to. Plain data in, nothing is called.
+
+Where the words come from: the ``message`` of the API's JSON errors, and the states and ``errorReason`` that it keeps
+of a sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from taxtui.errors import ExecFailed, QuotaExceeded, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.kit.refusal import Meaning, Refused
+
+GONE: Final = "destroyed"
+BROKEN: Final = frozenset({"error", "build_failed"})
+ENDED: Final = frozenset({GONE, "destroying", "stopped", "stopping", "archived", "archiving", "paused", "pausing"})
+
+_QUOTA: Final = ("quota", "limit exceeded")
+
+# --------------------------------------------------------------------------------------------- the API says no
+
+
+class DaytonaRefused(Refused):
+    """Daytona said no."""
+
+    table: ClassVar[tuple[Meaning, ...]] = (
+        # The account's rate of requests, with an advice in a header of its own.
+        Meaning(Throttled, lambda said: said.status == 429),
+        # What an organization may have is refused as a bad request, as unpaid or as forbidden; only the words tell.
+        Meaning(
+            QuotaExceeded,
+            lambda said: said.status in (400, 402, 403) and any(word in said.message.lower() for word in _QUOTA),
+            before_a_sandbox=True,
+        ),
+        # Before there is a sandbox a bad key is the set-up's fault; after that, of this one request.
+        Meaning(
+            SubstrateUnavailable,
+            lambda said: said.final,
+            fix="check DAYTONA_API_KEY and its permissions",
+            before_a_sandbox=True,
+        ),
+    )
+
+
+def refused(status: int, headers: Mapping[str, str], body: str) -> DaytonaRefused:
+    """What an answer other than 2xx says."""
+    try:
+        said = json.loads(body)
+        message = said.get("message") or said.get("error") or ""
+    except (ValueError, AttributeError):
+        message = ""
+    # The header is named after what is limited: Retry-After-sandbox-create.
+    after = [value for name, value in headers.items() if name.lower().startswith("retry-after")]
+    waits = [float(value) for value in after if value.isdigit()]
+    return DaytonaRefused(status, "", " ".join(str(message or f"HTTP {status}").split()), max(waits, default=None))
+
+
+def unanswered(error: Exception) -> DaytonaRefused:
+    """A request that no HTTP answer came back to; its text could name hosts, so only its kind is kept."""
+    return DaytonaRefused(0, type(error).__name__, "Daytona did not answer")
+
+
+def unreadable() -> DaytonaRefused:
+    """An answer that is not what the API's schema says."""
+    return DaytonaRefused(0, "", "Daytona's answer does not match its schema")
+
+
+# ------------------------------------------------------------------------------------------- a sandbox goes wrong
+
+
+def lost(state: str, reason: str, *, leaving: bool = False) -> str | None:
+    """Why no command can run in a sandbox of this state, or None. ``leaving``: we are removing it ourselves."""
+    if leaving or state in ENDED:
+        return f"the sandbox is {state or 'being removed'}" + (f": {reason}" if reason else "")
+    return broken(state, reason)
+
+
+def broken(state: str, reason: str) -> str | None:
+    """Why it never came up, or does not run any more, by Daytona's own fault or its image's; or None."""
+    return f"the sandbox went to {state}: {reason or 'no reason given'}" if state in BROKEN else None
+
+
+# ------------------------------------------------------------------------------------------------- a program ends
+
+
+def not_run(shell: str, exit_code: int) -> ExecFailed:
+    """The toolbox answered, but not with what our shell prints around each command: the shell did not run it."""
+    return ExecFailed(f"{shell} did not run the command (exit {exit_code})", fix="is it there?")

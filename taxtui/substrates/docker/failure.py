@@ -1,0 +1,131 @@
+"""What a docker daemon's answers, its silence and a program's end amount to. Plain data in, nothing is called.
+
+Where the words come from: the ``message`` of the Engine API's errors, the operating system's errors on its socket,
+and what an OCI runtime prints where it could not start a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.kit.refusal import Meaning, Refused, is_named
+
+_NOT_STARTED: Final = (126, 127)
+_RUNTIME_SAYS: Final = b"OCI runtime exec failed"
+
+# ------------------------------------------------------------------------------------- the daemon refuses an exec
+
+
+class DaemonRefused(Refused):
+    """The daemon answered a request about an exec with an error."""
+
+    table: ClassVar[tuple[Meaning, ...]] = (
+        # 404 without the container, 409 once it has stopped, and a 500 that only its words tell while it is removed.
+        Meaning(
+            SandboxLost,
+            lambda said: said.status in (404, 409) or "is not running" in said.message,
+            says=lambda said, _: f"the container is gone: {said.message}",
+        ),
+        # The daemon, or a proxy before it, is overloaded or only starting: that passes.
+        Meaning(
+            Throttled,
+            lambda said: said.status in (429, 503),
+            says=lambda said, _: f"the docker daemon is busy: {said.message}",
+        ),
+    )
+
+    def told(self, doing: str) -> str:
+        """Without the status, which says less than the daemon's words."""
+        return f"{doing}: {self.message}"
+
+
+def exec_refused(status: int, message: str) -> SubstrateError:
+    """What an answer to a request about an exec means, other than that it was done."""
+    return DaemonRefused(status, "", message).as_error(ExecFailed, "the docker daemon refused")
+
+
+# ---------------------------------------------------------------------------------------- the daemon is not there
+
+
+def unanswered(error: BaseException) -> ExecFailed:
+    """A request of ours was sent, and no answer came."""
+    return ExecFailed(f"the docker daemon does not answer: {reason(error)}")
+
+
+def unreached(error: BaseException) -> ExecFailed:
+    """Not even a connection was made."""
+    return ExecFailed(f"the docker daemon cannot be reached: {reason(error)}")
+
+
+def cut(error: BaseException) -> SandboxLost:
+    """The connection of a running exec broke, which is how a container's end is first seen."""
+    return SandboxLost(f"the connection to the container is gone: {reason(error)}")
+
+
+def reason(error: BaseException) -> str:
+    """An error of the operating system, in as few words as it has."""
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def no_client(error: BaseException) -> SubstrateUnavailable:
+    """Why no client could be made. The SDK wraps what the operating system said several times."""
+    causes = list(_causes(error))
+    if any(isinstance(cause, PermissionError) or "Permission denied" in str(cause) for cause in causes):
+        problem = "no permission on the daemon's socket"
+        fix = "join the group docker, or set DOCKER_HOST to a daemon of yours"
+    elif any(isinstance(cause, FileNotFoundError | ConnectionRefusedError) for cause in causes):
+        problem, fix = "no docker daemon is running there", "start it, or set DOCKER_HOST"
+    else:
+        problem, fix = f"the daemon does not answer: {said(error)}", "check DOCKER_HOST and the daemon"
+    return SubstrateUnavailable(f"docker: {problem}", fix=fix)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        yield from (argument for argument in error.args if isinstance(argument, BaseException))
+        error = error.__cause__ or error.__context__
+
+
+# ------------------------------------------------------------------------------------------- what the SDK raises
+
+
+def silent(error: BaseException) -> SubstrateUnavailable:
+    """The daemon cannot even be asked."""
+    return SubstrateUnavailable(f"docker: the daemon does not answer: {said(error)}")
+
+
+def not_made(error: BaseException, image: str, image_fix: str) -> SubstrateError:
+    """Why there is no container: its image is missing here, the daemon refused it, or it does not answer."""
+    if is_named(error, "ImageNotFound"):
+        return SubstrateUnavailable(f"docker: there is no image {image} here", fix=image_fix)
+    if is_named(error, "APIError"):
+        return CreateFailed(f"docker cannot make a container: {said(error)}")
+    return silent(error)
+
+
+def said(error: BaseException) -> str:
+    """An error of the SDK or of the daemon on one line; the daemon's own words where it has answered."""
+    return " ".join(str(getattr(error, "explanation", None) or error).split()) or type(error).__name__
+
+
+# ------------------------------------------------------------------ a program ends: its own failure, or its runtime's
+
+
+class NoSuchProgram(ExecFailed):
+    """The program is not in the image."""
+
+
+def not_started(exit_code: int, stdout: bytes) -> ExecFailed | None:
+    """Why a program with this end never ran, or None where it did.
+
+    A runtime that cannot start a program says so on its standard output, with an exit code that a shell has too.
+    """
+    if exit_code not in _NOT_STARTED or not stdout.startswith(_RUNTIME_SAYS):
+        return None
+    words = " ".join(stdout.decode(errors="replace").split())
+    return (NoSuchProgram if "executable file not found" in words else ExecFailed)(words)

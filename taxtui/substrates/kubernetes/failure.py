@@ -1,0 +1,167 @@
+"""What the API server's answers, a pod's states and a program's end amount to. Plain data in, nothing is called.
+
+Where the words come from: the API server's Status objects (kubernetes.io, API conventions), the kubelet's reasons in
+a container's state, and the ``v1.Status`` that ends an exec.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import msgspec
+
+from taxtui.errors import ExecFailed, QuotaExceeded, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.kit.refusal import Meaning, Refused, is_named
+from taxtui.substrates.kubernetes.pod import Camel, Pod
+
+_USER: Final = re.compile(r'[Uu]ser "[^"]*"')  # of no use to who reads a recording, and none of their business
+_POLICY: Final = re.compile("is forbidden: (?!this user cannot|not yet ready)|denied the request")
+
+# ------------------------------------------------------------------------------------------ the API server says no
+
+
+class Problem(Camel, frozen=True):
+    """A ``Status`` object: how the API server says no."""
+
+    reason: str | None = None
+    message: str | None = None
+    code: int | None = None
+
+
+class ApiRefused(Refused):
+    """The API server said no."""
+
+    table: ClassVar[tuple[Meaning, ...]] = (
+        # It has a limit on what it handles at once, and says so before it looks at the request.
+        Meaning(Throttled, lambda said: said.status == 429),
+        # It, or a proxy before it, is starting or going down and says when to come back; without that it is a fault.
+        Meaning(Throttled, lambda said: said.status >= 500 and said.retry_after_s is not None),
+        # It forgets for a moment who may do what while it restarts (``access.py``): the right is not lost.
+        Meaning(Throttled, lambda said: said.in_doubt),
+        # Before there is a pod, credentials that don't work are the set-up's fault; after that, of this one request.
+        Meaning(
+            SubstrateUnavailable,
+            lambda said: said.status == 401,
+            fix="renew the credentials of this kubeconfig context",
+            before_a_sandbox=True,
+        ),
+        # A used-up quota comes as a 403 too, and only the words tell it from a missing role.
+        Meaning(
+            QuotaExceeded, lambda said: said.status == 403 and "exceeded quota" in said.message, before_a_sandbox=True
+        ),
+        Meaning(
+            SubstrateUnavailable,
+            lambda said: said.status == 403,
+            fix="grant docs/substrates/kubernetes.md's role, or fix what it names",
+            before_a_sandbox=True,
+        ),
+    )
+
+    def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
+        """As ``Refused``; whether it is in doubt is for ``Access`` to judge."""
+        super().__init__(status, reason, message, retry_after_s)
+        self.unsent = False  # there was nobody to connect to, so nothing can have come of it
+        self.in_doubt = False  # as ``Access`` judges
+
+    @property
+    def final(self) -> bool:
+        """Asking again cannot help: wrong credentials, or no permission, and no reason to doubt it."""
+        return super().final and not self.in_doubt
+
+    @property
+    def closed(self) -> bool:
+        """It turned us away as a server does that has not read its roles yet, not as a policy or a quota does."""
+        return self.unsent or (self.status in (401, 403) and not _POLICY.search(str(self)))
+
+
+def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
+    """What an answer other than 2xx says; the body is a Status object, unless something before the API server spoke."""
+    try:
+        problem = msgspec.json.decode(body, type=Problem)
+    except msgspec.DecodeError:
+        problem = Problem()
+    message = _USER.sub("this user", " ".join((problem.message or f"HTTP {status}").split()))
+    after = headers.get("Retry-After", "")
+    return ApiRefused(status, problem.reason or "", message, float(after) if after.isdigit() else None)
+
+
+def unanswered(error: Exception) -> ApiRefused:
+    """A request that no HTTP answer came back to; its text could name hosts, so only its kind is kept."""
+    silence = ApiRefused(0, type(error).__name__, "the API server did not answer")
+    silence.unsent = is_named(error, "ClientConnectorError")  # aiohttp's
+    return silence
+
+
+# ------------------------------------------------------------------------------------------------ a pod goes wrong
+
+_BLOCKED: Final = frozenset(
+    {
+        "ImagePullBackOff",  # the kubelet's second failure; a single ErrImagePull may be a hiccup
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+        "CrashLoopBackOff",
+    }
+)
+
+
+def lost(pod: Pod) -> str | None:
+    """Why no command can run in it any more, or None."""
+    disrupted = next((c for c in pod.status.conditions or () if c.type == "DisruptionTarget"), None)
+    ended = [c.state.terminated for c in pod.status.container_statuses or () if c.state.terminated is not None]
+    if pod.status.phase not in ("Failed", "Succeeded") and not ended:
+        if pod.metadata.deletion_timestamp is None:
+            return None
+        return f"is being deleted ({disrupted.reason})" if disrupted else "is being deleted by someone else"
+    reason = pod.status.reason or (ended[0].reason if ended else None) or "for no given reason"
+    return f"ended: {reason}" + (f", {pod.status.message}" if pod.status.message else "")
+
+
+def blocked(pod: Pod) -> str | None:
+    """Why its container cannot start, where waiting will not help, or None."""
+    for container in pod.status.container_statuses or ():
+        waiting = container.state.waiting
+        if waiting is not None and waiting.reason in _BLOCKED:
+            return f"{waiting.reason}: {waiting.message or 'no further reason given'}"
+    return None
+
+
+def unschedulable(pod: Pod) -> str | None:
+    """What the scheduler says while no node takes the pod, or None."""
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return condition.message or condition.reason or "no reason given"
+    return None
+
+
+# ------------------------------------------------------------------- a program ends: its own failure, or its runtime's
+
+
+class _Cause(Camel, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _Details(Camel, frozen=True):
+    causes: list[_Cause] | None = None
+
+
+class ExitStatus(Camel, frozen=True):
+    """The ``v1.Status`` with which the API server ends an exec."""
+
+    status: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+    def exit_code(self) -> int:
+        """The command's own; raises ``ExecFailed`` where the command path failed instead."""
+        if self.status == "Success":
+            return 0
+        for cause in (self.details.causes if self.details else None) or ():
+            if cause.reason == "ExitCode":
+                return int(cause.message)
+        raise ExecFailed(f"the container runtime could not run the command: {' '.join(self.message.split())}")

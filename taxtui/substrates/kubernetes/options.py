@@ -1,0 +1,63 @@
+"""The options of the kubernetes substrate, and the notation of those that hold more than one value."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from taxtui.errors import UsageError
+
+
+class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where pods are made, and of what. Empty means: as kubectl would choose, or nothing special."""
+
+    kubeconfig: str = ""  # else $KUBECONFIG, ~/.kube/config, or the service account of the pod we run in
+    context: str = ""
+    namespace: str = ""  # else the context's
+    image: str = "docker.io/library/python:3.12-bookworm"  # has bash, git, venv and pip
+    pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
+    pull_secret: str = ""
+    runtime_class: str = ""  # gvisor, kata …: whatever the cluster calls it
+    node_selector: str = ""  # "pool=sandboxes;kubernetes.io/arch=amd64"
+    tolerations: str = ""  # "dedicated=sandboxes:NoSchedule;spot:NoExecute"
+    fixtures: str = ""  # /opt/taxtui for taxtui's own image, whose user, home and working directory are then kept
+    user: int = 1000  # 0 runs as root, for images that need it
+    shell: Literal["bash", "sh"] = "bash"
+    grace_s: int = 5  # between TERM and KILL when a pod is deleted
+    unschedulable_s: float = 60.0  # how long a pod may wait for a node, say for an autoscaler
+
+    @property
+    def variant(self) -> str:
+        """What of it distinguishes one measurement from another; "" for the usual."""
+        told = {"runtime": self.runtime_class, "node": self.node_selector, "shell": self.shell}
+        usual = {"runtime": "", "node": "", "shell": "bash"}
+        return ",".join(f"{key}={value}" for key, value in told.items() if value != usual[key])
+
+
+def node_selector(text: str) -> dict[str, str]:
+    """``a=b;c=d`` as a node selector. Raises ``UsageError``."""
+    selector: dict[str, str] = {}
+    for part in filter(None, text.split(";")):
+        key, equals, value = part.strip().partition("=")
+        if not key or not equals:
+            raise UsageError(f"kubernetes: node_selector {part!r} is not key=value", fix="write node_selector=a=b;c=d")
+        selector[key] = value
+    return selector
+
+
+def tolerations(text: str) -> list[dict[str, str]]:
+    """``key=value:NoSchedule;key:NoExecute`` as tolerations. Raises ``UsageError``."""
+    result: list[dict[str, str]] = []
+    for part in filter(None, text.split(";")):
+        taint, colon, effect = part.strip().partition(":")
+        key, equals, value = taint.partition("=")
+        if not key or (colon and effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute")):
+            raise UsageError(f"kubernetes: toleration {part!r} is not key[=value][:NoSchedule|:NoExecute]")
+        toleration = {"key": key, "operator": "Equal" if equals else "Exists"}
+        if equals:
+            toleration["value"] = value
+        if colon:
+            toleration["effect"] = effect
+        result.append(toleration)
+    return result

@@ -1,0 +1,52 @@
+"""What this machine's refusals and a program's end amount to. Plain data in, nothing is called.
+
+Where the words come from: the operating system's errors, and what bubblewrap and setpriv print before they give up.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
+
+_LAUNCHERS: Final = (b"bwrap: ", b"setpriv: ")
+_LAUNCHER_FAILED: Final = 1
+"""What both of them end with; a command may end so too, which only the first words on stderr tell apart."""
+
+
+def not_made(name: str, error: OSError, run_id: str) -> CreateFailed:
+    """Why a sandbox of this run has no directory."""
+    if isinstance(error, FileExistsError):
+        fix = f"taxtui sweep --run {run_id} --force removes it"  # its deadline is ahead
+        return CreateFailed(f"{name} exists already", fix=fix)
+    return CreateFailed(f"cannot make a directory for {name}: {error.strerror}")
+
+
+def not_limited(label: str, error: OSError) -> CreateFailed:
+    """Limits of this kind cannot be set, though a probe could."""
+    return CreateFailed(f"cannot set up the {label} limits: {error.strerror}")
+
+
+def not_emptied(name: str, error: OSError) -> ExecFailed:
+    """A reset could not take away what the sandbox has written."""
+    return ExecFailed(f"{name}: cannot empty its folders: {error.strerror}")
+
+
+def no_working_folder(name: str, *, removed: bool) -> SubstrateError:
+    """Where a command was to run is not there: with the whole sandbox, or because a command before it did that."""
+    if removed:
+        return SandboxLost(f"{name} has been removed")
+    return ExecFailed(f"{name}: a command has removed its working folder")
+
+
+def not_started(exit_code: int, stderr: bytes) -> ExecFailed | None:
+    """Why a program with this end never ran, or None where it did: a launcher failed before it became the program."""
+    if exit_code != _LAUNCHER_FAILED or not stderr.startswith(_LAUNCHERS):
+        return None
+    return ExecFailed(stderr.decode(errors="replace").strip())
+
+
+def no_bubblewrap(exit_code: int, stderr: bytes) -> str:
+    """Why a probe of bubblewrap failed, by its last line; "" where it did not."""
+    reason = stderr.decode(errors="replace").strip().splitlines()
+    return f"bubblewrap does not work: {reason[-1] if reason else exit_code}" if exit_code else ""

@@ -1,0 +1,75 @@
+"""The directories that local sandboxes are: furnished, emptied, and removed with what runs in them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.substrates.local import bubblewrap as local_bwrap
+from taxtui.substrates.local.limits import Limiter
+
+_FOLDERS: Final = ("work", "home", "tmp")
+
+
+class SandboxFolders:
+    """Of this user's sandboxes, each of which a limiter holds to its limits."""
+
+    def __init__(self, root: Path, limiter: Limiter, pool: BlockingPool, *, isolated: bool) -> None:
+        """``isolated``: what runs in them is bubblewrap's; ``pool``: where files are deleted."""
+        self.root = root
+        self.limiter = limiter
+        self.pool = pool
+        self.isolated = isolated
+
+    def furnish(self, folder: Path) -> None:
+        """Blocking: make the folders that a sandbox may write to, empty."""
+        for name in _FOLDERS:
+            _delete(folder / name)
+            (folder / name).mkdir()
+            if self.isolated:
+                local_bwrap.hand_over(folder / name)
+
+    async def remove(self, name: str) -> None:
+        """Kill what runs in a sandbox, take its limits down, delete its files. Raises ``CleanupFailed``."""
+        await self.limiter.kill(name)
+        await self.limiter.remove(name)
+        folder = self.root / name
+        try:
+            await unbroken(self.pool.run(lambda: _delete(folder)))
+        except ExecFailed as error:
+            raise CleanupFailed(f"{name}: its directory is still being deleted: {error}") from error
+        if folder.exists():
+            raise CleanupFailed(f"{name}: its directory cannot be deleted")
+
+
+def private_root() -> Path:
+    """The folder for this user's sandboxes, which nobody else may have prepared or can look into."""
+    root = Path(tempfile.gettempdir()) / f"taxtui-{os.getuid()}"
+    root.mkdir(mode=0o700, exist_ok=True)
+    status = root.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise SubstrateUnavailable(f"local: {root} is not a private folder of yours", fix="remove it")
+    return root
+
+
+def _delete(folder: Path) -> None:
+    """Also what the sandbox has made unwritable for itself."""
+
+    def unlock(remove: Callable[[str], object], path: str, _: object) -> None:
+        with contextlib.suppress(OSError):
+            Path(path).parent.chmod(0o700)
+            if not Path(path).is_symlink():
+                Path(path).chmod(0o700)
+            shutil.rmtree(path) if Path(path).is_dir() else Path(path).unlink()
+
+    if folder.exists():
+        shutil.rmtree(folder, onerror=unlock)

@@ -1,0 +1,25 @@
+"""The options of the local substrate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+
+class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``-s local:isolation=plain,fixtures=PATH``."""
+
+    isolation: Literal["auto", "bwrap", "plain"] = "auto"
+    fixtures: str = ""  # a folder with attrs.git and wheels/; by default those of `taxtui fixtures build`, if built
+
+    def folder(self) -> Path | None:
+        """The fixtures' folder as it was given, whole."""
+        return Path(self.fixtures).expanduser().resolve() if self.fixtures else None
+
+    def complaint(self) -> str:
+        """What is wrong with them on this machine, and how to change it; "" where nothing is. Looks at files."""
+        if self.fixtures and not Path(self.fixtures).expanduser().is_dir():
+            return f"fixtures={self.fixtures} is not a folder; taxtui fixtures build makes one"
+        return ""

@@ -1,0 +1,104 @@
+"""One local sandbox: a directory, and what is launched into it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
+from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue, unbroken
+from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
+from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.kit.session import OwnedStream
+from taxtui.sandboxes.protocol import ExecResult, Marks, Session
+from taxtui.substrates.local import bubblewrap as local_bwrap
+from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH
+from taxtui.substrates.local.failure import no_working_folder, not_emptied, not_started
+from taxtui.substrates.local.folders import SandboxFolders
+from taxtui.substrates.local.limits import SANDBOX_ENV
+
+
+class LocalSandbox:
+    """One directory, and what is launched into it."""
+
+    def __init__(
+        self, folders: SandboxFolders, spec: SandboxSpec, folder: Path, enter: str, fixtures: Path | None, shell: str
+    ) -> None:
+        """``enter``: the limiter's shell prologue."""
+        self.name = spec.name
+        self._folders = folders
+        self._folder = folder
+        isolated = folders.isolated
+        base = INSIDE if isolated else folder
+        shown = FIXTURES_INSIDE if isolated and fixtures else fixtures
+        self._env = {
+            "PATH": PATH if isolated else os.environ.get("PATH", PATH),
+            "LANG": "C.UTF-8",
+            "HOME": str(base / "home"),
+            "TMPDIR": "/tmp" if isolated else str(base / "tmp"),
+            **({FIXTURES_ENV: str(shown)} if shown else {}),
+            **spec.env,
+            SANDBOX_ENV: spec.name,
+        }
+        wrapped = local_bwrap.wrap(folder, fixtures, network=spec.network) if isolated else []
+        go = "" if isolated else f"cd {shlex.quote(str(folder / 'work'))} && "
+        prologue = f"{enter}{go}"
+        self._prefix = ["/bin/sh", "-c", f'{prologue}exec "$@"', "sh", *wrapped] if prologue else wrapped
+        self._shell = shell
+
+    async def wait_ready(self, marks: Marks) -> None:
+        """There is nothing to wait for."""
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Sandbox.exec``."""
+        process, mark = self._launch([self._shell, "-c", command.script], stdin=bool(command.stdin))
+        try:
+            async with asyncio.timeout(command.timeout_s):
+                if command.stdin:
+                    process.feed(command.stdin, end=True)
+                stdout, stderr = await process.output()
+        except TimeoutError:
+            raise await overdue(_end(process, mark), command.timeout_s) from None
+        except BaseException as error:
+            await after(_end(process, mark), error)
+            raise
+        code = process.returncode
+        assert code is not None
+        if unstarted := not_started(code, stderr):
+            raise unstarted
+        return ExecResult(code, stdout, stderr)
+
+    async def open_session(self) -> Session:
+        """As ``Sandbox.open_session``."""
+        process, mark = self._launch(launch_argv(), stdin=True)
+        return await FramedShell.open(OwnedStream(process, lambda: _end(process, mark)))
+
+    def _launch(self, argv: list[str], *, stdin: bool) -> tuple[Process, str]:
+        """Start a program inside; with it the mark of all that comes of it."""
+        if not (self._folder / "work").is_dir():
+            raise no_working_folder(self.name, removed=not self._folder.exists())
+        mark = new_mark()
+        argv = [*self._prefix, *argv]
+        argv[0] = shutil.which(argv[0], path=self._env["PATH"]) or argv[0]
+        return Process(argv, {**self._env, MARK: mark}, stdin=stdin), mark
+
+    async def reset(self, marks: Marks) -> None:
+        """Kill what still runs and empty the three folders, which is how they were after create."""
+        await self._folders.limiter.kill(self.name)
+        marks("processes killed")
+        try:
+            await unbroken(self._folders.pool.run(lambda: self._folders.furnish(self._folder)))
+        except OSError as error:
+            raise not_emptied(self.name, error) from error
+
+    async def destroy(self) -> None:
+        """As ``Sandbox.destroy``."""
+        await self._folders.remove(self.name)
+
+
+async def _end(process: Process, mark: str) -> None:
+    await process.close()
+    await kill_marked(f"{MARK}={mark}")

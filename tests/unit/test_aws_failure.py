@@ -1,0 +1,149 @@
+"""What AWS's own words amount to: each row is what a service says, with why it means what it does."""
+
+from __future__ import annotations
+
+import botocore.exceptions
+import botocore.parsers
+import pytest
+
+from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.substrates.aws.failure import AccessDenied, CapacityUnavailable, classified, code_of, redacted
+
+QUOTA = "ask for more in Service Quotas or lower the concurrency"
+ELSEWHERE = "try another zone, size or on-demand instead of spot"
+POLICY = "add it to the identity's policy"
+FRAMED = "An error occurred ({code}) when calling the RunTask operation: "
+
+
+def refusal(code: str, message: str = "", **headers: str) -> botocore.exceptions.ClientError:
+    answer = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPHeaders": headers}}
+    return botocore.exceptions.ClientError(answer, "RunTask")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind", "text"),
+    [
+        # Over the rate, in every spelling that a service has for it.
+        ("RequestLimitExceeded", "Request limit exceeded.", Throttled, "RequestLimitExceeded"),
+        ("ThrottlingException", "Rate exceeded", Throttled, "ThrottlingException"),
+        ("Throttling", "", Throttled, "Throttling"),
+        ("TooManyRequestsException", "", Throttled, "TooManyRequestsException"),
+        # A service that is refused in our name: the code may mean anything, the message does not.
+        ("ClientException", "Rate exceeded while launching", Throttled, "ClientException"),
+        # A missing permission is named where the message names it, else by the call.
+        (
+            "AccessDeniedException",
+            "User: arn:aws:iam::1:user/ann is not authorized to perform: ecs:RunTask",
+            AccessDenied,
+            f"ecs:RunTask is not allowed; {POLICY}",
+        ),
+        (
+            "UnauthorizedOperation",
+            "You are not authorized to perform this operation.",
+            AccessDenied,
+            f"RunTask is not allowed; {POLICY}",
+        ),
+        # Credentials that have run out, or were never any.
+        (
+            "ExpiredTokenException",
+            "",
+            SubstrateUnavailable,
+            "AWS does not accept the credentials (ExpiredTokenException); renew them",
+        ),
+        ("AuthFailure", "", SubstrateUnavailable, "AWS does not accept the credentials (AuthFailure); renew them"),
+        # No room there and then, which no quota would change.
+        (
+            "InsufficientInstanceCapacity",
+            "",
+            CapacityUnavailable,
+            f"AWS has no capacity (InsufficientInstanceCapacity); {ELSEWHERE}",
+        ),
+        (
+            "InsufficientHostCapacity",
+            "",
+            CapacityUnavailable,
+            f"AWS has no capacity (InsufficientHostCapacity); {ELSEWHERE}",
+        ),
+        ("SpotMaxPriceTooLow", "", CapacityUnavailable, f"AWS has no capacity (SpotMaxPriceTooLow); {ELSEWHERE}"),
+        # An account's quota; "more vCPU capacity" in the message makes no lack of room of it.
+        (
+            "VcpuLimitExceeded",
+            "You have requested more vCPU capacity",
+            QuotaExceeded,
+            f"VcpuLimitExceeded: {FRAMED.format(code='VcpuLimitExceeded')}You have requested more vCPU capacity; "
+            f"{QUOTA}",
+        ),
+        (
+            "InstanceLimitExceeded",
+            "",
+            QuotaExceeded,
+            f"InstanceLimitExceeded: {FRAMED.format(code='InstanceLimitExceeded').strip()}; {QUOTA}",
+        ),
+        (
+            "ClientException",
+            "You've reached the limit on the number of tasks you can run",
+            QuotaExceeded,
+            f"ClientException: {FRAMED.format(code='ClientException')}You've reached the limit on the number of tasks "
+            f"you can run; {QUOTA}",
+        ),
+        # Anything else is what was being done, in AWS's words.
+        (
+            "InvalidSubnetID.NotFound",
+            "The subnet ID 'subnet-9' does not exist",
+            CreateFailed,
+            f"{FRAMED.format(code='InvalidSubnetID.NotFound')}The subnet ID 'subnet-9' does not exist",
+        ),
+    ],
+)
+def test_a_refusal_becomes_one_of_our_errors(code: str, message: str, kind: type[SubstrateError], text: str) -> None:
+    error = classified(refusal(code, message), "ecs: running a task", CreateFailed)
+    assert (type(error), str(error)) == (kind, f"ecs: running a task: {text}")
+
+
+def test_what_it_means_does_not_depend_on_what_was_being_done() -> None:
+    assert type(classified(refusal("VcpuLimitExceeded"), "x", ExecFailed)) is QuotaExceeded
+    assert type(classified(refusal("AuthFailure"), "x", ExecFailed)) is SubstrateUnavailable
+
+
+def test_a_denied_permission_is_named_without_who_and_where() -> None:
+    text = (
+        "User: arn:aws:sts::123456789012:assumed-role/bench/ann is not authorized to perform: ecs:RunTask on resource: "
+        "arn:aws:ecs:us-east-1:123456789012:task-definition/x:1 because no identity-based policy allows it"
+    )
+    message = str(classified(refusal("AccessDeniedException", text), "ecs: running a task", CreateFailed))
+    assert "ecs:RunTask" in message
+    for private in ("123456789012", "ann", "bench", "arn:"):
+        assert private not in message
+
+
+def test_redaction() -> None:
+    assert redacted("a arn:aws:iam::123456789012:role/x, b\n123456789012 c") == "a <iam arn>, b <account> c"
+    assert redacted("denied. Encoded authorization failure message: abcDEF-123_x") == "denied."
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"), [({"retry-after": "7"}, 7.0), ({"retry-after": "soon"}, None), ({}, None)]
+)
+def test_advice_to_wait_is_kept(headers: dict[str, str], wait: float | None) -> None:
+    error = classified(refusal("ThrottlingException", "", **headers), "x", CreateFailed)
+    assert isinstance(error, Throttled)
+    assert error.retry_after_s == wait
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        botocore.exceptions.EndpointConnectionError(endpoint_url="https://example.invalid"),
+        # It carries what it was answered under the same name as a refusal does, but as something else.
+        botocore.exceptions.HTTPClientError(response=b"<html>", error="cut"),
+        botocore.parsers.ResponseParserError("Unable to parse response"),
+    ],
+)
+def test_a_broken_connection_is_the_callers_own_kind(broken: Exception) -> None:
+    assert code_of(broken) == ""
+    assert type(classified(broken, "x", ExecFailed)) is ExecFailed
+
+
+def test_a_code_is_of_what_aws_has_answered_alone() -> None:
+    assert code_of(refusal("DryRunOperation")) == "DryRunOperation"
+    assert code_of(None) == code_of(ValueError("DryRunOperation")) == ""

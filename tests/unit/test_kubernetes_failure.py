@@ -1,0 +1,209 @@
+"""What Kubernetes' own words amount to: each row is what a cluster says, with why it means what it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.substrates.kubernetes.failure import (
+    ApiRefused,
+    ExitStatus,
+    blocked,
+    lost,
+    refused,
+    unanswered,
+    unschedulable,
+)
+from taxtui.substrates.kubernetes.pod import Pod
+
+ADVISED = {"Retry-After": "3"}
+ROLE = "grant docs/substrates/kubernetes.md's role, or fix what it names"
+RENEW = "renew the credentials of this kubeconfig context"
+NO_RIGHT = 'pods is forbidden: User "system:serviceaccount:ci:x" cannot create resource "pods" in API group ""'
+NO_RIGHT_TOLD = 'pods is forbidden: this user cannot create resource "pods" in API group ""'
+QUOTA = 'pods "x" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=9, limited: pods=9'
+SECURITY = 'pods "x" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true'
+ETCD = "etcdserver: request timed out"
+NODE = "error dialing backend: dial tcp 10.0.0.7:10250: connect: connection refused"
+
+
+def status(message: str) -> bytes:
+    return msgspec.json.encode({"kind": "Status", "reason": "Because", "message": message, "code": 1})
+
+
+REFUSALS: list[tuple[int, dict[str, str], bytes, type[SubstrateError], type[SubstrateError], str]] = [
+    # Credentials that have run out are the set-up's fault while nothing has been made …
+    (401, {}, status("Unauthorized"), CreateFailed, SubstrateUnavailable, f"doing: Unauthorized (401); {RENEW}"),
+    # … and later just what has befallen this command: the pod may be well.
+    (401, {}, status("Unauthorized"), ExecFailed, ExecFailed, "doing: Unauthorized (401)"),
+    # A missing role; who was refused is left out, because a message may end up in a recording.
+    (403, {}, status(NO_RIGHT), CreateFailed, SubstrateUnavailable, f"doing: {NO_RIGHT_TOLD} (403); {ROLE}"),
+    (403, {}, status(NO_RIGHT), ExecFailed, ExecFailed, f"doing: {NO_RIGHT_TOLD} (403)"),
+    # A used-up quota is a 403 as well: waiting would not help, and no role would either.
+    (403, {}, status(QUOTA), CreateFailed, QuotaExceeded, f"doing: {QUOTA} (403)"),
+    # An admission policy: what it names is to be fixed in the options.
+    (403, {}, status(SECURITY), CreateFailed, SubstrateUnavailable, f"doing: {SECURITY} (403); {ROLE}"),
+    (409, {}, status('pods "x" already exists'), CreateFailed, CreateFailed, 'doing: pods "x" already exists (409)'),
+    # Priority and fairness says 429 with or without an advice.
+    (429, ADVISED, status("too many requests"), CreateFailed, Throttled, "doing: too many requests (429)"),
+    (429, {}, status("too many requests"), ExecFailed, Throttled, "doing: too many requests (429)"),
+    # A server's fault is a throttle only where it says when to come back.
+    (503, ADVISED, status("shutting down"), ExecFailed, Throttled, "doing: shutting down (503)"),
+    (500, {}, status(NODE), ExecFailed, ExecFailed, f"doing: {NODE} (500)"),
+    (
+        500,
+        {},
+        status("etcdserver: request timed out"),
+        CreateFailed,
+        CreateFailed,
+        "doing: etcdserver: request timed out (500)",
+    ),
+    # A proxy before the API server speaks HTML, over several lines.
+    (502, {}, b"<html>bad\n gateway</html>", CreateFailed, CreateFailed, "doing: HTTP 502 (502)"),
+]
+
+
+@pytest.mark.parametrize(("code", "headers", "body", "otherwise", "kind", "text"), REFUSALS)
+def test_a_refusal_becomes_one_of_our_errors(
+    code: int,
+    headers: dict[str, str],
+    body: bytes,
+    otherwise: type[SubstrateError],
+    kind: type[SubstrateError],
+    text: str,
+) -> None:
+    error = refused(code, headers, body).as_error(otherwise, "doing")
+    assert (type(error), str(error)) == (kind, text)
+    if isinstance(error, Throttled):
+        assert error.retry_after_s == (3.0 if headers else None)
+
+
+@pytest.mark.parametrize(
+    ("silence", "unsent", "text"),
+    [
+        # Nobody to connect to: whatever was asked for, nothing has come of it.
+        (
+            aiohttp.ClientConnectorError(None, OSError("refused")),  # type: ignore[arg-type]
+            True,
+            "the API server did not answer (ClientConnectorError)",
+        ),
+        # Cut off in between: it may have come to something. The text of such an error can name hosts.
+        (aiohttp.ServerDisconnectedError("10.0.0.1"), False, "the API server did not answer (ServerDisconnectedError)"),
+        (TimeoutError(), False, "the API server did not answer (TimeoutError)"),
+    ],
+)
+def test_silence_is_told_by_its_kind(silence: Exception, unsent: bool, text: str) -> None:
+    said = unanswered(silence)
+    assert (said.unsent, str(said)) == (unsent, text)
+    assert type(said.as_error(CreateFailed, "doing")) is CreateFailed
+
+
+@pytest.mark.parametrize(("code", "final"), [(401, True), (403, True), (404, False), (429, False), (500, False)])
+def test_only_who_we_are_and_what_we_may_is_final(code: int, final: bool) -> None:
+    said = ApiRefused(code, "", "no")
+    assert said.final is final
+    said.in_doubt = True
+    assert not said.final
+
+
+def pod(**state: Any) -> Pod:
+    return msgspec.convert({"metadata": {"name": "p"}, "status": state}, Pod)
+
+
+def waits(reason: str, **more: str) -> dict[str, Any]:
+    return {"containerStatuses": [{"state": {"waiting": {"reason": reason, **more}}}]}
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        # The kubelet needed the memory: the pod is over, not the command at fault.
+        ({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}, "ended: Evicted, low on memory"),
+        # The container was killed; the pod's own phase follows later.
+        (
+            {"phase": "Running", "containerStatuses": [{"state": {"terminated": {"reason": "OOMKilled"}}}]},
+            "ended: OOMKilled",
+        ),
+        ({"phase": "Failed", "reason": "DeadlineExceeded"}, "ended: DeadlineExceeded"),  # our own time to live
+        ({"phase": "Succeeded"}, "ended: for no given reason"),
+        ({"phase": "Running"}, None),
+        ({"phase": "Pending"}, None),
+    ],
+)
+def test_why_a_pod_is_lost(state: dict[str, Any], reason: str | None) -> None:
+    assert lost(pod(**state)) == reason
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reason"),
+    [
+        ([], "is being deleted by someone else"),
+        # A drain or a preemption says so in a condition of its own.
+        (
+            [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
+            "is being deleted (EvictionByEvictionAPI)",
+        ),
+    ],
+)
+def test_a_pod_that_somebody_deletes_is_lost_with_the_cause(conditions: list[dict[str, str]], reason: str) -> None:
+    about = {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    state = {"phase": "Running", "conditions": conditions}
+    assert lost(msgspec.convert({"metadata": about, "status": state}, Pod)) == reason
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (waits("ImagePullBackOff", message="Back-off pulling x"), "ImagePullBackOff: Back-off pulling x"),
+        (waits("InvalidImageName"), "InvalidImageName: no further reason given"),
+        (
+            waits("CreateContainerConfigError", message="image will run as root"),
+            "CreateContainerConfigError: image will run as root",
+        ),
+        (waits("RunContainerError", message="no such runtime"), "RunContainerError: no such runtime"),
+        (waits("ErrImagePull"), None),  # may be a hiccup: the next one is a back-off
+        (waits("ContainerCreating"), None),
+        ({}, None),
+    ],
+)
+def test_only_what_waiting_cannot_help_blocks(state: dict[str, Any], reason: str | None) -> None:
+    assert blocked(pod(**state)) == reason
+
+
+def test_what_the_scheduler_says_while_no_node_takes_a_pod() -> None:
+    words = "0/3 nodes are available: 3 Insufficient cpu."
+    assert unschedulable(pod(conditions=[{"type": "PodScheduled", "status": "False", "message": words}])) == words
+    assert unschedulable(pod(conditions=[{"type": "PodScheduled", "status": "True"}])) is None
+
+
+@pytest.mark.parametrize(
+    ("ended", "result"),
+    [
+        ({"status": "Success"}, 0),
+        (
+            {
+                "status": "Failure",
+                "reason": "NonZeroExitCode",
+                "details": {"causes": [{"reason": "ExitCode", "message": "137"}]},
+            },
+            137,
+        ),
+        # No exit code: the runtime failed before there was a command, or lost it.
+        (
+            {"status": "Failure", "reason": "InternalError", "message": "exec: no such\n file"},
+            "the container runtime could not run the command: exec: no such file",
+        ),
+    ],
+)
+def test_a_commands_end_is_its_own_only_with_an_exit_code(ended: dict[str, Any], result: int | str) -> None:
+    status = msgspec.convert(ended, ExitStatus)
+    if isinstance(result, int):
+        assert status.exit_code() == result
+    else:
+        with pytest.raises(ExecFailed) as caught:
+            status.exit_code()
+        assert str(caught.value) == result

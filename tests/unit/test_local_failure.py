@@ -1,0 +1,90 @@
+"""What this machine's own words amount to: each row is what a system call or a launcher says, with why it means it."""
+
+from __future__ import annotations
+
+import pytest
+
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
+from taxtui.substrates.local.failure import (
+    no_bubblewrap,
+    no_working_folder,
+    not_emptied,
+    not_limited,
+    not_made,
+    not_started,
+)
+
+FULL = OSError(28, "No space left on device")
+USERNS = b"bwrap: setting up uid map: Permission denied\n"
+SETPRIV = b"setpriv: setgroups failed: Operation not permitted\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        # A run of the same name that was killed: its sandboxes wait for a sweep.
+        (
+            not_made("taxtui-r-1", FileExistsError(17, "File exists"), "r"),
+            CreateFailed,
+            "taxtui-r-1 exists already; taxtui sweep --run r --force removes it",
+        ),
+        (
+            not_made("taxtui-r-1", FULL, "r"),
+            CreateFailed,
+            "cannot make a directory for taxtui-r-1: No space left on device",
+        ),
+        # A probe has shown that the limits can be had: what fails now is this sandbox.
+        (
+            not_limited("cgroup v2", PermissionError(13, "Permission denied")),
+            CreateFailed,
+            "cannot set up the cgroup v2 limits: Permission denied",
+        ),
+        # It is still there, but nobody can say in which state.
+        (not_emptied("taxtui-r-1", FULL), ExecFailed, "taxtui-r-1: cannot empty its folders: No space left on device"),
+        # Somebody has swept it away, or a command has deleted the ground under itself: only the first is our loss.
+        (no_working_folder("taxtui-r-1", removed=True), SandboxLost, "taxtui-r-1 has been removed"),
+        (
+            no_working_folder("taxtui-r-1", removed=False),
+            ExecFailed,
+            "taxtui-r-1: a command has removed its working folder",
+        ),
+    ],
+)
+def test_a_refusal_of_this_machine_becomes_one_of_our_errors(
+    error: SubstrateError, kind: type[SubstrateError], text: str
+) -> None:
+    assert (type(error), str(error)) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stderr", "text"),
+    [
+        # The launcher gave up before it became the command.
+        (1, USERNS, "bwrap: setting up uid map: Permission denied"),
+        (1, SETPRIV, "setpriv: setgroups failed: Operation not permitted"),
+        # A command that fails, with the words of others or after words of its own.
+        (1, b"", None),
+        (1, b"grep: bwrap: No such file or directory\n", None),
+        (2, USERNS, None),
+        (0, USERNS, None),
+    ],
+)
+def test_a_launcher_that_failed_is_told_from_a_command_that_did(
+    exit_code: int, stderr: bytes, text: str | None
+) -> None:
+    error = not_started(exit_code, stderr)
+    assert (str(error) if error else None) == text
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stderr", "text"),
+    [
+        (0, b"", ""),
+        (0, b"a warning\n", ""),
+        # A distribution that forbids user namespaces: the last line says so.
+        (1, b"a warning\n" + USERNS, "bubblewrap does not work: bwrap: setting up uid map: Permission denied"),
+        (139, b"", "bubblewrap does not work: 139"),
+    ],
+)
+def test_why_a_probe_of_bubblewrap_failed(exit_code: int, stderr: bytes, text: str) -> None:
+    assert no_bubblewrap(exit_code, stderr) == text
