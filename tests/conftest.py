@@ -98,7 +98,13 @@ async def unblocked_loop() -> AsyncIterator[None]:
         pytest.fail(f"the event loop was blocked here:\n{guard.blocked_at}", pytrace=False)
 
 
+SLOW_LIMIT_S = 1800
+"""Of what is marked as slow: hundreds of real trials, kills or visits, many times as long beside a load."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
         if isinstance(item, pytest.Function) and "unit" in item.path.parts and inspect.iscoroutinefunction(item.obj):
             item.fixturenames.insert(0, "unblocked_loop")
