@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 
+import hypothesis
 import pytest
 from pytest_timeout import Settings
 
@@ -24,6 +25,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda number, frame: None)
+
+
+# What an example takes on a busy machine says nothing about it.
+hypothesis.settings.register_profile("no clock", deadline=None)
+hypothesis.settings.load_profile("no clock")
 
 
 @functools.cache
@@ -92,7 +98,13 @@ async def unblocked_loop() -> AsyncIterator[None]:
         pytest.fail(f"the event loop was blocked here:\n{guard.blocked_at}", pytrace=False)
 
 
+SLOW_LIMIT_S = 1800
+"""Of what is marked as slow: hundreds of real trials, kills or visits, many times as long beside a load."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
         if isinstance(item, pytest.Function) and "unit" in item.path.parts and inspect.iscoroutinefunction(item.obj):
             item.fixturenames.insert(0, "unblocked_loop")

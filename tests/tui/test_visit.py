@@ -11,7 +11,7 @@ from taxtui.live.state import RunState
 from taxtui.recording.reader import read
 from tests.tui.terminal import Terminal
 
-pytestmark = [pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(1800)]  # hundreds of trials, watched
+pytestmark = [pytest.mark.tmux, pytest.mark.slow]
 BARS = "[▁▂▃▄▅▆▇█]{2}"
 HOURS = r"[\d,.]+ wh [\d,.]+…[\d,.]+ · [\d.,]+ h"
 
