@@ -98,7 +98,7 @@ async def test_a_session_cut_in_the_middle_is_its_own_outcome(ecs: EcsStandin) -
 async def test_an_agent_that_never_acknowledges_fails_within_the_deadline(ecs: EcsStandin) -> None:
     async with sandbox(ecs) as made:
         ecs.behaviour = quick(drop=1.0)
-        channel = await made._substrate.open_channel(made._arn, "/bin/sh")
+        channel = await made._cluster.open_channel(made._arn, "/bin/sh")
         began = time.monotonic()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
@@ -121,7 +121,7 @@ async def test_kms_is_refused_with_what_to_change(ecs: EcsStandin) -> None:
 
 async def test_a_wrong_token_is_an_error_with_a_name(ecs: EcsStandin) -> None:
     async with sandbox(ecs) as made:
-        channel = await made._substrate.open_channel(made._arn, "/bin/sh")
+        channel = await made._cluster.open_channel(made._arn, "/bin/sh")
         await channel.close()
         id_ = next(iter(ecs._sessions))
         ecs._sessions[id_].over = False
