@@ -73,7 +73,7 @@ async def test_a_kill_that_stops_at_the_process_group(name: str, monkeypatch: py
     async def group_alone(process: Process, mark: str) -> None:
         await process.close()
 
-    monkeypatch.setattr("taxtui.substrates.local.substrate._end", group_alone)
+    monkeypatch.setattr("taxtui.substrates.local.sandbox._end", group_alone)
     with pytest.raises(Violation, match="should be dead"):
         await BY_NAME[name](Broken)
 

@@ -11,7 +11,7 @@ import pytest
 
 from taxtui.errors import CreateFailed
 from taxtui.plan.spec import Command, Limits
-from taxtui.sandboxes.kit.kill import kill_marked
+from taxtui.sandboxes.kit import kill
 from taxtui.sandboxes.kit.process import Process
 from taxtui.substrates.local import limits as local_limits
 from taxtui.substrates.local.limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter
@@ -111,11 +111,11 @@ class TestChoice:
 @pytest.mark.parametrize("by_ps", [False, True])
 async def test_marked_processes_are_killed_wherever_they_went(monkeypatch: pytest.MonkeyPatch, by_ps: bool) -> None:
     if by_ps:  # as on macOS, where there is no /proc
-        monkeypatch.setattr(local_limits, "_marked", local_limits._marked_by_ps)
+        monkeypatch.setattr(kill, "_marked", kill._marked_by_ps)
     value = f"{os.getpid()}.{by_ps}"
     process = Process(["/bin/sh", "-c", "setsid sleep 300 & sleep 300"], {**os.environ, "MARK": value}, stdin=False)
-    while len(local_limits._marked(f"MARK={value}".encode())) < 3:
+    while len(kill._marked(f"MARK={value}".encode())) < 3:
         await asyncio.sleep(0.01)
-    await asyncio.gather(kill_marked(f"MARK={value}"), process.output())
+    await asyncio.gather(kill.kill_marked(f"MARK={value}"), process.output())
     assert process.returncode == 137
-    assert local_limits._marked(f"MARK={value}".encode()) == set()
+    assert kill._marked(f"MARK={value}".encode()) == set()

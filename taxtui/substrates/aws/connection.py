@@ -97,7 +97,6 @@ def found(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float)
 
 
 S = TypeVar("S")
-T = TypeVar("T")
 
 
 class Seen(NamedTuple, Generic[S]):
