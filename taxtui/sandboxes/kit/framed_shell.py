@@ -150,7 +150,7 @@ async def after(ending: Coroutine[Any, Any, object], error: _E) -> _E:
         if not isinstance(error, SubstrateError):
             error.add_note(str(left))
         elif str(left) not in str(error):
-            error.args = (f"{error}; {left}",)
+            error.problem = f"{error.problem}; {left}"
     return error
 
 
