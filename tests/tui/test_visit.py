@@ -94,7 +94,7 @@ def test_a_whole_visit(tmp_path: Path) -> None:
 
 
 BROKEN = """
-from taxtui.tui.widgets import log_view
+from taxtui.tui.live import log_view
 
 def present(self, state):
     if any(cell.finished > 3 for cell in state.cells.values()):
