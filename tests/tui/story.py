@@ -103,7 +103,7 @@ def run(trials: int = 20, *, until: int | None = None, finish: bool = True) -> l
         for which, scale in ((0, 1.0), (1, 8.0)):
             create_ns = round(40 * MS * scale * rng.lognormvariate(0, 0.25))
             durations_ns = [round(2 * MS * scale * rng.lognormvariate(0, 0.4)) for _ in range(10)]
-            runs_ns = [round(1.2 * MS * rng.lognormvariate(0, 0.1)) for _ in range(10)]
+            runs_ns = [min(round(1.2 * MS * rng.lognormvariate(0, 0.1)), duration) for duration in durations_ns]
             bad = which == 1 and index % 7 == 6 and index > 0
             ending: dict[str, Any] = {}
             if bad:
