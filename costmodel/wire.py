@@ -83,6 +83,8 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     limits: str
     provenance: str
     capabilities: tuple[str, ...] = ()
+    length: str = "fixed"
+    resolution_ns: Count = 0
 
 
 class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True, gc=False):
@@ -96,6 +98,12 @@ class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True, gc=False
     attempt: Count = 0
     warm_up: bool = False
     block: MaybeCount = 0
+    repetition: Count = 0
+    task: str = ""
+    image: str = ""
+    image_bytes: MaybeCount = UNKNOWN
+    group: str = ""
+    training_step: MaybeCount = UNKNOWN
 
 
 class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True, gc=False):
@@ -105,6 +113,7 @@ class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True, gc=False):
     name: str
     at_ns: Nanoseconds
     resolution_ns: Nanoseconds
+    bytes: MaybeCount = UNKNOWN
 
 
 class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True, gc=False):
@@ -117,7 +126,10 @@ class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True, gc=False):
 
 
 class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True, gc=False):
-    """Consecutive commands of a trial as columns; one that is all zeros may be empty, except ``duration_ns``."""
+    """Consecutive commands of a trial as columns; one that is all zeros may be empty, except ``duration_ns``.
+
+    An empty ``cpu_ns`` says that none is known.
+    """
 
     trial: Count
     step: str
@@ -129,6 +141,7 @@ class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True, gc=False):
     exit_code: list[MaybeCount]
     stdout_bytes: list[Count]
     stderr_bytes: list[Count]
+    cpu_ns: list[MaybeNanoseconds] = msgspec.field(default_factory=list)
 
 
 class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True, gc=False):
@@ -142,6 +155,7 @@ class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True, gc=False):
     end_ns: Nanoseconds
     queued_ns: Nanoseconds
     connection: str
+    node: str = ""
 
 
 class Health(msgspec.Struct, array_like=True, tag=8, frozen=True, gc=False):

@@ -9,12 +9,22 @@ from typing import Final
 import msgspec
 
 from taxtui.errors import RecordingError, WriteFailed
-from taxtui.recording.events import Actions, Clock, Event, Header, RunFinished, TrialEnded, column, sparse
+from taxtui.recording.events import UNKNOWN, Actions, Clock, Event, Header, RunFinished, TrialEnded, column, sparse
 from taxtui.recording.frames import split
 from taxtui.recording.reader import Follower, RecordingSummary
 from taxtui.recording.writer import Recorder
 
-COLUMNS: Final = ("gap_ns", "think_ns", "duration_ns", "run_ns", "exit_code", "stdout_bytes", "stderr_bytes")
+COLUMNS: Final = {
+    "gap_ns": 0,
+    "think_ns": 0,
+    "duration_ns": 0,
+    "run_ns": 0,
+    "exit_code": 0,
+    "stdout_bytes": 0,
+    "stderr_bytes": 0,
+    "cpu_ns": UNKNOWN,
+}
+"""Of actions, each with what an empty one stands for."""
 MAX_ROWS: Final = 8192
 """Of one event: whatever their values, they fit a frame."""
 
@@ -124,9 +134,10 @@ def _joined(pieces: list[Actions]) -> Actions:
     if len(pieces) == 1:
         return pieces[0]
     whole = {
-        name: [value for piece in pieces for value in column(getattr(piece, name), len(piece.duration_ns))]
-        for name in COLUMNS
+        name: [value for piece in pieces for value in column(getattr(piece, name), len(piece.duration_ns), empty)]
+        for name, empty in COLUMNS.items()
     }
     return msgspec.structs.replace(
-        pieces[0], **{name: values if name == "duration_ns" else sparse(values) for name, values in whole.items()}
+        pieces[0],
+        **{name: values if name == "duration_ns" else sparse(values, COLUMNS[name]) for name, values in whole.items()},
     )

@@ -37,6 +37,12 @@ PRELOAD: Final = "preload"
 SETUP: Final = "setup"
 ACTION: Final = "action"
 CLEANUP: Final = "cleanup"
+VERIFY: Final = "verify"
+"""A task's own tests after the last action: the trajectory is over, the sandbox still held. Imported trials only."""
+
+# Whether a cell says how many actions a trajectory has, or its trials do.
+FIXED: Final = "fixed"
+RECORDED: Final = "recorded"
 
 # Outcomes of a trial.
 OK: Final = "ok"
@@ -98,8 +104,10 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     bracket_cost_ns: MaybeNanoseconds  # p50 of an empty bracket inside the sandbox, UNKNOWN where it was not measured
     preload: str  # none | image | trial
     limits: str  # in force: cgroup | prlimit | none | as asked
-    provenance: str  # measured | stand_in
+    provenance: str  # measured | stand_in | imported
     capabilities: tuple[str, ...] = ()
+    length: str = FIXED  # identity too: RECORDED where each trial has a length of its own, and ``actions`` is 0
+    resolution_ns: Count = 0  # of the source's clock; 0: nanoseconds
 
 
 class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
@@ -110,9 +118,15 @@ class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
     sandbox: str
     scheduled_ns: Nanoseconds
     start_ns: Nanoseconds  # the first create request
-    attempt: Count = 0  # reserved: this engine starts every trial once
+    attempt: Count = 0  # at the same work; this engine starts every trial once
     warm_up: bool = False
     block: MaybeCount = 0  # UNKNOWN: a warm-up is in none
+    repetition: Count = 0  # of the whole run, by processes, connections and seeds of its own
+    task: str = ""  # digest of the prompt or problem; "": unknown, or all trials of the cell have one
+    image: str = ""  # digest, where the trials of a cell differ in it
+    image_bytes: MaybeCount = UNKNOWN
+    group: str = ""  # digest: rollouts of one prompt that are scored together
+    training_step: MaybeCount = UNKNOWN
 
 
 class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True):
@@ -122,6 +136,7 @@ class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True):
     name: str
     at_ns: Nanoseconds
     resolution_ns: Nanoseconds
+    bytes: MaybeCount = UNKNOWN  # moved until then, as for an image that was pulled
 
 
 class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True):
@@ -136,7 +151,8 @@ class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True):
 class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
     """Consecutive commands of one trial, as columns. A column whose values are all 0 is written empty.
 
-    ``duration_ns`` is never empty unless the event holds no command: it gives the number of rows.
+    ``duration_ns`` is never empty unless the event holds no command: it gives the number of rows. An empty ``cpu_ns``
+    says that none is known.
     """
 
     trial: Count
@@ -149,6 +165,7 @@ class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
     exit_code: list[MaybeCount]
     stdout_bytes: list[Count]
     stderr_bytes: list[Count]
+    cpu_ns: list[MaybeNanoseconds] = msgspec.field(default_factory=list)  # user and system time of run; or UNKNOWN
 
 
 class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True):
@@ -162,6 +179,7 @@ class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True):
     end_ns: Nanoseconds
     queued_ns: Nanoseconds
     connection: str  # cold | warm: was the client's connection made for this trial
+    node: str = ""  # digest of the machine that ran it, where the provider tells
 
 
 class Health(msgspec.Struct, array_like=True, tag=8, frozen=True):
@@ -195,14 +213,14 @@ class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
 Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | TrialEnded | Health | Notice | RunFinished
 
 
-def column(values: list[int], rows: int) -> list[int]:
-    """A column of :class:`Actions` at its full length: one that was written empty is all zeros."""
-    return values or [0] * rows
+def column(values: list[int], rows: int, empty: int = 0) -> list[int]:
+    """A column of :class:`Actions` at its full length: in one that was written empty each value is ``empty``."""
+    return values or [empty] * rows
 
 
-def sparse(values: list[int]) -> list[int]:
-    """A column as :class:`Actions` has it: empty where all its values are 0."""
-    return values if any(values) else []
+def sparse(values: list[int], empty: int = 0) -> list[int]:
+    """A column as :class:`Actions` has it: empty where all its values are ``empty``."""
+    return [] if values.count(empty) == len(values) else values
 
 
 TAGS: Final = range(11)

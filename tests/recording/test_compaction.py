@@ -62,7 +62,11 @@ def cut(event: Event, places: set[int]) -> list[Event]:
         msgspec.structs.replace(
             event,
             first=event.first + low,
-            **{name: sparse(getattr(event, name)[low:high]) for name in compaction.COLUMNS if name != "duration_ns"},
+            **{
+                name: sparse(getattr(event, name)[low:high], empty)
+                for name, empty in compaction.COLUMNS.items()
+                if name != "duration_ns"
+            },
             duration_ns=event.duration_ns[low:high],
         )
         for low, high in itertools.pairwise(edges)
@@ -74,7 +78,10 @@ def rows_of(told: list[Event]) -> dict[tuple[int, str], list[tuple[int, ...]]]:
     found: dict[tuple[int, str], list[tuple[int, ...]]] = {}
     for event in told:
         if isinstance(event, Actions):
-            columns = [column(getattr(event, name), len(event.duration_ns)) for name in compaction.COLUMNS]
+            columns = [
+                column(getattr(event, name), len(event.duration_ns), empty)
+                for name, empty in compaction.COLUMNS.items()
+            ]
             found.setdefault((event.trial, event.step), []).extend(zip(*columns, strict=True))
     return found
 

@@ -15,9 +15,11 @@ from taxtui.recording.events import (
     OK,
     READY,
     READY_AGAIN,
+    RECORDED,
     SETUP,
     TIMEOUT,
     UNKNOWN,
+    VERIFY,
     Actions,
     Cell,
     Clock,
@@ -66,7 +68,7 @@ def _phases(trial: int, *phases: tuple[str, int, int]) -> list[Event]:
     return [PhaseEnded(trial, phase, start_ns, duration_ns) for phase, start_ns, duration_ns in phases]
 
 
-STREAM: Final[list[Event]] = [
+_TOLD: Final[list[Event]] = [
     Header("taxtui", 1, "20260101t000000z-00000000", {"name": "golden"}, {"python": "3"}),
     Clock(0, 5_000, 1_767_225_600_000_000_000, "h"),
     CELL,
@@ -103,5 +105,17 @@ STREAM: Final[list[Event]] = [
     TrialEnded(4, TIMEOUT, ACTION, "ExecTimeout", "", 9_000, 0, "warm"),
     TrialStarted(5, 0, "taxtui-g-5", 9_500, 9_500),
     TrialEnded(5, CANCELLED, CREATE, "", "", 9_600, 0, "warm"),
-    RunFinished("cancelled", {"cancelled": 1, "failed": 1, "ok": 2, "timeout": 1}),
 ]
+_APPENDED: Final[list[Event]] = [
+    msgspec.structs.replace(CELL, id=2, actions=0, provenance="imported", length=RECORDED, resolution_ns=1_000_000),
+    TrialStarted(6, 2, "", 9_700, 9_700, 1, False, 0, 1, "t", "sha256:2", 2_000_000_000, "g", 42),
+    Mark(6, "pulled", 9_720, 0, 700),
+    Actions(6, ACTION, 0, [], [], [10, 20], [9, UNKNOWN], [], [], [], [8, UNKNOWN]),
+    *_phases(6, (VERIFY, 9_740, 30)),
+    TrialEnded(6, CANCELLED, VERIFY, "", "", 9_800, 0, "warm", "n"),
+]
+_FINISHED: Final = RunFinished("cancelled", {"cancelled": 1, "failed": 1, "ok": 2, "timeout": 1})
+
+FIRST: Final[list[Event]] = [*_TOLD, _FINISHED]
+"""What the first writer of version 1 knew."""
+STREAM: Final[list[Event]] = [*_TOLD, *_APPENDED, _FINISHED]
