@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from taxtui.errors import ExecTimeout
@@ -75,6 +75,7 @@ def test_a_stream_that_ends_early_is_never_a_result(payload: bytes, cut: int) ->
 
 
 @settings(max_examples=15, deadline=None)
+@example(commands=[(b"-n", 0), (b"--help\x00", 1), (b"-e \xc3\xa4", 0)], cuts=[7])
 @given(commands=st.lists(st.tuples(st.binary(max_size=300), st.integers(0, 255)), min_size=1, max_size=4), cuts=CUTS)
 def test_a_real_shell_behind_arbitrary_cuts(commands: list[tuple[bytes, int]], cuts: list[int]) -> None:
     async def run() -> None:

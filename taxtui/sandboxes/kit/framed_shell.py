@@ -225,8 +225,9 @@ def quoted(script: str) -> str:
     return f"\"$(printf '{_printf_escaped(script.encode())}')\""
 
 
+# Also a hyphen: a format that begins with one is taken for an option.
 _PRINTF: Final = [
-    chr(byte) if 0x20 <= byte < 0x7F and chr(byte) not in "\\%'" else f"\\{byte:03o}" for byte in range(256)
+    chr(byte) if 0x20 <= byte < 0x7F and chr(byte) not in "\\%'-" else f"\\{byte:03o}" for byte in range(256)
 ]
 
 
