@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from array import array
+from collections import Counter
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -131,7 +132,7 @@ class Recording:
         self.name = name
         self.run_id = ""
         self.cells: list[RecordedCell] = []
-        self.complete = False  # it ends with RunFinished
+        self.complete = False  # it ends with RunFinished, and the trials that this counts are there
         self.distorted = False  # the measuring process was too busy to be believed
         self.lag_p99_ns = 0  # over the seconds' p99
         self.cpu_permille = 0  # median over the seconds
@@ -180,6 +181,8 @@ class _Reader:
         self._path = path
         self._cells: dict[int, RecordedCell] = {}
         self._open: dict[int, _OpenTrial] = {}
+        self._outcomes: Counter[str] = Counter()  # of ended trials, warm-ups excluded
+        self._counts: Counter[str] | None = None  # the same, as the end of the run has it
         self._fitness = RunnerFitness()
         self._lags_ns: list[int] = []
         self._cpus_permille: list[int] = []
@@ -208,10 +211,12 @@ class _Reader:
             self._cpus_permille.append(event.cpu_permille)
             self._recording.floor_ns = max(self._recording.floor_ns, event.floor_ns)
         elif isinstance(event, wire.RunFinished):
-            self._recording.complete = True
+            self._counts = Counter(event.counts)
 
     def _ended(self, event: wire.TrialEnded) -> None:
         opened = self._open.pop(event.trial, None)
+        if opened is None or not opened.warm_up:
+            self._outcomes[event.outcome] += 1
         cell = self._cells.get(opened.cell) if opened else None
         if opened is None or cell is None:
             self._recording.skipped += 1
@@ -228,6 +233,7 @@ class _Reader:
 
     def finish(self) -> Recording:
         recording = self._recording
+        recording.complete = self._counts is not None and self._counts == self._outcomes
         recording.distorted = bool(self._fitness.problems)
         recording.lag_p99_ns = lag_quantile_ns(self._lags_ns)
         recording.cpu_permille = cpu_median_permille(self._cpus_permille)

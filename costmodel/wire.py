@@ -10,7 +10,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 import msgspec
 
@@ -186,13 +186,20 @@ class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
     counts: dict[str, Count]
 
 
-Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | TrialEnded | Health | Notice | RunFinished
-TAGS: Final = range(11)
-"""Of the events above: one of these that cannot be read is damage, not a novelty."""
+class Link(msgspec.Struct, array_like=True, tag=11, frozen=True):
+    """First in every frame but the header's: which frame it is, and the checksum of the one before."""
 
-_decode_batch = msgspec.msgpack.Decoder(list[Event]).decode
+    frame: Count
+    before: Count
+
+
+Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | TrialEnded | Health | Notice | RunFinished
+TAGS: Final = range(12)
+"""Of the events above, links too: one of these that cannot be read is damage, not a novelty."""
+
+_decode_batch = msgspec.msgpack.Decoder(list[Event | Link]).decode
 _decode_raw = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
-_decode_event = msgspec.msgpack.Decoder(Event).decode
+_decode_event = msgspec.msgpack.Decoder(Event | Link).decode
 _decode_any = msgspec.msgpack.Decoder().decode
 
 
@@ -215,18 +222,26 @@ class Frames:
     def __iter__(self) -> Iterator[list[Event]]:
         """Batch after batch, a header first; raises SourceError, with the offset, where the file is damaged."""
         view = memoryview(self._data)
-        start = 0
+        start = before = count = 0
+        chained = False
         while start < len(view):
             end = self._frame_end(start)
             if end is None:
                 self._check_torn_tail(start)
                 break
-            events = self._events(view[start + PREFIX.size : end], start)
-            if start == 0:
+            payload = view[start + PREFIX.size : end]
+            link, events = self._events(payload, start)
+            if count == 0:
                 self._check_header(events)
+            elif count == 1:
+                chained = link is not None
+            if link != (Link(count, before) if chained else None):
+                raise self._damaged(start, f"another frame belongs here, number {count}")
+            if count and Header in map(type, events):
+                raise self._damaged(start, "another recording begins here")
             self.offset = start
             yield events
-            start = end
+            start, before, count = end, zlib.crc32(payload), count + 1
         if start == 0:
             raise self._damaged(0, "it has no header")
 
@@ -272,19 +287,24 @@ class Frames:
                 raise self._damaged(start, f"its length is wrong, an intact frame follows at byte {behind}")
         self.torn_bytes = len(self._data) - start
 
-    def _events(self, payload: memoryview, offset: int) -> list[Event]:
+    def _events(self, payload: memoryview, offset: int) -> tuple[Link | None, list[Event]]:
+        told: list[Event | Link]
         try:
             try:
-                events, unknown = _decode_batch(payload), 0
+                told, unknown = _decode_batch(payload), 0
             except msgspec.ValidationError:
-                told = [_known(raw) for raw in _decode_raw(payload)]
-                events, unknown = [event for event in told if event is not None], told.count(None)
+                known = [_known(raw) for raw in _decode_raw(payload)]
+                told, unknown = [event for event in known if event is not None], known.count(None)
         except Exception as error:  # not UTF-8, nested too deep …: whatever it is, this is not what was written
             raise self._damaged(offset, str(error)) from error
-        if len(events) + unknown > MAX_EVENTS:
-            raise self._damaged(offset, f"{len(events) + unknown} events in one frame")
+        if len(told) + unknown > MAX_EVENTS:
+            raise self._damaged(offset, f"{len(told) + unknown} events in one frame")
         self.skipped += unknown
-        return events
+        link = told[0] if told and isinstance(told[0], Link) else None
+        events = cast("list[Event]", told[1:] if link else told)
+        if Link in map(type, events):
+            raise self._damaged(offset, "a link within a frame")
+        return link, events
 
     def _damaged(self, offset: int, what: str) -> SourceError:
         if offset == 0:
@@ -296,10 +316,10 @@ class Frames:
         )
 
 
-def _known(raw: msgspec.Raw) -> Event | None:
+def _known(raw: msgspec.Raw) -> Event | Link | None:
     """An event, None where a later version added it. Raises whatever msgspec does."""
     try:
-        event: Event = _decode_event(raw)
+        event: Event | Link = _decode_event(raw)
     except msgspec.ValidationError as error:
         told = _decode_any(raw)
         if isinstance(told, list) and told and type(told[0]) is int and told[0] in TAGS:

@@ -115,11 +115,14 @@ class _Contents:
 
 
 def _state(summary: RecordingSummary) -> str:
-    parts = ["complete" if summary.complete else "incomplete (no end of the run)"]
+    why = "trials are missing, the end of the run counts others" if summary.ended else "no end of the run"
+    parts = ["complete" if summary.complete else f"incomplete ({why})"]
     if summary.torn_bytes:
         parts.append(f"{summary.torn_bytes} bytes of a torn frame dropped")
     if summary.skipped:
         parts.append(f"{summary.skipped} events of a newer version skipped")
+    if not summary.chained:
+        parts.append("unchained (of an early version: frames taken out or put in would not be seen)")
     return ", ".join(parts)
 
 

@@ -207,7 +207,14 @@ class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
     """The run ended in an orderly way. Alone in the last frame."""
 
     outcome: str  # finished | cancelled | interrupted | budget | crashed
-    counts: dict[str, Count]  # trials by outcome, warm-ups excluded; "actions"
+    counts: dict[str, Count]  # trials by outcome, warm-ups excluded
+
+
+class Link(msgspec.Struct, array_like=True, tag=11, frozen=True):
+    """Which frame this is and which stood before it: first in every frame but the header's. Frames alone know it."""
+
+    frame: Count  # the header's is 0
+    before: Count  # checksum of the frame before
 
 
 Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | TrialEnded | Health | Notice | RunFinished
@@ -223,5 +230,5 @@ def sparse(values: list[int], empty: int = 0) -> list[int]:
     return [] if values.count(empty) == len(values) else values
 
 
-TAGS: Final = range(11)
-"""Of the events above. One of these that cannot be read is damage; any other was added by a later version."""
+TAGS: Final = range(12)
+"""Of events and links. One of these that cannot be read is damage; any other was added by a later version."""

@@ -3,19 +3,21 @@
 A frame is one msgpack ``ext32`` object of type 0x54: ``C9 | u32be length | 54 | crc32 u32be | payload``, where
 ``length`` counts crc and payload, and the payload is a msgpack array of events. So the file is a plain msgpack
 stream; docs/recording-format.md describes all of it.
+
+Each frame names its number and the one before it, so that none can be taken out, moved or put in unnoticed.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
 from taxtui.errors import RecordingError
-from taxtui.recording.events import TAGS, Event
+from taxtui.recording.events import TAGS, Event, Header, Link
 
 EXT32: Final = 0xC9
 FRAME_TYPE: Final = 0x54
@@ -24,12 +26,12 @@ CRC_BYTES: Final = 4
 MAX_LENGTH: Final = 1 << 20
 MAX_EVENTS: Final = 65_536
 
+_LINK_TAG: Final = 11
 _encode = msgspec.msgpack.Encoder().encode
-_decode_batch = msgspec.msgpack.Decoder(list[Event]).decode
-_decode_event = msgspec.msgpack.Decoder(Event).decode
+_decode_batch = msgspec.msgpack.Decoder(list[Event | Link]).decode
+_decode_event = msgspec.msgpack.Decoder(Event | Link).decode
 _decode_any = msgspec.msgpack.Decoder().decode
-split = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
-"""The events of a payload that ``decode`` has accepted, each as its bytes."""
+_split = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 class Batch(NamedTuple):
@@ -37,6 +39,7 @@ class Batch(NamedTuple):
 
     events: list[Event]
     unknown: int  # events of kinds that a later version added
+    link: Link | None  # None: the header's frame, or a file from before there were links
 
 
 def frame(payload: bytes) -> bytes:
@@ -44,17 +47,77 @@ def frame(payload: bytes) -> bytes:
     return PREFIX.pack(EXT32, len(payload) + CRC_BYTES, FRAME_TYPE, zlib.crc32(payload)) + payload
 
 
-def encode(events: list[Event]) -> list[bytes]:
-    """Events as frames: one, or as many as the bounds on size and count require."""
-    if len(events) > MAX_EVENTS:
-        return encode(events[:MAX_EVENTS]) + encode(events[MAX_EVENTS:])
-    payload = _encode(events)
-    if len(payload) + CRC_BYTES <= MAX_LENGTH:
-        return [frame(payload)]
-    if len(events) == 1:
-        raise RecordingError(f"one event of {len(payload)} bytes does not fit a frame of {MAX_LENGTH} bytes")
-    half = len(events) // 2
-    return encode(events[:half]) + encode(events[half:])
+class Sealer:
+    """Makes the frames of one file, each linked to the one before."""
+
+    def __init__(self) -> None:
+        """The next frame is the header's."""
+        self._frame = 0
+        self._before = 0
+
+    def seal(self, events: Sequence[Event | msgspec.Raw]) -> list[bytes]:
+        """Events as frames: one, or as many as the bounds on size and count require.
+
+        Raises:
+            RecordingError: one event alone is too large.
+        """
+        links = [Link(self._frame, self._before)] if self._frame else []
+        if len(events) < MAX_EVENTS:
+            payload = _encode([*links, *events])
+            if len(payload) + CRC_BYTES <= MAX_LENGTH:
+                self._frame += 1
+                self._before = zlib.crc32(payload)
+                return [frame(payload)]
+            if len(events) == 1:
+                raise RecordingError(f"one event of {len(payload)} bytes does not fit a frame of {MAX_LENGTH} bytes")
+        half = len(events) // 2
+        return self.seal(events[:half]) + self.seal(events[half:])
+
+
+class Chain:
+    """Whether the frames of a file are the ones that were written, in that order."""
+
+    def __init__(self, *, within: bool = False) -> None:
+        """Begin with the header's frame, or ``within`` the file, where the first link is believed."""
+        self.chained: bool | None = None  # None: not known before the second frame
+        self._within = within
+        self._frame = 0
+        self._before = 0
+
+    def add(self, batch: Batch, payload: bytes, offset: int) -> None:
+        """The next frame.
+
+        Raises:
+            RecordingError: another frame belongs at ``offset``.
+        """
+        link = batch.link
+        if self._within:
+            self.chained, self._within = link is not None, False
+        elif self._frame == 0:
+            if link is not None:
+                raise RecordingError(f"damaged at byte {offset}: the first frame is missing", offset)
+        elif self._frame == 1 and self.chained is None:
+            self.chained = link is not None
+            self._check(link, offset)
+        else:
+            self._check(link, offset)
+        if self._frame and Header in map(type, batch.events):
+            raise RecordingError(f"damaged at byte {offset}: another recording begins here", offset)
+        self._frame = (link.frame if link else self._frame) + 1
+        self._before = zlib.crc32(payload)
+
+    def _check(self, link: Link | None, offset: int) -> None:
+        if self.chained and link != Link(self._frame, self._before):
+            stands = "a frame of another file" if link is None or link.frame == self._frame else f"frame {link.frame}"
+            raise RecordingError(f"damaged at byte {offset}: {stands} stands where frame {self._frame} belongs", offset)
+        if not self.chained and link is not None:
+            raise RecordingError(f"damaged at byte {offset}: frame {link.frame} of another file", offset)
+
+
+def split(payload: bytes) -> list[msgspec.Raw]:
+    """The events of a payload that ``decode`` has accepted, each as its bytes."""
+    raws = _split(payload)
+    return raws[1:] if raws and _decode_any(raws[0])[:1] == [_LINK_TAG] else raws
 
 
 def decode(payload: bytes, offset: int) -> Batch:
@@ -65,21 +128,25 @@ def decode(payload: bytes, offset: int) -> Batch:
     """
     try:
         try:
-            batch = Batch(_decode_batch(payload), 0)
+            told, unknown = _decode_batch(payload), 0
         except msgspec.ValidationError:
-            told = [_known(raw) for raw in split(payload)]
-            batch = Batch([event for event in told if event is not None], told.count(None))
+            known = [_known(raw) for raw in _split(payload)]
+            told, unknown = [event for event in known if event is not None], known.count(None)
+        link = told[0] if told and isinstance(told[0], Link) else None
+        events = cast("list[Event]", told[1:] if link else told)
+        if Link in map(type, events):
+            raise ValueError("a link within a frame")
     except Exception as error:  # not UTF-8, nested too deep …: whatever it is, these bytes are not what was written
         raise RecordingError(f"damaged at byte {offset}: {error}", offset) from error
-    if (count := len(batch.events) + batch.unknown) > MAX_EVENTS:
+    if (count := len(told) + unknown) > MAX_EVENTS:
         raise RecordingError(f"damaged at byte {offset}: {count} events in one frame", offset)
-    return batch
+    return Batch(events, unknown, link)
 
 
-def _known(raw: msgspec.Raw) -> Event | None:
+def _known(raw: msgspec.Raw) -> Event | Link | None:
     """An event, None where a later version added it. Raises whatever msgspec does."""
     try:
-        event: Event = _decode_event(raw)
+        event: Event | Link = _decode_event(raw)
     except msgspec.ValidationError:
         told = _decode_any(raw)
         if isinstance(told, list) and told and type(told[0]) is int and told[0] in TAGS:

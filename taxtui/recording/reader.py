@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import copy
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Self
 
 import msgspec
 
 from taxtui.errors import RecordingError
-from taxtui.recording.events import FORMAT_VERSION, MAGIC, Event, Header, RunFinished
-from taxtui.recording.frames import PREFIX, FrameParser, decode, next_valid, payload_at
+from taxtui.recording.events import FORMAT_VERSION, MAGIC, Event, Header, Notice, RunFinished, TrialEnded, TrialStarted
+from taxtui.recording.frames import PREFIX, Chain, FrameParser, Sealer, decode, frame, next_valid, payload_at, split
 
 
 class Follower:
@@ -31,17 +33,36 @@ class Follower:
             raise RecordingError(f"cannot read {path}: {error.strerror}") from error
         self.path = path
         self.header: Header | None = None
-        self.complete = False  # RunFinished was seen
         self.skipped = 0  # events that this version does not understand
         self.frames = 0
         self._begun = False  # a first byte was read
+        self._end: RunFinished | None = None
         self._parser = FrameParser()
+        self.chain = Chain()  # up to what was read last
+        self._trials: EndedTrials | None = EndedTrials()  # None: not all trials pass by
         self._damage: RecordingError | None = None  # to be raised once the events before it are handed out
 
     @property
     def offset(self) -> int:
         """Where the next frame begins: bytes of complete frames up to what was read last."""
         return self._parser.offset
+
+    @property
+    def chained(self) -> bool:
+        """Whether each frame names the one before."""
+        return bool(self.chain.chained)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end of the run was seen."""
+        return self._end is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run has ended, with just the trials that its end counts."""
+        if self._end is None or self._trials is None:
+            return self._end is not None
+        return self._trials.outcomes == +Counter(self._end.counts)
 
     def poll(self, max_bytes: int = 8 << 20) -> list[Event]:
         """What was appended since the last call, about ``max_bytes`` of it; empty only at the end of the file.
@@ -68,21 +89,30 @@ class Follower:
                 break
         return events
 
-    def resume(self, offset: int) -> None:
-        """Go on at ``offset``, where a frame begins; the header must have been read before."""
+    def resume(self, offset: int, chain: Chain | None = None) -> None:
+        """Go on at ``offset``, where a frame begins; the header must have been read before.
+
+        ``chain`` is what the frames before came to, of whoever has read them. Without one the frame there is believed.
+        """
         self._file.seek(offset)
         self._parser = FrameParser(offset)
+        self.chain = copy.copy(chain) if chain else Chain(within=offset > 0)
+        self._trials = None if offset else EndedTrials()
         self._damage = None
-        self.complete = False
+        self._end = None
 
     def _events(self, offset: int, payload: bytes) -> list[Event]:
         self.frames += 1
-        events, unknown = decode(payload, offset)
-        self.skipped += unknown
+        batch = decode(payload, offset)
+        events = batch.events
         if self.header is None:
             self._check_header(events, offset)
+        self.chain.add(batch, payload, offset)
+        self.skipped += batch.unknown
+        if self._trials is not None:
+            self._trials.add(events)
         if events and isinstance(events[-1], RunFinished):
-            self.complete = True
+            self._end = events[-1]
         return events
 
     def _check_header(self, events: list[Event], offset: int) -> None:
@@ -114,11 +144,13 @@ class Follower:
         return RecordingSummary(
             header=self.header,
             complete=self.complete,
+            ended=self.ended,
             frames=self.frames,
             events=events,
             skipped=self.skipped,
             torn_bytes=torn,
             size_bytes=self.offset + torn,
+            chained=self.chained,
         )
 
     def close(self) -> None:
@@ -138,12 +170,32 @@ class RecordingSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What a whole file turned out to be."""
 
     header: Header
-    complete: bool  # it ends with RunFinished
+    complete: bool  # it ends with RunFinished, and the trials that this counts are there
+    ended: bool  # it ends with RunFinished
     frames: int
     events: int
     skipped: int
     torn_bytes: int
     size_bytes: int
+    chained: bool  # each frame names the one before; False: from an early version, no splice would be seen
+
+
+class EndedTrials:
+    """Counts trials as ``RunFinished`` does: by outcome, without warm-ups."""
+
+    def __init__(self) -> None:
+        """None so far."""
+        self._warm_ups: set[int] = set()
+        self.outcomes: Counter[str] = Counter()
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Events in the order of the file."""
+        for event in events:
+            if type(event) is TrialStarted:
+                if event.warm_up:
+                    self._warm_ups.add(event.trial)
+            elif type(event) is TrialEnded and event.trial not in self._warm_ups:
+                self.outcomes[event.outcome] += 1
 
 
 def read(path: Path, apply: Callable[[Event], object]) -> RecordingSummary:
@@ -164,6 +216,8 @@ def read(path: Path, apply: Callable[[Event], object]) -> RecordingSummary:
 def salvage(path: Path, out: Path) -> tuple[int, int]:
     """Copy the intact frames of a damaged recording to a new file; (frames kept, bytes lost).
 
+    Where frames were chained they are chained anew, behind a notice that says how much was lost.
+
     Raises:
         RecordingError: it cannot be read, no header frame is left, or ``out`` exists.
     """
@@ -173,20 +227,36 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
         raise RecordingError(f"cannot read {path}: {error.strerror}") from error
     kept: list[bytes] = []
     first: Event | None = None
+    chained = False
     end = 0
     while (start := next_valid(data, end)) is not None:
         payload = payload_at(data, start, start)
         assert payload is not None
         end = start + PREFIX.size + len(payload)
         with contextlib.suppress(RecordingError):  # a valid checksum over what no reader would take is no intact frame
-            events = decode(payload, start).events
-            first = first if kept else next(iter(events), None)
-            kept.append(data[start:end])
+            batch = decode(payload, start)
+            first = first if kept else next(iter(batch.events), None)
+            if kept and isinstance(next(iter(batch.events), None), Header):
+                break  # another recording was put behind
+            chained |= batch.link is not None
+            kept.append(payload)
     if not isinstance(first, Header):
         raise RecordingError(f"{path}: its header is lost, nothing can be salvaged", 0)
+    lost = len(data) - sum(PREFIX.size + len(payload) for payload in kept)
+    frames = _chained_anew(kept, lost) if chained else map(frame, kept)
     try:
         with out.open("xb") as file:
-            file.writelines(kept)
+            file.writelines(frames)
     except OSError as error:
         raise RecordingError(f"cannot create {out}: {error.strerror}", fix="choose another name") from error
-    return len(kept), len(data) - sum(map(len, kept))
+    return len(kept), lost
+
+
+def _chained_anew(payloads: Sequence[bytes], lost: int) -> Iterator[bytes]:
+    sealer = Sealer()
+    header, *others = payloads
+    yield from sealer.seal(split(header))
+    if lost:
+        yield from sealer.seal([Notice(0, "warning", f"salvaged: {lost} bytes were lost")])
+    for payload in others:
+        yield from sealer.seal(split(payload))

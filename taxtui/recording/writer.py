@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from taxtui.errors import UsageError, WriteFailed
 from taxtui.recording.events import Event, Header, RunFinished, TrialStarted
-from taxtui.recording.frames import encode
+from taxtui.recording.frames import Sealer
 
 SYNC_INTERVAL_S: Final = 1.0
 
@@ -26,6 +26,7 @@ class Recorder:
         """
         self.path = path
         self._pending: list[Event] = []
+        self._sealer = Sealer()
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except FileExistsError:
@@ -67,7 +68,7 @@ class Recorder:
             return
         self._check_synced()
         events, self._pending = self._pending, []
-        for data in encode(events):
+        for data in self._sealer.seal(events):
             self._write(data)
         self._dirty.set()
 

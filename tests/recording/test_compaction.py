@@ -19,10 +19,10 @@ from costmodel.reading import read as read_costs
 from taxtui.errors import RecordingError, UsageError, WriteFailed
 from taxtui.live.state import RunState
 from taxtui.recording import compact as compaction
-from taxtui.recording import frames
 from taxtui.recording.compact import compact
 from taxtui.recording.events import ACTION, Actions, Clock, Event, PhaseEnded, RunFinished, column, sparse
 from taxtui.recording.reader import read
+from tests.support import hostile
 from tests.support.command_line import events as told_by
 from tests.support.golden_stream import STREAM
 from tests.tui import story
@@ -49,7 +49,7 @@ def runs(draw: st.DrawFn) -> list[Event]:
         if draw(st.integers(0, 19)) == 0:
             told.append(draw(st.sampled_from([story.health(10**9), story.clock(unix_ns=story.UNIX_NS + 7)])))
     if draw(st.booleans()):
-        told.append(RunFinished("finished", {}))
+        told.append(RunFinished("finished", story.ended_trials(told)))
     return told
 
 
@@ -235,7 +235,7 @@ def test_what_cannot_be_kept_is_refused_and_nothing_is_left(what: str, tmp_path:
         "newer and older": [started, [*msgspec.to_builtins(story.health(5)), 1]],
     }
     if what in newer:
-        path.write_bytes(data + frames.frame(msgspec.msgpack.encode(newer[what])))
+        path.write_bytes(hostile.sealed([*hostile.payloads(data), msgspec.msgpack.encode([[11, 0, 0], *newer[what]])]))
         words = f"at byte {size} there is what this taxtui does not know; use a newer one"
     elif what == "damaged":
         path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))

@@ -237,6 +237,6 @@ def test_any_flipped_bit_is_refused_by_both_at_the_same_byte(tmp_path: Path) -> 
 @pytest.mark.parametrize("payload", [b"\xc1", b"\x91\xc1", b"\x2a", b"\x80", b"\x91\x93\x00\xa1x", b"\x91" * 5_000])
 def test_a_frame_of_nonsense_with_a_good_checksum_is_refused_by_both(tmp_path: Path, payload: bytes) -> None:
     path = tmp_path / "nonsense.msgpack"
-    header = frames.encode(STREAM[:1])[0]
-    path.write_bytes(header + frames.frame(payload) + frames.encode(STREAM[1:])[0])
+    header = frames.Sealer().seal(STREAM[:1])[0]
+    path.write_bytes(header + frames.frame(payload) + frames.Sealer().seal(STREAM[1:])[0])
     assert of_taxtui(path) == of_costmodel(path) == Refusal(len(header))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -109,5 +110,8 @@ def write(
 ) -> Path:
     """A whole file: header, cells (one default cell if none is given), one frame per trial, the end."""
     frames = [frame([header(run_id)]), frame(cells or [cell()]), *(frame(events) for events in trials)]
-    path.write_bytes(b"".join(frames + [frame([FINISHED])] * complete))
+    ended = [event for events in trials for event in events if event[0] == 7]
+    warm_ups = {event[1] for events in trials for event in events if event[0] == 3 and event[7]}
+    counts = Counter(event[2] for event in ended if event[1] not in warm_ups)
+    path.write_bytes(b"".join(frames + [frame([[10, "finished", counts]])] * complete))
     return path

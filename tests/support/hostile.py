@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -36,17 +38,27 @@ TEXTS: Final = (
 )
 COLUMNS: Final[tuple[list[int], ...]] = ([], [0], [-1], [MAX_INT], [MAX_INT] * 3)
 SPLICES: Final = (b"", b"\xff", b"\xc1", b"\xc0", b"\xcf" + b"\xff" * 8, b"\xcb\x7f\xf8" + bytes(6), b"\x91" * 2_000)
+LINK: Final = b"\x93\x0b"  # how one begins
 names = st.one_of(st.sampled_from(TEXTS), st.text(max_size=40))
 
 
-def payloads() -> list[bytes]:
-    """Those of the golden recording, one per frame."""
-    return [payload for _, payload in frames.FrameParser().feed(GOLDEN.read_bytes())]
+def payloads(data: bytes | None = None) -> list[bytes]:
+    """Those of a recording, one per frame; of the golden one where none is given."""
+    return [payload for _, payload in frames.FrameParser().feed(GOLDEN.read_bytes() if data is None else data)]
 
 
 def sealed(contents: list[bytes]) -> bytes:
-    """A file of these payloads, each behind a checksum that is right."""
-    return b"".join(map(frames.frame, contents))
+    """A file of these payloads, each behind a checksum that is right, and links that are where they can be read."""
+    data = b""
+    before = 0
+    for number, payload in enumerate(contents):
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
+            raws = msgspec.msgpack.decode(payload, type=list[msgspec.Raw])
+            if raws and bytes(raws[0]).startswith(LINK):
+                payload = msgspec.msgpack.encode([[11, number, before], *raws[1:]])
+        data += frames.frame(payload)
+        before = zlib.crc32(payload)
+    return data
 
 
 @st.composite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,13 @@ def health(at_ns: int, *, lag_p99_ns: int = 900_000, cpu_permille: int = 120) ->
     return events.Health(at_ns, 100_000, lag_p99_ns, 2 * lag_p99_ns, cpu_permille, 1, 0, 810_000)
 
 
+def ended_trials(told: list[Event]) -> dict[str, int]:
+    """What the end of a run counts: trials by outcome, without warm-ups."""
+    started = [event for event in told if isinstance(event, events.TrialStarted)]
+    counted = {event.trial for event in started if not event.warm_up}
+    return dict(Counter(e.outcome for e in told if isinstance(e, events.TrialEnded) and e.trial in counted))
+
+
 def run(trials: int = 20, *, until: int | None = None, finish: bool = True) -> list[Event]:
     """Two substrates in turn, every seventh trial of docker throttled, stopped after ``until`` trials of each."""
     rng = random.Random(7)
@@ -136,7 +144,7 @@ def run(trials: int = 20, *, until: int | None = None, finish: bool = True) -> l
         if index % 4 == 0:
             told.append(health(at_ns))
     if finish:
-        told.append(events.RunFinished("finished", {events.OK: 2 * trials}))
+        told.append(events.RunFinished("finished", ended_trials(told)))
     return told
 
 

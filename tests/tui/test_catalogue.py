@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from taxtui.errors import RecordingError
 from taxtui.recording import events
-from taxtui.recording.frames import encode, frame
+from taxtui.recording.frames import Sealer, frame
 from taxtui.recording.reader import read
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
@@ -31,7 +31,7 @@ def aged(path: Path, seconds: float = LONG_AGO_S) -> Path:
 
 def written(path: Path, *frames: list[events.Event] | bytes) -> Path:
     """A file of these frames, or bytes, that nobody has written to for long."""
-    path.write_bytes(b"".join(f if isinstance(f, bytes) else b"".join(encode(f)) for f in frames))
+    path.write_bytes(b"".join(f if isinstance(f, bytes) else b"".join(Sealer().seal(f)) for f in frames))
     return aged(path)
 
 
@@ -51,7 +51,7 @@ def test_a_complete_recording_tells_what_it_holds(folder: Path) -> None:
     assert (entry.run_id, entry.scenario, entry.outcome) == ("7f3a0c11", "story", "finished")
     assert entry.substrates == ("local:bwrap", "docker:runc")
     assert (entry.trials, entry.cells, entry.workloads, entry.modes) == (40, 2, ("T0×10",), ("exec",))
-    assert entry.counts == {"ok": 40}
+    assert entry.counts == {"ok": 38, "failed": 2}
     assert entry.started_unix_ns == entry.when_ns == story.UNIX_NS
     assert entry.software == {"python": "3.11", "kernel": "6.1"}
     assert entry.size_bytes == entry.path.stat().st_size
@@ -80,7 +80,7 @@ def test_what_is_written_to_just_now_and_has_no_end_is_running(folder: Path) -> 
 
 
 def test_a_torn_frame_at_the_end_is_a_crash_and_not_damage(folder: Path) -> None:
-    data = b"".join(b"".join(encode([event])) for event in story.run(20, until=10, finish=False))
+    data = b"".join(b"".join(Sealer().seal([event])) for event in story.run(20, until=10, finish=False))
     entry = told(written(folder / "a.msgpack", data[:-7]))
     assert entry.state == "incomplete"
 
@@ -183,10 +183,10 @@ def test_only_the_ends_of_a_file_are_read(folder: Path) -> None:
 def test_a_recording_cut_anywhere_is_never_called_complete_and_never_raises(
     tmp_path: Path, data: st.DataObject
 ) -> None:
-    whole = b"".join(encode([event])[0] for event in story.run(3))
+    whole = b"".join(Sealer().seal([event])[0] for event in story.run(3))
     cut = data.draw(st.integers(0, len(whole) - 1))
     entry = told(written(tmp_path / "cut.msgpack", whole[:cut]))
-    header = len(encode([story.run(3)[0]])[0])
+    header = len(Sealer().seal([story.run(3)[0]])[0])
     expected = "empty" if cut == 0 else "not a recording" if cut < header else "incomplete"
     assert entry.state == expected
 
@@ -194,7 +194,7 @@ def test_a_recording_cut_anywhere_is_never_called_complete_and_never_raises(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_small_recording_with_any_bit_flipped_is_never_called_complete(tmp_path: Path, data: st.DataObject) -> None:
-    whole = bytearray(b"".join(encode([event])[0] for event in story.run(3)))
+    whole = bytearray(b"".join(Sealer().seal([event])[0] for event in story.run(3)))
     whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     entry = told(written(tmp_path / "flipped.msgpack", bytes(whole)))
     assert entry.state in {"damaged", "incomplete", "not a recording"}
@@ -327,7 +327,7 @@ def test_paths_are_shown_from_here_and_are_safe_for_a_screen(folder: Path) -> No
 
 
 def test_hopeless_states_are_those_that_reading_refuses(folder: Path) -> None:
-    newer = encode([msgspec.structs.replace(HEADER, version=9)])[0]
+    newer = Sealer().seal([msgspec.structs.replace(HEADER, version=9)])[0]
     for content in (b"", b"hello", newer):
         path = written(folder / "a.msgpack", content)
         assert told(path).state in HOPELESS

@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from taxtui.recording import events
-from taxtui.recording.frames import encode
+from taxtui.recording.frames import Sealer
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.dialogs import Choose, Confirm
 from taxtui.tui.recordings import catalogue
@@ -64,7 +64,7 @@ def shelf(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     cancelled = [*story.run(20, finish=False), events.RunFinished("cancelled", {"ok": 31, "cancelled": 3})]
     put(folder / "20231114t221320z-3d44e5f6.msgpack", cancelled, 0)
     newer = events.Header(events.MAGIC, 9, "later", {}, {})
-    others = {"empty": b"", "notes": b"not what it seems", "tomorrow": encode([newer])[0]}
+    others = {"empty": b"", "notes": b"not what it seems", "tomorrow": Sealer().seal([newer])[0]}
     for hours, (name, content) in enumerate(others.items()):
         (folder / f"{name}.msgpack").write_bytes(content)
         aged(folder / f"{name}.msgpack", -1 - hours)

@@ -17,7 +17,7 @@ from taxtui.errors import RecordingError, UsageError
 from taxtui.live.state import RunState
 from taxtui.recording import events
 from taxtui.recording.events import Event
-from taxtui.recording.frames import PREFIX, FrameParser, encode, frame
+from taxtui.recording.frames import PREFIX, FrameParser, Sealer, frame
 from taxtui.recording.reader import Follower, read
 from taxtui.recording.writer import Recorder
 from taxtui.tui.live import replay as replay_module
@@ -210,11 +210,11 @@ def test_the_end_is_known_where_the_last_frames_are_large(tmp_path: Path) -> Non
     late: list[Event] = [events.Notice(10**12 + n, "info", "x" * 1000) for n in range(600)]
     path = tmp_path / "r.msgpack"
     with path.open("wb") as file:
-        file.writelines(encode(told[:1]))
+        file.writelines(Sealer().seal(told[:1]))
         for event in told[1:-1]:
-            file.writelines(encode([event]))
-        file.writelines(encode(late))  # 600 kB, more than the first look at the end takes in
-        file.writelines(encode(told[-1:]))
+            file.writelines(Sealer().seal([event]))
+        file.writelines(Sealer().seal(late))  # 600 kB, more than the first look at the end takes in
+        file.writelines(Sealer().seal(told[-1:]))
     with small_slices(600), closing(Timeline(path)) as timeline:
         assert not timeline.complete
         assert timeline.end_unix_ns == story.UNIX_NS + 10**12 + 599
@@ -381,7 +381,7 @@ def test_what_a_file_grows_by_after_it_was_read_is_not_shown(path: Path) -> None
     feed = ReplayFeed(path)
     whole = to_the_end(feed).snapshot()
     with path.open("ab") as file:
-        file.writelines(encode([events.Notice(10**15, "error", "later")]))
+        file.writelines(Sealer().seal([events.Notice(10**15, "error", "later")]))
     feed.seek(0.5)
     settle(feed)
     assert to_the_end(feed) == whole

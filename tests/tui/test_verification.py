@@ -11,7 +11,7 @@ import pytest
 
 from taxtui.errors import TaxtuiError
 from taxtui.recording import events
-from taxtui.recording.frames import encode, frame
+from taxtui.recording.frames import Sealer, frame
 from taxtui.tui.recordings import trash, verification
 from taxtui.tui.recordings.catalogue import CatalogueEntry, inspect
 from taxtui.tui.recordings.verification import Verdict, Verification
@@ -41,8 +41,8 @@ def test_a_complete_recording_is_counted(tmp_path: Path) -> None:
 
 def test_a_recording_without_its_end_says_what_is_torn_and_what_is_newer(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
-    data = b"".join(encode([event])[0] for event in story.run(3, finish=False))
-    path.write_bytes(data + frame(msgspec.msgpack.encode([[99, "new"]])) + encode([story.clock()])[0][:-4])
+    data = b"".join(Sealer().seal([event])[0] for event in story.run(3, finish=False))
+    path.write_bytes(data + frame(msgspec.msgpack.encode([[99, "new"]])) + Sealer().seal([story.clock()])[0][:-4])
     verdict = verdict_on(path)
     assert verdict.state == "incomplete"
     assert verdict.text.startswith("intact, but the end of the run is missing: ")
@@ -91,10 +91,12 @@ def test_frames_without_events_and_frames_of_the_largest_size_are_read_to_the_en
 ) -> None:
     path = tmp_path / "a.msgpack"
     large = events.Notice(0, "info", "x" * 900_000)
-    frames = [encode([story.header([])])[0], frame(b"\x90") * 200_000, encode([large])[0] * 3]
-    path.write_bytes(b"".join(frames) + encode([events.RunFinished("finished", {})])[0])
+    frames = [Sealer().seal([story.header([])])[0], frame(b"\x90") * 200_000, Sealer().seal([large])[0] * 3]
+    path.write_bytes(b"".join(frames) + Sealer().seal([events.RunFinished("finished", {})])[0])
     verdict = verdict_on(path)
-    assert verdict == Verdict("complete", "complete and intact: 5 events in 200,005 frames")
+    assert verdict == Verdict(
+        "complete", "complete and intact: 5 events in 200,005 frames, unchained: of an early version"
+    )
 
 
 def test_it_stops_between_two_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

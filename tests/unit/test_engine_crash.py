@@ -80,7 +80,8 @@ async def test_a_number_that_no_file_can_hold(tmp_path: Path, fake: FakeSubstrat
     run = Run(plan(trials=4, concurrency=2, warmup=0), tmp_path / "r.msgpack", "r")
     await run.execute()
     got: list[Event] = []
-    assert reader.read(run.path, got.append).complete
+    summary = reader.read(run.path, got.append)
+    assert (summary.ended, summary.complete) == (True, False), "what could not be written is missing, and told to be"
     assert isinstance(run.crash, OverflowError)
     assert_crashed(run, got, fake)
 

@@ -136,7 +136,7 @@ class ReplayFeed:
             self.state = keyframe.state()
             self._applied = keyframe.events
             self._waiting.clear()
-            self._follower.resume(keyframe.offset)
+            self._follower.resume(keyframe.offset, keyframe.chain)
 
     def _next(self) -> Event | None:
         if not self._waiting:

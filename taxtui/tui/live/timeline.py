@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import pickle
 import time
 from array import array
@@ -13,7 +15,7 @@ from typing import Final, NamedTuple
 from taxtui.errors import RecordingError
 from taxtui.live.state import RunState
 from taxtui.recording.events import TrialEnded
-from taxtui.recording.frames import MAX_LENGTH, PREFIX, next_valid
+from taxtui.recording.frames import MAX_LENGTH, PREFIX, Chain, next_valid
 from taxtui.recording.reader import Follower
 from taxtui.terminal_text import clean
 from taxtui.tui.live.feed import SLICE_BYTES
@@ -46,6 +48,7 @@ class Keyframe(NamedTuple):
     unix_ns: int  # the latest instant that was named
     events: int  # that were folded
     offset: int  # bytes, where the next frame begins
+    chain: Chain  # which one that has to be
     packed: bytes  # the ``RunState``, pickled: a tenth of the memory that a copy of it takes
 
     def state(self) -> RunState:
@@ -105,35 +108,35 @@ class Timeline:
                 self._trials.append(event.trial)
                 self._ends.append(self.events)
         self.complete = not told
-        if self.complete or self._offset - self._keyframes[-1].offset >= max(SLICE_BYTES, self.size_bytes // KEYFRAMES):
+        behind = self._offset - self._keyframes[-1].offset
+        if behind and (self.complete or behind >= max(SLICE_BYTES, self.size_bytes // KEYFRAMES)):
             self._keyframes.append(self._keyframe())
         if self.complete:
             self.close()
 
     def _keyframe(self) -> Keyframe:
-        return Keyframe(self.state.now_unix_ns, self.events, self._offset, pickle.dumps(self.state))
+        return Keyframe(
+            self.state.now_unix_ns, self.events, self._offset, copy.copy(self._follower.chain), pickle.dumps(self.state)
+        )
 
     def _last_instant(self) -> int:
         """What the frames at the end of the file say, told from one worker's clock; 0 where they say nothing."""
-        here = self._offset
-        try:
+        with contextlib.suppress(RecordingError), Follower(self._path) as ahead:
+            # where it is damaged the end is known when the fold has come so far
+            ahead.header = self._follower.header
             for octets in TAILS_BYTES:
-                begin = max(here, self.size_bytes - octets)
+                begin = max(self._offset, self.size_bytes - octets)
                 with self._path.open("rb") as file:
                     file.seek(begin)
                     found = next_valid(file.read(octets), 0)
                 if found is None:
                     continue
-                self._follower.resume(begin + found)
+                ahead.resume(begin + found)
                 scratch = self.state.snapshot()  # it knows the clock that the instants are relative to
-                for event in self._follower.poll(octets):
+                for event in ahead.poll(octets):
                     scratch.apply(event)
                 if scratch.now_unix_ns > self.state.now_unix_ns:
                     return scratch.now_unix_ns
-        except RecordingError:
-            pass  # damaged there: the end is known when the fold has come so far
-        finally:
-            self._follower.resume(here)
         return 0
 
     @property

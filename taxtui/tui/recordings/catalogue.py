@@ -19,7 +19,7 @@ from taxtui.live.state import RunState
 from taxtui.plan.scenario import bundled
 from taxtui.recording.events import FORMAT_VERSION, MAGIC, Clock, Event, Header, RunFinished, TrialStarted
 from taxtui.recording.events import Cell as CellEvent
-from taxtui.recording.frames import MAX_LENGTH, PREFIX, decode, next_valid, payload_at
+from taxtui.recording.frames import MAX_LENGTH, PREFIX, Chain, decode, next_valid, payload_at
 from taxtui.terminal_text import clean
 
 State = Literal[
@@ -299,8 +299,12 @@ def _latest(tail: bytes, tail_start: int) -> Iterator[Event]:
         end = start + PREFIX.size + len(payload)
     if end is not None:
         payload_at(tail, end, tail_start + end)
-    for offset, payload in found[-LATEST_FRAMES:]:
-        yield from decode(payload, offset).events
+    latest = found[-LATEST_FRAMES:]
+    chain = Chain(within=bool(latest) and latest[0][0] > 0)
+    for offset, payload in latest:
+        batch = decode(payload, offset)
+        chain.add(batch, payload, offset)
+        yield from batch.events
 
 
 def _shipped() -> Iterator[Path]:

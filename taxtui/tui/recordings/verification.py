@@ -77,8 +77,11 @@ class Verification:
             facts.append(f"{torn_bytes:,} bytes of a torn frame at the end are ignored")
         if follower.skipped:
             facts.append(f"{follower.skipped:,} events of a newer version are ignored")
+        if not follower.chained:
+            facts.append("unchained: of an early version")
         state: Literal["complete", "incomplete"] = "complete" if follower.complete else "incomplete"
-        words = "complete and intact" if follower.complete else "intact, but the end of the run is missing"
+        missing = "trials are missing" if follower.ended else "the end of the run is missing"
+        words = "complete and intact" if follower.complete else f"intact, but {missing}"
         return Verdict(state, f"{words}: {', '.join(facts)}")
 
 
