@@ -68,6 +68,12 @@ async def test_a_timeout_that_kills_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         await BY_NAME["exec: timeout"](Broken)
 
 
+async def test_looking_for_survivors_that_fails_is_no_proof_of_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken_exec(monkeypatch, lambda r: ExecResult(137, b"0\n", b"") if r.stdout.count(b"\n") == 2 else r)
+    with pytest.raises(Violation, match="exit code of 'cat beat"):
+        await BY_NAME["session: closing"](Broken)
+
+
 @pytest.mark.parametrize("name", ["exec: timeout", "exec: cancel a command", "session: timeout", "session: closing"])
 async def test_a_kill_that_stops_at_the_process_group(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def group_alone(process: Process, mark: str) -> None:
@@ -97,18 +103,21 @@ async def test_a_session_that_outlives_its_closing(monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_find_that_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for: set[str] = set()
+
     async def nothing(self: LocalSubstrate, run_id: str | None = None) -> Sequence[Found]:
+        asked_for.add(str(run_id))
         return []
 
-    sound = LocalSubstrate.find
-    monkeypatch.setattr(LocalSubstrate, "find", nothing)
-    with pytest.raises(Violation, match="what find lists"):
-        await BY_NAME["from create to destroy"](Broken)
-    monkeypatch.setattr(LocalSubstrate, "find", sound)
+    with monkeypatch.context() as broken:
+        broken.setattr(LocalSubstrate, "find", nothing)
+        with pytest.raises(Violation, match="what find lists"):
+            await BY_NAME["from create to destroy"](Broken)
+    # What is left of its own run, and no more: other workers have theirs in the same folder.
+    (run_id,) = asked_for
     async with Broken() as substrate:
-        for found in await substrate.find():
-            if found.run_id.startswith("c") and found.age_s < 60:
-                await substrate.reap(found)
+        for found in await substrate.find(run_id):
+            await substrate.reap(found)
 
 
 async def test_a_destroy_that_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

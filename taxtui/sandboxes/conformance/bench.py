@@ -231,9 +231,9 @@ sh -c "$beat" beat.foreground
 @contextlib.asynccontextmanager
 async def beats_stop(sandbox: Sandbox, what: str) -> AsyncIterator[None]:
     """Violation unless whatever the body started with :data:`BEAT` in ``sandbox`` has ended by its end."""
-    quiet = Command(script="rm -f beat.*", timeout_s=COMMAND_TIMEOUT_S)
-    await sandbox.exec(quiet)
+    shell = Shell(sandbox, sandbox)
+    await shell.output("rm -f beat.*")
     yield
-    look = Command(script="cat beat.* 2>/dev/null | wc -c; sleep 0.4; cat beat.* 2>/dev/null | wc -c")
-    before, after = (await sandbox.exec(look)).stdout.split()
+    count = "cat beat.* 2>/dev/null | wc -c"
+    before, after = (await shell.output(f"{count}; sleep 0.4; {count}")).split()
     equal(after, before, f"{what}: bytes written by processes that should be dead")

@@ -1,4 +1,4 @@
-"""What the AWS adapters share: sessions and clients, whether an endpoint is AWS, tags, and batched polling."""
+"""What the AWS adapters share: clients and their calls, whether an endpoint is AWS, tags, and batched polling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import contextlib
 import itertools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import boto3
@@ -18,9 +19,10 @@ import botocore.parsers
 from taxtui.errors import SubstrateError, SubstrateUnavailable
 from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.backoff import until_heard
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.failure import redacted
+from taxtui.substrates.aws.failure import classified, redacted
 from taxtui.substrates.aws.options import AwsOptions
 
 SOON_S: Final = 10.0
@@ -97,6 +99,7 @@ def found(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float)
 
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 class Seen(NamedTuple, Generic[S]):
@@ -181,3 +184,77 @@ class Poller(Generic[S]):
 def _cancel(waiting: Mapping[str, list[asyncio.Future[Seen[S]]]]) -> None:
     for future in itertools.chain.from_iterable(waiting.values()):
         future.cancel()
+
+
+class AwsApi(Generic[S]):
+    """One account and region, with a client for each of ``services``; each call takes a thread of the pool."""
+
+    services: ClassVar[tuple[str, ...]]
+    """The first makes the sandboxes and gives failures their name; "sts" tells who we are."""
+
+    def __init__(self, options: AwsOptions, poller: Poller[S]) -> None:
+        """Nothing is opened yet."""
+        self.poller = poller
+        self._opened_with = options
+        self._pool = BlockingPool(MAX_CALLS, self.services[0])
+        self._clients: dict[str, Any] = {}
+
+    async def open(self) -> None:
+        """Open clients. Raises ``SubstrateUnavailable``."""
+        for service in self.services:
+            client = await self._pool.run(partial(open_client, service, self._opened_with))
+            self._clients[service] = client.value
+
+    async def close(self) -> None:
+        """Stop looking, and wait for the calls under way."""
+        await self.poller.close()
+        await self._pool.__aexit__()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls can be made."""
+        return bool(self._clients)
+
+    @property
+    def region(self) -> str:
+        """Where the calls go."""
+        return str(self._client.meta.region_name)
+
+    @property
+    def provenance(self) -> Literal["measured", "stand_in"]:
+        """Whether it is AWS that answers them."""
+        return provenance(self._client.meta.endpoint_url)
+
+    @property
+    def _client(self) -> Any:
+        return self._clients[self.services[0]]
+
+    async def identity(self) -> AwsIdentity:
+        """Who we are. Raises ``SubstrateUnavailable``."""
+        return await self._in_thread("looking up the identity", lambda: identify(self._clients["sts"]))
+
+    async def call(
+        self,
+        doing: str,
+        operation: str,
+        otherwise: type[SubstrateError] = SubstrateUnavailable,
+        *,
+        dispose: Callable[[Any], object] | None = None,
+        **parameters: Any,
+    ) -> Any:
+        """One operation of the first client, as ``_in_thread``."""
+        operate = getattr(self._client, operation)
+        return await self._in_thread(doing, partial(operate, **parameters), otherwise, dispose)
+
+    async def _in_thread(
+        self,
+        doing: str,
+        call: Callable[[], T],
+        otherwise: type[SubstrateError] = SubstrateUnavailable,
+        dispose: Callable[[T], object] | None = None,
+    ) -> T:
+        """What ``call`` answers; an SDK's exception becomes one of ours, ``otherwise`` where nothing fits better."""
+        try:
+            return (await self._pool.run(call, dispose=dispose)).value
+        except SDK_ERRORS as error:
+            raise classified(error, f"{self.services[0]}: {doing}", otherwise) from error

@@ -2,98 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable
-from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.connection import (
-    MAX_CALLS,
-    SDK_ERRORS,
-    AwsIdentity,
-    Poller,
-    found,
-    identify,
-    open_client,
-    provenance,
-)
+from taxtui.substrates.aws.connection import AwsApi, Poller, found
 from taxtui.substrates.aws.ec2.instance import InstanceState
 from taxtui.substrates.aws.ec2.options import Ec2Options
-from taxtui.substrates.aws.failure import classified, code_of
-
-T = TypeVar("T")
+from taxtui.substrates.aws.failure import code_of
 
 ALIVE: Final = ("pending", "running", "stopping", "stopped")
 """States in which an instance, or at least its volume, costs money and goes on doing so."""
 
 
-class Ec2Api:
-    """One account and region; each call takes a thread of the pool."""
+class Ec2Api(AwsApi[InstanceState]):
+    """The instances of one account and region, and what belongs to them."""
+
+    services = ("ec2", "ssm", "sts")
 
     def __init__(self, options: Ec2Options) -> None:
         """Nothing is opened yet."""
+        super().__init__(options, Poller(self._describe, options.poll_s))
         self.options = options
-        self.poller = Poller(self._describe, options.poll_s)
-        self._pool = BlockingPool(MAX_CALLS, "ec2")
-        self._client: Any = None
-        self._ssm: Any = None
-        self._sts: Any = None
         self._image: tuple[str, str] | None = None  # id and root device
-
-    async def open(self) -> None:
-        """Open clients. Raises ``SubstrateUnavailable``."""
-        self._client = (await self._pool.run(lambda: open_client("ec2", self.options))).value
-        self._ssm = (await self._pool.run(lambda: open_client("ssm", self.options))).value
-        self._sts = (await self._pool.run(lambda: open_client("sts", self.options))).value
-
-    async def close(self) -> None:
-        """Stop looking, and wait for the calls under way."""
-        await self.poller.close()
-        await self._pool.__aexit__()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether calls can be made."""
-        return self._client is not None
-
-    @property
-    def region(self) -> str:
-        """Where the calls go."""
-        return str(self._client.meta.region_name)
-
-    @property
-    def provenance(self) -> Literal["measured", "stand_in"]:
-        """Whether it is AWS that answers them."""
-        return provenance(self._client.meta.endpoint_url)
-
-    async def call(
-        self,
-        doing: str,
-        operation: str,
-        otherwise: type[SubstrateError] = SubstrateUnavailable,
-        *,
-        dispose: Callable[[Any], object] | None = None,
-        **parameters: Any,
-    ) -> Any:
-        """One EC2 call in a thread; an SDK's exception becomes one of ours, ``otherwise`` where nothing fits better."""
-        try:
-            call = getattr(self._client, operation)
-            return (await self._pool.run(lambda: call(**parameters), dispose=dispose)).value
-        except SDK_ERRORS as error:
-            raise classified(error, f"ec2: {doing}", otherwise) from error
-
-    async def _in_thread(self, doing: str, call: Callable[[], T]) -> T:
-        try:
-            return (await self._pool.run(call)).value
-        except SDK_ERRORS as error:
-            raise classified(error, f"ec2: {doing}", SubstrateUnavailable) from error
-
-    async def identity(self) -> AwsIdentity:
-        """Who we are. Raises ``SubstrateUnavailable``."""
-        return await self._in_thread("looking up the identity", lambda: identify(self._sts))
 
     async def image(self) -> tuple[str, str]:
         """The image's id and root device, looked up once. Raises ``SubstrateUnavailable``."""
@@ -101,7 +35,7 @@ class Ec2Api:
             image_id = self.options.ami
             if image_id.startswith("/"):
                 answer = await self._in_thread(
-                    f"looking up {image_id}", lambda: self._ssm.get_parameter(Name=self.options.ami)
+                    f"looking up {image_id}", lambda: self._clients["ssm"].get_parameter(Name=self.options.ami)
                 )
                 image_id = str(answer["Parameter"]["Value"])
             images = (await self.call(f"looking up {image_id}", "describe_images", ImageIds=[image_id]))["Images"]
