@@ -107,8 +107,14 @@ class HeldOut(NamedTuple):
 
     from_actions: int
     to_actions: int
-    predicted_s: float
+    predicted_s: Interval
     measured_s: Interval
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the measured mean lies in the predicted interval; None where there is none."""
+        low, high = self.predicted_s.low, self.predicted_s.high
+        return None if low is None or high is None else low <= self.measured_s.value <= high
 
 
 class Versus(NamedTuple):
@@ -183,7 +189,7 @@ class Projection:
     warm_pool: PoolUse | None = None
     cost: Cost | None = None
     stress: Stress | None = None
-    held_out: HeldOut | None = None
+    held_out: tuple[HeldOut, ...] = ()
     versus: Versus | None = None
     break_even: BreakEven | None = None  # against the baseline
     flags: tuple[str, ...] = ()

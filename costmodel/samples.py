@@ -9,6 +9,7 @@ from random import Random
 from statistics import NormalDist
 from typing import NamedTuple
 
+from costmodel.continuation import Continuation
 from costmodel.demand import Demand, Think
 from costmodel.errors import SourceError
 from costmodel.length import FIXED, Length
@@ -84,6 +85,7 @@ class Attempt(NamedTuple):
     cleanup_ns: int  # as far as it is part of held
     sandbox_ns: int  # the provider's clock
     commands_ns: int  # from the set-up's end to the last action's: actions, gaps and think time
+    continued_ns: int  # of them actions and gaps beyond the recorded ones
 
     @property
     def trajectory_ns(self) -> int:
@@ -176,24 +178,24 @@ def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]
 
 
 def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int) -> Attempt:
-    """The trial cut to its first ``actions``, or prolonged by repeating its own last whole cycle.
+    """The trial cut to its first ``actions``, or prolonged by what its own later cycles cost.
 
-    Its own: a sandbox that started slowly tends to go on slowly, and that stays in the sample. A trial that failed
-    after more than ``actions`` commands had gone well is a success at this length.
+    A trial that failed after more than ``actions`` commands had gone well is a success at this length.
     """
     measured, recorded = trial.measures, len(trial.durations_ns)
     ok = trial.ok or recorded > actions
     if not ok:
         actions = recorded
     cut = min(actions, recorded)
-    more = _Continuation(actions - cut, min(cycle, recorded))
+    more = Continuation.of_trial(recorded, actions - cut, cycle)
     if cut == recorded:
         own, gap_ns, think_ns = trial.actions, trial.gap_ns, measured.think_ns
     else:
         own = Split.of(trial.durations_ns[:cut], trial.runs_ns[:cut])
         gap_ns, think_ns = sum(trial.gaps_ns[:cut]), sum(trial.thinks_ns[:cut])
-    duration_ns = own.taken_ns + more.of(trial.durations_ns)
-    gap_ns += more.of(trial.gaps_ns)
+    more_ns, more_gap_ns = more.of(trial.durations_ns), more.of(trial.gaps_ns)
+    duration_ns = own.taken_ns + more_ns
+    gap_ns += more_gap_ns
     think_ns += more.of(trial.thinks_ns)
     run_ns = own.work_ns + more.of(trial.runs_ns)
     longer_ns = gap_ns - trial.gap_ns
@@ -215,21 +217,8 @@ def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int) -> Att
         cleanup_ns=0,
         sandbox_ns=max(0, trial.sandbox_ns + change_ns) + (measured.cleanup_ns or 0),
         commands_ns=duration_ns + gap_ns + think_ns,
+        continued_ns=more_ns + more_gap_ns,
     )
-
-
-class _Continuation(NamedTuple):
-    """``extra`` more actions, taken from the last ``cycle`` recorded ones over and over."""
-
-    extra: int
-    cycle: int
-
-    def of(self, column: Sequence[int]) -> int:
-        if not self.extra or not len(column):
-            return 0
-        last = column[len(column) - self.cycle :]
-        whole, rest = divmod(self.extra, self.cycle)
-        return whole * sum(last) + sum(last[:rest])
 
 
 def _killed(attempt: Attempt, limit_ns: int) -> Attempt:

@@ -127,12 +127,12 @@ def _warm_pool(row: Projection) -> dict[str, Any] | None:
 
 
 def _held_out(row: Projection) -> dict[str, Any] | None:
-    if row.held_out is None:
-        return None
-    check = row.held_out
+    """By step, as ``10_to_50``: a check for every pair of lengths that was measured."""
     return {
-        "from_actions": check.from_actions,
-        "to_actions": check.to_actions,
-        "predicted_s": check.predicted_s,
-        "measured_s": _interval(check.measured_s),
-    }
+        f"{check.from_actions}_to_{check.to_actions}": {
+            "predicted_s": _interval(check.predicted_s),
+            "measured_s": _interval(check.measured_s),
+            "inside": check.inside,
+        }
+        for check in row.held_out
+    } or None

@@ -225,17 +225,22 @@ def _break_even(rows: Sequence[Projection], demand: Demand) -> Section:
 
 
 def _held_out(rows: Sequence[Projection], demand: Demand) -> Section:
-    checks = {row.identity._replace(actions=0): row for row in rows if row.held_out}
+    series = {row.identity._replace(actions=0): row for row in rows if row.held_out}
     lines = []
-    for row in checks.values():
-        check = row.held_out
-        assert check is not None
-        error = check.predicted_s / check.measured_s.value - 1 if check.measured_s.value else 0.0
-        measured = f"{rounded_seconds(check.measured_s.value)}\n{span(check.measured_s, rounded_seconds)}"
-        route = f"{check.from_actions:,} to {check.to_actions:,}"
-        lines.append([clean(row.label), route, rounded_seconds(check.predicted_s), measured, f"{error:+.1%}"])
-    head = ["sandbox\n", "actions\n", "predicted\ns", "measured\ns", "error\n"]
-    return Section("Length extrapolation against what was measured", head, lines, [])
+    for row in series.values():
+        for check in row.held_out:
+            error = check.predicted_s.value / check.measured_s.value - 1 if check.measured_s.value else 0.0
+            predicted, measured = (
+                f"{rounded_seconds(one.value)}\n{span(one, rounded_seconds)}"
+                for one in (check.predicted_s, check.measured_s)
+            )
+            route = f"{check.from_actions:,} to {check.to_actions:,}"
+            inside = "" if check.inside is None else "yes" if check.inside else "no"
+            name = f"{clean(row.label)}\n{clean(f'{row.identity.tier} {row.identity.mode}')}"
+            lines.append([name, route, predicted, measured, f"{error:+.1%}", inside])
+    head = ["sandbox\ntier mode", "actions\n", "predicted\ns", "measured\ns", "error\n", "inside\n"]
+    note = "Every length predicted from every shorter one. inside: the measured mean is in the predicted interval."
+    return Section("Length extrapolation against what was measured", head, lines, [note])
 
 
 def _sensitivity(rows: Sequence[Projection], demand: Demand) -> Section:
