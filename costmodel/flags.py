@@ -8,6 +8,7 @@ NO_SUCCESS: Final = "no_success"
 PUBLISHED: Final = "published"
 STAND_IN: Final = "stand_in"
 LENGTH_UNKNOWN: Final = "length_unknown"
+FIRST_CYCLE: Final = "first_cycle_only"
 BEYOND_LENGTH: Final = "beyond_measured_length"
 BEYOND_CONCURRENCY: Final = "beyond_measured_concurrency"
 TAIL: Final = "tail_unsupported"
@@ -32,7 +33,9 @@ WORDS: Final = {
     PUBLISHED: "printed by somebody, not measured by this program: no interval, never ranked with measured rows",
     STAND_IN: "measured against a local stand-in of the service: its latencies are not the provider's",
     LENGTH_UNKNOWN: "published for another number of actions only",
-    BEYOND_LENGTH: "more actions than were recorded: the last whole cycle of each trial is repeated",
+    FIRST_CYCLE: "prolonged from one cycle of actions, which is the dearest one: the interval allows later ones 0.7 to "
+    "1.05 of its cost",
+    BEYOND_LENGTH: "more actions than were recorded: each trial goes on as in its later cycles",
     BEYOND_CONCURRENCY: "more sandboxes at a time than were measured: contention may slow them down",
     TAIL: "too few successes to have seen rare slow ones (a 1 % event is absent from 37 % of 100-trial recordings); "
     "see the stress row, where 1 % take 30 times as long",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from random import Random
 from typing import Final, NamedTuple
 
 from costmodel import flags
 from costmodel.comparison import with_baseline, with_reference
+from costmodel.continuation import doubt
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
 from costmodel.errors import DemandError, SourceError
@@ -50,7 +52,7 @@ def project(
     rows = []
     for lengths in series.values():
         held_out = _held_out(lengths)
-        chosen = lengths if demand.actions is None else [nearest_length(lengths, demand.actions)]
+        chosen = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
         rows += [replace(_measured(pool, demand, prices), held_out=held_out) for pool in chosen]
     baseline = demand.baseline
     for summary, printed in summaries:
@@ -67,11 +69,11 @@ def project(
 
 def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     """One row of a recorded cell."""
-    actions = pool.identity.actions if demand.actions is None else demand.actions
-    sample = attempts(pool, actions, demand)
+    length = demand.length or pool.length
+    sample = attempts(pool, demand.length, demand)
     row = Projection(
         identity=pool.identity,
-        actions=actions,
+        length=length,
         label=pool.identity.label,
         provenance=pool.provenance,
         sources=tuple(pool.sources),
@@ -88,7 +90,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
 
     tally, retries, law, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
-    held = tally.per_success(lambda attempt: attempt.held_ns)
+    doubt_ns = _doubt_ns(tally, pool)
+    held = _wider(tally.per_success(lambda attempt: attempt.held_ns), doubt_ns)
     exact_held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
     delivered = demand.trajectories * retries.delivered
@@ -96,7 +99,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     waiting_hours = float(demand.trajectories * waiting / NS_PER_HOUR)
     exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
     worker_hours = _not_negative(_shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)))
-    tax, by_cause = _tax(tally, hours, waiting_hours), _by_cause(tally, demand, hours, waiting_hours)
+    tax, by_cause = _tax(tally, doubt_ns, hours, waiting_hours), _by_cause(tally, demand, hours, waiting_hours)
     wall_clock = _wall_clock(run, worker_hours, demand)
     if run.usage is not None:
         kept = (run.usage.busy_ns - run.usage.wasted_ns) / (law.mean * demand.trajectories or 1.0)
@@ -106,7 +109,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     return replace(
         row,
         failures=len(pool.trials) - round(tally.successes),
-        trajectory_s=_trajectory(tally),
+        trajectory_s=_trajectory(tally, doubt_ns),
         held_per_success_s=_not_negative(held.times(1 / NS_PER_S)),
         think_s=float(tally.total(lambda attempt: attempt.think_ns * attempt.ok) / tally.successes) / NS_PER_S,
         attempts=float(retries.attempts),
@@ -120,8 +123,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
         warm_pool=warm_pool,
         cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run),
         stress=_stress(law, demand, float(retries.attempts), worker_hours),
-        flags=_flags(pool, tally, demand, actions, run, prices),
-        evidence=_evidence(tally, law, run, demand, actions),
+        flags=_flags(pool, tally, demand, run, prices),
+        evidence=_evidence(tally, law, run, demand),
     )
 
 
@@ -190,20 +193,20 @@ def _pool_use(tally: Tally, demand: Demand) -> PoolUse:
     return pool_use(demand, min(demand.usable_workers, demand.trajectories or 1), float(held - cold), float(cold))
 
 
-def _trajectory(tally: Tally) -> Trajectory:
+def _trajectory(tally: Tally, doubt_ns: tuple[float, float]) -> Trajectory:
     ascending = sorted(attempt.trajectory_ns for attempt in tally.attempts if attempt.ok)
-    mean = tally.of_successes(lambda attempt: attempt.trajectory_ns).times(1 / NS_PER_S)
+    mean = _wider(tally.of_successes(lambda attempt: attempt.trajectory_ns), doubt_ns).times(1 / NS_PER_S)
     if mean.low is None:
         return Trajectory(mean, None, None)
     return Trajectory(_not_negative(mean), quantile(ascending, 0.5) / NS_PER_S, quantile(ascending, 0.95) / NS_PER_S)
 
 
-def _tax(tally: Tally, hours: float, waiting_hours: float) -> Interval | None:
+def _tax(tally: Tally, doubt_ns: tuple[float, float], hours: float, waiting_hours: float) -> Interval | None:
     """Worker-hours beyond think time and the successes' own work; None where a command's own time is unknown."""
     if not tally.run_known:
         return None
     tax = tally.per_success(lambda a: a.held_ns - a.think_ns - a.run_ns if a.ok else a.held_ns)
-    return _not_negative(_shifted(tax.times(hours), waiting_hours))
+    return _not_negative(_shifted(_wider(tax, doubt_ns).times(hours), waiting_hours))
 
 
 def _by_cause(tally: Tally, demand: Demand, hours: float, waiting_hours: float) -> ByCause:
@@ -278,7 +281,7 @@ def _stress(law: Distribution, demand: Demand, attempts_per: float, worker_hours
     return Stress(hours, run.wall.value_ns / NS_PER_HOUR)
 
 
-def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand, actions: int) -> Evidence:
+def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand) -> Evidence:
     known = tally.run_known
     return Evidence(
         successes=tally.successes,
@@ -294,20 +297,21 @@ def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand, ac
         effective_workers=effective_workers(demand.usable_workers, demand.create_rate, law.mean),
         throttle_floor_ns=run.floor_ns,
         work_per_success_ns=tally.total(lambda a: a.run_ns * a.ok) / tally.successes if known else None,
-        line=tally.line(actions),
+        line=tally.line(),
     )
 
 
-def _held_out(lengths: Sequence[Pool]) -> HeldOut | None:
-    """Predict the longest recorded length from the next shorter one, and put what was measured beside it."""
-    usable = sorted((p for p in lengths if any(t.ok for t in p.trials)), key=lambda p: p.identity.actions)
-    if len(usable) < 2:
-        return None
-    short, long = usable[-2:]
+def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
+    """Predict each recorded length from every shorter one, and put what was measured beside it."""
+    usable = sorted((p for p in lengths if any(t.ok for t in p.trials)), key=lambda p: p.length.high)
     one = Demand(trajectories=1, workers=1)
-    tallies = [Tally(attempts(pool, long.identity.actions, one), pool.trials) for pool in (short, long)]
-    predicted, measured = (t.of_successes(lambda a: a.trajectory_ns).times(1 / NS_PER_S) for t in tallies)
-    return HeldOut(short.identity.actions, long.identity.actions, predicted.value, measured)
+    found = []
+    for short, long in combinations(usable, 2):
+        tallies = [Tally(attempts(pool, long.length, one), pool.trials) for pool in (short, long)]
+        doubts = _doubt_ns(tallies[0], short), (0.0, 0.0)
+        predicted, measured = (_trajectory(*pair).mean for pair in zip(tallies, doubts, strict=True))
+        found.append(HeldOut(short.length.high, long.length.high, predicted, measured))
+    return tuple(found)
 
 
 def _trust(pool: Pool) -> list[str]:
@@ -320,14 +324,14 @@ def _trust(pool: Pool) -> list[str]:
     return [flag for flag, holds in conditions.items() if holds]
 
 
-def _flags(
-    pool: Pool, tally: Tally, demand: Demand, actions: int, run: WholeRun, prices: Prices | None
-) -> tuple[str, ...]:
+def _flags(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Prices | None) -> tuple[str, ...]:
+    beyond = any(a.ok and a.actions > len(pool.trials[a.trial].durations_ns) for a in tally.attempts)
     in_flight = min(demand.usable_workers, demand.trajectories)
     simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
     loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > demand.tolerance * run.rollouts.value_ns
     conditions = {
-        flags.BEYOND_LENGTH: actions > pool.identity.actions,
+        flags.FIRST_CYCLE: beyond and doubt(pool.trials, pool.cycle).first_only,
+        flags.BEYOND_LENGTH: beyond,
         flags.BEYOND_CONCURRENCY: in_flight > pool.identity.concurrency,
         flags.TAIL: tally.successes < flags.TAIL_TRIALS,
         flags.FEW_TRIALS: tally.successes < flags.FEW,
@@ -338,6 +342,22 @@ def _flags(
         flags.STALE_PRICES: prices is not None and prices.stale,
     }
     return (*_trust(pool), *(flag for flag, holds in conditions.items() if holds))
+
+
+def _doubt_ns(tally: Tally, pool: Pool) -> tuple[float, float]:
+    """How much less, and how much more, the actions beyond the recorded ones may take, per success."""
+    continued = tally.of_successes(lambda attempt: attempt.continued_ns).value
+    if not continued:
+        return 0.0, 0.0
+    share = doubt(pool.trials, pool.cycle)
+    return (1 - share.low) * continued, (share.high - 1) * continued
+
+
+def _wider(interval: Interval, by: tuple[float, float]) -> Interval:
+    """With what no number of trials of that length can tell, beyond the interval over trials."""
+    if interval.low is None or interval.high is None:
+        return interval
+    return interval._replace(low=interval.low - by[0], high=interval.high + by[1])
 
 
 def _shifted(interval: Interval, by: float) -> Interval:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from costmodel.distribution import Distribution
+from costmodel.length import Length
 from costmodel.makespan import Makespan
 from costmodel.recording import CellIdentity
 from costmodel.uncertainty import Interval
@@ -106,8 +107,14 @@ class HeldOut(NamedTuple):
 
     from_actions: int
     to_actions: int
-    predicted_s: float
+    predicted_s: Interval
     measured_s: Interval
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the measured mean lies in the predicted interval; None where there is none."""
+        low, high = self.predicted_s.low, self.predicted_s.high
+        return None if low is None or high is None else low <= self.measured_s.value <= high
 
 
 class Versus(NamedTuple):
@@ -162,7 +169,7 @@ class Projection:
     """One row: a cell at the demand's scale. Fields are None where the data do not support a number."""
 
     identity: CellIdentity
-    actions: int
+    length: Length  # of the trajectories that are projected
     label: str
     provenance: str  # measured | stand_in | published
     sources: tuple[str, ...]
@@ -182,8 +189,13 @@ class Projection:
     warm_pool: PoolUse | None = None
     cost: Cost | None = None
     stress: Stress | None = None
-    held_out: HeldOut | None = None
+    held_out: tuple[HeldOut, ...] = ()
     versus: Versus | None = None
     break_even: BreakEven | None = None  # against the baseline
     flags: tuple[str, ...] = ()
     evidence: Evidence | None = None
+
+    @property
+    def actions(self) -> int | float:
+        """Of one trajectory; their mean where they differ."""
+        return self.length.actions

@@ -170,7 +170,9 @@ def test_lengths_money_and_break_even_in_every_format(tmp_path: Path) -> None:
         prices.write_text((prices.read_text() if prices.exists() else "date = 2026-01-01\n") + stanza)
     ask = (*ASK, "--prices", str(prices), "--baseline", "docker", "--warm-pool", "2", "--group-size", "4")
     short, long, other = json.loads(output("project", file, *ask, "--format", "json"))
-    assert long["held_out"]["predicted_s"] == pytest.approx(long["held_out"]["measured_s"]["value"], rel=0.2)
+    check = long["held_out"]["2_to_4"]
+    assert check["predicted_s"]["value"] == pytest.approx(check["measured_s"]["value"], rel=0.2)
+    assert check["inside"] is True
     assert short["cost"]["sandbox_usd"]["value"] == pytest.approx(10_000 / 60)  # each is billed its minute
     assert other["break_even_actions"]["bounded"] is False
     text = output("project", file, *ask, "--explain")

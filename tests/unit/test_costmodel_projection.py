@@ -106,7 +106,7 @@ def test_lengths_cut_and_prolonged(folder: Path) -> None:
     file = write(folder / "a", [trial(1, actions=[1 * S, 2 * S, 4 * S], thinks=[S, 0, 0])])
     assert hours(one(file, actions=1)) == pytest.approx(3 + 1 + 1)
     assert hours(one(file, actions=3)) == pytest.approx(3 + 7 + 1)
-    longer = one(file, actions=8)  # the last whole cycle, 2 and 4 s, repeats
+    longer = one(file, actions=8)  # its only whole cycle to its end, 2 and 4 s, repeats
     assert hours(longer) == pytest.approx(3 + 7 + 1 + 2 + 4 + 2 + 4 + 2)
     assert "beyond_measured_length" in longer.flags
     assert "beyond_measured_length" not in one(file, actions=1).flags
@@ -126,9 +126,10 @@ def test_the_nearest_recorded_length_is_used_and_checked(folder: Path) -> None:
     for actions, used in ((1, 2), (3, 4), (6, 6), (60, 6)):
         (row,) = project([recording], ask(actions=actions))
         assert (row.identity.actions, row.actions) == (used, actions)
-    assert row.held_out is not None
-    assert row.held_out[:3] == (4, 6, pytest.approx(9))
-    assert row.held_out.measured_s.value == pytest.approx(9)
+    assert [(step.from_actions, step.to_actions) for step in row.held_out] == [(2, 4), (2, 6), (4, 6)]
+    assert [step.predicted_s.value for step in row.held_out] == pytest.approx([7, 9, 9])
+    assert [step.measured_s.value for step in row.held_out] == pytest.approx([7, 9, 9])
+    assert [step.inside for step in row.held_out] == [True] * 3
 
 
 def test_think_time_can_be_replaced(folder: Path) -> None:

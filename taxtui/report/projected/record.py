@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from costmodel.length import FIXED
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 
@@ -18,7 +19,8 @@ def record(row: Projection) -> dict[str, Any]:
         "label": row.label,
         "tier": identity.tier,
         "actions": row.actions,
-        "recorded_actions": identity.actions,
+        **row.length.record(),
+        "recorded_actions": identity.actions if identity.length == FIXED else None,
         "mode": identity.mode,
         "concurrency": identity.concurrency,
         "arrival": identity.arrival,
@@ -125,12 +127,12 @@ def _warm_pool(row: Projection) -> dict[str, Any] | None:
 
 
 def _held_out(row: Projection) -> dict[str, Any] | None:
-    if row.held_out is None:
-        return None
-    check = row.held_out
+    """By step, as ``10_to_50``: a check for every pair of lengths that was measured."""
     return {
-        "from_actions": check.from_actions,
-        "to_actions": check.to_actions,
-        "predicted_s": check.predicted_s,
-        "measured_s": _interval(check.measured_s),
-    }
+        f"{check.from_actions}_to_{check.to_actions}": {
+            "predicted_s": _interval(check.predicted_s),
+            "measured_s": _interval(check.measured_s),
+            "inside": check.inside,
+        }
+        for check in row.held_out
+    } or None

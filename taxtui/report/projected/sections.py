@@ -38,8 +38,8 @@ def letters_of(rows: Sequence[Projection]) -> dict[str, str]:
 
 def title(rows: Sequence[Projection], demand: Demand) -> str:
     """What was asked, in one line."""
-    lengths = sorted({row.actions for row in rows})
-    of = f" of {lengths[0]:,} actions" if len(lengths) == 1 else ""
+    lengths = {row.length for row in rows}
+    of = f" of {min(lengths)} actions" if len(lengths) == 1 else ""
     plural = "s" if demand.workers != 1 else ""
     return f"{demand.trajectories:,} trajectories{of} on {demand.workers:,} worker{plural}"
 
@@ -56,7 +56,7 @@ def _short(label: str) -> str:
 
 def name_of(row: Projection) -> str:
     """What a row is, on two lines."""
-    details = [part for part in (row.identity.tier, f"{row.actions:,}", row.identity.mode) if part]
+    details = [part for part in (row.identity.tier, str(row.length), row.identity.mode) if part]
     return f"{clean(row.label)}\n{clean(' '.join(details))}"
 
 
@@ -225,29 +225,34 @@ def _break_even(rows: Sequence[Projection], demand: Demand) -> Section:
 
 
 def _held_out(rows: Sequence[Projection], demand: Demand) -> Section:
-    checks = {row.identity._replace(actions=0): row for row in rows if row.held_out}
+    series = {row.identity._replace(actions=0): row for row in rows if row.held_out}
     lines = []
-    for row in checks.values():
-        check = row.held_out
-        assert check is not None
-        error = check.predicted_s / check.measured_s.value - 1 if check.measured_s.value else 0.0
-        measured = f"{rounded_seconds(check.measured_s.value)}\n{span(check.measured_s, rounded_seconds)}"
-        route = f"{check.from_actions:,} to {check.to_actions:,}"
-        lines.append([clean(row.label), route, rounded_seconds(check.predicted_s), measured, f"{error:+.1%}"])
-    head = ["sandbox\n", "actions\n", "predicted\ns", "measured\ns", "error\n"]
-    return Section("Length extrapolation against what was measured", head, lines, [])
+    for row in series.values():
+        for check in row.held_out:
+            error = check.predicted_s.value / check.measured_s.value - 1 if check.measured_s.value else 0.0
+            predicted, measured = (
+                f"{rounded_seconds(one.value)}\n{span(one, rounded_seconds)}"
+                for one in (check.predicted_s, check.measured_s)
+            )
+            route = f"{check.from_actions:,} to {check.to_actions:,}"
+            inside = "" if check.inside is None else "yes" if check.inside else "no"
+            name = f"{clean(row.label)}\n{clean(f'{row.identity.tier} {row.identity.mode}')}"
+            lines.append([name, route, predicted, measured, f"{error:+.1%}", inside])
+    head = ["sandbox\ntier mode", "actions\n", "predicted\ns", "measured\ns", "error\n", "inside\n"]
+    note = "Every length predicted from every shorter one. inside: the measured mean is in the predicted interval."
+    return Section("Length extrapolation against what was measured", head, lines, [note])
 
 
 def _sensitivity(rows: Sequence[Projection], demand: Demand) -> Section:
     lines = []
-    for actions in sorted({row.actions for row in rows if row.worker_hours}):
-        effects = sensitivity(demand, actions)
-        lines += [[effect.change, f"{actions:,}", hours(effect.worker_hours, signed=True)] for effect in effects]
+    for length in sorted({row.length for row in rows if row.worker_hours}):
+        effects = sensitivity(demand, length.actions)
+        lines += [[effect.change, str(length), hours(effect.worker_hours, signed=True)] for effect in effects]
     notes = []
     for row in rows:
         for effect in levers(row)[:1]:
             saved = hours(-effect.worker_hours)
             notes.append(
-                f"{_short(row.label)}, {row.actions:,} actions: {effect.change} saves most, {saved} worker-hours."
+                f"{_short(row.label)}, {row.length} actions: {effect.change} saves most, {saved} worker-hours."
             )
     return Section("What a change adds", ["change\n", "actions\n", "worker-hours\n"], lines, notes)
