@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "compare": "Compare two recordings, cell by cell.",
     "report": "Tables of what was measured.",
     "replay": "Open the TUI on a recording.",
+    "import": "Make a recording of the logs of other tools.",
     "recordings": "Inspect, verify, salvage and compact recordings.",
     "substrates": "List substrates; --check says whether they can be used.",
     "sweep": "Find and remove sandboxes that a run left behind.",
@@ -31,6 +32,9 @@ COMMANDS: Final = {
     "image": "Build the container image that holds the fixtures.",
 }
 """Subcommand → its one-line help. The module is ``taxtui.commands.<name>``, its function ``command``."""
+
+MODULES: Final = {"import": "importing"}
+"""Where a subcommand's name cannot be a module's."""
 
 
 class LazyGroup(click.Group):
@@ -46,7 +50,7 @@ class LazyGroup(click.Group):
             close = difflib.get_close_matches(cmd_name, COMMANDS, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
             raise UsageError(f"unknown command {cmd_name!r}", fix=hint)
-        command = importlib.import_module(f"taxtui.commands.{cmd_name}").command
+        command = importlib.import_module(f"taxtui.commands.{MODULES.get(cmd_name, cmd_name)}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -23,6 +23,16 @@ def names() -> list[str]:
     return sorted(_found())
 
 
+def point(name: str) -> EntryPoint:
+    """Where the reader of a format is. Raises ``UsageError``: no such format or file; with the nearest name."""
+    points = _found()
+    if name not in points:
+        close = difflib.get_close_matches(name, points, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"formats: {', '.join(sorted(points))}"
+        raise UsageError(f"{name!r} is no format and no file", fix=hint)
+    return points[name]
+
+
 def load(name: str) -> Reader:
     """The reader of a format.
 
@@ -30,16 +40,12 @@ def load(name: str) -> Reader:
         UsageError: no such format; the message has the nearest name.
         TaxtuiError: what it imports is not installed.
     """
-    points = _found()
-    if name not in points:
-        close = difflib.get_close_matches(name, points, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(points))}"
-        raise UsageError(f"unknown format {name!r}", fix=hint)
+    found = point(name)
     try:
-        reader: Reader = points[name].load()()
+        reader: Reader = found.load()()
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "taxtui":
             raise  # a bug of ours, not a missing package
-        fix = f"install what {points[name].value} imports"
+        fix = f"install what {found.value} imports"
         raise TaxtuiError(f"{name}: the module {error.name!r} is not installed", fix=fix) from error
     return reader

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import re
@@ -16,17 +15,13 @@ import msgspec
 
 from taxtui import __version__
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
+from taxtui.recording.digests import digest
 from taxtui.recording.events import UNKNOWN, Cell
 from taxtui.runner.bracket import Method
 from taxtui.sandboxes.protocol import Availability, Substrate
 
 SHOWN_OPTIONS: Final = frozenset({"runtime", "isolation", "network", "region", "instance_type", "launch_type", "spot"})
 """Options whose values may stand in a recording; of all others only a digest does."""
-
-
-def digest(*parts: str) -> str:
-    """16 hex digits that tell equal from different, and nothing else."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def client_facts() -> dict[str, str]:

@@ -1,0 +1,110 @@
+"""``taxtui import``: a recording of what other tools have logged."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from taxtui.errors import UsageError
+from taxtui.importers import registry
+from taxtui.importers.importing import Imported, Progress, files_of, import_files, reader_for
+from taxtui.importers.protocol import THINK, Asked
+from taxtui.recording.events import CLEANUP, CREATE, READY, SETUP, VERIFY
+from taxtui.terminal_text import clean
+
+if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
+    from taxtui.importers.protocol import Reader
+
+MEANINGS = ("action", THINK, CREATE, READY, SETUP, VERIFY, CLEANUP)
+"""What ``--map`` can call a span."""
+
+
+@click.command("import")
+@click.argument("given", nargs=-1, required=True, metavar="[FORMAT] PATH...")
+@click.option("-o", "--out", required=True, metavar="FILE", type=click.Path(path_type=Path), help="The new recording.")
+@click.option("--map", "spans", multiple=True, metavar="SPAN=PHASE", help=f"otlp: {', '.join(MEANINGS)} by span name.")
+@click.option("--keep-names", is_flag=True, help="Keep names of tasks, images, agents, groups; else digests of them.")
+@click.option("--strict", is_flag=True, help="Refuse where a file cannot be read, instead of leaving it out.")
+def command(given: tuple[str, ...], out: Path, spans: tuple[str, ...], keep_names: bool, strict: bool) -> None:
+    """Make a recording of the logs of other tools: files, or folders that are searched.
+
+    FORMAT is guessed from the content where it is left out. Prompts, outputs, commands, paths and keys are never
+    copied. What the source cannot tell stays unknown and is listed. docs/import.md says what each format holds.
+    """
+    name, paths = _parted(given)
+    asked = Asked(_mapped(spans))
+    reader = reader_for(name, paths)
+    with _Bar(reader, paths) as progress:
+        result = import_files(reader, paths, out, asked, keep_names=keep_names, strict=strict, progress=progress)
+    for line in _told(reader, result, out):
+        click.echo(clean(line), err=True)
+
+
+def _parted(given: Sequence[str]) -> tuple[str | None, list[Path]]:
+    """The format, if the first word is one, and the paths."""
+    first, *rest = given
+    if rest and (first in registry.names() or not Path(first).exists()):
+        registry.point(first)  # refuses what is neither, with the nearest name
+        return first, [Path(name) for name in rest]
+    return None, [Path(name) for name in given]
+
+
+def _mapped(spans: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for span in spans:
+        name, equals, phase = span.rpartition("=")
+        if not (name and equals and phase in MEANINGS):
+            raise UsageError(f"--map {span}: not NAME=PHASE", fix=f"PHASE is one of {', '.join(MEANINGS)}")
+        if found.setdefault(name, phase) != phase:
+            raise UsageError(f"--map {name} is {found[name]} and {phase}")
+    return found
+
+
+class _Bar(Progress):
+    """A bar over the files, with the trials so far; only on a terminal."""
+
+    def __init__(self, reader: Reader, paths: Sequence[Path]) -> None:
+        self._bar: ProgressBar[Any] | None = None
+        if sys.stderr.isatty():
+            total = sum(1 for _ in files_of(reader, paths))
+            self._bar = click.progressbar(
+                length=total,
+                label="reading",
+                file=sys.stderr,
+                item_show_func=lambda trials: f"{trials or 0:,} trials",
+            )
+
+    def file(self, path: Path, trials: int) -> None:
+        if self._bar:
+            self._bar.update(1, trials)
+
+    def trial(self, trials: int) -> None:
+        if self._bar and trials % 500 == 0:
+            self._bar.update(0, trials)
+
+    def __enter__(self) -> _Bar:
+        if self._bar:
+            self._bar.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar:
+            self._bar.__exit__(None, None, None)
+
+
+def _told(reader: Reader, result: Imported, out: Path) -> list[str]:
+    outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(result.outcomes.items()))
+    told = [f"{out}: {result.trials:,} trials of {reader.name} from {result.files:,} files ({outcomes})"]
+    told += [f"  {line}" for line in result.unknown]
+    if result.skipped:
+        told.append(f"  left out: {result.skipped:,}")
+        told += [f"    {line}" for line in result.named]
+        more = result.skipped - len(result.named)
+        told += [f"    and {more:,} more"] * (more > 0)
+    return told

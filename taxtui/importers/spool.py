@@ -1,0 +1,170 @@
+"""Trials on their way through: kept on disk in the order in which they are read, given back in the order of time.
+
+In memory there are a few integers per trial, whatever a trial holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import tempfile
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+import msgspec
+
+from taxtui.errors import WriteFailed
+from taxtui.importers.protocol import ImportedTrial, Unknown
+from taxtui.recording.events import OK
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(ImportedTrial).decode
+_BITS: Final = 1 << 256
+
+
+class Kind(NamedTuple):
+    """What makes trials one cell, concurrency apart."""
+
+    substrate: str
+    variant: str
+    substrate_version: str
+    cpu_milli: int
+    memory_mib: int
+    workload: tuple[str, ...]
+    concurrency: int  # 0: to be counted
+    arrival: str
+
+
+@dataclass(slots=True)
+class CellFacts:
+    """What is known of a cell once all has been read."""
+
+    kind: Kind
+    number: int
+    trials: int = 0
+    successes: int = 0
+    dated: int = 0
+    resolution_ns: int = 0  # the coarsest
+    unknown: Counter[str] = field(default_factory=Counter)  # quantities, by successful trials that lack them
+    concurrency: int = 0  # most trials in flight at once; 0: unknown
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """The quantities that no successful trial tells, sorted."""
+        return tuple(sorted(quantity for quantity, count in self.unknown.items() if count == self.successes))
+
+
+class Spool:
+    """A temporary file of trials; it goes away with the process."""
+
+    def __init__(self) -> None:
+        """Without a trial."""
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # __exit__ closes it
+        self._offsets = array("q", [0])
+        self._starts = array("q")  # Unix; of undated ones since the first of them
+        self._ends = array("q")  # of all phases too
+        self._cells = array("l")
+        self._undated_ns = 0  # where the next undated trial goes
+        self._undated = bytearray()
+        self._content = 0
+        self.cells: dict[Kind, CellFacts] = {}
+        self.outcomes: Counter[str] = Counter()
+        self.actions = 0
+        self.unknown: Counter[Unknown] = Counter()
+
+    def __len__(self) -> int:
+        """Trials."""
+        return len(self._starts)
+
+    def add(self, trial: ImportedTrial) -> None:
+        """Keep one, its names as they may be written.
+
+        Raises:
+            WriteFailed: the disk is full.
+        """
+        data = _encode(trial)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise WriteFailed(f"cannot keep trials in a temporary file: {error.strerror}") from error
+        self._content = (self._content + int.from_bytes(hashlib.sha256(data).digest())) % _BITS
+        end_ns = max([trial.end_ns, *(phase.start_ns + phase.duration_ns for phase in trial.phases)])
+        shift_ns = 0 if trial.dated else self._undated_ns
+        if not trial.dated:  # side by side they would claim a concurrency
+            self._undated_ns += end_ns
+        self._undated.append(not trial.dated)
+        self._offsets.append(self._offsets[-1] + len(data))
+        self._starts.append(trial.start_ns + shift_ns)
+        self._ends.append(end_ns + shift_ns)
+        self._cells.append(self._count(trial).number)
+
+    def _count(self, trial: ImportedTrial) -> CellFacts:
+        kind = Kind(*(getattr(trial, name) for name in Kind._fields))
+        cell = self.cells.get(kind)
+        if cell is None:
+            cell = self.cells[kind] = CellFacts(kind, len(self.cells))
+        outcome = trial.failure.outcome if trial.failure else OK
+        cell.trials += 1
+        cell.dated += trial.dated
+        cell.resolution_ns = max(cell.resolution_ns, trial.resolution_ns)
+        if outcome == OK:
+            cell.successes += 1
+            cell.unknown.update({unknown.quantity for unknown in trial.unknown})
+        self.outcomes[outcome] += 1
+        self.actions += len(trial.actions)
+        self.unknown.update(trial.unknown)
+        return cell
+
+    @property
+    def content(self) -> str:
+        """64 hex digits of all trials in whatever order."""
+        return f"{self._content:064x}"
+
+    @property
+    def anchor_ns(self) -> int:
+        """Unix time of the first dated trial; 0 where there is none."""
+        return min((ns for ns, undated in zip(self._starts, self._undated, strict=True) if not undated), default=0)
+
+    def ordered(self) -> Iterator[tuple[ImportedTrial, int, int]]:
+        """Every trial by its start, the number of its cell, and what its instants are since the anchor less.
+
+        Sets the cells' concurrency before the first one.
+        """
+        anchor_ns = self.anchor_ns
+        for index, undated in enumerate(self._undated):
+            shift_ns = 0 if undated else anchor_ns
+            self._starts[index] -= shift_ns
+            self._ends[index] -= shift_ns
+        order = sorted(range(len(self)), key=self._starts.__getitem__)
+        self._count_in_flight(order)
+        for index in order:
+            self._file.seek(self._offsets[index])
+            trial = _decode(self._file.read(self._offsets[index + 1] - self._offsets[index]))
+            yield trial, self._cells[index], trial.start_ns - self._starts[index]
+
+    def _count_in_flight(self, order: list[int]) -> None:
+        by_number = {cell.number: cell for cell in self.cells.values()}
+        in_flight: dict[int, list[int]] = {number: [] for number in by_number}  # ends, the first on top
+        for index in order:
+            if self._undated[index]:
+                continue
+            ends = in_flight[self._cells[index]]
+            while ends and ends[0] <= self._starts[index]:
+                heapq.heappop(ends)
+            heapq.heappush(ends, self._ends[index])
+            cell = by_number[self._cells[index]]
+            cell.concurrency = max(cell.concurrency, len(ends))
+        for cell in by_number.values():
+            cell.concurrency = cell.kind.concurrency or cell.concurrency
+
+    def __enter__(self) -> Self:
+        """The spool itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        """Forget everything."""
+        self._file.close()

@@ -1,0 +1,190 @@
+"""Imported trials as an ordinary recording: the same events as a run's, in the order of time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from taxtui import __version__
+from taxtui.importers.protocol import ImportedTrial
+from taxtui.importers.spool import CellFacts, Spool
+from taxtui.importers.timeline import AFTERWARDS
+from taxtui.recording import events
+from taxtui.recording.digests import digest
+from taxtui.recording.events import UNKNOWN, Event, sparse
+from taxtui.recording.writer import Recorder
+
+PROVENANCE: Final = "imported"
+UNTOLD: Final = "unknown:"
+"""Before a quantity among a cell's capabilities: no successful trial of it tells that one."""
+NOT_TOLD: Final = "unknown"
+MAX_ROWS: Final = 8192
+"""Of one event: whatever their values, they fit a frame."""
+
+
+def write(spool: Spool, name: str, notes: Sequence[str], out: Path) -> str:
+    """Write a new recording of everything in the spool, read from the format ``name``; its run's id.
+
+    ``notes`` are what a person should know, one notice each.
+
+    Raises:
+        UsageError: ``out`` exists or cannot be created.
+        WriteFailed: the disk is full. As after any error, there is no ``out`` then.
+    """
+    anchor_ns = spool.anchor_ns
+    begun = datetime.fromtimestamp(anchor_ns // 10**9, UTC)
+    run_id = f"{begun:%Y%m%dt%H%M%Sz}-{spool.content[:8]}"
+    trials = enumerate(spool.ordered())
+    first = next(trials)  # from here on the cells are known
+    cells = list(spool.cells.values())
+    recorder = Recorder(out)
+    try:
+        with recorder:
+            software = {"taxtui": __version__, "imported": name}
+            recorder.add(events.Header(events.MAGIC, events.FORMAT_VERSION, run_id, _scenario(name, cells), software))
+            recorder.add(events.Clock(0, 0, anchor_ns, digest(PROVENANCE, name)))
+            for cell in cells:
+                recorder.add(_cell(name, cell))
+            for note in notes:
+                recorder.add(events.Notice(0, "info", note))
+            for event in _in_order(first, trials):
+                recorder.add(event)
+            recorder.add(events.RunFinished("finished", {**spool.outcomes, "actions": spool.actions}))
+    except BaseException:
+        out.unlink(missing_ok=True)
+        raise
+    return run_id
+
+
+Placed = tuple[int, tuple[ImportedTrial, int, int]]
+"""A trial's number, the trial, its cell, and what its instants are too late by."""
+
+
+def _in_order(first: Placed, rest: Iterator[Placed]) -> Iterator[Event]:
+    """The events of all trials by time; of those in flight only what follows is kept."""
+    waiting: list[tuple[int, int, Event]] = []
+    order = 0
+    placed: Placed | None = first
+    while placed is not None:
+        number, (trial, cell, late_ns) = placed
+        start_ns = trial.start_ns - late_ns
+        while waiting and waiting[0][0] <= start_ns:
+            yield heapq.heappop(waiting)[2]
+        yield _started(number, cell, trial, start_ns)
+        for at_ns, event in _rest(number, trial, late_ns):
+            order += 1
+            heapq.heappush(waiting, (at_ns, order, event))
+        placed = next(rest, None)
+    while waiting:
+        yield heapq.heappop(waiting)[2]
+
+
+def _started(number: int, cell: int, trial: ImportedTrial, start_ns: int) -> Event:
+    return events.TrialStarted(
+        trial=number,
+        cell=cell,
+        sandbox=f"imported-{number}",
+        scheduled_ns=start_ns,
+        start_ns=start_ns,
+        attempt=trial.attempt,
+        task=trial.task,
+        image=trial.image,
+        image_bytes=trial.image_bytes,
+        group=trial.group,
+        training_step=trial.training_step,
+    )
+
+
+def _rest(number: int, trial: ImportedTrial, late_ns: int) -> Iterator[tuple[int, Event]]:
+    """What follows a trial's start, each event with the instant at which it was known."""
+    known_ns = end_ns = trial.end_ns - late_ns
+    for phase in trial.phases:
+        if phase.name not in AFTERWARDS:
+            start_ns = phase.start_ns - late_ns
+            yield start_ns + phase.duration_ns, events.PhaseEnded(number, phase.name, start_ns, phase.duration_ns)
+    for first in range(0, len(trial.actions), MAX_ROWS):
+        yield end_ns, _actions(number, trial, first)
+    for phase in trial.phases:
+        if phase.name in AFTERWARDS:
+            start_ns = phase.start_ns - late_ns
+            known_ns = max(known_ns, start_ns + phase.duration_ns)
+            yield known_ns, events.PhaseEnded(number, phase.name, start_ns, phase.duration_ns)
+    outcome, where, error = events.OK, "", ""
+    if trial.failure is not None:
+        error, where, outcome = trial.failure
+    yield known_ns, events.TrialEnded(number, outcome, where, error, "", end_ns, 0, NOT_TOLD, trial.node)
+
+
+def _actions(number: int, trial: ImportedTrial, first: int) -> Event:
+    rows = trial.actions[first : first + MAX_ROWS]
+    return events.Actions(
+        trial=number,
+        step=events.ACTION,
+        first=first,
+        gap_ns=sparse([row.gap_ns for row in rows]),
+        think_ns=sparse([row.think_ns for row in rows]),
+        duration_ns=[row.duration_ns for row in rows],
+        run_ns=sparse([row.run_ns for row in rows]),
+        exit_code=sparse([row.exit_code for row in rows]),
+        stdout_bytes=[],
+        stderr_bytes=[],
+    )
+
+
+def _cell(name: str, cell: CellFacts) -> Event:
+    kind = cell.kind
+    return events.Cell(
+        id=cell.number,
+        substrate=kind.substrate,
+        variant=kind.variant,
+        tier=name,
+        tier_digest=digest(name, *kind.workload),
+        actions=0,
+        mode=NOT_TOLD,
+        concurrency=cell.concurrency,
+        arrival=kind.arrival or "closed",
+        think=events.RECORDED,
+        acquire="create",
+        cache=NOT_TOLD,
+        cpu_milli=kind.cpu_milli,
+        memory_mib=kind.memory_mib,
+        network=NOT_TOLD,
+        image="",
+        environment=digest(PROVENANCE),
+        substrate_version=kind.substrate_version,
+        cycle=1,
+        bracket="none",
+        bracket_cost_ns=UNKNOWN,
+        preload="none",
+        limits=NOT_TOLD,
+        provenance=PROVENANCE,
+        capabilities=tuple(UNTOLD + quantity for quantity in cell.untold),
+        length=events.RECORDED,
+        resolution_ns=cell.resolution_ns,
+    )
+
+
+def _scenario(name: str, cells: Sequence[CellFacts]) -> dict[str, Any]:
+    """What the live screen shows of a plan."""
+    return {
+        "name": f"imported {name}",
+        "side_by_side": True,
+        "cells": [
+            {
+                "substrate": {"name": cell.kind.substrate, "options": {}},
+                "tier": {"name": name, "digest": digest(name, *cell.kind.workload)},
+                "actions": 0,
+                "mode": NOT_TOLD,
+                "concurrency": cell.concurrency,
+                "arrival": cell.kind.arrival or "closed",
+                "think": events.RECORDED,
+                "acquire": "create",
+                "trials": cell.trials,
+                "warmup": 0,
+            }
+            for cell in cells
+        ],
+    }
