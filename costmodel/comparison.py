@@ -37,12 +37,12 @@ def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
 
 
 def peer(row: Projection, candidates: Sequence[Projection]) -> Projection | None:
-    """Of the candidates that did the same work (tier and actions), the one that is most like ``row``."""
+    """Of the candidates that did the same work (tier and lengths), the one that is most like ``row``."""
     same_work = [
         other
         for other in candidates
-        if (other.identity.tier, other.identity.tier_digest, other.actions)
-        == (row.identity.tier, row.identity.tier_digest, row.actions)
+        if (other.identity.tier, other.identity.tier_digest, other.length)
+        == (row.identity.tier, row.identity.tier_digest, row.length)
     ]
 
     def likeness(other: Projection) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from costmodel.errors import DemandError
+from costmodel.length import Length
 from costmodel.makespan import check_counts
 from costmodel.policies import POLICIES, Async, Policy, Sync
 
@@ -36,7 +37,7 @@ class Demand:
 
     trajectories: int
     workers: int
-    actions: int | None = None  # per trajectory; None: as many as were recorded
+    actions: int | Length | None = None  # per trajectory; None: as many as were recorded
     baseline: str | None = None  # SUBSTRATE[:key=value], to compare the other rows with
     reference: str | None = None  # the same, to tell slowdown from work
 
@@ -73,7 +74,8 @@ class Demand:
         self._check_combinations()
 
     def _check_numbers(self) -> None:
-        for name in ("actions", "max_attempts", "quota", "create_burst", "warm_pool", "group_size", "batch", "gpus"):
+        counted = ["actions"] * (not isinstance(self.actions, Length))
+        for name in (*counted, "max_attempts", "quota", "create_burst", "warm_pool", "group_size", "batch", "gpus"):
             count = getattr(self, name)
             if count is not None and (not isinstance(count, int) or count < 1):
                 raise DemandError(f"{name} must be a whole number of at least 1, not {count}")
@@ -111,6 +113,12 @@ class Demand:
             raise DemandError("a warm pool needs exactly one of --refill-seconds S, --refill-rate R and --group-size G")
         if self.create_burst > 1 and self.create_rate is None:
             raise DemandError("a burst is an exception to a rate: add --create-rate R")
+
+    @property
+    def length(self) -> Length | None:
+        """``actions`` as a law; None: each trajectory has as many as were recorded."""
+        one = self.actions
+        return one if one is None or isinstance(one, Length) else Length.constant(one)
 
     @property
     def effective_policy(self) -> Policy:

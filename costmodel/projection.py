@@ -50,7 +50,7 @@ def project(
     rows = []
     for lengths in series.values():
         held_out = _held_out(lengths)
-        chosen = lengths if demand.actions is None else [nearest_length(lengths, demand.actions)]
+        chosen = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
         rows += [replace(_measured(pool, demand, prices), held_out=held_out) for pool in chosen]
     baseline = demand.baseline
     for summary, printed in summaries:
@@ -67,11 +67,11 @@ def project(
 
 def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     """One row of a recorded cell."""
-    actions = pool.identity.actions if demand.actions is None else demand.actions
-    sample = attempts(pool, actions, demand)
+    length = demand.length or pool.length
+    sample = attempts(pool, demand.length, demand)
     row = Projection(
         identity=pool.identity,
-        actions=actions,
+        length=length,
         label=pool.identity.label,
         provenance=pool.provenance,
         sources=tuple(pool.sources),
@@ -120,8 +120,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
         warm_pool=warm_pool,
         cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run),
         stress=_stress(law, demand, float(retries.attempts), worker_hours),
-        flags=_flags(pool, tally, demand, actions, run, prices),
-        evidence=_evidence(tally, law, run, demand, actions),
+        flags=_flags(pool, tally, demand, run, prices),
+        evidence=_evidence(tally, law, run, demand),
     )
 
 
@@ -278,7 +278,7 @@ def _stress(law: Distribution, demand: Demand, attempts_per: float, worker_hours
     return Stress(hours, run.wall.value_ns / NS_PER_HOUR)
 
 
-def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand, actions: int) -> Evidence:
+def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand) -> Evidence:
     known = tally.run_known
     return Evidence(
         successes=tally.successes,
@@ -294,20 +294,20 @@ def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand, ac
         effective_workers=effective_workers(demand.usable_workers, demand.create_rate, law.mean),
         throttle_floor_ns=run.floor_ns,
         work_per_success_ns=tally.total(lambda a: a.run_ns * a.ok) / tally.successes if known else None,
-        line=tally.line(actions),
+        line=tally.line(),
     )
 
 
 def _held_out(lengths: Sequence[Pool]) -> HeldOut | None:
     """Predict the longest recorded length from the next shorter one, and put what was measured beside it."""
-    usable = sorted((p for p in lengths if any(t.ok for t in p.trials)), key=lambda p: p.identity.actions)
+    usable = sorted((p for p in lengths if any(t.ok for t in p.trials)), key=lambda p: p.length.high)
     if len(usable) < 2:
         return None
     short, long = usable[-2:]
     one = Demand(trajectories=1, workers=1)
-    tallies = [Tally(attempts(pool, long.identity.actions, one), pool.trials) for pool in (short, long)]
+    tallies = [Tally(attempts(pool, long.length, one), pool.trials) for pool in (short, long)]
     predicted, measured = (t.of_successes(lambda a: a.trajectory_ns).times(1 / NS_PER_S) for t in tallies)
-    return HeldOut(short.identity.actions, long.identity.actions, predicted.value, measured)
+    return HeldOut(short.length.high, long.length.high, predicted.value, measured)
 
 
 def _trust(pool: Pool) -> list[str]:
@@ -320,14 +320,12 @@ def _trust(pool: Pool) -> list[str]:
     return [flag for flag, holds in conditions.items() if holds]
 
 
-def _flags(
-    pool: Pool, tally: Tally, demand: Demand, actions: int, run: WholeRun, prices: Prices | None
-) -> tuple[str, ...]:
+def _flags(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Prices | None) -> tuple[str, ...]:
     in_flight = min(demand.usable_workers, demand.trajectories)
     simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
     loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > demand.tolerance * run.rollouts.value_ns
     conditions = {
-        flags.BEYOND_LENGTH: actions > pool.identity.actions,
+        flags.BEYOND_LENGTH: any(a.ok and a.actions > len(pool.trials[a.trial].durations_ns) for a in tally.attempts),
         flags.BEYOND_CONCURRENCY: in_flight > pool.identity.concurrency,
         flags.TAIL: tally.successes < flags.TAIL_TRIALS,
         flags.FEW_TRIALS: tally.successes < flags.FEW,

@@ -9,6 +9,7 @@ from typing import Final
 from costmodel import flags
 from costmodel.demand import Demand
 from costmodel.errors import DemandError
+from costmodel.length import Length
 from costmodel.pricing import NS_PER_HOUR, Prices, billed_ns
 from costmodel.published import PROVENANCE, Published, PublishedRow
 from costmodel.results import Cost, Projection, Trajectory, WallClock
@@ -49,7 +50,7 @@ def option(field: str) -> str:
 def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices | None) -> Projection:
     projection = Projection(
         identity=row.identity,
-        actions=row.identity.actions if demand.actions is None else demand.actions,
+        length=demand.length or Length.constant(row.identity.actions),
         label=row.label or row.identity.label,
         provenance=PROVENANCE,
         sources=(summary.name,),
@@ -57,7 +58,7 @@ def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices |
         failures=None,
         flags=(flags.PUBLISHED,),
     )
-    if projection.actions != row.identity.actions:
+    if projection.length != Length.constant(row.identity.actions):
         return replace(projection, flags=(flags.PUBLISHED, flags.LENGTH_UNKNOWN))
     latency_s = row.trajectory_ns / NS_PER_S
     worker_hours = float(Fraction(demand.trajectories * row.trajectory_ns, NS_PER_HOUR))

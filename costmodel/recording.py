@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from costmodel import wire
 from costmodel.errors import SourceError
+from costmodel.length import FIXED
 from costmodel.measures import (
     NO_COMMANDS,
     NOTHING,
@@ -48,11 +49,13 @@ class CellIdentity(NamedTuple):
     image: str
     environment: str
     substrate_version: str
+    length: str = FIXED
 
     @property
     def cell_id(self) -> str:
-        """Eight hex digits, the same in every file."""
-        return f"{zlib.crc32(repr(tuple(self)).encode()):08x}"
+        """Eight hex digits, the same in every file; of fixed lengths those from before there were others."""
+        told = tuple(self[:-1]) if self.length == FIXED else tuple(self)
+        return f"{zlib.crc32(repr(told).encode()):08x}"
 
     @property
     def label(self) -> str:
@@ -219,7 +222,8 @@ class _Reader:
         if opened.warm_up or event.outcome in NOT_COUNTED:
             return
         trial = opened.closed(event, self._path)
-        if trial.ok and len(trial.durations_ns) != cell.identity.actions:
+        identity = cell.identity
+        if trial.ok and identity.length == FIXED and len(trial.durations_ns) != identity.actions:
             trial.complete = False
         if trial.complete:
             cell.trials.append(trial)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from costmodel.distribution import Distribution
+from costmodel.length import Length
 from costmodel.makespan import Makespan
 from costmodel.recording import CellIdentity
 from costmodel.uncertainty import Interval
@@ -162,7 +163,7 @@ class Projection:
     """One row: a cell at the demand's scale. Fields are None where the data do not support a number."""
 
     identity: CellIdentity
-    actions: int
+    length: Length  # of the trajectories that are projected
     label: str
     provenance: str  # measured | stand_in | published
     sources: tuple[str, ...]
@@ -187,3 +188,8 @@ class Projection:
     break_even: BreakEven | None = None  # against the baseline
     flags: tuple[str, ...] = ()
     evidence: Evidence | None = None
+
+    @property
+    def actions(self) -> int | float:
+        """Of one trajectory; their mean where they differ."""
+        return self.length.actions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from statistics import NormalDist
@@ -10,11 +11,12 @@ from typing import NamedTuple
 
 from costmodel.demand import Demand, Think
 from costmodel.errors import SourceError
+from costmodel.length import FIXED, Length
 from costmodel.measures import UNKNOWN, Split
 from costmodel.recording import CellIdentity, RecordedCell, RecordedTrial, Recording
 
-MIN_THINK_DRAWS = 1_000
-"""A think time that is a distribution gives each trial as many versions as make this many in all."""
+MIN_DRAWS = 1_000
+"""A think time or a length that is a distribution gives each trial as many versions as make this many in all."""
 
 
 class Pool:
@@ -52,6 +54,13 @@ class Pool:
         return [trial for trial in self.trials if trial.ok]
 
     @property
+    def length(self) -> Length:
+        """The lengths of its trajectories: those of its successes, or of all trials where none succeeded."""
+        if self.identity.length == FIXED or not self.trials:
+            return Length.constant(self.identity.actions)
+        return Length.of(len(trial.durations_ns) for trial in self.successes or self.trials)
+
+    @property
     def series(self) -> CellIdentity:
         """The same for cells that differ in their length only."""
         return self.identity._replace(actions=0)
@@ -61,6 +70,7 @@ class Attempt(NamedTuple):
     """One attempt at a trajectory of the length asked for: a trial, or a version of it. Durations are int ns."""
 
     trial: int  # versions of one trial are not independent
+    actions: int  # that a success has; a failure's are those that it ended after
     weight: int  # the same total for every trial
     ok: bool
     held_ns: int
@@ -104,23 +114,47 @@ def pools(recordings: Iterable[Recording]) -> list[Pool]:
     return list(found.values())
 
 
-def nearest_length(series: Sequence[Pool], actions: int) -> Pool:
-    """The pool to project ``actions`` from: the shortest that is long enough, else the longest."""
+def nearest_length(series: Sequence[Pool], length: Length) -> Pool:
+    """The pool to project ``length`` from: the shortest that is long enough, else the longest."""
     with_success = [pool for pool in series if any(trial.ok for trial in pool.trials)] or series
-    longest = max(with_success, key=lambda pool: pool.identity.actions)
-    long_enough = [pool for pool in with_success if pool.identity.actions >= actions]
-    return min(long_enough, key=lambda pool: pool.identity.actions, default=longest)
+    longest = max(with_success, key=lambda pool: pool.length.high)
+    long_enough = [pool for pool in with_success if pool.length.high >= length.high]
+    return min(long_enough, key=lambda pool: pool.length.high, default=longest)
 
 
-def attempts(pool: Pool, actions: int, demand: Demand) -> list[Attempt]:
-    """Every trial at this length, with the demand's think time and clean-up."""
-    recorded = [at_length(trial, index, actions, pool.cycle) for index, trial in enumerate(pool.trials)]
+def attempts(pool: Pool, length: Length | None, demand: Demand) -> list[Attempt]:
+    """Every trial at this length (None: at its own), with the demand's think time and clean-up."""
+    if length is None:
+        lengths = [Length.constant(len(trial.durations_ns)) for trial in pool.trials]
+    else:
+        lengths = _dealt(length, len(pool.trials), Random(demand.seed))
+    found = [
+        at_length(trial, index, actions, pool.cycle)._replace(weight=weight)
+        for index, trial in enumerate(pool.trials)
+        for actions, weight in lengths[index].weights
+    ]
     if demand.include_cleanup:
-        cleanups = (trial.measures.cleanup_ns or 0 for trial in pool.trials)
-        recorded = [a._replace(held_ns=a.held_ns + ns, cleanup_ns=ns) for a, ns in zip(recorded, cleanups, strict=True)]
+        cleanups = [trial.measures.cleanup_ns or 0 for trial in pool.trials]
+        found = [a._replace(held_ns=a.held_ns + cleanups[a.trial], cleanup_ns=cleanups[a.trial]) for a in found]
     if demand.think is not None:
-        recorded = _with_think(recorded, pool.trials, actions, demand.think, Random(demand.seed))
-    return recorded
+        found = _with_think(found, demand.think, Random(demand.seed))
+    return found
+
+
+def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
+    """For each trial the lengths that it is brought to, with weights of one sum.
+
+    All lengths of the law where these are few. Of many, quantiles: as many of each equal share of the law for every
+    trial, at random which, so that a law of a thousand lengths takes no longer and its mean stays.
+    """
+    versions = -(-MIN_DRAWS // max(1, trials))
+    if len(length.weights) <= versions:
+        return [length] * trials
+    drawn = length.draws(versions * trials)
+    strata = [drawn[i * trials : (i + 1) * trials] for i in range(versions)]
+    for stratum in strata:
+        rng.shuffle(stratum)
+    return [Length(tuple(Counter(lengths).items())) for lengths in zip(*strata, strict=True)]
 
 
 def from_pool(recorded: Iterable[Attempt], hits_permille: int) -> list[Attempt]:
@@ -167,6 +201,7 @@ def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int) -> Att
     known = trial.setup.known and own.known
     return Attempt(
         trial=index,
+        actions=actions,
         weight=1,
         ok=ok,
         held_ns=measured.held_ns + change_ns,
@@ -208,21 +243,18 @@ def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
     )
 
 
-def _with_think(
-    recorded: list[Attempt], trials: Sequence[RecordedTrial], actions: int, think: Think, rng: Random
-) -> list[Attempt]:
+def _with_think(recorded: list[Attempt], think: Think, rng: Random) -> list[Attempt]:
     """Each attempt with the demand's think time; several versions of each where it is a distribution.
 
     The sum of lognormal times is taken as the lognormal with the same mean and variance (Fenton 1960), one quantile
     per version, scaled so that the mean over all versions is the distribution's.
     """
-    versions = -(-MIN_THINK_DRAWS // len(recorded)) if think.sigma and recorded else 1
-    factors = _unit_mean_factors(versions * len(recorded), actions, think.sigma, rng)
+    versions = -(-MIN_DRAWS // len(recorded)) if think.sigma and recorded else 1
+    factors = _unit_mean_factors([attempt.actions for attempt in recorded for _ in range(versions)], think.sigma, rng)
     thought = []
     for attempt in recorded:
-        done = actions if attempt.ok else len(trials[attempt.trial].durations_ns)
         for _ in range(versions):
-            new = round(done * think.mean_ns * next(factors))
+            new = round(attempt.actions * think.mean_ns * next(factors))
             change = new - attempt.think_ns
             thought.append(
                 attempt._replace(
@@ -235,13 +267,17 @@ def _with_think(
     return thought
 
 
-def _unit_mean_factors(count: int, terms: int, sigma: float, rng: Random) -> Iterator[float]:
-    """Quantiles of a mean of ``terms`` lognormal times over its expectation, in random order."""
-    if not (count and terms and sigma):  # nobody thinks, or always as long
-        return iter([1.0] * count)
-    spread = math.sqrt(math.log1p(math.expm1(sigma**2) / terms))
+def _unit_mean_factors(terms: Sequence[int], sigma: float, rng: Random) -> Iterator[float]:
+    """For each number of ``terms`` a quantile of the mean of so many lognormal times over its expectation.
+
+    Which quantile is at random; weighted by the terms their mean is 1.
+    """
+    if not (any(terms) and sigma):  # nobody thinks, or always as long
+        return iter([1.0] * len(terms))
     normal = NormalDist()
-    factors = [math.exp(spread * normal.inv_cdf((i + 0.5) / count)) for i in range(count)]
-    mean = math.fsum(factors) / count
-    rng.shuffle(factors)
+    places = [normal.inv_cdf((i + 0.5) / len(terms)) for i in range(len(terms))]
+    rng.shuffle(places)
+    spreads = [math.log1p(math.expm1(sigma**2) / max(1, count)) for count in terms]
+    factors = [math.exp(math.sqrt(var) * place - var / 2) for var, place in zip(spreads, places, strict=True)]
+    mean = math.fsum(count * factor for count, factor in zip(terms, factors, strict=True)) / sum(terms)
     return (factor / mean for factor in factors)

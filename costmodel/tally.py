@@ -66,16 +66,15 @@ class Tally:
                 weights[attempt.held_ns] += attempt.weight
         return _reduced(weights) if weights else None
 
-    def line(self, actions: int) -> StraightLine | None:
+    def line(self) -> StraightLine | None:
         """The straight line through the successes' fixed and per-action time; None with fewer than 3."""
-        if not actions:
-            return None
         fixed = self.by_trial(lambda attempt: (attempt.held_ns - attempt.commands_ns) * attempt.ok)
         moving = self.by_trial(lambda attempt: attempt.commands_ns * attempt.ok)
+        steps = self.by_trial(lambda attempt: attempt.actions * attempt.ok)
         pairs = [
-            (own / weight / 1e9, slope / weight / actions / 1e9)
-            for own, slope, weight in zip(fixed, moving, self._ok, strict=True)
-            if weight
+            (own / weight / 1e9, slope / count / 1e9)
+            for own, slope, weight, count in zip(fixed, moving, self._ok, steps, strict=True)
+            if count
         ]
         count = len(pairs)
         if count < 3:

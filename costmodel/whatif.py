@@ -30,15 +30,16 @@ class Effect(NamedTuple):
     percent: float | None
 
 
-def sensitivity(demand: Demand, actions: int, row: Projection | None = None) -> list[Effect]:
+def sensitivity(demand: Demand, actions: float, row: Projection | None = None) -> list[Effect]:
     """What the standard and the demand's own changes add to ``demand.trajectories`` rollouts of ``actions`` each.
 
-    Linear in the change, because every second that a worker is held is a second, whoever caused it.
+    ``actions`` may be a mean. Linear in the change, because every second that a worker is held is a second, whoever
+    caused it.
     """
     effects = []
     for delta in dict.fromkeys((*STANDARD, *demand.deltas)):
-        per_rollout = delta.ns * (actions if delta.per_action else 1)
-        hours = float(Fraction(demand.trajectories * per_rollout, NS_PER_HOUR))
+        per_rollout = delta.ns * (Fraction(actions) if delta.per_action else 1)
+        hours = float(demand.trajectories * per_rollout / NS_PER_HOUR)
         effects.append(Effect(_in_words(delta), hours, _percent(hours, row)))
     return effects
 
@@ -125,11 +126,13 @@ def _moved(demand: Demand, axis: Axis, value: int) -> Demand:
 
 
 def _center(recordings: Sequence[Recording | Published], demand: Demand, axis: Axis) -> int:
-    center: int | None = getattr(demand, axis)
-    if center is None:
-        lengths = [cell.identity.actions for one in recordings if isinstance(one, Recording) for cell in one.cells]
-        center = max(lengths, default=50)
-    return max(1, center)
+    if axis != "actions":
+        return max(1, demand.trajectories if axis == "trajectories" else demand.workers)
+    if demand.length is not None:
+        return max(1, round(demand.length.mean))
+    cells = (cell for one in recordings if isinstance(one, Recording) for cell in one.cells)
+    lengths = [len(trial.durations_ns) for cell in cells for trial in cell.trials]
+    return max(1, max(lengths, default=50))
 
 
 def around(center: int) -> list[int]:

@@ -13,17 +13,18 @@ from taxtui.report.formats import BY_NAME, NAMES, Report
 @click.command("compare")
 @click.argument("before", metavar="RECORDING")
 @click.argument("after", metavar="RECORDING")
-@click.option("-n", "--actions", type=int, help="Compare at this length instead of the recorded ones.")
+@click.option("-n", "--actions", metavar="N", help="Compare at this length (as `project -n`), not the recorded.")
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
-def command(before: str, after: str, actions: int | None, form: str) -> None:
+def command(before: str, after: str, actions: str | None, form: str) -> None:
     """Compare two recordings: the second against the first, with intervals; ties are called ties."""
     from costmodel.comparison import compare
     from costmodel.demand import Demand
     from costmodel.projection import project
     from taxtui.commands.opening import opened
+    from taxtui.plan.notation import parse_length
     from taxtui.report.projected import changes
 
-    demand = Demand(trajectories=1, workers=1, actions=actions)
+    demand = Demand(trajectories=1, workers=1, actions=None if actions is None else parse_length(actions))
     rows = [project([opened(name)], demand) for name in (before, after)]
     found = compare(*rows)
     if not found:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import click
 
+from costmodel.length import Length
 from taxtui.errors import RecordingError
 from taxtui.recording.compact import compact
-from taxtui.recording.events import Cell, Event, Notice, TrialEnded, TrialStarted
+from taxtui.recording.events import FIXED, Actions, Cell, Event, Notice, TrialEnded, TrialStarted
 from taxtui.recording.reader import RecordingSummary, read, salvage
 from taxtui.terminal_text import clean
 
@@ -79,6 +80,8 @@ class _Contents:
         self._cells: dict[int, Cell] = {}
         self._cell_of: dict[int, int] = {}
         self._warm_ups: set[int] = set()
+        self._taken: Counter[int] = Counter()  # actions by trial
+        self._lengths: defaultdict[int, Counter[int]] = defaultdict(Counter)  # of successes, by cell
         self._outcomes: Counter[tuple[int, str]] = Counter()
         self._reasons: Counter[str] = Counter()
         self._notices: Counter[str] = Counter()
@@ -91,9 +94,13 @@ class _Contents:
                 self._cell_of[event.trial] = event.cell
                 if event.warm_up:
                     self._warm_ups.add(event.trial)
+            case Actions(step="action"):
+                self._taken[event.trial] += len(event.duration_ns)
             case TrialEnded():
+                actions, cell = self._taken.pop(event.trial, 0), self._cell_of.get(event.trial, -1)
                 if event.trial not in self._warm_ups:
-                    self._outcomes[self._cell_of.get(event.trial, -1), event.outcome] += 1
+                    self._outcomes[cell, event.outcome] += 1
+                    self._lengths[cell][actions] += event.outcome == "ok"
                 if event.outcome != "ok":
                     self._reasons[f"{event.outcome} in {event.phase}: {event.error} {event.message}"] += 1
             case Notice() if event.level != "info":
@@ -107,11 +114,17 @@ class _Contents:
             name = ":".join(filter(None, [cell.substrate, cell.variant]))
             counts = ", ".join(f"{n} {outcome}" for (k, outcome), n in sorted(self._outcomes.items()) if k == number)
             stand_in = " STAND-IN, not the provider" if cell.provenance == "stand_in" else ""
-            shape = f"{cell.tier} x {cell.actions} {cell.mode} c={cell.concurrency}"
+            shape = f"{cell.tier} x {self._length(number, cell)} {cell.mode} c={cell.concurrency}"
             lines.append(f"{name:20} {shape:22} {counts or 'no trials'}{stand_in}")
         lines += [f"{n} x {reason}" for reason, n in self._reasons.most_common()]
         lines += [f"{n} x notice: {text}" for text, n in self._notices.most_common()]
         return lines
+
+    def _length(self, number: int, cell: Cell) -> str:
+        lengths = self._lengths[number]
+        if cell.length == FIXED:
+            return f"{cell.actions:,}"
+        return str(Length.weighted(lengths)) if lengths.total() else "varied"
 
 
 def _state(summary: RecordingSummary) -> str:

@@ -46,7 +46,7 @@ class Timeline:
         self._phases: list[Phase] = []
         self._spans: list[_Span] = []
         self._unknown: dict[Unknown, None] = {}  # a set that keeps its order
-        self._cursor_ns = start_ns or 0
+        self.cursor_ns = start_ns or 0  # the end of whatever was told last
         self._ended_ns: int | None = None
 
     @property
@@ -83,15 +83,15 @@ class Timeline:
 
     def next_phase(self, name: str, duration_ns: int) -> None:
         """A phase of which only the duration is known, right behind what was told before."""
-        self.phase(name, self._cursor_ns, self._cursor_ns + duration_ns)
+        self.phase(name, self.cursor_ns, self.cursor_ns + duration_ns)
 
     def next_action(
         self, duration_ns: int, think_ns: int = 0, *, run_ns: int = UNKNOWN, exit_code: int = UNKNOWN
     ) -> None:
         """A command of which only durations are known, right behind what was told before."""
         if think_ns:
-            self.think(self._cursor_ns, self._cursor_ns + think_ns)
-        self.action(self._cursor_ns, self._cursor_ns + duration_ns, run_ns=run_ns, exit_code=exit_code)
+            self.think(self.cursor_ns, self.cursor_ns + think_ns)
+        self.action(self.cursor_ns, self.cursor_ns + duration_ns, run_ns=run_ns, exit_code=exit_code)
 
     def ended(self, at_ns: int | None) -> None:
         """When a trial failed: until then it was held."""
@@ -171,7 +171,7 @@ class Timeline:
         if end_ns - first_ns > LONGEST_NS or first_ns - start_ns > LONGEST_NS:
             self.lacks(quantity, TOO_LONG)
             return None
-        self._cursor_ns = max(self._cursor_ns, end_ns)
+        self.cursor_ns = max(self.cursor_ns, end_ns)
         return start_ns, end_ns
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from costmodel.length import FIXED, Length
 from costmodel.measures import NO_COMMANDS, Split, held_ns, known_runs, measure, parted
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
@@ -57,6 +58,7 @@ class CellState:
     label: str  # substrate and variant: docker:runsc
     tier: str = "?"
     actions: int = 0
+    length: str = FIXED  # or RECORDED: each trial has a number of actions of its own
     mode: str = "?"
     concurrency: int = 1
     think: str = "?"
@@ -69,7 +71,20 @@ class CellState:
     outcomes: Counter[str] = field(default_factory=Counter)
     facets: dict[str, LogHistogram] = field(default_factory=lambda: {name: LogHistogram() for name in FACETS})
     sums_ns: Counter[str] = field(default_factory=Counter)  # over successful trials: ``measures.Measures`` by field
+    lengths: Counter[int] = field(default_factory=Counter)  # successful trials by their number of actions
     occupied_ns: int = 0  # from the create request to the end of cleanup, over finished trials, warm-ups too
+
+    @property
+    def workload(self) -> str:
+        """``T0×10``; ``T0×7-31 avg 14`` where each trial has a length of its own, ``T0×varied`` before there is one."""
+        if self.length == FIXED:
+            return f"{self.tier}×{self.actions:,}"
+        return f"{self.tier}×{Length.weighted(self.lengths) if self.lengths else 'varied'}"
+
+    @property
+    def mean_actions(self) -> float:
+        """Of a successful trial; what was planned before there is one."""
+        return float(Length.weighted(self.lengths).mean) if self.lengths else self.actions
 
     @property
     def ok(self) -> int:
@@ -107,6 +122,7 @@ class CellState:
             outcomes=self.outcomes.copy(),
             facets={name: histogram.copy() for name, histogram in self.facets.items()},
             sums_ns=self.sums_ns.copy(),
+            lengths=self.lengths.copy(),
         )
 
 
@@ -133,6 +149,7 @@ def take_in(cell: CellState, trial: OpenTrial, end: events.TrialEnded) -> None:
     facets["cold_start"].add((found.cold_start_ns,))
     facets["fresh_episode"].add((found.fresh_episode_ns,))
     facets["trajectory"].add((found.trajectory_ns,))
+    cell.lengths[trial.done] += 1
     sums_ns = cell.sums_ns
     for name, value in zip(found.__struct_fields__, msgspec.structs.astuple(found), strict=True):
         sums_ns[name] += value or 0

@@ -183,7 +183,7 @@ class RunState:
         cell = self._cell(event.id)
         cell.label = clean(f"{event.substrate}:{event.variant}" if event.variant else event.substrate)
         cell.tier, cell.mode = clean(event.tier), clean(event.mode)
-        cell.actions, cell.concurrency = event.actions, max(1, event.concurrency)
+        cell.actions, cell.length, cell.concurrency = event.actions, event.length, max(1, event.concurrency)
         cell.think, cell.acquire = clean(event.think), clean(event.acquire)
         cell.provenance = clean(event.provenance)
 

@@ -1,13 +1,20 @@
-"""The short notations that a scenario file and the command line share: substrates and think time."""
+"""The short notations that a scenario file and the command line share: substrates, think time and lengths."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import Final
 
+from costmodel.length import RECORDED, Length
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.spec import SubstrateRef, ThinkTime
 
+MAX_LENGTHS: Final = 10_000
+"""In one range."""
+
+_LENGTH: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?(?::(\d{1,9}))?")
 MAX_SIGMA: Final = 5.0
 """A lognormal of this sigma has a mean 270,000 times its median; whatever is above is a slip of the pen."""
 
@@ -28,6 +35,34 @@ def parse_substrate(text: str) -> SubstrateRef:
     if not name:
         raise UsageError(f"{text!r} has no substrate name", fix="write NAME or NAME:key=value")
     return SubstrateRef(name=name.strip(), options=options)
+
+
+def parse_length(text: str) -> Length | None:
+    """How many actions: ``50``, ``20-120`` (any of them), ``10:3,50:1`` (10 three times as often), ``recorded``: None.
+
+    Raises:
+        UsageError: anything else, or a length below 1.
+    """
+    if text.strip() == RECORDED:
+        return None
+    weights: Counter[int] = Counter()
+    for part in text.split(","):
+        match = _LENGTH.fullmatch(part.strip())
+        if match is None:
+            raise _no_length(text)
+        low, high, weight = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if not 1 <= low <= high < low + MAX_LENGTHS or not weight:
+            raise _no_length(text)
+        for actions in range(low, high + 1):
+            weights[actions] += weight
+    return Length.weighted(weights)
+
+
+def _no_length(text: str) -> UsageError:
+    return UsageError(
+        f"{text!r} is no number of actions",
+        fix=f"write 50, a range as 20-120, weights as 10:3,50:1, or recorded; a range holds up to {MAX_LENGTHS:,}",
+    )
 
 
 def parse_think(text: str) -> ThinkTime:

@@ -36,6 +36,8 @@ CELL: Final = {
     "limits": "cgroup",
     "provenance": "measured",
     "capabilities": [],
+    "length": "fixed",
+    "resolution_ns": 0,
 }
 
 

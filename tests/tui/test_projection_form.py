@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel.errors import DemandError
+from costmodel.length import Length
 from taxtui.commands.project import command
 from taxtui.errors import UsageError
 from taxtui.tui.projection import form
@@ -71,7 +72,7 @@ def test_what_is_asked_is_parsed_into_what_was_typed(asked: dict[str, str]) -> N
     demand, prices = form.parsed(asked)
     assert prices == asked.get("prices")
     assert (demand.trajectories, demand.workers) == (int(asked["trajectories"]), int(asked["workers"]))
-    assert demand.actions == (int(asked["actions"]) if "actions" in asked else None)
+    assert demand.actions == (Length.constant(int(asked["actions"])) if "actions" in asked else None)
     assert demand.backoff_s == float(asked.get("backoff_seconds", "0"))
     assert demand.include_cleanup == ("include_cleanup" in asked)
     assert len(demand.deltas) == len(asked.get("deltas", "").split())

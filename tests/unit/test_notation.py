@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from costmodel.length import Length
 from taxtui.errors import UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.arrivals import Staggered
 from taxtui.plan.durations import parse_duration_ns
-from taxtui.plan.notation import parse_substrate, parse_think
+from taxtui.plan.notation import parse_length, parse_substrate, parse_think
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, ThinkTime, Tier
 
 
@@ -32,6 +33,32 @@ def test_durations(text: str, nanoseconds: int) -> None:
 def test_durations_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="not a duration"):
         parse_duration_ns(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "shown"),
+    [
+        ("50", Length.constant(50), "50"),
+        ("20-22", Length(((20, 1), (21, 1), (22, 1))), "20-22 avg 21"),
+        ("10:3, 50:1", Length(((10, 3), (50, 1))), "10-50 avg 20"),
+        ("1-2:2,2-3", Length(((1, 2), (2, 3), (3, 1))), "1-3 avg 1.83"),
+        ("2000", Length.constant(2000), "2,000"),
+    ],
+)
+def test_lengths(text: str, length: Length, shown: str) -> None:
+    assert parse_length(text) == length
+    assert str(length) == shown
+
+
+def test_the_recorded_length_is_no_law_of_its_own() -> None:
+    assert parse_length("recorded") is None
+
+
+@pytest.mark.parametrize("text", ["", "0", "-5", "1.5", "9-3", "5:0", "5,", "long", "1-10001", "1:2:3"])
+def test_lengths_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match="no number of actions") as caught:
+        parse_length(text)
+    assert "20-120" in str(caught.value.fix)
 
 
 @pytest.mark.parametrize("text", ["9223372037s", "9" * 400])

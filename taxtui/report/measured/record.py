@@ -26,6 +26,7 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "cell_id": identity.cell_id,
         **identity._asdict(),
+        **row.length.record(),
         "provenance": row.cell.provenance,
         "recordings": row.cell.sources,
         "trials": len(row.cell.trials),

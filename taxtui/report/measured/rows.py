@@ -27,7 +27,7 @@ USUAL: Final = {"arrival": ("sequential", "closed"), "think": ("0s",), "acquire"
 """Identity that no column shows; a row where it is something else says so among its flags."""
 
 COMPARABLE: Final = ("tier", "actions", "mode", "concurrency", "tier_digest", *USUAL, "cpu_milli", "memory_mib")
-"""Rows are ranked against each other where these are equal: the same work, asked for in the same way."""
+"""Rows are ranked against each other where these and their lengths are equal: the same work, asked for alike."""
 
 
 class Rank(NamedTuple):
@@ -54,6 +54,7 @@ class Row:
         self.good = cell.successes
         self.identity = cell.identity
         self.stand_in = cell.provenance == STAND_IN
+        self.length = cell.length
         self.own_label = clean(f"STAND-IN {cell.identity.label}" if self.stand_in else cell.identity.label)
         self.label = self.own_label  # numbered where others would look the same
         self.flags = _flags(cell, self.good)
@@ -64,12 +65,12 @@ class Row:
     def details(self) -> str:
         """Tier, actions, mode, concurrency."""
         identity = self.identity
-        return clean(f"{identity.tier} {identity.actions:,} {identity.mode} c{identity.concurrency}")
+        return clean(f"{identity.tier} {self.length} {identity.mode} c{identity.concurrency}")
 
     @property
     def comparable(self) -> tuple[Any, ...]:
         """Equal for rows that may be ranked; what imitates a provider is never ranked with what was measured."""
-        return (*(getattr(self.identity, field) for field in COMPARABLE), self.cell.provenance)
+        return (*(getattr(self.identity, field) for field in COMPARABLE), self.length, self.cell.provenance)
 
     @cached_property
     def failures(self) -> Interval:

@@ -27,7 +27,7 @@ METHODS = {
 
 def to_text(row: Projection, demand: Demand, width: int = WIDTH) -> str:
     """The whole derivation of one row, in lines of at most ``width`` columns."""
-    head = f"{clean(row.label)}, {clean(row.identity.tier)}, {row.actions:,} actions, cell {row.identity.cell_id}"
+    head = f"{clean(row.label)}, {clean(row.identity.tier)}, {row.length} actions, cell {row.identity.cell_id}"
     lines = [*wrap(head, width), *wrap(f"from {', '.join(map(clean, row.sources))} ({row.provenance})", width), ""]
     if row.worker_hours is None or row.wall_clock_hours is None or row.held_per_success_s is None:
         return "\n".join([*lines, *wrap(f"Nothing to compute: {', '.join(row.flags)}.", width)])

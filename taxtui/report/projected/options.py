@@ -17,7 +17,9 @@ OPTIONS: Final = (
     click.Option(
         ["--workers"], type=int, required=True, metavar="W", help="Rollout workers, one trajectory each at a time."
     ),
-    click.Option(["-n", "--actions"], type=int, help="Actions per trajectory; other than recorded: cut or prolonged."),
+    click.Option(
+        ["-n", "--actions"], metavar="N", help="Actions per trajectory: 50, 20-120, 10:3,50:1 by weight; or recorded."
+    ),
     click.Option(["--baseline"], metavar="SUBSTRATE", help="Compare every row with this substrate's."),
     click.Option(["--reference"], metavar="SUBSTRATE[:key=value]", help="Whose commands count as full speed."),
     click.Option(["--max-attempts"], type=int, metavar="A", help="Give a trajectory up after this many failures."),
@@ -60,15 +62,17 @@ def demand_of(asked: dict[str, Any]) -> Demand:
     """The demand that the options describe, as click has parsed them; takes them out of ``asked``.
 
     Raises:
-        UsageError: a think time or a change cannot be read.
+        UsageError: a length, a think time or a change cannot be read.
         costmodel.errors.DemandError: the options contradict each other, or cannot be answered.
     """
     from costmodel.demand import Delta, Demand, Think
     from taxtui.plan.durations import parse_duration_ns
-    from taxtui.plan.notation import parse_think
+    from taxtui.plan.notation import parse_length, parse_think
 
     for seconds in ("backoff", "timeout", "refill", "train"):
         asked[f"{seconds}_s"] = asked.pop(f"{seconds}_seconds")
+    if (actions := asked.pop("actions")) is not None:
+        asked["actions"] = parse_length(actions)
     if (think := asked.pop("think")) is not None:
         parsed = parse_think(think)
         asked["think"] = Think(parsed.median_ns, parsed.sigma)

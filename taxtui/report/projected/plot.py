@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from costmodel.length import FIXED
 from costmodel.whatif import Axis, Curve
 from taxtui.terminal_text import clean
 
@@ -27,7 +28,7 @@ def to_text(curves: Sequence[Curve], axis: Axis, *, color: bool) -> str:
             continue
         positive &= all(value > 0 for _, value in points)
         label = clean(f"{curve.label} {curve.identity.tier} {curve.identity.mode}").strip()
-        if axis != "actions":
+        if axis != "actions" and curve.identity.length == FIXED:
             label += f" {curve.identity.actions:,}"
         xs, ys = zip(*points, strict=True)
         plotext.plot(xs, ys, label=label, marker=MARKERS[number % len(MARKERS)])

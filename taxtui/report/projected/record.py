@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from costmodel.length import FIXED
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 
@@ -18,7 +19,8 @@ def record(row: Projection) -> dict[str, Any]:
         "label": row.label,
         "tier": identity.tier,
         "actions": row.actions,
-        "recorded_actions": identity.actions,
+        **row.length.record(),
+        "recorded_actions": identity.actions if identity.length == FIXED else None,
         "mode": identity.mode,
         "concurrency": identity.concurrency,
         "arrival": identity.arrival,

@@ -38,8 +38,8 @@ def letters_of(rows: Sequence[Projection]) -> dict[str, str]:
 
 def title(rows: Sequence[Projection], demand: Demand) -> str:
     """What was asked, in one line."""
-    lengths = sorted({row.actions for row in rows})
-    of = f" of {lengths[0]:,} actions" if len(lengths) == 1 else ""
+    lengths = {row.length for row in rows}
+    of = f" of {min(lengths)} actions" if len(lengths) == 1 else ""
     plural = "s" if demand.workers != 1 else ""
     return f"{demand.trajectories:,} trajectories{of} on {demand.workers:,} worker{plural}"
 
@@ -56,7 +56,7 @@ def _short(label: str) -> str:
 
 def name_of(row: Projection) -> str:
     """What a row is, on two lines."""
-    details = [part for part in (row.identity.tier, f"{row.actions:,}", row.identity.mode) if part]
+    details = [part for part in (row.identity.tier, str(row.length), row.identity.mode) if part]
     return f"{clean(row.label)}\n{clean(' '.join(details))}"
 
 
@@ -240,14 +240,14 @@ def _held_out(rows: Sequence[Projection], demand: Demand) -> Section:
 
 def _sensitivity(rows: Sequence[Projection], demand: Demand) -> Section:
     lines = []
-    for actions in sorted({row.actions for row in rows if row.worker_hours}):
-        effects = sensitivity(demand, actions)
-        lines += [[effect.change, f"{actions:,}", hours(effect.worker_hours, signed=True)] for effect in effects]
+    for length in sorted({row.length for row in rows if row.worker_hours}):
+        effects = sensitivity(demand, length.actions)
+        lines += [[effect.change, str(length), hours(effect.worker_hours, signed=True)] for effect in effects]
     notes = []
     for row in rows:
         for effect in levers(row)[:1]:
             saved = hours(-effect.worker_hours)
             notes.append(
-                f"{_short(row.label)}, {row.actions:,} actions: {effect.change} saves most, {saved} worker-hours."
+                f"{_short(row.label)}, {row.length} actions: {effect.change} saves most, {saved} worker-hours."
             )
     return Section("What a change adds", ["change\n", "actions\n", "worker-hours\n"], lines, notes)

@@ -65,7 +65,7 @@ class CellTable(CursorList[CellState]):
 
 def workload(cell: CellState, among: Sequence[CellState]) -> str:
     """``T0×10``, with the mode and the concurrency only where the cells differ in them."""
-    parts = [f"{cell.tier}×{cell.actions}"]
+    parts = [cell.workload]
     if len({other.mode for other in among}) > 1:
         parts.append({"session": "sess"}.get(cell.mode, cell.mode))
     if len({other.concurrency for other in among}) > 1:

@@ -60,7 +60,7 @@ def paint_phases(bars: PhaseBars, cells: Sequence[CellState], chosen: CellState 
 
 def same_workload(a: CellState, b: CellState) -> bool:
     """They differ in the substrate alone."""
-    return (a.tier, a.actions, a.mode, a.concurrency) == (b.tier, b.actions, b.mode, b.concurrency)
+    return (a.tier, a.actions, a.length, a.mode, a.concurrency) == (b.tier, b.actions, b.length, b.mode, b.concurrency)
 
 
 def counterpart(chosen: CellState | None, cells: list[CellState], facet: int) -> tuple[CellState | None, int]:

@@ -70,7 +70,7 @@ def farewell(state: RunState, path: Path) -> str:
     for cell in state.cells.values():
         cold, action = (units.percentile(cell.facets[name], "p50") for name in ("cold_start", "action"))
         lines.append(
-            f"  {fit(cell.label, columns)}  {cell.tier}×{cell.actions} {cell.mode:<7}"
+            f"  {fit(cell.label, columns)}  {cell.workload} {cell.mode:<7}"
             f"  {cell.ok} ok, {cell.failed} failed  cold start p50 {cold}  action p50 {action}"
         )
     if problems := state.runner.problems:
@@ -85,7 +85,7 @@ def as_markdown(state: RunState, facet: str) -> str:
     rows = [f"| {facet.replace('_', ' ')} | cell | n | failed | {' | '.join(names)} |", "|---" * (4 + len(names)) + "|"]
     for cell in state.cells.values():
         values = [units.percentile(cell.facets[facet], name) for name in names]
-        work = f"{cell.tier}×{cell.actions} {cell.mode} c{cell.concurrency}"
+        work = f"{cell.workload} {cell.mode} c{cell.concurrency}"
         label = cell.label.replace("|", "\\|")
         rows.append(f"| {label} | {work} | {cell.facets[facet].n} | {cell.failed} | {' | '.join(values)} |")
     return "\n".join(rows) + "\n"

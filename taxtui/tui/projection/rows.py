@@ -131,7 +131,7 @@ def _label(row: Projection) -> str:
 
 
 def _work(row: Projection) -> str:
-    return clean(" ".join(filter(None, (f"{row.identity.tier}×{row.actions:,}", row.identity.mode))))
+    return clean(" ".join(filter(None, (f"{row.identity.tier}×{row.length}", row.identity.mode))))
 
 
 def _value(column: TableColumn, row: Projection) -> str:

@@ -160,7 +160,7 @@ class ProjectionScreen(NumberedScreen):
         ]
         at = {"trajectories": self.answered.demand.trajectories, "workers": self.answered.demand.workers}
         plot.border_title = Text(f"{VALUES[axis]} over {axis} · {clean(f'{wanted.tier} {wanted.mode}')} · x axis")
-        plot.present(like[:MAX_CURVES], axis, at.get(axis, row.actions), why or "no curve for this row")
+        plot.present(like[:MAX_CURVES], axis, at.get(axis, round(row.actions)), why or "no curve for this row")
 
     @on(CursorList.Moved)
     def moved(self) -> None:

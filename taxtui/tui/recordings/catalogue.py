@@ -238,7 +238,7 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
         started_unix_ns=run.started_unix_ns,
         elapsed_ns=run.elapsed_ns,
         substrates=tuple(run.by_substrate()),
-        workloads=tuple(dict.fromkeys(f"{cell.tier}×{cell.actions}" for cell in cells)),
+        workloads=tuple(dict.fromkeys(cell.workload for cell in cells)),
         modes=tuple(dict.fromkeys(cell.mode for cell in cells)),
         cells=len(cells),
         trials=sum(known) if len(known) == len(cells) else None,

@@ -28,7 +28,7 @@ class PastTrial(NamedTuple):
     label: str  # substrate and variant: docker:runsc
     tier: str
     mode: str
-    actions: int
+    actions: float  # mean
     concurrency: int
     trial_ns: float  # mean, from the create request to the end of cleanup
     action_ns: float  # mean
@@ -41,7 +41,7 @@ class Table:
 
     def __init__(self, trials: Iterable[PastTrial] = ()) -> None:
         """The first of equal cells is the one that counts."""
-        self._cells: dict[tuple[str, str, str], dict[tuple[int, int], PastTrial]] = {}
+        self._cells: dict[tuple[str, str, str], dict[tuple[float, int], PastTrial]] = {}
         for trial in trials:
             same = self._cells.setdefault((trial.label, trial.tier, trial.mode), {})
             same.setdefault((trial.actions, trial.concurrency), trial)
@@ -64,7 +64,7 @@ class Table:
         """What comes nearest to a planned cell: the same concurrency, else 1, else any; then the nearest length."""
         same = self._cells.get((label or "", cell.tier.name, cell.mode), {}).values()
 
-        def distance(trial: PastTrial) -> tuple[int, int]:
+        def distance(trial: PastTrial) -> tuple[int, float]:
             other = 0 if trial.concurrency == cell.concurrency else trial.concurrency
             return other, abs(trial.actions - cell.actions)
 
@@ -217,7 +217,7 @@ def _trials(entry: CatalogueEntry, stop: Callable[[], bool]) -> list[PastTrial] 
             label=cell.label,
             tier=cell.tier,
             mode=cell.mode,
-            actions=cell.actions,
+            actions=cell.mean_actions,
             concurrency=cell.concurrency,
             trial_ns=cell.trial_ns,
             action_ns=cell.facets["action"].mean,

@@ -1,0 +1,92 @@
+"""computesdk benchmark results: raw times to the first command, one after the other, staggered or in a burst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from taxtui.importers.files import document, walk
+from taxtui.importers.protocol import (
+    ACTIONS,
+    HELD,
+    INSTANTS,
+    READY,
+    RUN,
+    Asked,
+    Failure,
+    ImportedTrial,
+    Skipped,
+    Unreadable,
+)
+from taxtui.importers.timeline import Timeline
+from taxtui.importers.values import MICROSECOND_NS, MILLISECOND_NS, duration_ns, integer, items, maps, number, text
+from taxtui.recording.events import CREATE
+
+MOST_IN_FLIGHT = 1_000_000
+
+
+class ComputesdkReader:
+    """Every iteration is a trial without actions: a cold start at its concurrency."""
+
+    name: ClassVar[str] = "computesdk"
+    summary: ClassVar[str] = "computesdk benchmark results: cold starts at their concurrency"
+    takes_map: ClassVar[bool] = False
+
+    def files(self, folder: Path) -> Iterator[Path]:
+        """Every JSON file below a folder."""
+        return walk(folder, lambda name: name.endswith(".json"))
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """By its names of samples."""
+        return b'"results"' in head and b'"ttiMs"' in head and b'"provider"' in head
+
+    def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
+        """The samples of all providers and modes in one file. Raises ``Unreadable`` where it is no such file."""
+        whole = document(path)
+        results = list(maps(whole, "results"))
+        if not any("iterations" in result or "rampProfile" in result for result in results):
+            raise Unreadable("it is no result of computesdk")
+        for place, result in enumerate(results, 1):
+            samples = items(result, "iterations") or items(result, "rampProfile")
+            for index, sample in enumerate(samples, 1):
+                yield _trial(result, sample, len(samples)) or Skipped(
+                    f"result {place}, sample {index}", "neither a time nor an error"
+                )
+
+
+def _trial(result: dict[str, Any], sample: object, samples: int) -> ImportedTrial | None:
+    if not isinstance(sample, dict):
+        return None
+    error = sample.get("error")
+    took_ns = duration_ns(sample.get("ttiMs"), MILLISECOND_NS)
+    if not error and not took_ns:
+        return None
+    timeline = Timeline(0)
+    timeline.lacks(INSTANTS, "only durations are told")
+    timeline.lacks(READY, "ttiMs is from the request to the first command's end: create and ready are one")
+    timeline.lacks(RUN, "no commands were run")
+    timeline.lacks(ACTIONS, "no commands were run")
+    failure = Failure("CreateFailed", CREATE) if error else None
+    if failure is None:
+        timeline.next_phase(CREATE, took_ns or 0)
+    elif took_ns:
+        timeline.ended(took_ns)
+    else:
+        timeline.lacks(HELD, "a failed sample has no time")
+    mode = text(result.get("mode"))
+    concurrency, arrival = 1, "sequential"
+    if mode.startswith(("burst", "concurrent", "stagger")):
+        concurrency, arrival = integer(result.get("concurrency"), MOST_IN_FLIGHT) or samples, "burst"
+    delay_ms = number(result.get("staggerDelayMs"))
+    if mode.startswith("stagger") and delay_ms is not None and 0 < delay_ms < 1e9:
+        arrival = f"staggered:{delay_ms:g}ms"
+    return ImportedTrial(
+        **timeline.times(),
+        dated=False,
+        failure=failure,
+        resolution_ns=MICROSECOND_NS,
+        substrate=text(result.get("provider")),
+        concurrency=concurrency,
+        arrival=arrival,
+    )

@@ -1,0 +1,210 @@
+"""Harbor (0.8 to 0.25, and forks that write ``results.json``): one result per trial, with the agent's steps beside it.
+
+``environment_setup`` is build and start in one; the agent's own time comes from ``atif`` where a trajectory tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from taxtui.importers import atif
+from taxtui.importers.files import document, walk
+from taxtui.importers.protocol import (
+    ACTIONS,
+    HELD,
+    READY,
+    RUN,
+    THINK,
+    Asked,
+    Failure,
+    ImportedTrial,
+    Unreadable,
+)
+from taxtui.importers.protocol import (
+    CREATE as CREATE_TIME,
+)
+from taxtui.importers.protocol import (
+    SETUP as SETUP_TIME,
+)
+from taxtui.importers.timeline import Timeline
+from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, maps, number, text
+from taxtui.recording.events import ACTION, CANCELLED, CREATE, FAILED, SETUP, TIMEOUT, VERIFY
+
+NAMES: Final = frozenset({"result.json", "results.json"})
+SPANS: Final = {"environment_setup": CREATE, "agent_setup": SETUP, "agent_execution": ACTION, "verifier": VERIFY}
+"""In the order of a trial."""
+SILENT: Final = ("oracle", "nop")
+"""Agents without a model: they do not think."""
+CALLED_OFF: Final = ("CancelledError", "KeyboardInterrupt")
+
+
+class HarborReader:
+    """Finds results in jobs of any layout; a job's own result holds no trial."""
+
+    name: ClassVar[str] = "harbor"
+    summary: ClassVar[str] = "jobs of Harbor 0.8 to 0.25: result.json and the agents' ATIF trajectories"
+    takes_map: ClassVar[bool] = False
+
+    def files(self, folder: Path) -> Iterator[Path]:
+        """Every result below a folder."""
+        return walk(folder, NAMES.__contains__)
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """By keys that only Harbor's results have."""
+        if b'"n_total_trials"' in head:
+            return b'"stats"' in head
+        return b'"trial_name"' in head and (b'"agent_info"' in head or b'"environment_setup"' in head)
+
+    def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial]:
+        """The trial of one result. Raises ``Unreadable`` where it is none."""
+        result = document(path)
+        if at(result, "n_total_trials") is not None:
+            return
+        if not text(at(result, "trial_name")) or not any(key in result for key in ("agent_info", *SPANS)):
+            raise Unreadable("it is no result of a Harbor trial")
+        yield _trial(result, path.parent)
+
+
+def _trial(result: dict[str, Any], folder: Path) -> ImportedTrial:
+    asked_ns = instant_ns(at(result, "environment_setup", "started_at")) or instant_ns(at(result, "started_at"))
+    if asked_ns is None:
+        raise Unreadable("it does not say when the trial began")
+    timeline = Timeline(asked_ns)
+    timeline.lacks(RUN, "dispatch and work are one")
+    failure = _failure(result)
+    ended = failure is not None
+    create_ended = _phase(timeline, result, "environment_setup", "" if ended else "no end of environment_setup")
+    if create_ended:
+        timeline.lacks(READY, "environment_setup holds build, create and ready")
+    else:
+        timeline.lacks(CREATE_TIME, "environment_setup has no ends")
+    if not _phase(timeline, result, "agent_setup", "") and not ended:
+        timeline.lacks(SETUP_TIME, "agent_setup has no ends")
+    steps = list(maps(result, "step_results"))
+    if steps:
+        for step in steps:
+            name = text(at(step, "step_name"))
+            inside = folder / "steps" / name if name and Path(name).name == name else None
+            _agent(timeline, step, result, inside)
+        _phase(timeline, steps[-1], "verifier", "")
+        if len(steps) > 1:
+            timeline.lacks("verify", "what was verified between steps is part of the gaps")
+    else:
+        _agent(timeline, result, result, folder)
+        _phase(timeline, result, "verifier", "")
+    if failure is not None:
+        timeline.ended(_failed_ns(result, failure, asked_ns))
+    agent = at(result, "agent_info")
+    environment = at(result, "config", "environment")
+    task = text(at(result, "task_name"))
+    job = text(at(result, "config", "job_id"))
+    return ImportedTrial(
+        **timeline.times(),
+        failure=failure,
+        resolution_ns=MICROSECOND_NS,
+        substrate=text(at(environment, "type")) or text(at(environment, "import_path")),
+        cpu_milli=round(1000 * min(max(number(at(environment, "override_cpus")) or 0, 0), 1 << 20)),
+        memory_mib=integer(at(environment, "override_memory_mb"), 1 << 40) or 0,
+        workload=tuple(
+            text(value)
+            for value in (
+                at(agent, "name"),
+                at(agent, "version"),
+                at(agent, "model_info", "name"),
+                at(agent, "model_info", "provider"),
+            )
+        ),
+        task=text(at(result, "task_checksum")) or task,
+        group=f"{job}:{task}" if job and task else "",
+    )
+
+
+def _phase(timeline: Timeline, holder: dict[str, Any], key: str, why: str) -> bool:
+    span = at(holder, key)
+    return timeline.phase(SPANS[key], instant_ns(at(span, "started_at")), instant_ns(at(span, "finished_at")), why)
+
+
+def _agent(timeline: Timeline, holder: dict[str, Any], result: dict[str, Any], folder: Path | None) -> None:
+    """The agent's time in one execution, as finely as anything tells it."""
+    span = at(holder, "agent_execution")
+    start_ns, end_ns = instant_ns(at(span, "started_at")), instant_ns(at(span, "finished_at"))
+    if start_ns is None or end_ns is None:
+        if at(result, "exception_info") is None:
+            timeline.lacks(HELD, "agent_execution has no ends")
+        return
+    metadata = at(holder, "agent_result", "metadata")
+    thinks_ns = _times(at(metadata, "api_request_times_msec"))
+    commands_ns = _times(at(metadata, "command_exec_times_msec"))
+    if thinks_ns and commands_ns:
+        if len(thinks_ns) != len(commands_ns):
+            timeline.lacks(THINK, "calls and commands are counted apart: which precedes which is guessed by order")
+        _spread(timeline, thinks_ns, commands_ns, start_ns, end_ns)
+        return
+    if commands_ns:
+        timeline.lacks(THINK, "known as a sum, before the first command")
+        _spread(timeline, [max(0, end_ns - start_ns - sum(commands_ns))], commands_ns, start_ns, end_ns)
+        return
+    agent = text(at(result, "agent_info", "name"))
+    if folder is not None and agent not in SILENT:
+        told = atif.read(folder / "agent" / "trajectory.json", agent, start_ns, end_ns)
+        for quantity, why in told.unknown:
+            timeline.lacks(quantity, why)
+        for action in told.spans:
+            (timeline.action if action.action else timeline.think)(action.start_ns, action.end_ns)
+        if told.spans:
+            return
+    if thinks_ns:
+        timeline.lacks(ACTIONS, "only the model's calls are timed: the rest of the agent's time is one piece")
+        _spread(timeline, [sum(thinks_ns)], [max(0, end_ns - start_ns - sum(thinks_ns))], start_ns, end_ns)
+        return
+    timeline.lacks(ACTIONS, "the agent's time is one piece")
+    if agent not in SILENT:
+        timeline.lacks(THINK, "the agent's time is one piece")
+    timeline.action(start_ns, end_ns)
+
+
+def _times(value: object) -> list[int]:
+    """A list of milliseconds in ns; empty where one of them is no duration."""
+    told = [duration_ns(item, 10**6) for item in value] if isinstance(value, list) else []
+    known = [item for item in told if item is not None]
+    return known if len(known) == len(told) else []
+
+
+def _spread(timeline: Timeline, thinks_ns: list[int], commands_ns: list[int], start_ns: int, end_ns: int) -> None:
+    """Durations without instants, one behind the other up to the agent's end; gaps are known as a sum only."""
+    cursor_ns = max(start_ns, end_ns - sum(thinks_ns) - sum(commands_ns))
+    timeline.lacks("gaps", "the harness's own time is known as a sum, before the first command")
+    # a call behind the last command leads to none, and a command may come without a call of its own
+    for think_ns, command_ns in zip_longest(thinks_ns[: len(commands_ns)], commands_ns, fillvalue=0):
+        timeline.think(cursor_ns, cursor_ns + think_ns)
+        cursor_ns += think_ns
+        timeline.action(cursor_ns, cursor_ns + command_ns)
+        cursor_ns += command_ns
+
+
+def _failure(result: dict[str, Any]) -> Failure | None:
+    """Of a trial with an exception: in the phase that began and did not end, else in the last one that began."""
+    info = at(result, "exception_info")
+    if not isinstance(info, dict):
+        return None
+    error = text(info.get("exception_type")) or "Exception"
+    begun = [key for key in SPANS if at(result, key, "started_at") is not None]
+    unfinished = [key for key in begun if at(result, key, "finished_at") is None]
+    phase = SPANS[(unfinished or begun or ["environment_setup"])[-1]]
+    if error.rpartition(".")[2] in CALLED_OFF:
+        return Failure(error, phase, CANCELLED)
+    return Failure(error, phase, TIMEOUT if "Timeout" in error else FAILED)
+
+
+def _failed_ns(result: dict[str, Any], failure: Failure, start_ns: int) -> int | None:
+    """When it failed. The exception's own time may be of another zone: then it is the trial's end."""
+    finished_ns = instant_ns(at(result, "finished_at"))
+    occurred_ns = instant_ns(at(result, "exception_info", "occurred_at"))
+    if failure.phase == VERIFY:
+        return None  # the trajectory was over
+    if occurred_ns is not None and start_ns <= occurred_ns and (finished_ns is None or occurred_ns <= finished_ns):
+        return occurred_ns
+    return finished_ns
