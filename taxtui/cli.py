@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "recordings": "Inspect, verify, salvage and compact recordings.",
     "substrates": "List substrates; --check says whether they can be used.",
     "sweep": "Find and remove sandboxes that a run left behind.",
+    "tier": "Make a tier from a trajectory or a repository of your own.",
     "fixtures": "Build the offline fixtures of T1 and T2.",
     "image": "Build the container image that holds the fixtures.",
 }

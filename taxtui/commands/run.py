@@ -166,8 +166,14 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
 
 
 def _build_fixtures(plan: Plan) -> None:
-    """Local sandboxes are shown this machine's own fixtures; they are built before anything is timed."""
-    if not any(cell.substrate.name == "local" and cell.tier.uses_fixtures for cell in plan.cells):
+    """Local sandboxes are shown this machine's own fixtures; they are built before anything is timed.
+
+    Not where they are shown a folder of their own.
+    """
+    if not any(
+        cell.substrate.name == "local" and cell.tier.uses_fixtures and "fixtures" not in cell.substrate.options
+        for cell in plan.cells
+    ):
         return
     from taxtui.workloads import fixtures
 

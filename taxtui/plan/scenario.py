@@ -34,7 +34,7 @@ class CellBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     modes: tuple[str, ...] = ("exec",)
     concurrency: list[Recordable] | Recordable = 1
     arrival: str = ""  # the usual one at this concurrency
-    think: str = "0s"
+    think: str = ""  # the tier's own
     acquire: str = "create"
     trials: Recordable = 100
     warmup: Recordable = 1
@@ -113,6 +113,10 @@ def load_tier(name: str, folder: Path | None = None) -> Tier:
         raise ScenarioError(f"no tier {name!r}", fix=f"{_hint(name, known)}, or give the path of a .toml file")
     document = _Document(path)
     tier = document.convert(document.data, Tier)
+    try:
+        parse_think(tier.think or "0s")
+    except UsageError as error:
+        raise ScenarioError(f"{path}: think: {error.problem}", fix=error.fix) from error
     if not tier.cycle:
         raise ScenarioError(f"{path}: the cycle is empty", fix="a tier needs at least one step to repeat")
     return tier
@@ -234,7 +238,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
                     mode=mode,  # type: ignore[arg-type]  # checked above
                     concurrency=width,
                     arrival=checked(arrivals.parse, block.arrival) if block.arrival else arrivals.usual(width),
-                    think=checked(parse_think, block.think),
+                    think=checked(parse_think, block.think or tiers[name].think or "0s"),
                     acquire=block.acquire,
                     trials=block.trials,
                     warmup=block.warmup,

@@ -53,13 +53,17 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     title: str
     requires: tuple[str, ...] = ("bash",)  # programs that must be in the sandbox
     network: bool = False
+    think: str = ""  # idle time between actions where the cell says none, as ``--think`` takes it
     preload: str = ""  # idempotent; a no-op in an image that holds the tier
     setup: tuple[Step, ...] = ()
     cycle: tuple[Step, ...]
 
     @property
     def digest(self) -> str:
-        """16 hex digits over everything that decides what the tier does; its title does not."""
+        """16 hex digits over everything that decides what the tier does; its title does not.
+
+        Nor does its think time: a cell's is part of that cell's identity, whoever named it.
+        """
         body = msgspec.msgpack.encode((self.name, self.requires, self.network, self.preload, self.setup, self.cycle))
         return hashlib.sha256(body).hexdigest()[:16]
 

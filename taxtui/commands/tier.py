@@ -1,0 +1,120 @@
+"""``taxtui tier``: makes a tier from one's own repository, or from a trajectory."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from taxtui.errors import TaxtuiError, UsageError
+
+if TYPE_CHECKING:
+    from taxtui.plan.spec import Tier
+
+
+@click.group("tier")
+def command() -> None:
+    """Make a tier from a trajectory or a repository of your own."""
+
+
+@command.command("from-repo")
+@click.argument("source", metavar="PATH_OR_URL")
+@click.option("--name", help="Of the tiers.  [the repository's own]")
+@click.option("--test", "test", metavar="COMMAND", help="What runs its tests, in its root.  [as its files tell]")
+@click.option("--setup", multiple=True, metavar="COMMAND", help="Before the first test; repeat for several.")
+@click.option("--no-test", is_flag=True, help="The inspection tier alone.")
+@click.option("--network", is_flag=True, help="The test tier needs one.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=".", help="The folder to write to."
+)
+def from_repo(
+    source: str, name: str | None, test: str | None, setup: tuple[str, ...], no_test: bool, network: bool, output: Path
+) -> None:
+    """An inspection tier and a test tier of a repository, each checked by one trial on local before it is written.
+
+    Takes the commit that is checked out, without its history. Writes NAME-inspect.toml, NAME-test.toml and the folder
+    NAME.fixtures that both clone from; prints their paths. The tests run in a sandbox, with this machine's programs.
+    """
+    from taxtui.workloads import credentials, repository, tier_file
+
+    if no_test and (test or setup or network):
+        raise UsageError("--no-test leaves out what --test, --setup and --network are for", fix="drop one of them")
+    name = _tier_name(name or Path(source.rstrip("/")).absolute().name.removesuffix(".git"))
+    for text in (test or "", *setup):
+        if found := credentials.kinds(text):
+            raise UsageError(f"a command holds {' and '.join(found)}", fix="let it read that from the environment")
+    fixtures = output / f"{name}.fixtures"
+    targets = [fixtures, output / f"{name}-inspect.toml", *([] if no_test else [output / f"{name}-test.toml"])]
+    for path in targets:
+        if path.exists():
+            raise UsageError(f"{path} exists", fix="remove it, or name another with --name or -o")
+    with tempfile.TemporaryDirectory(prefix="taxtui-tier-") as scratch:
+        made = Path(scratch, "fixtures")
+        Path(scratch).chmod(0o755)  # the sandbox's user reads the fixtures below
+        made.mkdir()
+        snapshot = repository.clone(source, made)
+        tiers = [repository.inspection(name, snapshot)]
+        refusal: TaxtuiError | None = None
+        _checked(tiers[0], made, Path(scratch))
+        if not no_test:
+            tests = repository.TestCommand(test, ()) if test else snapshot.tests()
+            if tests is None:
+                refusal = UsageError(
+                    f"{name}: no tests were found", fix="name what runs them with --test, or --no-test"
+                )
+            else:
+                tier = repository.testing(name, snapshot, tests, setup, network=network)
+                try:
+                    _checked(tier, made, Path(scratch))
+                except TaxtuiError as error:
+                    refusal = error
+                else:
+                    tiers.append(tier)
+        output.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(made, fixtures)
+    for tier in tiers:
+        about = [f"Made by taxtui tier from-repo; run with -s local:fixtures={fixtures.name}, in this folder."]
+        path = output / f"{tier.name}.toml"
+        tier_file.write_new(path, tier_file.to_toml(tier, about))
+        click.echo(str(path))
+    click.echo(str(fixtures))
+    tier_options = " ".join(f"-t {output / tier.name}.toml" for tier in tiers)
+    click.echo(f"next: taxtui run -s local:fixtures={fixtures} {tier_options} -n {len(tiers[0].cycle)}", err=True)
+    if refusal is not None:
+        raise refusal
+
+
+def _tier_name(text: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
+    if not name:
+        raise UsageError(f"{text!r} makes no name for a tier", fix="give one with --name")
+    return name
+
+
+def _checked(tier: Tier, fixtures: Path, scratch: Path) -> None:
+    """One trial of one whole cycle on local. Raises ``UsageError`` with the step that did not prove its work."""
+    from taxtui import folders
+    from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
+    from taxtui.recording import reader
+    from taxtui.recording.events import OK, Event, TrialEnded
+    from taxtui.runner.engine import Run
+
+    click.echo(f"trying {tier.name} in a sandbox on this machine", err=True)
+    where = SubstrateRef(name="local", options={"fixtures": str(fixtures)})
+    cell = CellPlan(substrate=where, tier=tier, actions=len(tier.cycle), trials=1, warmup=0)
+    run = Run(Plan(cells=(cell,), timeout_s=120.0), scratch / f"{tier.name}.msgpack", folders.new_run_id())
+    asyncio.run(run.execute())
+    if run.write_error is not None:
+        raise run.write_error
+    events: list[Event] = []
+    reader.read(run.path, events.append)
+    ends = [event for event in events if isinstance(event, TrialEnded)]
+    if not ends or ends[-1].outcome != OK:
+        why = ends[-1].message or ends[-1].error if ends else "the run ended before its trial"
+        advice = "see what it prints there, then give --test or --setup; --network where it fetches something"
+        raise UsageError(f"{tier.name} failed its trial on local: {why}; it was not written", fix=advice)

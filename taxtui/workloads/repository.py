@@ -1,0 +1,267 @@
+"""Tiers from one's own repository: one that inspects it, like T1, and one that tests it, like T2.
+
+Both clone from a folder of fixtures: the repository as one bare commit, and git's settings for that.
+
+What each step has to show is read from the commit itself with git, before anything is run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from taxtui.errors import TaxtuiError, UsageError
+from taxtui.plan.spec import Step, Tier
+from taxtui.workloads import credentials, fixtures
+
+BARE: Final = "repo.git"
+"""The bare clone in the fixtures' folder."""
+GITCONFIG: Final = "gitconfig"
+"""Beside it: it may belong to another user than the one who clones it."""
+
+_CLONE: Final = f"""\
+GIT_CONFIG_GLOBAL="$TAXTUI_FIXTURES/{GITCONFIG}" git clone --quiet --template= -c advice.detachedHead=false \\
+    -c color.ui=false -c core.pager=cat -c core.checkStat=minimal "file://$TAXTUI_FIXTURES/{BARE}" repo &&
+    cd repo && git checkout --quiet --detach && git ls-files -z | xargs -0 touch -h -t 202001010000 &&
+    git update-index -q --refresh"""
+# Files dated before the index let git trust it: otherwise whatever runs within a second of the clone reads them all.
+
+MAX_SHOWN_BYTES: Final = 64_000
+"""The largest file that a step prints."""
+MIN_LINES: Final = 3
+MAX_LINE: Final = 120
+TEST_TIMEOUT_S: Final = 600.0
+
+
+class TestCommand(NamedTuple):
+    """How a repository's tests are run."""
+
+    command: str
+    requires: tuple[str, ...]
+
+
+class Landmark(NamedTuple):
+    """A file of the commit, and what finds a line of it again."""
+
+    path: str
+    lines: list[str]
+    number: int  # of the line, from 1
+    word: str  # a word of that line
+
+    @property
+    def line(self) -> str:
+        """The line itself."""
+        return self.lines[self.number - 1]
+
+
+class Snapshot:
+    """The one commit that was cloned: what its tiers are made from. Reads with git, runs nothing of the repository."""
+
+    def __init__(self, bare: Path) -> None:
+        """``bare`` is what ``clone`` made. Raises ``TaxtuiError``: git cannot read it."""
+        self._git = ["git", "-c", "safe.directory=*", f"--git-dir={bare}"]
+        self.tree = self._read("rev-parse", "HEAD^{tree}").strip()
+        self.paths = [path for path in self._read("ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0") if path]
+
+    def _read(self, *arguments: str) -> str:
+        return _run([*self._git, *arguments], "git cannot read the repository").decode(errors="surrogateescape")
+
+    def text(self, path: str) -> str:
+        """A file's content; "" where it is not text in UTF-8 or too large to be shown."""
+        size = int(self._read("cat-file", "-s", f"HEAD:{path}"))
+        if size > MAX_SHOWN_BYTES:
+            return ""
+        content = _run([*self._git, "cat-file", "blob", f"HEAD:{path}"], "git cannot read the repository")
+        try:
+            return content.decode()
+        except UnicodeDecodeError:
+            return ""
+
+    def shown(self) -> Landmark:
+        """A file to read, search and cut: the longest of the first hundred that have a line fit to be asked for.
+
+        Raises:
+            UsageError: there is no such file.
+        """
+        entries = [line.partition("\t") for line in self._read("ls-tree", "-r", "-z", "HEAD").split("\0")]
+        plain = [path for kind, _, path in entries if kind.startswith("100") and _PLAIN.fullmatch(path)]
+        sources = [path for path in plain if Path(path).suffix in _SOURCES] or plain
+        found = [shown for path in sources[:100] if (shown := _distinct(path, self.text(path)))]
+        if not found:
+            raise UsageError("the repository has no text file to read", fix="write the tier by hand: docs/authoring")
+        return max(found, key=lambda shown: len(shown.lines))
+
+    def tests(self) -> TestCommand | None:
+        """How its tests are run as far as its files tell, or None."""
+        names = set(self.paths)
+        if any(Path(path).name.startswith("test_") and path.endswith(".py") for path in names):
+            return TestCommand("python3 -m pytest -q -p no:cacheprovider", ("python3",))
+        if "go.mod" in names:
+            return TestCommand("go test ./...", ("go",))
+        if "Cargo.toml" in names:
+            return TestCommand("cargo test --offline --quiet", ("cargo",))
+        if "package.json" in names and '"test"' in self.text("package.json"):
+            return TestCommand("npm test --silent", ("npm",))
+        if "Makefile" in names and re.search(r"^test\s*:", self.text("Makefile"), re.M):
+            return TestCommand("make test", ("make",))
+        return None
+
+
+# fmt: off
+_PLAIN: Final = re.compile(r"[\w+@][\w./+@-]*", re.ASCII)
+"""A path that neither a shell nor git has to quote."""
+_SOURCES: Final = {
+    ".py", ".go", ".rs", ".js", ".ts", ".tsx", ".c", ".h", ".cc", ".cpp", ".java", ".rb", ".kt", ".swift", ".sh",
+}
+# fmt: on
+
+
+def clone(source: str, folder: Path) -> Snapshot:
+    """Put the repository at a path or URL, as it is committed, into ``folder`` as one commit without its history.
+
+    Raises:
+        UsageError: git cannot clone it, or it is empty.
+        TaxtuiError: there is no git.
+    """
+    url = f"file://{Path(source).resolve()}" if Path(source).exists() else source
+    if url.startswith("-"):
+        raise UsageError(f"{source!r} is neither a path nor a URL")
+    bare = folder / BARE
+    command = [
+        "git",
+        "clone",
+        "--quiet",
+        "--bare",
+        "--depth",
+        "1",
+        "--single-branch",
+        "--no-tags",
+        "--template=",
+        "--",
+        url,
+    ]
+    _run([*command, str(bare)], f"git cannot clone {_shown(source)}", UsageError)
+    _run(["git", f"--git-dir={bare}", "remote", "remove", "origin"], "git cannot forget where it cloned from")
+    shutil.copyfile(fixtures.DATA / GITCONFIG, folder / GITCONFIG)
+    try:
+        snapshot = Snapshot(bare)
+    except TaxtuiError as error:
+        raise UsageError(f"{_shown(source)} has no commit", fix="commit something first") from error
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)  # whatever the umask: sandboxes have users of their own
+    return snapshot
+
+
+def inspection(name: str, snapshot: Snapshot) -> Tier:
+    """Ten steps that only read, as an agent does that finds its way; the repository is cloned before them."""
+    return Tier(
+        name=f"{name}-inspect",
+        title=f"{name}, inspected",
+        requires=("bash", "git"),
+        preload=f"test -d repo/.git || {{\n{_CLONE}\n}}\n",
+        cycle=(*_reading(snapshot), _NOTHING_CHANGED),
+    )
+
+
+def testing(name: str, snapshot: Snapshot, tests: TestCommand, setup: Sequence[str], *, network: bool) -> Tier:
+    """From a clone to a passing test, then a cycle of reading, an edit, the tests, and the edit undone.
+
+    ``setup`` are commands between the clone and the first test, such as what installs the dependencies.
+    """
+    shown = snapshot.shown()
+    file = shlex.quote(shown.path)
+    run = Step(name="test", run=f"cd repo && {tests.command}", timeout_s=TEST_TIMEOUT_S)
+    steps = [Step(name="clone", run=f"{_CLONE} &&\n    git rev-parse 'HEAD^{{tree}}'\n", expect_stdout=snapshot.tree)]
+    for number, command in enumerate(setup, 1):
+        steps.append(Step(name=f"set up {number}", run=f"cd repo && {command}", timeout_s=TEST_TIMEOUT_S))
+    reading = {step.name: step for step in _reading(snapshot)}
+    edit = f'cd repo && printf "%s\\n" "$TAXTUI_NONCE" >> {file} && git diff -- {file}'
+    restore = f"cd repo && git checkout --quiet -- {file} && git diff --exit-code && echo restored"
+    return Tier(
+        name=f"{name}-test",
+        title=f"{name}, tested",
+        requires=tuple(dict.fromkeys(["bash", "git", *tests.requires])),
+        network=network,
+        setup=(*steps, run),
+        cycle=(
+            *(reading[step] for step in ("ls", "cat", "grep", "sed", "find", "wc")),
+            run,
+            Step(name="edit", run=edit, expect_stdout="+{nonce}"),
+            Step(name="git status", run="cd repo && git status --porcelain", expect_stdout=f" M {shown.path}"),
+            Step(name="restore", run=restore, expect_stdout="restored"),
+        ),
+    )
+
+
+_NOTHING_CHANGED: Final = Step(
+    name="git diff", run="cd repo && git diff --exit-code HEAD && echo unchanged", expect_stdout="unchanged"
+)
+
+
+def _reading(snapshot: Snapshot) -> list[Step]:
+    shown = snapshot.shown()
+    file, folder = shlex.quote(shown.path), str(Path(shown.path).parent)
+    word, number = shlex.quote(shown.word), shown.number
+    cut = f"{max(1, number - 10)},{number + 10}"
+    return [
+        Step(name="ls", run='cd repo && ls -A && echo "$TAXTUI_NONCE"', expect_stdout="\n{nonce}"),
+        Step(name="cat", run=f"cd repo && cat {file}", expect_stdout=shown.line),
+        Step(name="git log", run="cd repo && git log -1 --format='tree %T'", expect_stdout=f"tree {snapshot.tree}"),
+        Step(
+            name="grep",
+            run=f"cd repo && grep -rnF -e {word} {shlex.quote(folder)}",
+            expect_stdout=f"{_below(folder, shown.path)}:{number}:{shown.line}",
+        ),
+        Step(name="sed", run=f"cd repo && sed -n '{cut}p' {file}", expect_stdout=shown.line),
+        Step(
+            name="find",
+            run=f"cd repo && find . -path ./.git -prune -o -name {shlex.quote(Path(shown.path).name)} -print",
+            expect_stdout=f"./{shown.path}",
+        ),
+        Step(name="wc", run=f"cd repo && wc -l {file}", expect_stdout=f" {shown.path}"),
+        Step(name="git status", run="cd repo && git status --porcelain --branch", expect_stdout="## HEAD (no branch)"),
+        Step(name="git show", run=f"cd repo && git show HEAD:{file}", expect_stdout=shown.line),
+    ]  # fmt: skip
+
+
+def _below(folder: str, path: str) -> str:
+    return f"./{path}" if folder == "." else path
+
+
+def _distinct(path: str, text: str) -> Landmark | None:
+    """The middlemost line of a text that occurs in it once, and gives nothing away."""
+    lines = text.splitlines() if "\r" not in text and "{nonce}" not in text else []
+    middle = len(lines) / 2
+    for number in sorted(range(1, len(lines) + 1), key=lambda one: abs(one - middle)):
+        line = lines[number - 1]
+        words = re.findall(r"[A-Za-z_]\w{4,}", line)
+        if words and len(line) <= MAX_LINE and _fit(line) and lines.count(line) == 1 and not credentials.kinds(line):
+            return Landmark(path, lines, number, max(words, key=len)) if len(lines) >= MIN_LINES else None
+    return None
+
+
+def _fit(text: str) -> bool:
+    return text.isprintable() and text.isascii() and text == text.strip("\x00-") and bool(text.strip())
+
+
+def _shown(source: str) -> str:
+    return credentials.redacted(source)
+
+
+def _run(command: list[str], failure: str, kind: type[TaxtuiError] = TaxtuiError) -> bytes:
+    """Run git without the repository that we may be in; its last words become the error."""
+    env = {key: value for key, value in os.environ.items() if key not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
+    env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        return subprocess.run(command, capture_output=True, env=env, check=True).stdout
+    except FileNotFoundError as error:
+        raise TaxtuiError(f"{failure}: there is no git", fix="install it") from error
+    except subprocess.CalledProcessError as error:
+        words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
+        raise kind(f"{failure}: {_shown(words[-1].removeprefix('fatal: '))}") from error
