@@ -10,7 +10,9 @@ from typing import NamedTuple
 from costmodel import flags
 from costmodel.errors import DemandError
 from costmodel.results import BreakEven, Projection, StraightLine, Versus
+from costmodel.runs import Assumed, assumed
 from costmodel.uncertainty import Interval, difference, student_t
+from costmodel.verdict import UNKNOWN, Difference, Verdict, judge
 
 
 def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
@@ -75,8 +77,12 @@ def with_full_speed(rows: Sequence[Projection], spec: str) -> list[Projection]:
     return result
 
 
-def with_baseline(rows: Sequence[Projection], spec: str, *, required: bool = True) -> list[Projection]:
+def with_baseline(
+    rows: Sequence[Projection], spec: str, *, required: bool = True, run_sd: float | None = None
+) -> list[Projection]:
     """Every row against its peer among the baseline's rows; measured rows are never compared with others.
+
+    ``run_sd`` is what is assumed between runs, as ``Demand`` has it.
 
     Raises:
         DemandError: the baseline is unknown, and ``required``.
@@ -96,7 +102,7 @@ def with_baseline(rows: Sequence[Projection], spec: str, *, required: bool = Tru
             comparable = peer(row, candidates) is None
             result.append(row if comparable else replace(row, flags=(*row.flags, flags.PROVENANCE)))
         else:
-            compared = replace(row, versus=_versus(row, baseline), break_even=break_even(row, baseline))
+            compared = replace(row, versus=_versus(row, baseline, run_sd), break_even=break_even(row, baseline))
             result.append(_doubting(compared, row, baseline))
     return result
 
@@ -108,16 +114,30 @@ def _doubting(result: Projection, row: Projection, other: Projection) -> Project
     return replace(result, flags=(*result.flags, flags.ENVIRONMENT))
 
 
-def _versus(row: Projection, baseline: Projection) -> Versus:
-    assert row.worker_hours is not None
-    assert baseline.worker_hours is not None
-    delta = difference(row.worker_hours, baseline.worker_hours)
-    return Versus(baseline.identity.cell_id, baseline.label, delta, is_tie(delta))
+def _versus(row: Projection, baseline: Projection, run_sd: float | None) -> Versus:
+    delta, verdict = _judged(row, baseline, row.worker_hours, baseline.worker_hours, run_sd)
+    return Versus(baseline.identity.cell_id, baseline.label, delta, verdict)
 
 
-def is_tie(delta: Interval) -> bool | None:
-    """Whether the interval of a difference spans 0; None if there is no interval."""
-    return None if delta.low is None or delta.high is None else delta.low <= 0 <= delta.high
+def _judged(
+    row: Projection, other: Projection, own: Interval | None, theirs: Interval | None, run_sd: float | None
+) -> Difference:
+    """An amount of two rows that is in proportion to what they hold per success: its difference, judged."""
+    assert own is not None
+    assert theirs is not None
+    if row.evidence is None or other.evidence is None:  # published: no trials, no interval
+        return Difference(difference(own, theirs), Verdict(UNKNOWN))
+    one, another = row.evidence.held, other.evidence.held
+    scaled = [
+        each.scaled(amount.value / each.value) if each.value else each
+        for each, amount in ((one, own), (another, theirs))
+    ]
+    return judge(scaled[0], scaled[1], _either(row, other, run_sd))
+
+
+def _either(row: Projection, other: Projection, run_sd: float | None) -> Assumed:
+    """What is assumed of the runs of both: the larger spread."""
+    return max((assumed(each.identity.substrate, run_sd) for each in (row, other)), key=lambda each: each.sd)
 
 
 class Change(NamedTuple):
@@ -127,11 +147,11 @@ class Change(NamedTuple):
     after: Projection
     held_s: Interval  # after − before, what one delivered trajectory holds a worker for
     ratio: float  # after / before
-    tie: bool | None
+    verdict: Verdict
 
 
-def compare(before: Sequence[Projection], after: Sequence[Projection]) -> list[Change]:
-    """What changed from the first recording's rows to the second's.
+def compare(before: Sequence[Projection], after: Sequence[Projection], run_sd: float | None = None) -> list[Change]:
+    """What changed from the first recording's rows to the second's; ``run_sd`` as in ``Demand``.
 
     Cells of one substrate that did the same work pair up; where none did, cells of any that did.
     """
@@ -142,9 +162,10 @@ def compare(before: Sequence[Projection], after: Sequence[Projection]) -> list[C
         other = peer(row, same) or peer(row, candidates)
         if other is None or row.held_per_success_s is None or other.held_per_success_s is None:
             continue
-        delta = difference(row.held_per_success_s, other.held_per_success_s)
+        held = row.held_per_success_s, other.held_per_success_s
+        delta, verdict = _judged(row, other, *held, run_sd)
         ratio = row.held_per_success_s.value / (other.held_per_success_s.value or math.nan)
-        changes.append(Change(other, _doubting(row, row, other), delta, ratio, is_tie(delta)))
+        changes.append(Change(other, _doubting(row, row, other), delta, ratio, verdict))
     return changes
 
 

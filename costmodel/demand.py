@@ -63,6 +63,7 @@ class Demand:
     gpus: int | None = None
     gpu_usd_hour: float | None = None
 
+    run_sd: float | None = None  # relative, between runs; None: measured from three runs on, else as shipped
     deltas: tuple[Delta, ...] = ()  # for the sensitivity table, besides the standard ones
     tolerance: float = 2e-3  # relative, of the makespan
     seed: int = 0
@@ -83,7 +84,7 @@ class Demand:
             number = getattr(self, name)
             if number is not None and not 0 < number < math.inf:
                 raise DemandError(f"{name} must be a number above 0, not {number}")
-        for name in ("backoff_s", "train_s", "over_provision", "gpu_usd_hour"):
+        for name in ("backoff_s", "train_s", "over_provision", "gpu_usd_hour", "run_sd"):
             number = getattr(self, name)
             if number is not None and not 0 <= number < math.inf:
                 raise DemandError(f"{name} must be a number of at least 0, not {number}")

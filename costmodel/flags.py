@@ -14,7 +14,7 @@ BEYOND_LENGTH: Final = "beyond_measured_length"
 BEYOND_CONCURRENCY: Final = "beyond_measured_concurrency"
 TAIL: Final = "tail_unsupported"
 FEW_TRIALS: Final = "few_trials"
-SINGLE_RUN: Final = "single_run"
+FEW_RUNS: Final = "few_runs"
 NO_FAILURES: Final = "no_failures_seen"
 LOCKSTEP: Final = "lockstep"
 DISTORTED: Final = "runner_distorted"
@@ -46,7 +46,8 @@ WORDS: Final = {
     TAIL: "too few successes to have seen rare slow ones (a 1 % event is absent from 37 % of 100-trial recordings); "
     "see the stress row, where 1 % take 30 times as long",
     FEW_TRIALS: f"fewer than {FEW} successes: the interval is rough",
-    SINGLE_RUN: "one run only: how much runs differ from each other is not in the interval",
+    FEW_RUNS: "one or two runs only: how much runs differ from each other is assumed, not measured; "
+    "`taxtui run --repeat 3` measures it",
     NO_FAILURES: "no failure was seen, so none is projected; with K trials up to 3/K may still fail",
     LOCKSTEP: "workers move in waves, so the makespan has no closed form here: simulated, or the middle of its bounds",
     DISTORTED: "the measuring process was too busy (loop lag above 5 ms or CPU above 80 %): latencies may be its own",

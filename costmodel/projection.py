@@ -33,6 +33,7 @@ from costmodel.results import (
     WallClock,
 )
 from costmodel.retries import Retries, effective_workers, with_retries
+from costmodel.runs import MIN_RUNS, assumed, basis
 from costmodel.samples import Attempt, Pool, attempts, from_pool, killed_after, nearest_length, pools
 from costmodel.tally import Tally, Value
 from costmodel.uncertainty import Interval, quantile
@@ -63,6 +64,8 @@ def project(
         PriceError: the sheet lacks a price.
         SourceError: nothing was recorded, not one cell has a success, or a run was given twice.
     """
+    if demand.run_sd is not None and not any(isinstance(one, Recording) for one in recordings):
+        raise DemandError("a run-to-run sd widens intervals, and published latencies have none: leave --run-sd out")
     series: dict[object, list[Pool]] = {}
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
     for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
@@ -82,7 +85,9 @@ def project(
         raise SourceError("nothing to project: no cell has a successful trial")
     if demand.full_speed is not None:
         rows = with_full_speed(rows, demand.full_speed)
-    return rows if baseline is None else with_baseline(rows, baseline, required=demand.baseline is not None)
+    if baseline is None:
+        return rows
+    return with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
 
 
 def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None) -> Projection:
@@ -109,7 +114,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     tally, retries, law, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
     doubt_ns = _doubt_ns(tally, pool)
-    held = _wider(tally.per_success(lambda attempt: attempt.held_ns), doubt_ns)
+    held = _wider(tally.per_success(lambda attempt: attempt.held_ns, lambda attempt: attempt.think_ns), doubt_ns)
     exact_held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
     delivered = demand.trajectories * retries.delivered
@@ -162,7 +167,7 @@ def _timed(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> _Timed | No
     """None where no attempt succeeds in time."""
     if demand.timeout_s is not None:
         sample = killed_after(sample, demand.timeout_s)
-    tally = Tally(sample, pool.trials)
+    tally = Tally(sample, pool.trials, assumed(pool.identity.substrate, demand.run_sd))
     success = tally.held_times(ok=True)
     if success is None:
         return None
@@ -273,7 +278,9 @@ def _cost(
     """
     price = prices.sandbox(pool.identity)
     rate = price.usd_hour(pool.identity)
-    billed = tally.per_success(lambda a: billed_ns(a.sandbox_ns, price.minimum_ns, price.increment_ns))
+    billed = tally.per_success(
+        lambda a: billed_ns(a.sandbox_ns, price.minimum_ns, price.increment_ns), lambda a: a.think_ns
+    )
     used = tally.total(lambda a: a.sandbox_ns) / tally.successes
     sandbox = _not_negative(billed.times(hours * rate))
     ratio = billed.value / float(used) if used else 1.0
@@ -305,6 +312,7 @@ def _stress(law: Distribution, demand: Demand, attempts_per: float, worker_hours
 
 def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand) -> Evidence:
     known = tally.run_known
+    held = tally.estimate(lambda a: a.held_ns, lambda a: a.think_ns)
     return Evidence(
         successes=tally.successes,
         attempts=len(tally.trials),
@@ -312,8 +320,8 @@ def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand) ->
         held_failed_ns=tally.total(lambda a: a.held_ns * (not a.ok)),
         sd_ns=law.sd,
         failure=tally.failure,
-        runs=len({trial.run_id for trial in tally.trials}),
-        clusters=len(set(tally.clusters)),
+        held=held,
+        basis=basis(held, tally.assume),
         busy_ns=law,
         usable_workers=demand.usable_workers,
         effective_workers=effective_workers(demand.usable_workers, demand.create_rate, law.mean),
@@ -359,7 +367,7 @@ def _flags(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Pric
         flags.BEYOND_CONCURRENCY: in_flight > pool.identity.concurrency,
         flags.TAIL: tally.successes < flags.TAIL_TRIALS,
         flags.FEW_TRIALS: tally.successes < flags.FEW,
-        flags.SINGLE_RUN: len({trial.run_id for trial in pool.trials}) == 1,
+        flags.FEW_RUNS: len({trial.run for trial in pool.trials}) < MIN_RUNS,
         flags.NO_FAILURES: tally.failure == 0,
         flags.LOCKSTEP: simulated or loose,
         flags.RUN_UNKNOWN: not tally.run_known,

@@ -25,6 +25,7 @@ from costmodel.measures import (
     lag_quantile_ns,
     measure,
 )
+from costmodel.runs import Run
 
 OK: Final = "ok"
 UNTOLD: Final = "unknown:"
@@ -78,16 +79,16 @@ class RecordedTrial:
         "gaps_ns",
         "measures",
         "ok",
-        "run_id",
+        "run",
         "runs_ns",
         "sandbox_ns",
         "setup",
         "thinks_ns",
     )
 
-    def __init__(self, run_id: str, block: int) -> None:
+    def __init__(self, run: Run, block: int) -> None:
         """A trial of which nothing is known yet."""
-        self.run_id = run_id
+        self.run = run
         self.block = block
         self.ok = False
         self.complete = True  # no action is missing between those that are there
@@ -273,7 +274,7 @@ class _OpenTrial:
         self.phases: dict[str, int] = {}
         self.setup_commands = 0
         self.think_ns = 0
-        self.trial = RecordedTrial(run_id, event.block)
+        self.trial = RecordedTrial(Run(run_id, event.repetition), event.block)
 
     def mark(self, event: wire.Mark) -> None:
         if event.name in STARTED:

@@ -14,7 +14,9 @@ from costmodel.distribution import Distribution
 from costmodel.length import Length
 from costmodel.makespan import Makespan
 from costmodel.recording import CellIdentity
+from costmodel.runs import Basis, Estimate
 from costmodel.uncertainty import Interval
+from costmodel.verdict import Verdict
 from costmodel.warmpool import PoolUse
 
 
@@ -131,12 +133,12 @@ class HeldOut(NamedTuple):
 
 
 class Versus(NamedTuple):
-    """Against the baseline; ``tie`` if the interval spans 0, None if there is no interval."""
+    """Against the baseline."""
 
     baseline: str  # cell id
     label: str  # the baseline's name: its row need not be among those that are shown
-    worker_hours: Interval
-    tie: bool | None
+    worker_hours: Interval  # the difference
+    verdict: Verdict
 
 
 class BreakEven(NamedTuple):
@@ -167,8 +169,8 @@ class Evidence(NamedTuple):
     held_failed_ns: Fraction
     sd_ns: float
     failure: Fraction  # share of attempts
-    runs: int
-    clusters: int
+    held: Estimate  # per success, in ns
+    basis: Basis  # of the run-to-run part of every interval
     busy_ns: Distribution  # of how long a worker is busy with one trajectory
     usable_workers: int
     effective_workers: float

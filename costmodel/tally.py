@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from costmodel.distribution import Distribution
 from costmodel.measures import UNKNOWN
 from costmodel.recording import RecordedTrial
 from costmodel.results import StraightLine
+from costmodel.runs import WITHIN_ONLY, Assumed, Estimate, Origin, estimate, interval
 from costmodel.samples import Attempt
-from costmodel.uncertainty import MIN_CLUSTERS, Interval, ratio_interval
+from costmodel.uncertainty import Interval
 
 Value = Callable[[Attempt], int]
 
@@ -20,11 +21,14 @@ Value = Callable[[Attempt], int]
 class Tally:
     """The attempts at one length. A quantity "per success" is its sum over all attempts by the successes."""
 
-    def __init__(self, attempts: Sequence[Attempt], trials: Sequence[RecordedTrial]) -> None:
-        """Attempts of ``trials``, each of which has the same total weight."""
+    def __init__(
+        self, attempts: Sequence[Attempt], trials: Sequence[RecordedTrial], assume: Assumed = WITHIN_ONLY
+    ) -> None:
+        """Attempts of ``trials``, each of which has the same total weight; ``assume`` is for one run or two."""
         self.attempts = attempts
         self.trials = trials
-        self.clusters = _clusters(trials)
+        self.assume = assume
+        self._origins: list[Origin] = [(trial.run, trial.block) for trial in trials]
         self.weight = Fraction(sum(attempt.weight for attempt in attempts), len(trials) or 1)  # of one trial
         self._ok = self.by_trial(lambda attempt: attempt.ok)
         self.successes = Fraction(sum(self._ok)) / self.weight if attempts else Fraction(0)
@@ -40,9 +44,14 @@ class Tally:
         """The sum over trials, each version of a trial by its share."""
         return Fraction(sum(self.by_trial(value))) / self.weight
 
-    def per_success(self, value: Value) -> Interval:
-        """Σ value over all attempts / successes, with its interval over trials."""
-        return ratio_interval(self.by_trial(value), self._ok, self.clusters)
+    def estimate(self, value: Value, idle: Value | None = None) -> Estimate:
+        """Σ value over all attempts / successes; ``idle`` is the part of each value that no run can change."""
+        still = 0.0 if idle is None else float(self.total(idle) / self.successes)
+        return estimate(self.by_trial(value), self._ok, self._origins, still)
+
+    def per_success(self, value: Value, idle: Value | None = None) -> Interval:
+        """The same with its interval, over trials and over runs."""
+        return interval(self.estimate(value, idle), self.assume)
 
     def of_successes(self, value: Value) -> Interval:
         """The mean of ``value`` over successes alone, with its interval."""
@@ -85,14 +94,6 @@ class Tally:
             math.fsum(pair[i] * pair[j] for pair in off) / (count - 1) / count for i, j in ((0, 0), (1, 1), (0, 1))
         )
         return StraightLine(means[0], means[1], var_fixed, var_slope, covariance)
-
-
-def _clusters(trials: Sequence[RecordedTrial]) -> list[Hashable]:
-    """What may move trials together: runs where there are enough of them, else blocks."""
-    runs: list[Hashable] = [trial.run_id for trial in trials]
-    if len(set(runs)) >= MIN_CLUSTERS:
-        return runs
-    return [(trial.run_id, trial.block) for trial in trials]
 
 
 def _reduced(weights: Counter[int]) -> Distribution:

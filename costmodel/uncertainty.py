@@ -38,8 +38,8 @@ def ratio_interval(
 ) -> Interval:
     """Σ numerators / Σ denominators, by linearisation; Σ denominators must be above 0.
 
-    Trials of one cluster (a run, a block) may share a slow minute. With three clusters or more the interval
-    takes that into account, and is never narrower than that of independent trials.
+    Trials of one cluster (a block) may share a slow minute. With three clusters or more the interval takes that into
+    account, and is never narrower than that of independent trials. ``runs`` says what runs add.
     """
     count, total = len(numerators), sum(denominators)
     ratio = sum(numerators) / total
@@ -84,6 +84,30 @@ def _clustered(shares: Sequence[float], clusters: Sequence[Hashable]) -> float:
         sums[cluster] += share
     count = len(sums)
     return student_t(count - 1) * math.sqrt(count / (count - 1) * math.fsum(s * s for s in sums.values()))
+
+
+def correlation_time(series: Sequence[Sequence[float]]) -> float:
+    """How many trials in a row are worth one: n / τ of them are independent. At least 1.
+
+    ``series`` are deviations from a mean in time order, a run each; no pair is taken across runs. τ is the sum of the
+    autocorrelations while pairs of neighbouring lags are positive (Geyer's initial positive sequence, Statistical
+    Science 7, 1992); by lag n/3 there is too little left to go on.
+    """
+    power = math.fsum(d * d for one in series for d in one)
+    longest = max(map(len, series), default=0)
+    if not power:
+        return 1.0
+
+    def at(lag: int) -> float:
+        return math.fsum(a * b for one in series for a, b in zip(one, one[lag:], strict=False)) / power
+
+    time = -1.0
+    for lag in range(0, max(2, longest // 3), 2):
+        pair = at(lag) + at(lag + 1)
+        if pair <= 0:
+            break
+        time += 2 * pair
+    return max(1.0, time)
 
 
 def difference(one: Interval, other: Interval) -> Interval:

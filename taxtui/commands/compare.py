@@ -8,6 +8,7 @@ import click
 
 from taxtui.errors import UsageError
 from taxtui.report.formats import BY_NAME, NAMES, Report
+from taxtui.report.run_spread import run_sd_option
 
 
 @click.command("compare")
@@ -17,9 +18,15 @@ from taxtui.report.formats import BY_NAME, NAMES, Report
 @click.option(
     "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
 )
+@run_sd_option
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
-def command(before: str, after: str, actions: str | None, reference: str | None, form: str) -> None:
-    """Compare two recordings: the second against the first, with intervals; ties are called ties."""
+def command(
+    before: str, after: str, actions: str | None, reference: str | None, run_sd: float | None, form: str
+) -> None:
+    """Compare two recordings: the second against the first, with intervals that include how much runs differ.
+
+    Each change differs, is a tie, or cannot be told from so few runs.
+    """
     from costmodel.bounds import check_used
     from costmodel.comparison import compare
     from costmodel.demand import Demand
@@ -28,12 +35,13 @@ def command(before: str, after: str, actions: str | None, reference: str | None,
     from taxtui.plan.notation import parse_length
     from taxtui.report.projected import changes
 
-    demand = Demand(trajectories=1, workers=1, actions=None if actions is None else parse_length(actions))
+    length = None if actions is None else parse_length(actions)
+    demand = Demand(trajectories=1, workers=1, actions=length, run_sd=run_sd)
     bounds = None if reference is None else reference_of(reference)
     rows = [project([opened(name)], demand, None, bounds) for name in (before, after)]
     if bounds is not None:
         check_used(bounds, (row.identity.substrate for row in [*rows[0], *rows[1]] if row.tax_between_worker_hours))
-    found = compare(*rows)
+    found = compare(rows[0], rows[1], run_sd)
     if not found:
         raise UsageError(
             f"{before} and {after} share no cell: no tier of theirs was run at the same length", fix="try -n"

@@ -10,6 +10,7 @@ import click
 
 from taxtui.errors import RecordingError, UsageError
 from taxtui.report.formats import BY_NAME, NAMES, Report
+from taxtui.report.run_spread import run_sd_option
 
 if TYPE_CHECKING:
     from taxtui.report.measured.rows import Row
@@ -30,7 +31,15 @@ if TYPE_CHECKING:
     "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
 )
 @click.option("--against", metavar="RECORDING", help="Show what changed from this one, cell by cell.")
-def command(recordings: tuple[str, ...], name: str, form: str, reference: str | None, against: str | None) -> None:
+@run_sd_option
+def command(
+    recordings: tuple[str, ...],
+    name: str,
+    form: str,
+    reference: str | None,
+    against: str | None,
+    run_sd: float | None,
+) -> None:
     """Tables of what was measured: cold start, fresh episode, completion, per action, breakdown, tax.
 
     Percentiles and means with what supports them, from the exact samples; recordings of the same cells are pooled.
@@ -43,7 +52,7 @@ def command(recordings: tuple[str, ...], name: str, form: str, reference: str | 
     from taxtui.report.measured.tables import TABLES, sections
 
     cells, sources = read_samples(located(recording) for recording in recordings)
-    rows = rows_of(cells)
+    rows = rows_of(cells, run_sd)
     if not rows:
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
     if reference is not None:
@@ -53,7 +62,7 @@ def command(recordings: tuple[str, ...], name: str, form: str, reference: str | 
         bound(rows, reference_of(reference))
     tables = TABLES if name == "all" else (name,)
     if against is not None:
-        found = _differences(rows, recordings, against, tables)
+        found = _differences(rows, recordings, against, tables, run_sd)
         if not BY_NAME[form].tells(found):
             raise UsageError(f"--against is for people; it does not go with --format {form}")
     else:
@@ -64,13 +73,15 @@ def command(recordings: tuple[str, ...], name: str, form: str, reference: str | 
     click.echo(BY_NAME[form].render(found))
 
 
-def _differences(rows: Sequence[Row], recordings: Sequence[str], against: str, tables: Sequence[str]) -> Report:
+def _differences(
+    rows: Sequence[Row], recordings: Sequence[str], against: str, tables: Sequence[str], run_sd: float | None
+) -> Report:
     from taxtui.commands.opening import located
     from taxtui.report.measured.differences import pairs, sections
     from taxtui.report.measured.rows import rows_of
     from taxtui.report.measured.samples import read_samples
 
-    found = pairs(rows_of(read_samples([located(against)])[0]), rows)
+    found = pairs(rows_of(read_samples([located(against)])[0], run_sd), rows)
     names = ", ".join(Path(name).name for name in recordings)
     if not found:
         raise UsageError(f"{against} and {names} share no cell: no tier was run in the same way at the same length")

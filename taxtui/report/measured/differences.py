@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from costmodel.comparison import is_tie
+from costmodel.runs import Assumed
 from costmodel.uncertainty import Interval, difference
+from costmodel.verdict import CANNOT_TELL, TIE, Difference, across, judge
+from taxtui.report import variation
 from taxtui.report.formats import Section
+from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import Row
-from taxtui.report.measured.summary import DurationSummary
 from taxtui.report.measured.tables import HEAD, LATENCIES, PARTS, duration, in_words, letters_of, name_of, percentile
 from taxtui.report.numbers import NOTHING
 
 _HOW_TO_READ: Final = (
-    "Below each value its 95 % interval; that of a change is recovered from the two (Zou and Donner 2008). tie: it "
-    "spans 0. What one recording alone holds is not shown."
+    "Below each value its interval; that of a change is recovered from the two (Zou and Donner 2008). tie: it spans 0. "
+    "?: more than varies within the runs, less than runs differ: so few cannot tell. What one recording alone holds is "
+    "not shown."
 )
 
 
@@ -50,7 +53,8 @@ def sections(found: Sequence[Pair], tables: Sequence[str], before: str, after: s
             shown.append(_tax(names))
         else:
             shown += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
-    notes = [f"before: {before}. after: {after}.", _HOW_TO_READ, *in_words(letters)]
+    told = variation.in_words(row.basis for pair in found for row in pair if row.basis)
+    notes = [f"before: {before}. after: {after}.", *([told] if told else []), _HOW_TO_READ, *in_words(letters)]
     return [*shown[:-1], *(section._replace(notes=section.notes + notes) for section in shown[-1:])]
 
 
@@ -71,13 +75,23 @@ def _latencies(title: str, name: str, names: dict[Pair, str]) -> Section:
             lines.append([named, counts, *[NOTHING] * 4])
             continue
         line = [named, counts, percentile(before.p50), percentile(after.p50)]
-        median = difference(_median(after), _median(before))
-        lines.append([*line, change(median), change(difference(after.mean, before.mean))])
+        assume = _assumed(pair)
+        median = difference(_interval(after.p50), _interval(before.p50))
+        within = difference(_interval(after.middle), _interval(before.middle))
+        verdict = across(median, within, after.estimate, before.estimate, assume)
+        lines.append(
+            [*line, change(Difference(median, verdict)), change(judge(after.estimate, before.estimate, assume))]
+        )
     return Section(title, head, lines, [])
 
 
-def _median(summary: DurationSummary) -> Interval:
-    return Interval(summary.p50.value or 0, summary.p50.low, summary.p50.high)
+def _assumed(pair: Pair) -> Assumed:
+    """Of the runs of both: the larger spread."""
+    return max(pair.before.assume, pair.after.assume)
+
+
+def _interval(median: Percentile) -> Interval:
+    return Interval(median.value or 0, median.low, median.high)
 
 
 def _breakdown(names: dict[Pair, str]) -> Section:
@@ -100,20 +114,26 @@ def _tax(names: dict[Pair, str]) -> Section:
         if before is None or after is None:
             lines.append([named, *[NOTHING] * 4])
             continue
-        line = [named, duration(*before.total), duration(*after.total), change(difference(after.total, before.total))]
+        line = [
+            named,
+            duration(*before.total),
+            duration(*after.total),
+            change(judge(after.estimate, before.estimate, _assumed(pair))),
+        ]
         lines.append([*line, f"{before.share:.1%}\n{after.share:.1%}"])
     head = [HEAD, "tax\nbefore", "tax\nafter", "change\n", "share before\nshare after"]
     return Section("Tax: per successful trial", head, lines, [])
 
 
-def change(delta: Interval) -> str:
-    """``+12.3 ms tie`` and, on a second line, its interval in the same unit: ``-2.1…+26.0``."""
+def change(found: Difference) -> str:
+    """``+12.3 ms tie`` and, on a second line, its interval in the same unit: ``-2.1…+26.0``; ``?``: cannot tell."""
+    delta, mark = found.value, {TIE: " tie", CANNOT_TELL: " ?"}.get(found.verdict.kind, "")
     value, _, limits = duration(*delta).partition("\n")
     value = f"+{value}" if delta.value > 0 else value
     if delta.low is not None and delta.high is not None:
         low, _, high = limits.partition("…")
         limits = f"{'+' if delta.low > 0 else ''}{low}…{'+' if delta.high > 0 else ''}{high}"
-    return f"{value}{' tie' if is_tie(delta) else ''}\n{limits}"
+    return f"{value}{mark}\n{limits}"
 
 
 def signed(ns: float) -> str:

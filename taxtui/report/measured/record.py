@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel.uncertainty import Interval
+from taxtui.report import variation
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, TAXES, Rank, Row, Tax
 from taxtui.report.measured.tables import LATENCIES
@@ -31,6 +32,7 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
         "recordings": row.cell.sources,
         "trials": len(row.cell.trials),
         "failures": row.failed,
+        "runs": variation.record(row.basis),
         "failure_rate": row.failures._asdict(),
     }
     for table in tables:

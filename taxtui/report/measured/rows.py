@@ -12,11 +12,12 @@ from costmodel.bounds import MedianDispatch, Reference, check_used
 from costmodel.measures import Causes
 from costmodel.recording import CellIdentity, RecordedTrial
 from costmodel.results import Between
+from costmodel.runs import Basis, Estimate, assumed, basis, estimate, interval
 from costmodel.samples import Pool
-from costmodel.uncertainty import Interval, ratio_interval, wilson
+from costmodel.uncertainty import Interval, wilson
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.samples import column
-from taxtui.report.measured.summary import DurationSummary, clusters_of, not_negative, summarize
+from taxtui.report.measured.summary import DurationSummary, not_negative, summarize
 from taxtui.terminal_text import clean
 
 NS_PER_HOUR: Final = 3_600 * 10**9
@@ -56,6 +57,7 @@ class Tax(NamedTuple):
     """Per successful trial, in ns: all that workers were held for, think time apart, beyond the commands' own time."""
 
     total: Interval
+    estimate: Estimate  # of the same, by run
     share: float  # of held
     causes: dict[str, float]  # what it consists of, by the names of ``measures.Causes``
 
@@ -63,9 +65,10 @@ class Tax(NamedTuple):
 class Row:
     """One cell. A statistic is computed when it is first asked for."""
 
-    def __init__(self, cell: Pool) -> None:
-        """A row that stands alone; ``rows_of`` puts it among others."""
+    def __init__(self, cell: Pool, run_sd: float | None = None) -> None:
+        """A row that stands alone; ``rows_of`` puts it among others. ``run_sd`` as ``costmodel.Demand`` has it."""
         self.cell = cell
+        self.assume = assumed(cell.identity.substrate, run_sd)
         self.good = cell.successes
         self.identity = cell.identity
         self.length = cell.length
@@ -99,6 +102,12 @@ class Row:
         return len(self.cell.trials) - len(self.good)
 
     @cached_property
+    def basis(self) -> Basis | None:
+        """What the run-to-run part of its intervals rests on, as its completion shows it; None without a success."""
+        summary = self.summary("trajectory")
+        return None if summary is None else basis(summary.estimate, self.assume)
+
+    @cached_property
     def held_ns(self) -> float | None:
         """All that workers were held for, per successful trial."""
         return self._per_success(sum(trial.measures.held_ns for trial in self.cell.trials))
@@ -116,11 +125,12 @@ class Row:
         if not held or work is None:
             return None
         taxes = [trial.measures.tax_ns(ok=trial.ok) for trial in trials]
-        clusters = clusters_of([(trial.run_id, trial.block) for trial in trials])
-        total = ratio_interval(taxes, [trial.ok for trial in trials], clusters)
+        origins = [(trial.run, trial.block) for trial in trials]
+        found = estimate(taxes, [trial.ok for trial in trials], origins)
+        total = interval(found, self.assume)
         sums = Causes(*map(sum, zip(*(trial.measures.causes(ok=trial.ok) for trial in trials), strict=True)))
         causes = {cause: self._per_success(getattr(sums, f"{cause}_ns")) or 0.0 for cause in TAXES}
-        return Tax(not_negative(total), total.value / held, causes)
+        return Tax(not_negative(total), found, total.value / held, causes)
 
     @cached_property
     def tax_between_ns(self) -> Between | None:
@@ -136,8 +146,9 @@ class Row:
     def summary(self, name: str) -> DurationSummary | None:
         """Of one of the cell's columns; None where it holds nothing."""
         if name not in self._summaries:
-            origins = [(trial.run_id, trial.block) for trial in self.good]
-            self._summaries[name] = None if name in self.untold else summarize(column(self.good, name), origins)
+            origins = [(trial.run, trial.block) for trial in self.good]
+            told = name not in self.untold
+            self._summaries[name] = summarize(column(self.good, name), origins, self.assume) if told else None
         return self._summaries[name]
 
     def mean_ns(self, name: str) -> float | None:
@@ -146,22 +157,29 @@ class Row:
         return summary.mean.value if summary else None
 
     def rank(self, name: str) -> Rank | None:
-        """Among its peers, the smallest median first; None where there is none to compare with."""
+        """Among its peers, the smallest median first; None where there is none to compare with.
+
+        What was measured in the same runs is compared as it was; else how much runs differ is part of it.
+        """
         own = self.summary(name)
         rivals = [rival for row in self.peers if row is not self and (rival := row.summary(name))]
         if own is None or not rivals:
             return None
-        faster = sum(_surely_below(rival.p50, own.p50) for rival in rivals)
-        slower = sum(_surely_below(own.p50, rival.p50) for rival in rivals)
+        medians = [
+            (own.middle, rival.middle) if own.estimate.runs == rival.estimate.runs else (own.p50, rival.p50)
+            for rival in rivals
+        ]
+        faster = sum(_surely_below(other, mine) for mine, other in medians)
+        slower = sum(_surely_below(mine, other) for mine, other in medians)
         return Rank(1 + faster, 1 + len(rivals) - slower)
 
     def _per_success(self, total_ns: int) -> float | None:
         return total_ns / len(self.good) if self.good else None
 
 
-def rows_of(cells: Sequence[Pool]) -> list[Row]:
+def rows_of(cells: Sequence[Pool], run_sd: float | None = None) -> list[Row]:
     """The rows of all cells with a counted trial; those that may be ranked stand together."""
-    rows = sorted((Row(cell) for cell in cells if cell.trials), key=lambda row: row.comparable)
+    rows = sorted((Row(cell, run_sd) for cell in cells if cell.trials), key=lambda row: row.comparable)
     for _, group in groupby(rows, lambda row: row.comparable):
         peers = list(group)
         differs = len({peer.identity.environment for peer in peers}) > 1

@@ -10,6 +10,7 @@ from typing import Final
 from costmodel import flags
 from costmodel.measures import UNKNOWN
 from costmodel.recording import Recording
+from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
@@ -76,7 +77,9 @@ def sections(
         else:
             found += [_tax(names)]
     brief = [" · ".join(f"{letter} {flag}" for flag, letter in letters.items())] if letters else []
-    notes = [] if set(tables).isdisjoint(LATENCIES) else [*_HOW_TO_READ]
+    told = variation.in_words(row.basis for row in rows if row.basis)
+    notes = [told] if told else []
+    notes += [] if set(tables).isdisjoint(LATENCIES) else _HOW_TO_READ
     notes += in_words(letters)
     coarse = {row.label: row.cell.resolution_ns for row in rows if row.cell.resolution_ns}
     notes += [f"{label}: the source's clock tells {duration(ns)}" for label, ns in coarse.items()]
@@ -105,9 +108,10 @@ def name_of(row: Row, letters: dict[str, str]) -> str:
 
 
 _HOW_TO_READ: Final = [
-    "Below each value its 95 % interval: order statistics for percentiles (a trial's actions count as a cluster), "
+    "Below each value its interval: order statistics for percentiles (a trial's actions count as a cluster), "
     "Hall's for the mean, Wilson's for failures. needs n≥…: too few values to bound the percentile from above.",
-    "rank: by the median, among rows of equal work; 1-2 means that the intervals cannot separate these places, a tie.",
+    "rank: by the median, among rows of equal work; 1-2 means that the intervals cannot separate these places, a tie. "
+    "What was measured in the same runs is ranked within them.",
     "outl.: values with |0.6745·(x − median)| / MAD > 3.5; none is removed.",
 ]
 

@@ -10,6 +10,7 @@ from costmodel.comparison import Change
 from costmodel.flags import WORDS
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
+from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, UNSPLIT, between, rounded_seconds, seconds, span
 from taxtui.report.projected.record import record
@@ -55,22 +56,22 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
         name = name_of(change.after)
         if change.before.identity.label != change.after.identity.label:
             name = f"{clean(change.before.label)} → {name}"
-        tie = " tie" if change.tie else ""
         lines.append(
             [
                 name,
                 _held(change.before.held_per_success_s),
                 _held(change.after.held_per_success_s),
-                f"{_signed(change.held_s.value)}{tie}\n{span(change.held_s, _signed)}",
+                f"{_signed(change.held_s.value)}\n{span(change.held_s, _signed)}",
                 f"{change.ratio:.3f}x",
+                "\n".join(change.verdict.parts),
                 "".join(letters[flag] for flag in change.after.flags),
             ]
         )
-    notes = [
-        "Seconds that one delivered trajectory holds a worker for, failures included; second lines: 95 % intervals."
-    ]
+    notes = ["Seconds that one delivered trajectory holds a worker for, failures included."]
+    told = variation.in_words(row.evidence.basis for change in changes for row in change[:2] if row.evidence)
+    notes += [told] if told else []
     notes += [f"{letter}  {flag}: {WORDS[flag]}" for flag, letter in letters.items()]
-    head = ["sandbox\ntier n mode", "before\ns", "after\ns", "change\ns", "ratio\n", "flags\n"]
+    head = ["sandbox\ntier n mode", "before\ns", "after\ns", "change\ns", "ratio\n", "verdict\n", "flags\n"]
     return Section(f"{clean(before)} → {clean(after)}", head, lines, notes)
 
 
@@ -80,7 +81,8 @@ def records(changes: Sequence[Change]) -> list[dict[str, Any]]:
         {
             "held_s": change.held_s._asdict(),
             "ratio": change.ratio,
-            "tie": change.tie,
+            "tie": change.verdict.tie,
+            "verdict": change.verdict._asdict(),
             "before": record(change.before),
             "after": record(change.after),
         }

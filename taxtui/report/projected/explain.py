@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from costmodel.demand import Demand
 from costmodel.renewal import bounds, expected_max
 from costmodel.results import Evidence, GpuStall, Projection
-from costmodel.uncertainty import Interval, wilson
+from costmodel.runs import run_limits
+from costmodel.uncertainty import Interval, student_t, wilson
 from taxtui.report.numbers import hours, seconds
 from taxtui.report.projected.sections import tax_in_words
 from taxtui.terminal_text import clean, wrap
@@ -65,7 +66,7 @@ def _table(items: list[tuple[str, str]], width: int) -> list[str]:
 def _trials(row: Projection, evidence: Evidence) -> Iterator[tuple[str, str]]:
     k = float(evidence.successes)
     rate = wilson(round(evidence.attempts - k), evidence.attempts)
-    yield "attempts", f"{evidence.attempts:,} in {evidence.runs:,} run(s)"
+    yield "attempts", f"{evidence.attempts:,} in {evidence.basis.runs:,} run(s)"
     yield "K, successes", f"{k:,.10g}"
     yield "H_ok, held by successes", f"{seconds(float(evidence.held_ok_ns) / S)} s"
     yield "H_f, held by failures", f"{seconds(float(evidence.held_failed_ns) / S)} s"
@@ -104,10 +105,35 @@ def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterat
         yield "held", f"each launch from its start until it is done or the step ends{carried}: simulated"
         yield "worker-hours", f"{_exact(row.worker_hours.value - wasted)} kept + {_exact(wasted)} thrown away"
     yield "", f"= {_exact(row.worker_hours.value)}{_limits(row.worker_hours)}"
-    kind = "Hall's transformed interval over trials"
-    if 3 <= evidence.clusters < evidence.attempts:
-        kind += f", or the clustered one over {evidence.clusters} {'runs' if evidence.runs >= 3 else 'blocks'} if wider"
-    yield "interval", f"95 %, {kind}"
+    yield from _interval(held, evidence)
+
+
+def _interval(held: Interval, evidence: Evidence) -> Iterator[tuple[str, str]]:
+    """How the 95 % interval of what is held per success comes about, level by level."""
+    one, basis = evidence.held.scaled(1 / S), evidence.basis
+    yield (
+        "within the run",
+        f"{_limits(one.within).strip() or 'too few trials'} s: Hall's transformed interval over trials",
+    )
+    if held.low is None:
+        return
+    tau_s, shares = basis.sd * one.moving, sum(part.share**2 for part in one.parts)
+    if not basis.measured:
+        below, above = run_limits(one, basis.sd)
+        yield "between runs", f"sd {100 * basis.sd:g} %, not measured ({basis.source})"
+        yield "", f"exp(±1.96 · {basis.sd:g} · √{shares:.3g}) · {seconds(one.moving)} s: −{below:.6g} s, +{above:.6g} s"
+        yield "both", f"distances to each limit add in squares:{_limits(held)} s"
+        return
+    freedom, within = basis.runs - 1, math.fsum(part.share**2 * part.variance for part in one.parts)
+    for part in one.parts:
+        sd = math.sqrt(part.variance)
+        yield f"run {part.run.repetition + 1}", f"{seconds(part.value)} ± {sd:.4g} s, share {part.share:.4g}"
+    yield "τ, between runs", f"{tau_s:.6g} s ({100 * basis.sd:.3g} %), Paule and Mandel"
+    yield (
+        "both",
+        f"± t({freedom}) · √(Σ share²·(sd² + τ²)) = {student_t(freedom):.5g} · "
+        f"{math.sqrt(shares * tau_s**2 + within):.6g}, or within where wider:{_limits(held)} s",
+    )
 
 
 def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ import click
 
 from costmodel.policies import POLICIES
 from taxtui.errors import UsageError
+from taxtui.report.run_spread import OPTION
 
 if TYPE_CHECKING:
     from costmodel import Demand
@@ -50,6 +51,7 @@ OPTIONS: Final = (
     click.Option(["--gpus"], type=int, metavar="G", help="GPUs that train; how long they wait, generation included."),
     click.Option(["--gpu-usd-hour"], type=float, metavar="X", help="Price of one."),
     click.Option(["--prices"], metavar="FILE", help="Price sheet (TOML), or a shipped one: aws-fargate."),
+    OPTION,
     click.Option(
         ["--delta", "deltas"], multiple=True, metavar="TIME/UNIT", help="Your own change: 250ms/action, 2s/rollout."
     ),

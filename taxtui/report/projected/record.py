@@ -7,6 +7,7 @@ from typing import Any
 from costmodel.length import FIXED
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
+from taxtui.report import variation
 
 
 def record(row: Projection) -> dict[str, Any]:
@@ -30,6 +31,7 @@ def record(row: Projection) -> dict[str, Any]:
         "failures": row.failures,
         "provenance": row.provenance,
         "trajectory_s": _trajectory(row),
+        "runs": variation.record(row.evidence.basis) if row.evidence else None,
         "held_per_success_s": row.held_per_success_s.value if row.held_per_success_s else None,
         "think_s": row.think_s,
         "attempts": row.attempts,
@@ -92,7 +94,8 @@ def _versus(row: Projection) -> dict[str, Any] | None:
         "worker_hours": delta.value,
         "low": delta.low,
         "high": delta.high,
-        "tie": row.versus.tie,
+        "tie": row.versus.verdict.tie,
+        "verdict": row.versus.verdict.kind,
         "baseline": row.versus.baseline,
     }
 

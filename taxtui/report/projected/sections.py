@@ -11,7 +11,9 @@ from costmodel.flags import TAIL, WORDS
 from costmodel.published import Published
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
+from costmodel.verdict import CANNOT_TELL, TIE, Verdict
 from costmodel.whatif import levers, sensitivity
+from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, UNSPLIT, between, clock, hours, rounded_seconds, seconds, span, usd
 from taxtui.terminal_text import clean
@@ -86,17 +88,29 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
     head += [] if baseline is None else [f"vs {_short(baseline)}\nworker-hours"]
     notes = [f"{letters[flag]}  {flag}: {WORDS[flag]}" for flag in letters]
     if any(row.worker_hours and row.worker_hours.low is not None for row in rows):
-        tie = "; tie: the interval of the difference spans 0" if baseline is not None else ""
-        notes.insert(0, f"Second lines: 95 % intervals{tie}.")
+        told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
+        notes.insert(0, f"Second lines: {told}")
+        if any(row.versus and row.versus.verdict.together for row in rows):
+            notes.insert(1, "vs: paired within the run, so that what both shared cancels; tie: its interval spans 0.")
+        notes[1:1] = dict.fromkeys(
+            f"{clean(row.label)} vs {clean(row.versus.label)}: {row.versus.verdict.words}."
+            for row in rows
+            if row.versus and row.versus.verdict.kind == CANNOT_TELL
+        )
     return Section(title(rows, demand), [*head, "flags\n"], table, notes)
+
+
+def mark(verdict: Verdict) -> str:
+    """What follows a difference in a table; the words for ``?`` stand below it."""
+    return {TIE: " tie", CANNOT_TELL: " ?"}.get(verdict.kind, "")
 
 
 def _versus(row: Projection) -> str:
     if row.versus is None:
         return NOTHING
     delta = row.versus.worker_hours
-    tie = " tie" if row.versus.tie else ""
-    return f"{hours(delta.value, signed=True)}{tie}\n{span(delta, lambda end: hours(end, signed=True))}"
+    limits = span(delta, lambda end: hours(end, signed=True))
+    return f"{hours(delta.value, signed=True)}{mark(row.versus.verdict)}\n{limits}"
 
 
 def _table(

@@ -9,9 +9,10 @@ from rich.text import Text
 
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
+from costmodel.verdict import Verdict
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, span, usd
-from taxtui.report.projected.sections import letters_of
+from taxtui.report.projected.sections import letters_of, mark
 from taxtui.terminal_text import clean, fit
 from taxtui.tui.colours import glyph, substrate_style
 from taxtui.tui.lists.cursor_list import CursorList
@@ -150,8 +151,8 @@ def _value(column: TableColumn, row: Projection) -> str:
         return f"{tax.value / total.value:.1%}" if tax and total and total.value else NOTHING
     if column is MONEY:
         return usd(row.cost.total_usd) if row.cost else NOTHING
-    return _versus(row.versus.worker_hours, row.versus.tie) if row.versus else NOTHING
+    return _versus(row.versus.worker_hours, row.versus.verdict) if row.versus else NOTHING
 
 
-def _versus(delta: Interval, tie: bool | None) -> str:
-    return f"{hours(delta.value, signed=True)}{' tie' if tie else ''}"
+def _versus(delta: Interval, verdict: Verdict) -> str:
+    return f"{hours(delta.value, signed=True)}{mark(verdict)}"

@@ -1,0 +1,32 @@
+"""``--run-sd``: what is assumed between runs, as ``report``, ``project`` and ``compare`` take it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import click
+
+
+class _Share(click.ParamType[float]):
+    """``7%`` or ``0.07``."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """A number from 0 up to 1."""
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            share = math.nan
+        if not 0 <= share < 1:
+            self.fail(f"{text!r} is no share from 0 up to 1; write 7% or 0.07", param, ctx)
+        return share
+
+
+SHARE: Final = _Share()
+_HELP: Final = "How much runs differ, as 7%; 0: these runs only. Default: measured from 3 runs on, else as shipped."
+
+OPTION: Final = click.Option(["--run-sd"], type=SHARE, metavar="SHARE", help=_HELP)
+run_sd_option = click.option("--run-sd", type=SHARE, metavar="SHARE", help=_HELP)

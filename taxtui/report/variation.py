@@ -1,0 +1,36 @@
+"""Which levels of variation intervals include, in one line for people and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from costmodel.runs import Basis
+
+
+def in_words(bases: Iterable[Basis]) -> str:
+    """``95 % intervals: within the run, and between runs (assumed: sd 7 %, …)``; every distinct ground once."""
+    found = list(bases)
+    grounds = []
+    if measured := [basis for basis in found if basis.measured]:
+        runs, sds = _span([basis.runs for basis in measured], ""), _span([100 * b.sd for b in measured], " %")
+        grounds.append(f"measured over {runs} runs: sd {sds}")
+    guesses = [basis for basis in found if not basis.measured]
+    for sd, source in dict.fromkeys((basis.sd, basis.source) for basis in guesses):
+        count = _span([basis.runs for basis in guesses if (basis.sd, basis.source) == (sd, source)], "")
+        plural = "run" if count == "1" else "runs"
+        if source == "given":
+            grounds.append(f"as given: sd {100 * sd:g} %" if sd else "left out: --run-sd 0, so of these runs only")
+        else:
+            grounds.append(f"assumed for {count} {plural}: sd {100 * sd:g} %, {source}; --run-sd changes it")
+    return f"95 % intervals: within the run, and between runs ({'; '.join(grounds)})." if grounds else ""
+
+
+def _span(values: list[float], unit: str) -> str:
+    shown = [f"{value:.0f}" if value >= 1 or value == 0 else f"{value:.1g}" for value in (min(values), max(values))]
+    return f"{'–'.join(dict.fromkeys(shown))}{unit}"
+
+
+def record(basis: Basis | None) -> dict[str, Any] | None:
+    """For json and csv: the runs, their relative sd, and whether these runs have shown it."""
+    return basis._asdict() if basis else None
