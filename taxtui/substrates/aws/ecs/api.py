@@ -38,11 +38,13 @@ class EcsApi:
         self._pool = BlockingPool(MAX_CALLS, "ecs")
         self._client: Any = None
         self._sts: Any = None
+        self._ssm: Any = None
 
     async def open(self) -> None:
         """Open clients. Raises ``SubstrateUnavailable``."""
         self._client = (await self._pool.run(lambda: open_client("ecs", self.options))).value
         self._sts = (await self._pool.run(lambda: open_client("sts", self.options))).value
+        self._ssm = (await self._pool.run(lambda: open_client("ssm", self.options))).value
 
     async def close(self) -> None:
         """Stop looking, and wait for the calls under way."""
@@ -175,4 +177,9 @@ class EcsApi:
             ),
             ExecFailed,
         )
-        return await DataChannel.open(answer["session"]["streamUrl"], answer["session"]["tokenValue"])
+        session = answer["session"]
+        return await DataChannel.open(session["streamUrl"], session["tokenValue"], session["sessionId"])
+
+    async def end_session(self, session: str) -> None:
+        """Have the service end a session whose connection is lost. Raises ``ExecFailed``: also for a missing right."""
+        await self._call("ending a session", lambda: self._ssm.terminate_session(SessionId=session), ExecFailed)
