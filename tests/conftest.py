@@ -67,7 +67,24 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Settings) -> None:
     waiting.limit(settings.timeout)
 
 
-NEEDS: dict[str, Callable[[], str]] = {"docker": _docker, "bwrap": _bwrap, "tmux": _tmux, "sshd": _sshd}
+@functools.cache
+def _busybox() -> str:
+    return "" if shutil.which("busybox") else "no busybox"
+
+
+@functools.cache
+def _cloud_init() -> str:
+    return "" if shutil.which("cloud-init") else "no cloud-init"
+
+
+NEEDS: dict[str, Callable[[], str]] = {
+    "docker": _docker,
+    "bwrap": _bwrap,
+    "tmux": _tmux,
+    "sshd": _sshd,
+    "busybox": _busybox,
+    "cloud_init": _cloud_init,
+}
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

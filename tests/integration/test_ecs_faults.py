@@ -123,7 +123,7 @@ async def test_a_wrong_token_is_an_error_with_a_name(ecs: EcsStandin) -> None:
         channel = await made._api.open_channel(made._arn, "/bin/sh")
         await channel.close()
         id_ = next(iter(ecs._sessions))
-        ecs._sessions[id_].over = False
+        ecs._sessions[id_]._killed = False
         stranger = await DataChannel.open(
             f"ws://127.0.0.1:{ecs.port}/v1/data-channel/{id_}?role=publish_subscribe", "no"
         )

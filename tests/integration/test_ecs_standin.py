@@ -238,6 +238,8 @@ async def test_check_names_what_is_missing(ecs: EcsStandin) -> None:
         assert "0.049 USD per sandbox-hour, 60 s at least" in ready.detail  # 1 vCPU 0.04048 + 2 GiB x 0.004445
         assert ready.prices == "aws-fargate"
     async with EcsSubstrate(options(ecs, spot="true")) as substrate:
+        assert "FARGATE_SPOT" in (await substrate.check()).detail
+        ecs.cluster["capacityProviders"] = ["FARGATE", "FARGATE_SPOT"]
         spot = await substrate.check()
         assert ("no price of it is shipped" in spot.detail, spot.prices) == (True, "")
     for changed, complaint in (

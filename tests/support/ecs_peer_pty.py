@@ -9,20 +9,23 @@ import json
 import os
 import random
 import shlex
+import shutil
 import signal
 import struct
 import subprocess
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from aiohttp import WSMsgType, web
 
+from tests.support import ecs_peer
 from tests.support.ecs_peer import AgentEnd, closed
 
+SETSID = shutil.which("setsid") or "setsid"  # of this machine, not of the image
 TICK_S = 0.05
 REORDERED_S = 0.03
 
@@ -41,6 +44,8 @@ class Behaviour:
     delay_s: float = 0.0
     cut_after: int = 0  # frames from the client, then the connection is gone
     never_acknowledge: bool = False
+    pauses: bool = False  # what the service says, again and again, for an agent that is gone; else nothing
+    applets: str = ""  # a folder of BusyBox: its shell and its programs are the image's
     seed: int = 0
 
 
@@ -55,10 +60,22 @@ class Timeline:
 class AgentSession:
     """One session: runs ``command`` on a terminal for whoever connects."""
 
-    def __init__(self, token: str, command: str, env: Mapping[str, str], cwd: str, behaviour: Behaviour) -> None:
+    def __init__(
+        self,
+        token: str,
+        command: str,
+        env: Mapping[str, str],
+        cwd: str,
+        behaviour: Behaviour,
+        granted: Callable[[AgentSession], bool] = lambda session: True,
+    ) -> None:
+        """``granted``: whether the agent has a slot for it by now; until then it does not answer."""
+        self._granted = granted
         self.token = token
         self.timeline = Timeline()
-        self.over = False
+        self.begun = False  # it has one of its agent's few slots
+        self._killed = False
+        self._dead = asyncio.Event()
         self._command, self._env, self._cwd = command, dict(env), cwd
         self._behaviour = behaviour
         self._random = random.Random(behaviour.seed)
@@ -69,13 +86,17 @@ class AgentSession:
         self._frames = 0
         self._acknowledged = asyncio.Event()
 
+    @property
+    def over(self) -> bool:
+        """Whether its agent has let go of it: not for want of a client."""
+        return self._killed or (self._process is not None and self._process.poll() is not None)
+
     async def serve(self, request: web.Request) -> web.WebSocketResponse:
-        """The client's websocket, until either side is done."""
+        """The client's websocket, until either side is done. The session outlives it, unless it was ended."""
         socket = web.WebSocketResponse(max_msg_size=0, compress=False)
         await socket.prepare(request)
         first = await socket.receive()
         if first.type is not WSMsgType.TEXT:  # whoever connected is gone already
-            self.over = True
             return socket
         greeting = json.loads(first.data)
         if greeting["TokenValue"] != self.token or not greeting["ClientVersion"]:
@@ -86,7 +107,8 @@ class AgentSession:
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self.kill()
+            if self._end.terminated or self.over:
+                self.kill()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -95,13 +117,18 @@ class AgentSession:
 
     def kill(self) -> None:
         """Hang the terminal up and kill its shell, as an agent does whose session is terminated."""
-        self.over = True
+        self._killed = True
         if self._master >= 0:
             os.close(self._master)
             self._master = -1
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+
+    def die(self) -> None:
+        """The agent is gone, with its container or alone: whoever is connected hears nothing of it."""
+        self._dead.set()
+        self.kill()
 
     async def _receive(self) -> None:
         async for message in self._socket:
@@ -119,15 +146,22 @@ class AgentSession:
     async def _tick(self) -> None:
         while not self._end.terminated:
             await asyncio.sleep(TICK_S)
+            if self._dead.is_set():
+                if self._behaviour.pauses:
+                    await self._socket.send_bytes(ecs_peer.message("pause_publication", b""))
+                continue
             self._end.tick(time.monotonic_ns())
             await self._flush()
         await asyncio.sleep(0.1)
         await self._socket.send_bytes(closed())
 
     async def _run(self) -> None:
+        while not self._granted(self):
+            await asyncio.sleep(TICK_S)
+        self.begun = True
         await asyncio.sleep(self._behaviour.terminal_after_s)
         if self.over:  # its container has ended
-            return
+            await asyncio.Event().wait()
         self._start()
         typing = asyncio.create_task(self._type())
         try:
@@ -140,6 +174,8 @@ class AgentSession:
                     await asyncio.sleep(self._behaviour.chunk_s)
         finally:
             typing.cancel()
+        if self._dead.is_set():
+            await asyncio.Event().wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(3):
                 while not self._end.idle:
@@ -151,7 +187,7 @@ class AgentSession:
         master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self._process = subprocess.Popen(
-            ["setsid", "--ctty", *shlex.split(self._command)],
+            [SETSID, "--ctty", *self._argv()],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -163,6 +199,10 @@ class AgentSession:
         os.set_blocking(master, False)
         self._master = master
         self._end.terminal = True
+
+    def _argv(self) -> list[str]:
+        argv = shlex.split(self._command)
+        return [f"{self._behaviour.applets}/sh", *argv[1:]] if self._behaviour.applets else argv
 
     async def _read(self) -> bytes:
         """Up to 1024 bytes of output; empty when the shell has ended."""
@@ -214,7 +254,7 @@ class AgentSession:
                 await self._arrive(frame, to_client)
 
     async def _arrive(self, frame: bytes, to_client: bool) -> None:
-        if self._socket.closed:
+        if self._socket.closed or self._dead.is_set():
             return
         if to_client:
             with contextlib.suppress(ConnectionError):

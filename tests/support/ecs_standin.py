@@ -28,7 +28,7 @@ from tests.support.ecs_peer_pty import AgentSession, Behaviour, kill_marked
 from tests.support.standin_faults import Fault, Faults
 
 ACCOUNT = "123456789012"
-MODEL = botocore.session.get_session().get_service_model("ecs")
+MODELS = {name: botocore.session.get_session().get_service_model(name) for name in ("ecs", "ssm")}
 MARKER = "ECS_STANDIN_TASK"
 
 
@@ -60,6 +60,7 @@ class Task:
     sessions: list[AgentSession] = field(default_factory=list)
     stopped_at: float | None = None
     stop_code: str = ""
+    agent: str = ""  # its status; "": as its age says
     reason: str = ""
 
 
@@ -97,6 +98,8 @@ class EcsStandin:
             self._end(task, "UserInitiated", "the stand-in ends")
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        for session in self._sessions.values():
+            session.kill()
         self._loop.close()
 
     def _on_loop(self, work: Any) -> None:
@@ -149,9 +152,9 @@ class EcsStandin:
         target = request.headers.get("X-Amz-Target", "")
         if not target:
             return self._identity(await request.text())
-        operation = target.partition(".")[2]
+        service, _, operation = target.partition(".")
         self.calls[operation] += 1
-        model = MODEL.operation_model(operation)
+        model = MODELS["ssm" if service == "AmazonSSM" else "ecs"].operation_model(operation)
         try:
             if fault := self.faults.next(operation):
                 raise Refused.by(fault)
@@ -280,10 +283,8 @@ class EcsStandin:
             raise Refused("TargetNotConnectedException", "The execute command failed because the agent is not running.")
         if not body["interactive"]:
             raise Refused("InvalidParameterException", "Interactive is the only mode supported currently.")
-        if sum(not session.over for session in task.sessions) >= self.sessions_limit:
-            raise Refused("ClientException", "the agent's limit of sessions is reached")
         id_, token = f"ecs-execute-command-{uuid.uuid4().hex}", uuid.uuid4().hex
-        session = AgentSession(token, body["command"], task.env, task.folder, self.behaviour)
+        session = AgentSession(token, body["command"], self._env(task), task.folder, self.behaviour, self._granted)
         task.sessions.append(session)
         self._sessions[id_] = session
         url = f"ws://127.0.0.1:{self.port}/v1/data-channel/{id_}?role=publish_subscribe"
@@ -295,7 +296,28 @@ class EcsStandin:
             "taskArn": task.arn,
         }
 
+    def _granted(self, session: AgentSession) -> bool:
+        """Whether the agent has a slot for it: one that has no more room says nothing."""
+        [siblings] = [task.sessions for task in self.tasks.values() if session in task.sessions]
+        return sum(each.begun and not each.over for each in siblings) < self.sessions_limit
+
+    def _env(self, task: Task) -> dict[str, str]:
+        return {**task.env, "PATH": self.behaviour.applets or task.env["PATH"]}
+
+    def _TerminateSession(self, body: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        session = self._sessions.get(body["SessionId"])
+        if session is None:
+            raise Refused("DoesNotExistException", "the session does not exist")
+        session.kill()
+        return {"SessionId": body["SessionId"]}
+
     # -- state
+
+    def kill_agent(self, task: Task) -> None:
+        """The container lives on without its session agent; the service finds out, a client is told nothing."""
+        task.agent = "STOPPED"
+        for session in task.sessions:
+            self._loop.call_soon_threadsafe(session.die)
 
     def _note_exit(self, task: Task) -> None:
         if task.stopped_at is None and task.process.poll() is not None:
@@ -306,13 +328,15 @@ class EcsStandin:
             return
         task.stopped_at, task.stop_code, task.reason = time.time(), code, reason
         for session in task.sessions:
-            session.over = True  # the agent dies with its container
+            self._loop.call_soon_threadsafe(session.die)  # the agent dies with its container, without a word
         kill_marked(f"{MARKER}={task.env[MARKER]}")
         task.process.wait()
         with contextlib.suppress(OSError):
             shutil.rmtree(task.folder)
 
     def _agent_status(self, task: Task) -> str:
+        if task.agent:
+            return task.agent
         return "RUNNING" if self.agent and time.time() - task.created >= self.steps_s["agent"] else "PENDING"
 
     def _describe(self, task: Task, *, tagged: bool = False) -> dict[str, Any]:

@@ -109,19 +109,29 @@ class FramedShell:
         """
         return await self._exchange(_subshell(command, merged=self._merged), command.timeout_s)
 
+    async def only(self, command: Command) -> ExecResult:
+        """Instead of ``open`` and ``exec``: the one command of a shell that exits after it, in one exchange.
+
+        What ends the stream is up to its owner. Raises as ``exec``.
+        """
+        body, prologue = _subshell(command, merged=self._merged), _framed(_prologue(self._merged))
+        return await self._exchange(body, command.timeout_s, prologue=prologue, epilogue=_framed("exit\n"))
+
     async def close(self) -> None:
         """End the shell and all that runs in it. Idempotent."""
         self._closed = True
         await unbroken(self._stream.close())
 
-    async def _exchange(self, body: str, timeout_s: float, *, prologue: bytes = b"") -> ExecResult:
+    async def _exchange(
+        self, body: str, timeout_s: float, *, prologue: bytes = b"", epilogue: bytes = b""
+    ) -> ExecResult:
         if self._closed:
             raise SandboxLost("the session is closed")
         halves = secrets.token_hex(8), secrets.token_hex(8)
         frames = _MergedFrames(*halves) if self._merged else _SplitFrames(*halves)
         try:
             async with asyncio.timeout(timeout_s):
-                await self._stream.write(prologue + _framed(frames.wrap(body)))
+                await self._stream.write(prologue + _framed(frames.wrap(body)) + epilogue)
                 while not frames.complete:
                     channel, chunk = await self._stream.read()
                     if channel == ENDED:

@@ -14,18 +14,35 @@ from taxtui.sandboxes.protocol import ExecResult
 class ExplainedSession:
     """A persistent shell that, when it breaks, says what became of its sandbox; a ``protocol.Session``."""
 
-    def __init__(self, shell: FramedShell, explain: Callable[[SubstrateError], Awaitable[SubstrateError]]) -> None:
-        """``explain`` turns what the shell's connection saw into what happened; the same error where it can't."""
+    def __init__(
+        self,
+        shell: FramedShell,
+        explain: Callable[[SubstrateError], Awaitable[SubstrateError]],
+        *,
+        silent: bool = False,
+    ) -> None:
+        """``explain`` turns what the shell's connection saw into what happened; the same error where it can't.
+
+        ``silent``: the connection does not tell of the sandbox's end, so that a timeout may be that.
+        """
         self._shell = shell
         self._explain = explain
+        self._silent = silent
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Session.exec``."""
+        return await self._told(self._shell.exec(command))
+
+    async def only(self, command: Command) -> ExecResult:
+        """As ``FramedShell.only``."""
+        return await self._told(self._shell.only(command))
+
+    async def _told(self, running: Awaitable[ExecResult]) -> ExecResult:
         try:
-            return await self._shell.exec(command)
-        except ExecTimeout:
-            raise
+            return await running
         except (SandboxLost, ExecFailed) as error:
+            if isinstance(error, ExecTimeout) and not self._silent:
+                raise
             explained = await self._explain(error)
             if explained is error:
                 raise

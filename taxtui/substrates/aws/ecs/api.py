@@ -20,7 +20,7 @@ DESCRIBE_BATCH: Final = 100
 class EcsApi(AwsApi[TaskState]):
     """The tasks of one cluster of one account and region."""
 
-    services = ("ecs", "sts")
+    services = ("ecs", "sts", "ssm")
 
     def __init__(self, options: EcsOptions) -> None:
         """Nothing is opened yet."""
@@ -121,4 +121,11 @@ class EcsApi(AwsApi[TaskState]):
             command=command,
             interactive=True,
         )
-        return await DataChannel.open(answer["session"]["streamUrl"], answer["session"]["tokenValue"])
+        session = answer["session"]
+        return await DataChannel.open(session["streamUrl"], session["tokenValue"], session["sessionId"])
+
+    async def end_session(self, session: str) -> None:
+        """Have the service end a session whose connection is lost. Raises ``ExecFailed``: also for a missing right."""
+        await self._in_thread(
+            "ending a session", lambda: self._clients["ssm"].terminate_session(SessionId=session), ExecFailed
+        )

@@ -9,10 +9,10 @@ from typing import Final, Self
 
 import websockets
 
-from taxtui.errors import ExecFailed
+from taxtui.errors import ExecFailed, SubstrateError
 from taxtui.sandboxes.kit.framed_shell import STDOUT, launch_argv
 from taxtui.sandboxes.kit.kill import MARK
-from taxtui.substrates.aws.ecs.exec import Channel
+from taxtui.substrates.aws.ecs.exec import Channel, SessionCut
 
 CONNECT_TIMEOUT_S: Final = 20.0
 PING_INTERVAL_S: Final = 60.0
@@ -27,26 +27,37 @@ def framed(line: str) -> bytes:
     return b": %09d 000000001\n" % (len(line) + 1) + f"{line}\n".encode()
 
 
+def leaders(mark: str) -> str:
+    """The mark of a session's leader, which is not to be killed before all else is: its end hangs up on them all."""
+    return mark[::-1]
+
+
 def entry_command(directory: str, mark: str) -> tuple[str, bytes]:
     """What ECS has to execute, and what must then be typed, to get the framed shell in ``directory``, with a mark.
 
     The agent splits a command like a shell but runs none, and says what it thinks of newlines nowhere: so the entry
     is short, switches the terminal to raw, prints a line (until it does, nothing may be typed), and reads the rest.
 
-    ``cat`` stands between because bash reads a terminal byte by byte, 20 times as long. It outlives the shell, and
-    would keep the session open: the end of the session's leader, whose id is ``$$``, hangs up on it.
+    ``dd`` stands between because bash reads a terminal byte by byte, 20 times as long; not ``cat``, because BusyBox's
+    takes sendfile, which never returns from a terminal. It outlives the shell, and would keep the session open: the end
+    of the session's leader, whose id is ``$$``, hangs up on it.
     """
     program = shlex.join(launch_argv(terminal=True))
-    typed = f'mkdir -p "{directory}" && cd "{directory}" && cat | {{ {MARK}={mark} {program}; kill -9 $$; }}\n'.encode()
-    entry = f'stty raw -echo 2>/dev/null; echo; eval "$(dd bs=1 count={len(typed)} 2>/dev/null)"'
+    feed = "dd bs=65536 2>/dev/null"
+    typed = (
+        f'mkdir -p "{directory}" && cd "{directory}" && {feed} | {{ {MARK}={mark} {program}; kill -9 $$; }}\n'.encode()
+    )
+    entry = f': {leaders(mark)}; stty raw -echo 2>/dev/null; echo; eval "$(dd bs=1 count={len(typed)} 2>/dev/null)"'
     return f"/bin/sh -c {shlex.quote(entry)}", typed
 
 
 class DataChannel:
     """A ``shell.ByteStream``. Both streams of the terminal are one, so its shell must be opened as merged."""
 
-    def __init__(self, socket: websockets.ClientConnection, channel: Channel) -> None:
+    def __init__(self, socket: websockets.ClientConnection, channel: Channel, session: str) -> None:
         """Use :meth:`open`."""
+        self.session = session
+        self.doubtful = asyncio.Event()  # the service hints that nobody is at the other end
         self._socket = socket
         self._channel = channel
         self._output = bytearray()
@@ -58,8 +69,11 @@ class DataChannel:
         self._resending = asyncio.create_task(self._resend())
 
     @classmethod
-    async def open(cls, url: str, token: str) -> Self:
-        """Connect and authenticate; the agent may still be on its way. Raises :class:`ExecFailed`."""
+    async def open(cls, url: str, token: str, session: str = "") -> Self:
+        """Connect and authenticate; the agent may still be on its way. Raises :class:`ExecFailed`.
+
+        ``session`` is the service's name for it.
+        """
         try:
             socket = await websockets.connect(
                 url,
@@ -74,7 +88,7 @@ class DataChannel:
             reason = str(error) or type(error).__name__
             raise ExecFailed(f"the session's data channel could not be opened: {reason}") from error
         channel = Channel(token, now_ns=time.monotonic_ns(), unix_ns=time.time_ns())
-        stream = cls(socket, channel)
+        stream = cls(socket, channel, session)
         try:
             await socket.send(channel.greeting())
         except websockets.ConnectionClosed as error:
@@ -114,23 +128,41 @@ class DataChannel:
         await asyncio.wait({self._receiving}, timeout=within_s)
         return self._receiving.done()
 
-    async def close(self) -> None:
-        """Have the session terminated unless it has ended, and hang up. Idempotent."""
+    @property
+    def fate(self) -> SubstrateError | None:
+        """Why it is over, if it is."""
+        return self._channel.end
+
+    def fail(self, error: SubstrateError) -> None:
+        """End it for a reason that its connection does not tell: it is as silent as before."""
+        self._channel.end = self._channel.end or error
+        self._receiving.cancel()
+        self._arrived.set()
+
+    async def close(self) -> bool:
+        """Have the session terminated unless it has ended, and hang up. Idempotent.
+
+        Whether it is known to have ended: if not, its agent goes on with it and with what it started.
+        """
         if self._channel.end is None:
             self._channel.terminate(time.monotonic_ns())
             await self._flush()
             await self.ended(END_TIMEOUT_S)
+        over = self._channel.end is not None and not isinstance(self._channel.end, SessionCut | ExecFailed)
         self._channel.lost("it was closed")
         self._resending.cancel()
         await self._socket.close()
         self._receiving.cancel()
         await asyncio.wait({self._receiving, self._resending})
+        return over
 
     async def _receive(self) -> None:
         try:
             while self._channel.end is None:
                 data = await self._socket.recv(decode=False)
                 output = self._channel.receive(data, time.monotonic_ns())
+                if self._channel.pauses > 1:
+                    self.doubtful.set()
                 await self._flush()
                 if output and not self._dropping:
                     self._output += output

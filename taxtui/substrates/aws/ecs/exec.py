@@ -32,6 +32,7 @@ from taxtui.substrates.aws.ecs.frame import (
     INPUT_DATA,
     OUTPUT,
     OUTPUT_DATA,
+    PAUSED,
     STDERR,
     TERMINATE,
     UNCHECKED,
@@ -121,6 +122,8 @@ class Channel:
             :class:`ExecFailed` when the agent never acknowledged or cannot be understood,
             :class:`SubstrateUnavailable` when it wants the session encrypted.
         malformed: frames dropped because they could not be read; their sender repeats them.
+        pauses: how often in a row the service has asked for a pause: that it does so again may be all that it says of
+            an agent that is gone.
         resent: frames sent more than once.
     """
 
@@ -128,6 +131,7 @@ class Channel:
         """``now_ns`` and ``unix_ns`` are the same instant on the two clocks."""
         self.end: SubstrateError | None = None
         self.malformed = 0
+        self.pauses = 0
         self.resent = 0
         self._token = token
         self._unix_offset_ns = unix_ns - now_ns
@@ -200,7 +204,10 @@ class Channel:
 
     def receive(self, data: bytes, now_ns: int) -> bytes:
         """Take one binary message; returns the terminal output that it makes available, often none."""
-        if self.end or kind_of(data) in UNCHECKED:
+        if self.end:
+            return b""
+        if (kind := kind_of(data)) in UNCHECKED:
+            self.pauses = self.pauses + 1 if kind == PAUSED else 0
             return b""
         try:
             frame = Frame.decode(data)

@@ -35,6 +35,11 @@ def ended(stop_code: str, reason: str) -> SubstrateError:
     return SandboxLost(f"the task has stopped: {why}")
 
 
+def agent_ended(reason: str) -> SandboxLost:
+    """The task runs on, but nobody can send a command to it."""
+    return SandboxLost(f"the task's session agent has stopped: {reason or 'no reason given'}")
+
+
 def not_started(failures: Sequence[Mapping[str, str]]) -> SubstrateError:
     """Why RunTask answered without a task."""
     why = redacted("; ".join(f"{each.get('reason', '')} {each.get('detail', '')}".strip() for each in failures))

@@ -16,7 +16,9 @@ INPUT_DATA: Final = "input_stream_data"
 OUTPUT_DATA: Final = "output_stream_data"
 ACKNOWLEDGE: Final = "acknowledge"
 CHANNEL_CLOSED: Final = "channel_closed"
-UNCHECKED: Final = frozenset({"start_publication", "pause_publication"})
+RESUMED: Final = "start_publication"
+PAUSED: Final = "pause_publication"
+UNCHECKED: Final = frozenset({RESUMED, PAUSED})
 """Messages of the service to agents. A client sees them too; they may be short and carry no valid digest."""
 
 OUTPUT: Final = 1

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import time
 from typing import Final
 
-from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
+import msgspec
+
+from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import OPEN_TIMEOUT_S, FramedShell, after, unbroken
-from taxtui.sandboxes.kit.kill import kill_script, new_mark
+from taxtui.sandboxes.kit.framed_shell import FramedShell, after, unbroken
 from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.aws.ecs.api import EcsApi
-from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, framed
-from taxtui.substrates.aws.ecs.exec import SessionCut
+from taxtui.substrates.aws.ecs.terminal import Terminal
 from taxtui.substrates.aws.failure import AgentNeverConnected
 
-LEAVE_TIMEOUT_S: Final = 0.5
-"""For an idle shell to do as it is told. A busy one does not hear us."""
+_LEAST_S: Final = 0.1
+"""Left of a command's timeout when its session is open at the last moment."""
 
 
 class EcsSandbox:
@@ -45,8 +44,8 @@ class EcsSandbox:
             state, late_ns = await poller.next(self._arn)
             if state is None:
                 continue  # RunTask has answered, DescribeTasks does not know of it yet
-            if state.stopping or state.agent == "STOPPED":
-                raise state.failure()
+            if (failure := state.failure()) is not None:
+                raise failure
             for name in (state.status.lower(), "agent running" if state.agent == "RUNNING" else ""):
                 if name and name not in seen:
                     seen.add(name)
@@ -66,50 +65,48 @@ class EcsSandbox:
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``: a session for this command alone, from its request to its end."""
-        session, terminal = await self._open()
-        result = await session.exec(command)
+        began_s = time.monotonic()
+        try:
+            async with asyncio.timeout(command.timeout_s):
+                terminal = await self._open()
+        except TimeoutError as error:
+            if isinstance(error, SubstrateError):
+                raise
+            raise await self.explained(ExecTimeout(f"no session within {command.timeout_s:g} s")) from error
+        left_s = max(_LEAST_S, round(command.timeout_s - (time.monotonic() - began_s), 1))
+        session = ExplainedSession(FramedShell(terminal, merged=True), self.explained, silent=True)
+        result = await session.only(msgspec.structs.replace(command, timeout_s=left_s))
         await unbroken(terminal.leave())
+        self._opened(terminal)
         return result
 
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``."""
-        session, _ = await self._open()
-        return session
+        terminal = await self._open()
+        try:
+            shell = await FramedShell.open(terminal, merged=True)
+        except (SandboxLost, ExecFailed) as error:
+            raise await self.explained(error) from error
+        self._opened(terminal)
+        return ExplainedSession(shell, self.explained, silent=True)
 
-    async def _open(self) -> tuple[ExplainedSession, _Terminal]:
+    async def _open(self) -> Terminal:
         await self._sessions.acquire()
-        terminal = _Terminal(self, self._sessions)
+        terminal = Terminal(self._api, self._arn, self._sessions)
         try:
             await terminal.open(f"${{TMPDIR:-/tmp}}/{self.name}")
-            shell = await FramedShell.open(terminal, merged=True)
         except BaseException as error:
             await after(terminal.close(), error)
             if isinstance(error, SandboxLost | ExecFailed):
                 raise await self.explained(error) from error
             raise
-        if self._marks is not None:
-            self._marks("session open")
-            self._marks = None
-        return ExplainedSession(shell, self.explained), terminal
+        return terminal
 
-    async def channel(self, command: str) -> DataChannel:
-        """A new session of the task's. Raises ``ExecFailed`` while its agent is not connected."""
-        return await self._api.open_channel(self._arn, command)
-
-    async def kill(self, mark: str) -> None:
-        """Kill what has this mark, through another session; where the container is lost there is nothing to do.
-
-        Raises ``ExecFailed`` where that failed.
-        """
-        try:
-            async with self._sessions:
-                channel = await self.channel(f"/bin/sh -c {shlex.quote(kill_script(mark))}")
-                await channel.ended(OPEN_TIMEOUT_S)
-                await channel.close()
-        except SandboxLost:
-            return
-        except SubstrateError as error:
-            raise ExecFailed(f"a session's processes may still run in the task: {error}") from error
+    def _opened(self, terminal: Terminal) -> None:
+        """Of the first session alone: it is part of the cold start."""
+        marks, self._marks = self._marks, None
+        if marks is not None:
+            marks("session open", at_ns=terminal.spoke_ns)
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """Why a session failed: what became of its task, if that is the reason."""
@@ -118,7 +115,7 @@ class EcsSandbox:
             return error
         if (state := seen.state) is None:
             return SandboxLost("the task no longer exists") if settled(self._launched_s) else error
-        return state.failure() if state.stopping or state.status == "STOPPED" else error
+        return state.failure() or error
 
     async def reset(self, marks: Marks) -> None:
         """Not among the capabilities."""
@@ -127,59 +124,3 @@ class EcsSandbox:
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: returns when the task is STOPPED."""
         await self._api.remove(self._arn, self._launched_s)
-
-
-class _Terminal:
-    """A ``shell.ByteStream``: a data channel whose end leaves no process behind that was started through it."""
-
-    def __init__(self, sandbox: EcsSandbox, slot: asyncio.Semaphore) -> None:
-        self._sandbox = sandbox
-        self._slot = slot
-        self._mark = new_mark()
-        self._channel: DataChannel | None = None
-        self._typed = False
-        self._closed = False
-
-    async def open(self, directory: str) -> None:
-        entry, typed = entry_command(directory, self._mark)
-        await unbroken(self._connect(entry))  # the agent counts a session from our request on: it must be ended
-        assert self._channel is not None
-        self._typed = True
-        await self._channel.write(typed)
-
-    async def _connect(self, entry: str) -> None:
-        self._channel = await self._sandbox.channel(entry)
-
-    async def read(self) -> tuple[int, bytes]:
-        assert self._channel is not None
-        return await self._channel.read()
-
-    async def write(self, data: bytes) -> None:
-        assert self._channel is not None
-        await self._channel.write(data)
-
-    async def leave(self) -> None:
-        """Let the idle shell exit; what it left running in the background may go on."""
-        await self._end("exit")
-
-    async def close(self) -> None:
-        if not await self._end(f"{kill_script(self._mark)}; exit"):
-            await self._sandbox.kill(self._mark)
-
-    async def _end(self, farewell: str) -> bool:
-        """Whether the shell took its leave, or had done so before; a busy one is terminated."""
-        if self._closed:
-            return True
-        self._closed = True
-        left = True
-        try:
-            if self._channel is not None and self._typed:
-                await self._channel.write(framed(farewell))
-                left = await self._channel.ended(LEAVE_TIMEOUT_S)
-        except SubstrateError as error:  # it had ended: by its shell's exit, or because it was cut
-            left = not isinstance(error, SessionCut)
-        finally:
-            if self._channel is not None:
-                await self._channel.close()
-            self._slot.release()
-        return left

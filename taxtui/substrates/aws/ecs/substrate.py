@@ -117,6 +117,12 @@ class EcsSubstrate:
             return "option task_role is missing", "make the task role of docs/substrates/ecs.md and name it"
         if options.launch_type == "FARGATE" and not options.subnets:
             return "option subnets is missing", "aws ec2 describe-subnets lists them; join several with '+'"
+        if options.spot and "FARGATE_SPOT" not in active[0].get("capacityProviders", []):
+            return (
+                f"cluster {options.cluster} has no capacity provider FARGATE_SPOT",
+                f"aws ecs put-cluster-capacity-providers --cluster {options.cluster} --capacity-providers FARGATE "
+                "FARGATE_SPOT --default-capacity-provider-strategy []",
+            )
         if options.launch_type == "EC2" and not active[0].get("registeredContainerInstancesCount"):
             return "the cluster has no container instances", "register one, or use launch_type=FARGATE"
         return "", ""

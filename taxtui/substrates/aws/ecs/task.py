@@ -11,7 +11,7 @@ from taxtui.errors import CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.substrates.aws.connection import tag_list
-from taxtui.substrates.aws.ecs.failure import ended
+from taxtui.substrates.aws.ecs.failure import agent_ended, ended
 from taxtui.substrates.aws.failure import redacted
 
 CONTAINER: Final = "sandbox"
@@ -149,6 +149,8 @@ class TaskState(NamedTuple):
             reason="; ".join(dict.fromkeys(redacted(reason) for reason in reasons if reason)),
         )
 
-    def failure(self) -> SubstrateError:
-        """Why a task that is stopping is, before or after it was in use."""
-        return ended(self.stop_code, self.reason)
+    def failure(self) -> SubstrateError | None:
+        """Why no command runs in it any more, before or after it was in use; None while that may still come."""
+        if self.stopping or self.status == "STOPPED":
+            return ended(self.stop_code, self.reason)
+        return agent_ended(self.reason) if self.agent == "STOPPED" else None

@@ -1,0 +1,157 @@
+"""A session's terminal in a task's container, and its end: on the connection, in the service and in the container.
+
+An agent takes few sessions at a time and does not let go of one whose connection is lost. So a slot is given back
+only when the session in it is known to have ended: because it said so, or because the service was told to end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import time
+from collections.abc import AsyncIterator
+from typing import Final
+
+from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
+from taxtui.sandboxes.kit.backoff import until_heard
+from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit.kill import kill_script, new_mark
+from taxtui.substrates.aws.ecs.api import EcsApi
+from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, framed, leaders
+from taxtui.substrates.aws.ecs.exec import SessionCut
+from taxtui.substrates.aws.ecs.watch import watched
+
+LEAVE_TIMEOUT_S: Final = 0.5
+"""For an idle shell to do as it is told. A busy one does not hear us."""
+KILL_S: Final = 15.0
+"""For a session that kills, and for a slot to have it in; an agent takes one second to begin."""
+TOLD_S: Final = 5.0
+"""For the service to take the request to end a session, throttling included."""
+LET_GO_S: Final = 3.0
+"""For an agent to let go of a session that it has been told to end; it takes 2 s of its own."""
+
+
+class Terminal:
+    """A ``shell.ByteStream``: a data channel whose end leaves no process behind that was started through it."""
+
+    def __init__(self, api: EcsApi, arn: str, slots: asyncio.Semaphore) -> None:
+        """One of the task's ``slots`` has been taken for it."""
+        self._api = api
+        self._arn = arn
+        self._slots = slots
+        self._mark = new_mark()
+        self._channel: DataChannel | None = None
+        self._watch = contextlib.AsyncExitStack()
+        self._typed = False
+        self._closed = False
+        self._stale = False  # its agent may still hold its slot
+        self.spoke_ns = 0  # when its agent first did
+
+    async def open(self, directory: str) -> None:
+        """Have the framed shell started in ``directory``. Raises ``ExecFailed``, ``SandboxLost``."""
+        entry, typed = entry_command(directory, self._mark)
+        await unbroken(self._connect(entry))  # the agent counts a session from our request on: it must be ended
+        assert self._channel is not None
+        await self._watch.enter_async_context(watched(self._api.poller, self._arn, self._channel))
+        self._typed = True
+        await self._channel.write(typed)
+
+    async def _connect(self, entry: str) -> None:
+        self._channel = await self._api.open_channel(self._arn, entry)
+
+    async def read(self) -> tuple[int, bytes]:
+        """As ``ByteStream.read``."""
+        assert self._channel is not None
+        item = await self._channel.read()
+        self.spoke_ns = self.spoke_ns or time.monotonic_ns()
+        return item
+
+    async def write(self, data: bytes) -> None:
+        """As ``ByteStream.write``."""
+        assert self._channel is not None
+        await self._channel.write(data)
+
+    async def leave(self) -> None:
+        """Let go of a shell that has been told to exit; what it left running in the background may go on."""
+        await self._end("")
+
+    async def close(self) -> None:
+        """As ``ByteStream.close``. Raises ``ExecFailed`` where processes may be left."""
+        await self._end(f"{kill_script(self._mark)}; exit", kill=True)
+
+    async def _end(self, farewell: str, *, kill: bool = False) -> None:
+        """End the session, and by another one what a busy shell or a lost connection has left of it."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            left = await self._take_leave(farewell)
+            await self._watch.aclose()
+            if self._channel is not None:
+                self._stale = not await hang_up(self._api, self._channel)
+            if kill and not left:
+                async with self._slot():
+                    await _kill(self._api, self._arn, self._mark)
+        finally:
+            self._slots.release()
+
+    async def _take_leave(self, farewell: str) -> bool:
+        """Whether the shell took its leave, or had done so before; a busy one does not hear it."""
+        if self._channel is None or not self._typed:
+            return True
+        try:
+            if farewell:
+                await self._channel.write(framed(farewell))
+            return await self._channel.ended(LEAVE_TIMEOUT_S)
+        except SubstrateError as error:  # it had ended: by its shell's exit, or because it was cut
+            return not isinstance(error, SessionCut)
+
+    @contextlib.asynccontextmanager
+    async def _slot(self) -> AsyncIterator[None]:
+        """Our own, unless the session that we lost may still be in it; then another of the task's."""
+        if not self._stale:
+            yield
+            return
+        try:
+            async with asyncio.timeout(KILL_S):
+                await self._slots.acquire()
+        except TimeoutError as error:
+            raise ExecFailed("a session's processes may still run in the task: its agent is busy") from error
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+
+async def hang_up(api: EcsApi, channel: DataChannel) -> bool:
+    """Close a channel; whether its session has ended, by the agent's word or because the service will see to it."""
+    if await channel.close():
+        return True
+    try:
+        async with asyncio.timeout(TOLD_S):
+            await until_heard(lambda: api.end_session(channel.session))
+    except (SubstrateError, TimeoutError):  # the right to do so is optional
+        return False
+    await asyncio.sleep(LET_GO_S)
+    return True
+
+
+async def _kill(api: EcsApi, arn: str, mark: str) -> None:
+    """Kill what has this mark, through another session; where the container is lost there is nothing to do.
+
+    Raises ``ExecFailed`` where that failed.
+    """
+    try:
+        script = f"{kill_script(mark)}; {kill_script(leaders(mark))}"
+        channel = await api.open_channel(arn, f"/bin/sh -c {shlex.quote(script)}")
+        async with watched(api.poller, arn, channel):
+            ended = await channel.ended(KILL_S)
+        fate = channel.fate
+        await hang_up(api, channel)
+    except SandboxLost:
+        return
+    except SubstrateError as error:
+        raise ExecFailed(f"a session's processes may still run in the task: {error}") from error
+    if not ended or isinstance(fate, SessionCut):
+        raise ExecFailed(f"a session's processes may still run in the task: {fate or 'no answer'}")
