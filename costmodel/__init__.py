@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from costmodel.reading import read as read
     from costmodel.recording import Recording as Recording
     from costmodel.results import Projection as Projection
+    from costmodel.tables import frame as frame
     from costmodel.uncertainty import Interval as Interval
     from costmodel.whatif import curve as curve
     from costmodel.whatif import sensitivity as sensitivity
@@ -49,6 +50,7 @@ _HOMES: Final = {
     "NoPrice": "errors",
     "PriceError": "errors",
     "SourceError": "errors",
+    "frame": "tables",
     "Makespan": "makespan",
     "expected_makespan": "makespan",
     "list_makespan": "makespan",

@@ -189,7 +189,7 @@ class _Reader:
         self._recording = recording
         self._path = path
         self._cells: dict[int, RecordedCell] = {}
-        self._open: dict[int, _OpenTrial] = {}
+        self._open: dict[int, OpenTrial] = {}
         self._outcomes: Counter[str] = Counter()  # of ended trials, warm-ups excluded
         self._counts: Counter[str] | None = None  # the same, as the end of the run has it
         self._fitness = RunnerFitness()
@@ -203,7 +203,7 @@ class _Reader:
             self._cells[event.id] = cell = RecordedCell(event)
             self._recording.cells.append(cell)
         elif isinstance(event, wire.TrialStarted):
-            self._open[event.trial] = _OpenTrial(event, self._recording.run_id)
+            self._open[event.trial] = OpenTrial(event, self._recording.run_id)
         elif isinstance(event, wire.Mark):
             if trial := self._open.get(event.trial):
                 trial.mark(event)
@@ -250,7 +250,7 @@ class _Reader:
         return recording
 
 
-class _OpenTrial:
+class OpenTrial:
     """A trial that has started and not yet ended."""
 
     __slots__ = (
@@ -266,6 +266,7 @@ class _OpenTrial:
     )
 
     def __init__(self, event: wire.TrialStarted, run_id: str) -> None:
+        """A trial of which only its start is known."""
         self.cell = event.cell
         self.warm_up = event.warm_up
         self.start_ns = event.start_ns
@@ -277,10 +278,12 @@ class _OpenTrial:
         self.trial = RecordedTrial(Run(run_id, event.repetition), event.block)
 
     def mark(self, event: wire.Mark) -> None:
+        """Take in a mark of it."""
         if event.name in STARTED:
             self.started_ns.append(event.at_ns)
 
     def add(self, event: wire.Actions | wire.PhaseEnded) -> None:
+        """Take in a phase or commands of it."""
         if isinstance(event, wire.PhaseEnded):
             self._phase(event)
         elif event.step == "setup":
@@ -324,6 +327,7 @@ class _OpenTrial:
             trial.thinks_ns.extend(thinks_ns)
 
     def closed(self, event: wire.TrialEnded, path: Path) -> RecordedTrial:
+        """The whole trial. Raises ``SourceError`` where its times contradict one another."""
         trial = self.trial
         if trial.gaps_ns:
             trial.gaps_ns.extend([0] * (len(trial.durations_ns) - len(trial.gaps_ns)))

@@ -34,12 +34,13 @@ def _flattened(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, dict):
             flat |= _flattened(value, f"{prefix}{key}.")
         elif isinstance(value, list):
-            flat[f"{prefix}{key}"] = _harmless(" ".join(map(str, value)))
+            flat[f"{prefix}{key}"] = harmless(" ".join(map(str, value)))
         else:
-            flat[f"{prefix}{key}"] = _harmless(value) if isinstance(value, str) else "" if value is None else value
+            flat[f"{prefix}{key}"] = harmless(value) if isinstance(value, str) else "" if value is None else value
     return flat
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
+    """A text that no spreadsheet takes for a formula, and no terminal for a command."""
     text = clean(text)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -9,7 +9,12 @@ from taxtui.terminal_text import UNPRINTABLE
 
 
 def render(report: Report) -> str:
-    """The records; what a terminal would obey is written as its number."""
+    """The records."""
     records = report.records() if report.records else ()
-    plain = UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(records).decode())
-    return msgspec.json.format(plain, indent=2)
+    return msgspec.json.format(printable(msgspec.json.encode(records)).decode(), indent=2)
+
+
+def printable(encoded: bytes) -> bytes:
+    """JSON in which what a terminal would obey is written as its number."""
+    text = encoded.decode()
+    return encoded if text.isascii() else UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()

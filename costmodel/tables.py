@@ -1,0 +1,273 @@
+"""A recording as tables of plain values: what spreadsheets, pandas, polars and SQL begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from costmodel import wire
+from costmodel.errors import SourceError
+from costmodel.measures import UNKNOWN, known_runs
+from costmodel.recording import OK, OpenTrial, RecordedCell, RecordedTrial
+
+Value = int | str | bool | None
+Row = tuple[Value, ...]
+
+
+class Column(NamedTuple):
+    """One column: the unit is in its name. None in it says that nobody knows."""
+
+    name: str
+    kind: type[int] | type[str] | type[bool]
+    about: str
+
+
+_TRIAL: Final = (
+    Column("run_id", str, "of the run; sorts by time"),
+    Column("repetition", int, "of the whole run"),
+    Column("trial", int, "its number within the run"),
+)
+_CELL: Final = (
+    Column("cell", str, "what trials are pooled by, the same in every file"),
+    Column("substrate", str, ""),
+    Column("variant", str, "runtime, transport or instance type"),
+    Column("tier", str, ""),
+    Column("mode", str, "exec or session"),
+    Column("concurrency", int, "trials in flight"),
+    Column("arrival", str, "how trials started"),
+    Column("acquire", str, "create, reset …"),
+    Column("provenance", str, "measured, stand_in or imported"),
+)
+COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
+    "trials": (
+        *_TRIAL,
+        *_CELL,
+        Column("actions", int, "that ended"),
+        Column("attempt", int, "at the same work"),
+        Column("warm_up", bool, "counts in no statistic"),
+        Column("block", int, "of trials that were shuffled together"),
+        Column("task", str, "digest of the prompt or problem"),
+        Column("group", str, "digest: rollouts of one prompt"),
+        Column("training_step", int, ""),
+        Column("node", str, "digest of the machine that ran it"),
+        Column("image", str, "digest, where the trials of a cell differ in it"),
+        Column("image_bytes", int, ""),
+        Column("outcome", str, "ok, failed, timeout, cancelled or interrupted"),
+        Column("phase", str, "where it ended, unless ok"),
+        Column("error", str, "its class, unless ok"),
+        Column("start_unix_ns", int, "the first create request"),
+        Column("late_ns", int, "from when it was due to that request"),
+        Column("create_ns", int, ""),
+        Column("ready_ns", int, ""),
+        Column("preload_ns", int, ""),
+        Column("setup_ns", int, "the phase"),
+        Column("cold_start_ns", int, "create and ready"),
+        Column("fresh_episode_ns", int, "until the first action could begin"),
+        Column("trajectory_ns", int, "held without queued and think"),
+        Column("held_ns", int, "what its worker was occupied for"),
+        Column("work_ns", int, "of set-up and actions, inside the sandbox"),
+        Column("dispatch_ns", int, "of set-up and actions, the rest"),
+        Column("unsplit_ns", int, "of commands of which only the sum of the two is known"),
+        Column("harness_ns", int, "our own time between phases and commands"),
+        Column("queued_ns", int, "waiting that a throttle imposed"),
+        Column("think_ns", int, "idle on purpose"),
+        Column("cleanup_ns", int, ""),
+        Column("verify_ns", int, "a task's own tests, after held"),
+        Column("sandbox_ns", int, "the provider's clock, without the clean-up"),
+        Column("complete", bool, "no command is missing between those that are there"),
+    ),
+    "actions": (
+        *_TRIAL,
+        Column("step", str, "setup or action"),
+        Column("index", int, "within the step"),
+        Column("think_ns", int, "idle before it, on purpose"),
+        Column("gap_ns", int, "our own time before it"),
+        Column("duration_ns", int, "submitted to result in hand"),
+        Column("run_ns", int, "inside the sandbox"),
+        Column("cpu_ns", int, "user and system time of run"),
+        Column("exit_code", int, ""),
+        Column("stdout_bytes", int, ""),
+        Column("stderr_bytes", int, ""),
+    ),
+    "health": (
+        Column("run_id", str, ""),
+        Column("worker", int, "the measuring process"),
+        Column("at_unix_ns", int, ""),
+        Column("lag_p50_ns", int, "by how much a sleep of 10 ms overslept"),
+        Column("lag_p99_ns", int, ""),
+        Column("lag_max_ns", int, ""),
+        Column("cpu_permille", int, "of one core"),
+        Column("in_flight", int, "trials"),
+        Column("pool_waits", int, "calls that found every thread of a pool busy"),
+        Column("floor_ns", int, "median of spawning and reaping `true`"),
+    ),
+}
+"""Every table with its columns, in their order; docs/measurement.md defines the durations."""
+
+
+def frame(*paths: str | PathLike[str], table: str = "trials") -> dict[str, list[Value]]:
+    """A table of one recording or several as columns: ``pandas.DataFrame(frame(path))``, ``polars.DataFrame(…)``.
+
+    Raises:
+        SourceError: a file cannot be read or is damaged, or there is no such table.
+    """
+    names = [column.name for column in columns(table)]
+    told = list(rows(paths, table))
+    return dict(zip(names, map(list, zip(*told, strict=True)) if told else ([] for _ in names), strict=True))
+
+
+def columns(table: str) -> tuple[Column, ...]:
+    """Of a table. Raises ``SourceError`` where there is no such one."""
+    if table not in COLUMNS:
+        raise SourceError(f"there is no table {table!r}; there are {', '.join(COLUMNS)}")
+    return COLUMNS[table]
+
+
+def rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> Iterator[Row]:
+    """The rows of a table, one after the other, as many values in each as ``columns`` has; memory is one trial's.
+
+    Trials come in the order in which they ended; those that never did are left out. Raises as ``frame``.
+    """
+    columns(table)
+    for path in map(Path, paths):
+        frames = wire.Frames(path)
+        reader = _Reader(table, path)
+        for batch in frames:
+            try:
+                for event in batch:
+                    yield from reader.rows(event)
+            except OverflowError:
+                where = f"{path}: damaged at byte {frames.offset}: a duration is beyond 292 years"
+                raise SourceError(where, frames.offset) from None
+
+
+class _Reader:
+    """What has to be remembered between two events."""
+
+    def __init__(self, table: str, path: Path) -> None:
+        self._table = table
+        self._path = path
+        self._run_id = ""
+        self._worker = 0
+        self._anchor_unix_ns = 0
+        self._cells: dict[int, RecordedCell] = {}
+        self._open: dict[int, tuple[wire.TrialStarted, OpenTrial, int]] = {}
+
+    def rows(self, event: wire.Event) -> Iterator[Row]:
+        """Those that an event completes."""
+        if isinstance(event, wire.Header):
+            self._run_id = event.run_id
+        elif isinstance(event, wire.Clock):
+            self._worker, self._anchor_unix_ns = event.worker, event.unix_ns
+        elif isinstance(event, wire.Cell):
+            self._cells[event.id] = RecordedCell(event)
+        elif isinstance(event, wire.Health) and self._table == "health":
+            yield self._health(event)
+        elif isinstance(event, wire.TrialStarted):
+            started_unix_ns = self._anchor_unix_ns + event.start_ns
+            self._open[event.trial] = event, OpenTrial(event, self._run_id), started_unix_ns
+        elif isinstance(event, wire.Mark | wire.PhaseEnded | wire.Actions) and event.trial in self._open:
+            started, trial, _ = self._open[event.trial]
+            if isinstance(event, wire.Actions) and self._table == "actions":
+                yield from self._commands(started, event)
+            elif isinstance(event, wire.Mark):
+                trial.mark(event)
+            else:
+                trial.add(event)
+        elif isinstance(event, wire.TrialEnded) and event.trial in self._open:
+            started, trial, started_unix_ns = self._open.pop(event.trial)
+            if self._table == "trials" and (cell := self._cells.get(started.cell)):
+                yield self._trial(cell, started, started_unix_ns, trial.closed(event, self._path), event)
+
+    def _trial(
+        self,
+        cell: RecordedCell,
+        started: wire.TrialStarted,
+        started_unix_ns: int,
+        trial: RecordedTrial,
+        ended: wire.TrialEnded,
+    ) -> Row:
+        identity, measures = cell.identity, trial.measures
+        ok = ended.outcome == OK
+        split = ok and measures.known
+        return (
+            self._run_id,
+            started.repetition,
+            started.trial,
+            identity.cell_id,
+            identity.substrate,
+            identity.variant,
+            identity.tier,
+            identity.mode,
+            identity.concurrency,
+            identity.arrival,
+            identity.acquire,
+            cell.provenance,
+            len(trial.durations_ns),
+            started.attempt,
+            started.warm_up,
+            _known(started.block),
+            started.task,
+            started.group,
+            _known(started.training_step),
+            ended.node,
+            started.image,
+            _known(started.image_bytes),
+            ended.outcome,
+            ended.phase,
+            ended.error,
+            started_unix_ns,
+            max(0, started.start_ns - started.scheduled_ns),
+            measures.create_ns,
+            measures.ready_ns,
+            measures.preload_ns,
+            measures.setup_ns,
+            measures.cold_start_ns,
+            measures.fresh_episode_ns,
+            measures.trajectory_ns,
+            measures.held_ns,
+            measures.work_ns if split else None,
+            measures.dispatch_ns if split else None,
+            measures.unsplit_ns if ok else None,
+            measures.harness_ns if ok else None,
+            measures.queued_ns,
+            measures.think_ns,
+            measures.cleanup_ns,
+            measures.verify_ns,
+            trial.sandbox_ns,
+            trial.complete,
+        )
+
+    def _commands(self, started: wire.TrialStarted, event: wire.Actions) -> Iterator[Row]:
+        count = len(event.duration_ns)
+        runs_ns = known_runs(event.duration_ns, event.run_ns)
+        others = (event.think_ns, event.gap_ns, event.exit_code, event.stdout_bytes, event.stderr_bytes)
+        thinks, gaps, codes, outs, errs = (values or [0] * count for values in others)
+        cpus_ns = event.cpu_ns or [UNKNOWN] * count
+        told = (thinks, gaps, event.duration_ns, runs_ns, cpus_ns, codes, outs, errs)
+        if any(len(values) != count for values in told):
+            return  # cut off by whoever wrote it: which value belongs to which command is not known
+        for index, row in enumerate(zip(*told, strict=True), event.first):
+            think, gap, duration, run, cpu, code, out, err = row
+            head = (self._run_id, started.repetition, started.trial, event.step, index, think, gap, duration)
+            yield (*head, _known(run), _known(cpu), _known(code), out, err)
+
+    def _health(self, event: wire.Health) -> Row:
+        return (
+            self._run_id,
+            self._worker,
+            self._anchor_unix_ns + event.at_ns,
+            event.lag_p50_ns,
+            event.lag_p99_ns,
+            event.lag_max_ns,
+            event.cpu_permille,
+            event.in_flight,
+            event.pool_waits,
+            _known(event.floor_ns),
+        )
+
+
+def _known(value: int) -> int | None:
+    return None if value == UNKNOWN else value

@@ -1,0 +1,63 @@
+"""``taxtui export``: a recording's data for other programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from taxtui.errors import UsageError, WriteFailed
+from taxtui.export import BY_NAME, FORMATS, NAMES
+
+TABLES = ("trials", "actions", "health")
+
+
+@click.command("export", epilog="\n".join(f"{one.name}: {one.about}." for one in FORMATS))
+@click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+@click.option("--table", type=click.Choice(TABLES), help="Which rows: csv, jsonl and parquet.  [default: trials]")
+@click.option(
+    "-o", "out", type=click.Path(path_type=Path, dir_okay=False), help="A new file; without it standard output."
+)
+def command(recordings: tuple[str, ...], form: str, table: str | None, out: Path | None) -> None:
+    """Take the data away: trials, commands and the runner's health as rows, spans or metrics.
+
+    Durations are in nanoseconds, but for Prometheus, which takes seconds. docs/export.md has every column.
+    """
+    from taxtui.commands.opening import located
+
+    one = BY_NAME[form]
+    if table is not None and not one.tables:
+        raise UsageError(f"--table does not go with --format {form}", fix="it always holds the whole recording")
+    if one.binary and out is None and sys.stdout.isatty():
+        raise UsageError(f"{form} is not for a terminal", fix="name a file with -o")
+    pieces = one.pieces([Path(located(name)) for name in recordings], table or TABLES[0])
+    if out is None:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+    else:
+        _write(pieces, out)
+
+
+def _write(pieces: Iterator[bytes], out: Path) -> None:
+    """All of it, or no file."""
+    first = next(pieces, b"")  # a damaged recording is refused before there is a file
+    try:
+        file: BinaryIO = out.open("xb")
+    except FileExistsError:
+        raise UsageError(f"{out} exists", fix="choose another name with -o, nothing is overwritten") from None
+    except OSError as error:
+        raise UsageError(f"cannot create {out}: {error.strerror}", fix="choose another with -o") from error
+    try:
+        with file:
+            file.write(first)
+            file.writelines(pieces)
+    except BaseException as error:
+        out.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise WriteFailed(f"cannot write {out}: {error.strerror}", fix="nothing of it was kept") from error
+        raise

@@ -1,0 +1,60 @@
+"""A table as Parquet, by pyarrow."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from costmodel.tables import columns, rows
+from taxtui.errors import UsageError
+
+ROWS: Final = 1 << 16
+"""In a row group: what is held in memory at a time."""
+
+
+def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
+    """What a column means is the ``about`` of its field. Raises ``SourceError``, ``UsageError`` without pyarrow."""
+    try:
+        import pyarrow as arrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UsageError("parquet needs pyarrow", fix="pip install 'taxtui[export]'") from error
+    kinds: dict[type, Any] = {int: arrow.int64(), str: arrow.string(), bool: arrow.bool_()}
+    told = columns(table)
+    schema = arrow.schema([arrow.field(c.name, kinds[c.kind], metadata={"about": c.about}) for c in told])
+    found = rows(paths, table)
+    sink = _Sink()
+    with parquet.ParquetWriter(sink, schema, compression="zstd") as writer:
+        while group := list(islice(found, ROWS)):
+            values = zip(*group, strict=True)
+            arrays = [arrow.array(column, field.type) for column, field in zip(values, schema, strict=True)]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+            yield sink.taken()
+    yield sink.taken()
+
+
+class _Sink(io.RawIOBase):
+    """What was written since it was last taken; places count from the beginning all the same."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any) -> int:
+        self._pieces.append(bytes(data))
+        self._size += len(self._pieces[-1])
+        return len(self._pieces[-1])
+
+    def taken(self) -> bytes:
+        told = b"".join(self._pieces)
+        self._pieces.clear()
+        return told

@@ -1,0 +1,85 @@
+"""A run's summary in the text format of Prometheus: a summary per duration and cell, and how many trials there were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from costmodel.errors import SourceError
+from costmodel.reading import read
+from costmodel.recording import RecordedTrial, Recording
+from costmodel.samples import Pool, pools
+from costmodel.uncertainty import quantile
+from taxtui.terminal_text import clean
+
+QUANTILES: Final = (0.5, 0.9, 0.95, 0.99)
+SUMMARIES: Final[dict[str, tuple[str, Callable[[RecordedTrial], Iterable[int]]]]] = {
+    "cold_start": ("Create request to the first command that returned", lambda t: [t.measures.cold_start_ns]),
+    "fresh_episode": ("Create request to the first action", lambda t: [t.measures.fresh_episode_ns]),
+    "trajectory": ("Held without throttles and think time", lambda t: [t.measures.trajectory_ns]),
+    "held": ("What a trial occupied its worker for", lambda t: [t.measures.held_ns]),
+    "cleanup": ("Delete requested to gone", lambda t: [ns for ns in [t.measures.cleanup_ns] if ns is not None]),
+    "action": ("One action, submitted to result in hand", lambda t: t.durations_ns),
+    "action_run": ("One action's own time inside the sandbox", lambda t: [ns for ns in t.runs_ns if ns >= 0]),
+}
+"""Over successful trials: name, what it is, a trial's samples in ns. docs/measurement.md defines them."""
+
+
+def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
+    """Seconds, as Prometheus wants them. Raises ``SourceError``."""
+    found = [read(path) for path in paths]
+    recordings = [one for one in found if isinstance(one, Recording)]
+    if len(recordings) < len(found):
+        raise SourceError("published latencies hold no trials; give recordings")
+    cells = pools(recordings)
+    yield _told("taxtui_trials", "gauge", "Counted trials by outcome.", _trials(cells))
+    for name, (about, samples) in SUMMARIES.items():
+        yield _told(f"taxtui_{name}_seconds", "summary", f"{about}.", _summaries(name, cells, samples))
+    distorted = [(f'taxtui_runner_distorted{{run_id="{_text(one.run_id)}"}}', int(one.distorted)) for one in recordings]
+    yield _told("taxtui_runner_distorted", "gauge", "1 where the measuring process was not fit.", distorted)
+
+
+def _told(name: str, kind: str, about: str, lines: Iterable[tuple[str, float]]) -> bytes:
+    values = "".join(f"{series} {value}\n" for series, value in lines)
+    return f"# HELP {name} {about}\n# TYPE {name} {kind}\n{values}".encode() if values else b""
+
+
+def _trials(cells: Sequence[Pool]) -> Iterator[tuple[str, float]]:
+    for cell in cells:
+        good = sum(trial.ok for trial in cell.trials)
+        yield f'taxtui_trials{{{_labels(cell)},outcome="ok"}}', good
+        yield f'taxtui_trials{{{_labels(cell)},outcome="failed"}}', len(cell.trials) - good
+
+
+def _summaries(
+    name: str, cells: Sequence[Pool], samples: Callable[[RecordedTrial], Iterable[int]]
+) -> Iterator[tuple[str, float]]:
+    for cell in cells:
+        ascending = sorted(ns for trial in cell.trials if trial.ok for ns in samples(trial))
+        if not ascending:
+            continue
+        labels, series = _labels(cell), f"taxtui_{name}_seconds"
+        for q in QUANTILES:
+            yield f'{series}{{{labels},quantile="{q}"}}', quantile(ascending, q) / 1e9
+        yield f"{series}_sum{{{labels}}}", sum(ascending) / 1e9
+        yield f"{series}_count{{{labels}}}", len(ascending)
+
+
+def _labels(cell: Pool) -> str:
+    identity = cell.identity
+    labels = {
+        "cell": identity.cell_id,
+        "substrate": identity.substrate,
+        "variant": identity.variant,
+        "tier": identity.tier,
+        "actions": str(identity.actions),
+        "mode": identity.mode,
+        "concurrency": str(identity.concurrency),
+        "provenance": cell.provenance,
+    }
+    return ",".join(f'{name}="{_text(value)}"' for name, value in labels.items())
+
+
+def _text(value: str) -> str:
+    return clean(value).replace("\\", "\\\\").replace('"', '\\"')
