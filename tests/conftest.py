@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import os
 import shutil
@@ -115,12 +116,21 @@ async def unblocked_loop() -> AsyncIterator[None]:
         pytest.fail(f"the event loop was blocked here:\n{guard.blocked_at}", pytrace=False)
 
 
+COVERING = {"unit", "property", "recording"}
+"""The folders whose tests alone hold up the coverage gate: tracing the others would double what they cost."""
+
 SLOW_LIMIT_S = 1800
 """Of what is marked as slow: hundreds of real trials, kills or visits, many times as long beside a load."""
 
 
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what is imported and collected stays until the end: no search for garbage has to go through it
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if COVERING.isdisjoint(item.path.parts):
+            item.add_marker(pytest.mark.no_cover)
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
         if isinstance(item, pytest.Function) and "unit" in item.path.parts and inspect.iscoroutinefunction(item.obj):

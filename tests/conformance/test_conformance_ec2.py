@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from taxtui.sandboxes import conformance
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
-from tests.support.ec2_standin import Ec2Standin
 from tests.support.ec2_standin_setup import options, standin
 from tests.support.ecs_standin_setup import CREDENTIALS
+
+if TYPE_CHECKING:
+    from tests.support.ec2_standin import Ec2Standin
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -20,11 +20,13 @@ from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support import aws_standin_victim, ec2_standin_setup, ecs_standin_setup
 from tests.support.cancelling import cancelled_at
-from tests.support.ec2_standin import Ec2Standin
 from tests.support.ecs_peer_pty import marked
 from tests.support.ecs_standin import MARKER, EcsStandin
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
 from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from tests.support.ec2_standin import Ec2Standin
 
 KILLS = 50
 

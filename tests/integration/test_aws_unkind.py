@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -19,11 +19,13 @@ from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from taxtui.substrates.aws.failure import AccessDenied
 from tests.support import ec2_standin_setup, ecs_standin_setup
-from tests.support.ec2_standin import Ec2Standin
 from tests.support.ecs_standin import EcsStandin
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
 from tests.support.waiting import until
 from tests.unit.test_trial import FakeContext, run
+
+if TYPE_CHECKING:
+    from tests.support.ec2_standin import Ec2Standin
 
 EC2_THROTTLE = "RequestLimitExceeded"
 ECS_THROTTLE = "ThrottlingException"

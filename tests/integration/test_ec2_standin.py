@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,10 +23,12 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.failure import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
-from tests.support.ec2_standin import Ec2Standin
 from tests.support.ec2_standin_setup import options, sandbox, standin
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
 from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from tests.support.ec2_standin import Ec2Standin
 
 pytestmark = pytest.mark.sshd
 

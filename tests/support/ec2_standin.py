@@ -27,10 +27,12 @@ from unittest import mock
 import boto3
 from moto.core.responses import BaseResponse
 from moto.ec2.exceptions import EC2ClientError
-from moto.ec2.models import EC2Backend, ec2_backends
+from moto.ec2.models import EC2Backend, amis, ec2_backends
 from moto.ec2.models.instances import Instance, StateReason
 from moto.server import ThreadedMotoServer
+from moto.utilities.utils import load_resource
 
+import tests.support.aws_models  # noqa: F401
 from tests.support.ecs_peer_pty import kill_marked
 from tests.support.standin_faults import Fault, Faults
 
@@ -142,6 +144,8 @@ class Ec2Standin:
         self._patch(EC2Backend, "run_instances", self._run_instances)
         self._patch(EC2Backend, "delete_security_group", self._delete_security_group)
         self._patch(Instance, "terminate", self._terminate)
+        # Amazon's own images are enough; over a thousand for ECS, in each region that is looked at, take half a second.
+        self._patches.enter_context(mock.patch.object(amis, "load_resource", _without_ecs_images))
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
         host, port = self._server.get_host_and_port()
@@ -157,7 +161,7 @@ class Ec2Standin:
             machine.halt()
         self._server.stop()
         self._patches.close()
-        ec2_backends.reset()
+        ec2_backends.clear()
 
     def _patch(self, kind: type, name: str, replacement: Any) -> None:
         original = getattr(kind, name)
@@ -261,6 +265,10 @@ class Ec2Standin:
         if users:
             raise EC2ClientError("DependencyViolation", f"resource {group_id} has a dependent object")
         return original(backend, name, group_id)
+
+
+def _without_ecs_images(path: str) -> Any:
+    return [] if "/ecs/" in path else load_resource(path)
 
 
 def _descendants(pid: int) -> list[int]:

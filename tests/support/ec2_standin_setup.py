@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2.options import Ec2Options
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
-from tests.support.ec2_standin import Ec2Standin
 from tests.support.ecs_standin_setup import spec
+
+if TYPE_CHECKING:
+    from tests.support.ec2_standin import Ec2Standin
 
 
 def options(standin: Ec2Standin, **changed: Any) -> Ec2Options:
@@ -32,6 +34,8 @@ def options(standin: Ec2Standin, **changed: Any) -> Ec2Options:
 @contextlib.contextmanager
 def standin(**public: Any) -> Iterator[Ec2Standin]:
     """A stand-in with some of its public fields set."""
+    from tests.support.ec2_standin import Ec2Standin  # moto takes two seconds, which only its tests shall wait
+
     with Ec2Standin() as running:
         for name, value in public.items():
             assert hasattr(running, name)

@@ -24,6 +24,7 @@ import botocore.session
 from aiohttp import web
 from botocore.validate import ParamValidator
 
+import tests.support.aws_models  # noqa: F401
 from tests.support.ecs_peer_pty import AgentSession, Behaviour, kill_marked
 from tests.support.standin_faults import Fault, Faults
 

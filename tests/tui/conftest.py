@@ -12,6 +12,7 @@ from textual._wait import wait_for_idle
 from taxtui.sandboxes import registry
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.setup import estimate
+from tests.support.simulating import simulate_once
 from tests.tui.shelf import filled, held_up, without_trash
 
 
@@ -35,6 +36,7 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pilot, "wait_for_idle", idle)
     monkeypatch.setattr(registry, "names", lambda: ["daytona", "docker", "ec2", "local"])
     monkeypatch.setattr(estimate, "listing", lambda: ())
+    simulate_once(monkeypatch)
     yield
     monkeypatch.undo()
     time.tzset()

@@ -21,6 +21,7 @@ from taxtui.report import numbers
 from taxtui.report.formats import csv_rows
 from taxtui.terminal_text import width
 from tests.support.costmodel_files import S, cell, trial, write
+from tests.support.simulating import simulate_once
 
 ROW = {
     "cell_id",
@@ -71,6 +72,11 @@ def output(*words: str) -> str:
 def projected(*words: str) -> str:
     """The output about a recording that never changes: what several tests look at is computed once."""
     return output("project", *words)
+
+
+@pytest.fixture(autouse=True)
+def _simulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulate_once(monkeypatch)
 
 
 @pytest.fixture(scope="module")
