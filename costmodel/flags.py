@@ -19,6 +19,7 @@ LOCKSTEP: Final = "lockstep"
 DISTORTED: Final = "runner_distorted"
 INCOMPLETE: Final = "incomplete_recording"
 RUN_UNKNOWN: Final = "run_time_unknown"
+CONTENTION_UNKNOWN: Final = "contention_unknown"
 ENVIRONMENT: Final = "environment_differs"
 PROVENANCE: Final = "provenance_differs"
 STALE_PRICES: Final = "stale_prices"
@@ -46,6 +47,8 @@ WORDS: Final = {
     DISTORTED: "the measuring process was too busy (loop lag above 5 ms or CPU above 80 %): latencies may be its own",
     INCOMPLETE: "the recording ends early, or parts of it were not understood",
     RUN_UNKNOWN: "time inside the sandbox was not measured for every command, so the tax is unknown",
+    CONTENTION_UNKNOWN: "sandboxes ran side by side, and the same cell alone, with CPU times, is not here: what they "
+    "waited for each other is in work, not in the tax",
     ENVIRONMENT: "compared with a row from another machine, region or kernel",
     PROVENANCE: "not compared with the baseline: one is measured and the other is not",
     STALE_PRICES: "the price sheet is more than a year old",

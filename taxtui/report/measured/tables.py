@@ -47,6 +47,7 @@ PARTS: Final[dict[str, Callable[[Row], float]]] = {
     "ready": lambda row: row.mean_ns("ready") or 0.0,
     "preload": lambda row: row.mean_ns("preload") or 0.0,
     "work": lambda row: row.mean_ns("work") or 0.0,
+    "contention": lambda row: row.mean_ns("contention") or 0.0,
     "dispatch": lambda row: row.mean_ns("dispatch_total") or 0.0,
     "unsplit": lambda row: row.mean_ns("unsplit") or 0.0,
     "harness": lambda row: row.mean_ns("harness") or 0.0,
@@ -137,7 +138,11 @@ def _median(row: Row, name: str) -> int:
 
 
 def _breakdown(names: dict[Row, str]) -> Section:
-    found = {part: mean for part, mean in PARTS.items() if part not in ("preload", "unsplit") or any(map(mean, names))}
+    found = {
+        part: mean
+        for part, mean in PARTS.items()
+        if part not in ("preload", "contention", "unsplit") or any(map(mean, names))
+    }
     lines = []
     for row, named in names.items():
         total = row.mean_ns("trajectory")
@@ -170,22 +175,27 @@ def _beside(names: dict[Row, str]) -> Section:
 
 
 def _tax(names: dict[Row, str]) -> Section:
+    known = any(row.cell.contended is not None for row in names)
+    columns = ["startup\nqueued", "dispatch\nharness", "failed\ncontention" if known else "failed\n"]
     lines = []
     for row, named in names.items():
         held, tax = row.held_ns, row.tax
         work = NOTHING if row.work_ns is None else duration(row.work_ns)
         if held is None or tax is None:
-            lines.append([named, NOTHING if held is None else f"{duration(held)}\n{work}", *[NOTHING] * 6])
+            lines.append(
+                [named, NOTHING if held is None else f"{duration(held)}\n{work}", *[NOTHING] * (3 + len(columns))]
+            )
             continue
         line = [named, f"{duration(held)}\n{work}", duration(*tax.total), f"{tax.share:.1%}"]
-        startup, dispatch, harness, queued, failed = (duration(tax.causes[cause]) for cause in TAXES)
-        line += [f"{startup}\n{queued}", f"{dispatch}\n{harness}", failed]
+        causes = {"": ""} | {cause: NOTHING if mean is None else duration(mean) for cause, mean in tax.causes.items()}
+        line += ["\n".join(causes[cause] for cause in column.split("\n")) for column in columns]
         lines.append([*line, hours(tax.total.value * 1e6 / NS_PER_HOUR)])
-    head = [HEAD, "held\nwork", "tax\n", "share\n", "startup\nqueued", "dispatch\nharness", "failed\n", "h per 1M\n"]
+    head = [HEAD, "held\nwork", "tax\n", "share\n", *columns, "h per 1M\n"]
     notes = [
         f"Per successful trial. tax = held − think − work = {' + '.join(TAXES)} trials; work: the commands' own "
-        "time in the sandbox, slowed down or not (`taxtui project --reference` tells slowdown apart). Both work and "
-        "dispatch are of the set-up too. harness: our own time between phases and commands. share: of held. "
+        "time in the sandbox less contention, slowed down or not (`taxtui project --reference` tells slowdown "
+        "apart). Both work and dispatch are of the set-up too. harness: our own time between phases and commands. "
+        "share: of held. contention: waiting in the sandbox beyond the same cell's alone; –: not known, part of work. "
         "h per 1M: worker-hours of tax in a million trajectories."
     ]
     return Section("Tax", head, lines, notes)

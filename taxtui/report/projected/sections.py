@@ -27,7 +27,7 @@ def sections(rows: Sequence[Projection], demand: Demand, sources: Sequence[objec
 
 def tax_in_words(cleanup: bool) -> str:
     """The causes that add up to the tax."""
-    return " + ".join(["startup", "dispatch", "harness", "queued", "failed", *["cleanup"] * cleanup])
+    return " + ".join(["startup", "dispatch", "contention", "harness", "queued", "failed", *["cleanup"] * cleanup])
 
 
 def letters_of(rows: Sequence[Projection]) -> dict[str, str]:
@@ -113,13 +113,19 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         parts = {name: hours(part) for name, part in row.by_cause_worker_hours._asdict().items()}
         return [tax, *("\n".join(parts.get(name, "") for name in column.split("\n")) for column in head[1:])]
 
-    head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\n", "work\n", "think\n", "failed\n"]
+    known = any(row.by_cause_worker_hours and row.by_cause_worker_hours.contention is not None for row in rows)
+    head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\ncontention" if known else "slowdown\n"]
+    head += ["work\n", "think\n", "failed\n"]
     head += ["cleanup\n"] * demand.include_cleanup + ["wasted\n"] * (demand.over_provision > 0)
     notes = [
         f"tax = {tax_in_words(demand.include_cleanup)}: worker-hours beyond think time and the commands' own time in "
         "the sandbox. dispatch, slowdown and work: the set-up's commands too. harness: our own time between phases "
         "and commands."
     ]
+    if known:
+        notes.append(
+            "contention: waiting in the sandbox beyond that of the same cell alone; –: not known, part of work."
+        )
     if demand.reference is None:
         notes.append("slowdown is unknown and part of work; --reference SUBSTRATE tells them apart.")
     else:
