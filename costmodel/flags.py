@@ -24,6 +24,7 @@ THINK_UNTOLD: Final = "think_untold"
 ACTIONS_UNTOLD: Final = "actions_untold"
 INCOMPLETE: Final = "incomplete_recording"
 RUN_UNKNOWN: Final = "run_time_unknown"
+CONTENTION_UNKNOWN: Final = "contention_unknown"
 ENVIRONMENT: Final = "environment_differs"
 PROVENANCE: Final = "provenance_differs"
 STALE_PRICES: Final = "stale_prices"
@@ -57,6 +58,8 @@ WORDS: Final = {
     THINK_UNTOLD: "the source does not tell the model's time: it is part of the commands, or missing",
     ACTIONS_UNTOLD: "the source does not tell where commands begin and end: what they and the model took is one piece",
     RUN_UNKNOWN: "time inside the sandbox was not measured for every command, so the tax is unknown",
+    CONTENTION_UNKNOWN: "sandboxes ran side by side, and the same cell alone, with CPU times, is not here: what they "
+    "waited for each other is in work, not in the tax",
     ENVIRONMENT: "compared with a row from another machine, region or kernel",
     PROVENANCE: "not compared with the baseline: one is measured and the other is not",
     STALE_PRICES: "the price sheet is more than a year old",

@@ -43,6 +43,18 @@ def parted(durations_ns: Sequence[int], runs_ns: Sequence[int]) -> tuple[Sequenc
     return runs_ns, list(map(operator.sub, durations_ns, runs_ns))
 
 
+def cpu_of(durations_ns: Sequence[int], cpus_ns: Sequence[int]) -> int | None:
+    """The CPU time of a column's commands together; None where that of one is unknown."""
+    if len(cpus_ns) != len(durations_ns) or UNKNOWN in cpus_ns:
+        return None
+    return sum(cpus_ns)
+
+
+def both(one: int | None, other: int | None) -> int | None:
+    """A sum of which no part is unknown; else None."""
+    return None if one is None or other is None else one + other
+
+
 class Split(msgspec.Struct, frozen=True, gc=False):
     """Commands taken together, in ns."""
 
@@ -93,7 +105,8 @@ class Causes(NamedTuple):
 
     startup_ns: int = 0  # create, ready, preload
     dispatch_ns: int = 0  # getting commands in and results out, those of the set-up too
-    work_ns: int = 0  # the commands' own time inside the sandbox, those of the set-up too
+    contention_ns: int = 0  # of the commands' own time what they waited because others ran; 0 where unknown
+    work_ns: int = 0  # the rest of the commands' own time inside the sandbox, those of the set-up too
     unsplit_ns: int = 0  # commands of which only the sum of the two before is known
     harness_ns: int = 0  # our own time between phases and commands
     queued_ns: int = 0  # waiting that throttles imposed
@@ -120,6 +133,7 @@ class Measures(msgspec.Struct, frozen=True, gc=False):
     verify_ns: int | None = None  # the sandbox held on while its task was tested; in no sum
     orchestration_ns: int | None = None  # None: no mark shows it
     known: bool = True  # the run of every command
+    waiting_ns: int | None = None  # of work: inside the sandbox and on no CPU, whatever for; None: CPU time is unknown
 
     @property
     def cold_start_ns(self) -> int:
@@ -141,23 +155,31 @@ class Measures(msgspec.Struct, frozen=True, gc=False):
         """Until the last action's end, without think time and throttles."""
         return self.held_ns - self.queued_ns - self.think_ns
 
-    def causes(self, *, ok: bool) -> Causes:
-        """Where ``held`` went."""
+    def contention_ns(self, contended: float | None) -> int:
+        """That share of the waiting; 0 where one of them is unknown."""
+        return round((self.waiting_ns or 0) * (contended or 0.0))
+
+    def causes(self, *, ok: bool, contended: float | None = None) -> Causes:
+        """Where ``held`` went; ``contended``: the share of the cell's waiting that is contention, None: not known."""
         if not ok:
             return Causes(failed_ns=self.held_ns)
+        contention_ns = self.contention_ns(contended)
         return Causes(
             self.startup_ns,
             self.dispatch_ns,
-            self.work_ns,
+            contention_ns,
+            self.work_ns - contention_ns,
             self.unsplit_ns,
             self.harness_ns,
             self.queued_ns,
             self.think_ns,
         )
 
-    def tax_ns(self, *, ok: bool) -> int:
+    def tax_ns(self, *, ok: bool, contended: float | None = None) -> int:
         """What was held beyond think time and work; meaningless unless ``known``. Of a failed trial it is all."""
-        return self.trajectory_ns + self.queued_ns - self.work_ns if ok else self.held_ns
+        if not ok:
+            return self.held_ns
+        return self.trajectory_ns + self.queued_ns - self.work_ns + self.contention_ns(contended)
 
 
 NOTHING: Final = Measures()
@@ -177,6 +199,7 @@ def measure(
     queued_ns: int,
     think_ns: int,
     orchestration_ns: int | None = None,
+    cpu_ns: int | None = None,
 ) -> Measures:
     """A trial's durations from its phases (ns by name), its commands and what they were held for."""
     create_ns = phases.get("create", 0) + phases.get("reset", 0)
@@ -199,7 +222,17 @@ def measure(
         phases.get("verify"),
         orchestration_ns,
         commands.known,
+        None if cpu_ns is None or not commands.known else max(0, commands.work_ns - cpu_ns),
     )
+
+
+def contended(waiting_ns: float, alone_ns: float) -> float:
+    """The share of a cell's waiting that is contention: what exceeds the waiting of the same commands alone.
+
+    ``waiting_ns`` and ``alone_ns`` are means over successful trials, of a cell and of the same one at concurrency 1. A
+    command that sleeps, or waits for a disk or a peer, does so alone too: that is no contention.
+    """
+    return max(0.0, 1 - alone_ns / waiting_ns) if waiting_ns else 0.0
 
 
 @dataclass(slots=True)

@@ -122,7 +122,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     waiting_hours = float(demand.trajectories * waiting / NS_PER_HOUR)
     exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
     worker_hours = _not_negative(_shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)))
-    tax, by_cause = _tax(tally, doubt_ns, hours, waiting_hours), _by_cause(tally, demand, hours, waiting_hours)
+    tax, by_cause = _tax(tally, doubt_ns, hours, waiting_hours), _by_cause(tally, pool, demand, hours, waiting_hours)
     between = tax_between(tally, (reference or {}).get(pool.identity.substrate), hours, waiting_hours)
     wall_clock = _wall_clock(run, worker_hours, demand)
     if run.usage is not None:
@@ -231,11 +231,11 @@ def _tax(tally: Tally, doubt_ns: tuple[float, float], hours: float, waiting_hour
     """Worker-hours beyond think time and the successes' own work; None where a command's own time is unknown."""
     if not tally.run_known:
         return None
-    tax = tally.per_success(lambda a: a.held_ns - a.think_ns - a.run_ns if a.ok else a.held_ns)
+    tax = tally.per_success(lambda a: a.held_ns - a.think_ns - a.run_ns + a.contention_ns if a.ok else a.held_ns)
     return _not_negative(_shifted(_wider(tax, doubt_ns).times(hours), waiting_hours))
 
 
-def _by_cause(tally: Tally, demand: Demand, hours: float, waiting_hours: float) -> ByCause:
+def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_hours: float) -> ByCause:
     """Worker-hours of successes by what they went into, and of failures as one; without a reference."""
 
     def share(value: Value) -> float:
@@ -246,7 +246,8 @@ def _by_cause(tally: Tally, demand: Demand, hours: float, waiting_hours: float) 
         startup=share(lambda a: a.startup_ns * a.ok),
         dispatch=share(lambda a: a.dispatch_ns * a.ok) if known else None,
         slowdown=None,
-        work=share(lambda a: a.run_ns * a.ok) if known else None,
+        contention=share(lambda a: a.contention_ns * a.ok) if known and pool.contended is not None else None,
+        work=share(_work_ns) if known else None,
         unsplit=None if known else share(lambda a: a.unsplit_ns * a.ok),
         harness=share(lambda a: a.harness_ns * a.ok),
         queued=share(lambda a: a.queued_ns * a.ok),
@@ -254,6 +255,10 @@ def _by_cause(tally: Tally, demand: Demand, hours: float, waiting_hours: float) 
         failed=share(lambda a: a.held_ns * (not a.ok)) + waiting_hours,
         cleanup=share(lambda a: a.cleanup_ns * a.ok) if demand.include_cleanup else None,
     )
+
+
+def _work_ns(attempt: Attempt) -> int:
+    return (attempt.run_ns - attempt.contention_ns) * attempt.ok
 
 
 def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand) -> WallClock:
@@ -311,7 +316,6 @@ def _stress(law: Distribution, demand: Demand, attempts_per: float, worker_hours
 
 
 def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand) -> Evidence:
-    known = tally.run_known
     held = tally.estimate(lambda a: a.held_ns, lambda a: a.think_ns)
     return Evidence(
         successes=tally.successes,
@@ -326,7 +330,7 @@ def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand) ->
         usable_workers=demand.usable_workers,
         effective_workers=effective_workers(demand.usable_workers, demand.create_rate, law.mean),
         throttle_floor_ns=run.floor_ns,
-        work_per_success_ns=tally.total(lambda a: a.run_ns * a.ok) / tally.successes if known else None,
+        work_per_success_ns=tally.total(_work_ns) / tally.successes if tally.run_known else None,
         line=tally.line(),
     )
 
@@ -371,6 +375,7 @@ def _flags(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Pric
         flags.NO_FAILURES: tally.failure == 0,
         flags.LOCKSTEP: simulated or loose,
         flags.RUN_UNKNOWN: not tally.run_known,
+        flags.CONTENTION_UNKNOWN: pool.contention_unknown,
         flags.STALE_PRICES: prices is not None and prices.stale,
     }
     return (*_trust(pool), *(flag for flag, holds in conditions.items() if holds))

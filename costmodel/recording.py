@@ -19,7 +19,9 @@ from costmodel.measures import (
     Measures,
     RunnerFitness,
     Split,
+    both,
     cpu_median_permille,
+    cpu_of,
     held_ns,
     known_runs,
     lag_quantile_ns,
@@ -255,6 +257,7 @@ class OpenTrial:
 
     __slots__ = (
         "cell",
+        "cpu_ns",
         "create_ns",
         "phases",
         "setup_commands",
@@ -275,6 +278,7 @@ class OpenTrial:
         self.phases: dict[str, int] = {}
         self.setup_commands = 0
         self.think_ns = 0
+        self.cpu_ns: int | None = 0  # of set-up and actions; None: not of all
         self.trial = RecordedTrial(Run(run_id, event.repetition), event.block)
 
     def mark(self, event: wire.Mark) -> None:
@@ -300,6 +304,7 @@ class OpenTrial:
         trial = self.trial
         trial.complete &= event.first == self.setup_commands
         self.setup_commands += len(event.duration_ns)
+        self.cpu_ns = both(self.cpu_ns, cpu_of(event.duration_ns, event.cpu_ns))
         trial.setup = trial.setup.plus(Split.of(event.duration_ns, known_runs(event.duration_ns, event.run_ns)))
 
     def _actions(self, event: wire.Actions) -> None:
@@ -313,6 +318,7 @@ class OpenTrial:
         ):
             trial.complete = False
             return
+        self.cpu_ns = both(self.cpu_ns, cpu_of(event.duration_ns, event.cpu_ns))
         runs_ns = known_runs(event.duration_ns, event.run_ns)
         trial.actions = trial.actions.plus(Split.of(event.duration_ns, runs_ns))
         trial.durations_ns.extend(event.duration_ns)
@@ -342,6 +348,7 @@ class OpenTrial:
             queued_ns=event.queued_ns,
             think_ns=self.think_ns,
             orchestration_ns=self._orchestration_ns() if self.started_ns else None,
+            cpu_ns=self.cpu_ns,
         )
         trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))
         if trial.measures.held_ns < trial.actions.taken_ns + trial.gap_ns + self.think_ns:

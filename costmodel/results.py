@@ -41,7 +41,8 @@ class ByCause(NamedTuple):
     startup: float  # create, ready, preload
     dispatch: float | None  # getting commands in and results out
     slowdown: float | None  # the commands' own time beyond the reference's; None without a reference
-    work: float | None  # the commands' own time
+    contention: float | None  # what they waited because others ran; None: not known, and part of work
+    work: float | None  # the rest of the commands' own time
     unsplit: float | None  # whole commands, where dispatch and work are unknown; None where they are known
     harness: float  # our own time between phases and commands
     queued: float  # waiting that throttles imposed

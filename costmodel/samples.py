@@ -13,7 +13,7 @@ from costmodel.continuation import Continuation
 from costmodel.demand import Demand, Think
 from costmodel.errors import SourceError
 from costmodel.length import FIXED, Length
-from costmodel.measures import UNKNOWN, Split
+from costmodel.measures import UNKNOWN, Split, contended
 from costmodel.recording import CellIdentity, RecordedCell, RecordedTrial, Recording
 
 MIN_DRAWS = 1_000
@@ -23,7 +23,17 @@ MIN_DRAWS = 1_000
 class Pool:
     """The trials of one cell from all recordings that measured it."""
 
-    __slots__ = ("cycle", "identity", "preload", "provenance", "recordings", "resolution_ns", "trials", "untold")
+    __slots__ = (
+        "contended",
+        "cycle",
+        "identity",
+        "preload",
+        "provenance",
+        "recordings",
+        "resolution_ns",
+        "trials",
+        "untold",
+    )
 
     def __init__(self, cell: RecordedCell) -> None:
         """A pool without trials, for ``cell`` and its equals."""
@@ -35,6 +45,7 @@ class Pool:
         self.untold = cell.untold  # quantities that no source tells
         self.trials: list[RecordedTrial] = []
         self.recordings: list[Recording] = []
+        self.contended: float | None = None  # the share of its waiting that is contention; None: not known
 
     @property
     def sources(self) -> list[str]:
@@ -64,6 +75,23 @@ class Pool:
         return Length.of(len(trial.durations_ns) for trial in self.successes or self.trials)
 
     @property
+    def waiting_ns(self) -> float | None:
+        """What its commands waited inside the sandbox, the mean over successes; None where CPU time is not known."""
+        waits = [trial.measures.waiting_ns for trial in self.successes]
+        known = [wait for wait in waits if wait is not None]
+        return sum(known) / len(known) if known and len(known) == len(waits) else None
+
+    @property
+    def contention_unknown(self) -> bool:
+        """Whether its work may hold contention that nobody can tell from it."""
+        return self.identity.concurrency > 1 and self.contended is None and bool(self.successes)
+
+    @property
+    def alone(self) -> tuple[CellIdentity, str]:
+        """The same for cells that differ in how many trials ran at a time only."""
+        return self.identity._replace(concurrency=1, arrival=""), self.provenance
+
+    @property
     def series(self) -> CellIdentity:
         """The same for cells that differ in their length only."""
         return self.identity._replace(actions=0)
@@ -82,6 +110,7 @@ class Attempt(NamedTuple):
     cold_ns: int  # create and ready
     startup_ns: int  # that and preload
     run_ns: int  # inside the sandbox, set-up included, or UNKNOWN
+    contention_ns: int  # of that; 0 where it is not known
     dispatch_ns: int  # the rest of every command; meaningless where run_ns is UNKNOWN
     unsplit_ns: int  # every command, whole, where run_ns is UNKNOWN
     harness_ns: int  # our own time between phases and commands
@@ -118,7 +147,17 @@ def pools(recordings: Iterable[Recording]) -> list[Pool]:
             pool.trials += cell.trials
             if recording not in pool.recordings:
                 pool.recordings.append(recording)
+    _tell_contention(list(found.values()))
     return list(found.values())
+
+
+def _tell_contention(cells: Sequence[Pool]) -> None:
+    """What waiting at concurrency 1 is none of ours; elsewhere what exceeds it is, where both are known."""
+    alone = {pool.alone: pool.waiting_ns for pool in cells if pool.identity.concurrency == 1}
+    for pool in cells:
+        waiting_ns, alone_ns = pool.waiting_ns, alone.get(pool.alone)
+        if waiting_ns is not None and alone_ns is not None:
+            pool.contended = 0.0 if pool.identity.concurrency == 1 else contended(waiting_ns, alone_ns)
 
 
 def nearest_length(series: Sequence[Pool], length: Length) -> Pool:
@@ -136,7 +175,7 @@ def attempts(pool: Pool, length: Length | None, demand: Demand) -> list[Attempt]
     else:
         lengths = _dealt(length, len(pool.trials), Random(demand.seed))
     found = [
-        at_length(trial, index, actions, pool.cycle)._replace(weight=weight)
+        at_length(trial, index, actions, pool.cycle, pool.contended)._replace(weight=weight)
         for index, trial in enumerate(pool.trials)
         for actions, weight in lengths[index].weights
     ]
@@ -182,7 +221,7 @@ def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]
     return [attempt if attempt.held_ns <= limit else _killed(attempt, limit) for attempt in recorded]
 
 
-def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int) -> Attempt:
+def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int, contended: float | None = None) -> Attempt:
     """The trial cut to its first ``actions``, or prolonged by what its own later cycles cost.
 
     A trial that failed after more than ``actions`` commands had gone well is a success at this length.
@@ -206,6 +245,10 @@ def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int) -> Att
     longer_ns = gap_ns - trial.gap_ns
     change_ns = duration_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
     known = trial.setup.known and own.known
+    run_ns += trial.setup.work_ns
+    contention_ns = measured.contention_ns(contended)
+    if contention_ns and run_ns != measured.work_ns:  # in proportion
+        contention_ns = contention_ns * run_ns // measured.work_ns
     return Attempt(
         trial=index,
         actions=actions,
@@ -216,8 +259,9 @@ def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int) -> Att
         queued_ns=measured.queued_ns,
         cold_ns=min(measured.cold_start_ns, measured.held_ns),
         startup_ns=measured.startup_ns,
-        run_ns=trial.setup.work_ns + run_ns if known else UNKNOWN,
-        dispatch_ns=trial.setup.dispatch_ns + duration_ns - run_ns if known else 0,
+        run_ns=run_ns if known else UNKNOWN,
+        contention_ns=contention_ns,
+        dispatch_ns=trial.setup.dispatch_ns + trial.setup.work_ns + duration_ns - run_ns if known else 0,
         unsplit_ns=0 if known else trial.setup.taken_ns + duration_ns,
         harness_ns=measured.harness_ns + longer_ns,
         cleanup_ns=0,

@@ -38,6 +38,7 @@ class OpenTrial:
     setup: Split = NO_COMMANDS
     actions: list[events.Actions] = field(default_factory=list)
     done: int = 0  # actions
+    cpu_ns: int | None = 0  # of set-up and actions; None: not of all
     last_ns: int = 0
     doing: str = ""  # the mark, phase or action that was last seen; as in the file, not cleaned
 
@@ -145,6 +146,7 @@ def take_in(cell: CellState, trial: OpenTrial, end: events.TrialEnded) -> None:
         held_ns=trial.held_ns(end.end_ns),
         queued_ns=end.queued_ns,
         think_ns=think_ns,
+        cpu_ns=trial.cpu_ns,
     )
     facets["cold_start"].add((found.cold_start_ns,))
     facets["fresh_episode"].add((found.fresh_episode_ns,))

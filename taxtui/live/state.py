@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel.measures import RunnerFitness, Split, known_runs
+from costmodel.measures import RunnerFitness, Split, both, cpu_of, known_runs
 from taxtui.live.cell_state import CellState, OpenTrial, take_in
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
@@ -208,6 +208,8 @@ class RunState:
         trial = self.open.get(event.trial)
         if trial is None:
             return
+        if event.step in (events.SETUP, events.ACTION):
+            trial.cpu_ns = both(trial.cpu_ns, cpu_of(event.duration_ns, event.cpu_ns))
         if event.step == events.SETUP:
             runs_ns = known_runs(event.duration_ns, event.run_ns)
             trial.setup = trial.setup.plus(Split.of(event.duration_ns, runs_ns))

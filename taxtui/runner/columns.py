@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taxtui.recording.events import Actions, sparse
+from taxtui.recording.events import UNKNOWN, Actions, sparse
 
 
 class Columns:
@@ -22,18 +22,19 @@ class Columns:
         think_ns: int,
         duration_ns: int,
         run_ns: int,
+        cpu_ns: int,
         exit_code: int,
         stdout_bytes: int,
         stderr_bytes: int,
     ) -> None:
         """Add one command."""
-        self._rows.append((gap_ns, think_ns, duration_ns, run_ns, exit_code, stdout_bytes, stderr_bytes))
+        self._rows.append((gap_ns, think_ns, duration_ns, run_ns, exit_code, stdout_bytes, stderr_bytes, cpu_ns))
 
     def drain(self) -> Actions | None:
         """What came since the last call, None where nothing did."""
         if not self._rows:
             return None
-        gap, think, duration, run, code, out, err = (list(column) for column in zip(*self._rows, strict=True))
+        gap, think, duration, run, code, out, err, cpu = (list(column) for column in zip(*self._rows, strict=True))
         first, self._first = self._first, self._first + len(self._rows)
         self._rows = []
         return Actions(
@@ -47,4 +48,5 @@ class Columns:
             exit_code=sparse(code),
             stdout_bytes=sparse(out),
             stderr_bytes=sparse(err),
+            cpu_ns=sparse(cpu, UNKNOWN),
         )

@@ -33,21 +33,31 @@ def split(of: list[Command]) -> Split:
 
 
 @many
-@given(phases, commands, commands, times, times, times, st.booleans())
+@given(phases, commands, commands, times, times, times, st.booleans(), st.none() | times, st.none() | st.floats(0, 1))
 def test_the_causes_of_held_add_up_to_it(
-    found: dict[str, int], setup: list[Command], actions: list[Command], queued: int, think: int, held: int, ok: bool
+    found: dict[str, int],
+    setup: list[Command],
+    actions: list[Command],
+    queued: int,
+    think: int,
+    held: int,
+    ok: bool,
+    cpu: int | None,
+    share: float | None,
 ) -> None:
-    one = measure(found, split(setup), split(actions), held_ns=held, queued_ns=queued, think_ns=think)
-    causes = one.causes(ok=ok)
+    one = measure(found, split(setup), split(actions), held_ns=held, queued_ns=queued, think_ns=think, cpu_ns=cpu)
+    causes = one.causes(ok=ok, contended=share)
     assert sum(causes) == held
     assert one.trajectory_ns == held - queued - think
     assert one.fresh_episode_ns == one.startup_ns + found.get("setup", 0)
-    assert one.tax_ns(ok=ok) == held - (causes.work_ns + causes.think_ns)
+    assert one.tax_ns(ok=ok, contended=share) == held - (causes.work_ns + causes.think_ns)
     taken = sum(duration for duration, _ in setup + actions)
     assert one.harness_ns == one.trajectory_ns - one.startup_ns - taken
+    assert 0 <= causes.contention_ns <= one.work_ns
+    assert (one.waiting_ns is None) == (cpu is None or not one.known)
     if one.known:
         assert causes.unsplit_ns == 0
-        assert one.tax_ns(ok=ok) == sum(causes) - causes.work_ns - causes.think_ns
+        assert one.tax_ns(ok=ok, contended=share) == sum(causes) - causes.work_ns - causes.think_ns
 
 
 @many

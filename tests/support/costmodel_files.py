@@ -66,6 +66,7 @@ def trial(
     ready: int = 1 * S,
     actions: Sequence[int] = (S, S, S),
     runs: Sequence[int] | None = None,
+    cpus: Sequence[int] = (),
     thinks: Sequence[int] = (),
     gaps: Sequence[int] = (),
     setup: Sequence[tuple[int, int]] = (),
@@ -93,7 +94,7 @@ def trial(
         events.append([6, number, "setup", 0, [], [], durations, own, [], [], []])
     if actions:
         own = list(actions if runs is None else runs)
-        events.append([6, number, "action", 0, list(gaps), list(thinks), list(actions), own, [], [], []])
+        events.append([6, number, "action", 0, list(gaps), list(thinks), list(actions), own, [], [], [], list(cpus)])
     events.append([5, number, "cleanup", end, cleanup])
     events.append([7, number, outcome, "" if outcome == "ok" else "action", "", "", end, queued, "warm"])
     return events

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from typing import Final
 
 import pytest
 
@@ -13,16 +14,17 @@ NONCE = "0123456789abcdef"
 HOUR_NS = 3_600_000_000_000
 
 
-def run(script: str, method: Method = "bash", shell: str = "bash") -> tuple[int, bytes, bytes, int]:
+def run(script: str, method: Method = "bash", shell: str = "bash") -> tuple[int, bytes, bytes, int, int]:
     done = subprocess.run([shell, "-c", wrap(script, NONCE, method)], capture_output=True, check=False)
     return done.returncode, done.stdout, *unwrap(done.stderr, NONCE, method, HOUR_NS)
 
 
 @pytest.mark.parametrize(("method", "shell"), [("bash", "bash"), ("date", "sh")])
 def test_streams_and_exit_code_pass_through_untouched(method: Method, shell: str) -> None:
-    code, out, err, run_ns = run("printf out; printf err >&2; exit 3", method, shell)
+    code, out, err, run_ns, cpu_ns = run("printf out; printf err >&2; exit 3", method, shell)
     assert (code, out, err) == (3, b"out", b"err")
     assert run_ns >= 0
+    assert cpu_ns >= 0
 
 
 def test_the_run_is_that_of_the_command() -> None:
@@ -35,7 +37,7 @@ def test_the_nonce_is_in_the_environment() -> None:
 
 
 def test_without_a_bracket_nothing_is_known() -> None:
-    assert run("echo err >&2", "none") == (0, b"", b"err\n", UNKNOWN)
+    assert run("echo err >&2", "none") == (0, b"", b"err\n", UNKNOWN, UNKNOWN)
 
 
 @pytest.mark.parametrize("script", ["exec true", "trap - EXIT; true", "kill -9 $$"])
@@ -44,7 +46,7 @@ def test_a_command_that_takes_the_shell_away_has_an_unknown_run(script: str) -> 
 
 
 def test_output_that_looks_like_a_trailer_is_left_alone() -> None:
-    _, _, err, run_ns = run(f"printf '\\n{NONCE} 1.000000 9.000000\\n' >&2; printf more >&2")
+    _, _, err, run_ns, _ = run(f"printf '\\n{NONCE} 1.000000 9.000000\\n' >&2; printf more >&2")
     assert err == f"\n{NONCE} 1.000000 9.000000\nmore".encode()
     assert run_ns < 8_000_000_000
 
@@ -66,6 +68,54 @@ def test_output_that_looks_like_a_trailer_is_left_alone() -> None:
 )
 def test_trailers(trailer: bytes, run_ns: int) -> None:
     assert unwrap(b"err" + trailer % NONCE.encode(), NONCE, "bash", 3_000_000)[1] == run_ns
+
+
+BUSY: Final = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
+
+
+@pytest.mark.parametrize(("method", "shell"), [("bash", "bash"), ("date", "sh")])
+def test_cpu_time_is_that_of_the_command_and_what_it_waited_for(method: Method, shell: str) -> None:
+    *_, run_ns, cpu_ns = run(f"{BUSY}; sh -c '{BUSY}'; printf err >&2", method, shell)
+    assert 10_000_000 <= cpu_ns <= run_ns + 20_000_000
+    *_, run_ns, cpu_ns = run("sleep 0.2", method, shell)
+    assert 0 <= cpu_ns < run_ns / 2
+
+
+def test_what_comes_before_the_bracket_is_none_of_the_commands() -> None:
+    script = wrap("true", NONCE, "bash")
+    done = subprocess.run(["bash", "-c", f"{BUSY}\n{script}"], capture_output=True, check=False)
+    assert unwrap(done.stderr, NONCE, "bash", HOUR_NS).cpu_ns < 20_000_000
+
+
+@pytest.mark.parametrize("script", ["exec true", "trap - EXIT; true", "kill -9 $$"])
+@pytest.mark.parametrize(("method", "shell"), [("bash", "bash"), ("date", "sh")])
+def test_without_a_trailer_the_cpu_time_is_unknown_and_the_stream_clean(
+    script: str, method: Method, shell: str
+) -> None:
+    _, _, err, run_ns, cpu_ns = run(f"echo mine >&2; {script}", method, shell)
+    assert (err, run_ns, cpu_ns) == (b"mine\n", UNKNOWN, UNKNOWN)
+
+
+ZERO: Final = b"0m0.000s 0m0.000s\n"
+AFTER: Final = b"1m2.500s 0m0,004s\n0m1.000000s 0m0.00s\n"
+
+
+@pytest.mark.parametrize(
+    ("stderr", "left", "cpu_ns"),
+    [
+        (ZERO * 2 + b"err\n%b 1.000000 2.000000\n" + AFTER, b"err", 63_504_000_000),
+        (b"warning\n" + ZERO * 2 + b"\n%b 1.000000 2.000000\n" + AFTER, b"warning\n", 63_504_000_000),
+        (AFTER + b"\n%b 1.000000 2.000000\n" + ZERO * 2, b"", UNKNOWN),  # less than before: forged
+        (b"\n%b 1.000000 2.000000\n" + AFTER, b"", UNKNOWN),
+        (ZERO * 2 + b"\n%b 1.000000 2.000000\n", b"", UNKNOWN),
+        (ZERO * 2 + b"\n%b 1.000000 2.000000\n" + ZERO, ZERO, UNKNOWN),
+        (ZERO * 2 + b"err\n%b 2.000000 1.000000\n" + AFTER, b"err", UNKNOWN),
+        (ZERO * 2 + ZERO * 2 + b"\n%b 1.000000 2.000000\n" + AFTER, ZERO * 2, 63_504_000_000),
+    ],
+)
+def test_cpu_times(stderr: bytes, left: bytes, cpu_ns: int) -> None:
+    found = unwrap(stderr.replace(b"%b", NONCE.encode()), NONCE, "bash", HOUR_NS)
+    assert (found.stderr, found.cpu_ns) == (left, cpu_ns)
 
 
 def test_which_method() -> None:

@@ -159,6 +159,7 @@ def test_tax_and_failures(tmp_path: Path) -> None:
     assert tax is not None
     assert tax.total.value == pytest.approx((sum(held) - think - work) / 5)
     assert tax.share == pytest.approx((sum(held) - think - work) / sum(held))
+    assert tax.causes.pop("contention") is None
     assert tax.causes == pytest.approx(
         {
             "startup": fmean(n * S + S for n in range(1, 6)),

@@ -12,8 +12,8 @@ from taxtui.report.measured.rows import NS_PER_HOUR, TAXES, Rank, Row, Tax
 from taxtui.report.measured.tables import LATENCIES
 
 _PARTS: Final = (
-    *("create", "ready", "orchestration", "preload", "setup", "work", "dispatch", "unsplit", "harness"),
-    *("ready_again", "queued", "think", "verify", "cleanup", "held"),
+    *("create", "ready", "orchestration", "preload", "setup", "work", "contention", "waiting", "dispatch", "unsplit"),
+    *("harness", "ready_again", "queued", "think", "verify", "cleanup", "held"),
 )
 
 

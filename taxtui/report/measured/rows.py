@@ -23,7 +23,7 @@ from taxtui.terminal_text import clean
 NS_PER_HOUR: Final = 3_600 * 10**9
 PROVENANCES: Final = {flags.STAND_IN: "STAND-IN", flags.IMPORTED: "IMPORTED"}
 """What a row's label begins with where it was not measured at the provider."""
-TAXES: Final = ("startup", "dispatch", "harness", "queued", "failed")
+TAXES: Final = ("startup", "dispatch", "contention", "harness", "queued", "failed")
 """The causes of held that the tax consists of: all but work and think."""
 
 UNTOLD: Final = {
@@ -59,7 +59,9 @@ class Tax(NamedTuple):
     total: Interval
     estimate: Estimate  # of the same, by run
     share: float  # of held
-    causes: dict[str, float]  # what it consists of, by the names of ``measures.Causes``
+    causes: dict[
+        str, float | None
+    ]  # what it consists of, by the names of ``measures.Causes``; None: not known, and part of work
 
 
 class Row:
@@ -114,9 +116,11 @@ class Row:
 
     @cached_property
     def work_ns(self) -> float | None:
-        """The commands' own time in the sandbox, per successful trial; None where it is not known of all."""
-        known = all(trial.measures.known for trial in self.good)
-        return self._per_success(sum(trial.measures.work_ns for trial in self.good)) if known else None
+        """The commands' own time less contention, per successful trial; None where it is not known of all."""
+        if not all(trial.measures.known for trial in self.good):
+            return None
+        contended = self.cell.contended
+        return self._per_success(sum(t.measures.work_ns - t.measures.contention_ns(contended) for t in self.good))
 
     @cached_property
     def tax(self) -> Tax | None:
@@ -124,12 +128,16 @@ class Row:
         trials, held, work = self.cell.trials, self.held_ns, self.work_ns
         if not held or work is None:
             return None
-        taxes = [trial.measures.tax_ns(ok=trial.ok) for trial in trials]
+        contended = self.cell.contended
+        taxes = [trial.measures.tax_ns(ok=trial.ok, contended=contended) for trial in trials]
         origins = [(trial.run, trial.block) for trial in trials]
         found = estimate(taxes, [trial.ok for trial in trials], origins)
         total = interval(found, self.assume)
-        sums = Causes(*map(sum, zip(*(trial.measures.causes(ok=trial.ok) for trial in trials), strict=True)))
-        causes = {cause: self._per_success(getattr(sums, f"{cause}_ns")) or 0.0 for cause in TAXES}
+        parts = (trial.measures.causes(ok=trial.ok, contended=contended) for trial in trials)
+        sums = Causes(*map(sum, zip(*parts, strict=True)))
+        causes = {cause: self._per_success(getattr(sums, f"{cause}_ns")) for cause in TAXES}
+        if contended is None:
+            causes["contention"] = None  # and part of work
         return Tax(not_negative(total), found, total.value / held, causes)
 
     @cached_property
@@ -137,7 +145,8 @@ class Row:
         """Per successful trial, where the tax is unknown; with the dispatch of a reference, if there is one."""
         if not self.good or self.tax is not None:
             return None
-        most = sum(trial.measures.tax_ns(ok=trial.ok) for trial in self.cell.trials)
+        contended = self.cell.contended
+        most = sum(trial.measures.tax_ns(ok=trial.ok, contended=contended) for trial in self.cell.trials)
         median = self.median_dispatch
         unsplit = [(trial.measures.unsplit_ns, len(trial.durations_ns)) for trial in self.good]
         least = most - sum(ns - (median.of(actions, ns) if median else 0) for ns, actions in unsplit)
@@ -153,8 +162,14 @@ class Row:
 
     def mean_ns(self, name: str) -> float | None:
         """Of one of the cell's columns; None where it holds nothing."""
+        if name == "contention":
+            contended = self.cell.contended
+            waits = sum(trial.measures.contention_ns(contended) for trial in self.good)
+            return None if contended is None else self._per_success(waits)
         summary = self.summary(name)
-        return summary.mean.value if summary else None
+        if summary is None:
+            return None
+        return summary.mean.value - ((self.mean_ns("contention") or 0.0) if name == "work" else 0.0)
 
     def rank(self, name: str) -> Rank | None:
         """Among its peers, the smallest median first; None where there is none to compare with.
@@ -223,6 +238,7 @@ def _flags(cell: Pool, good: Sequence[RecordedTrial]) -> list[str]:
         flags.DISTORTED: cell.distorted,
         flags.INCOMPLETE: not cell.complete,
         flags.NO_SUCCESS: not good,
+        flags.CONTENTION_UNKNOWN: cell.contention_unknown,
         flags.RUN_UNKNOWN: not all(trial.measures.known for trial in good),
         PRELOADED: cell.preload == "trial",
     }

@@ -30,6 +30,7 @@ PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
         "setup": lambda trial: trial.measures.setup_ns,
         "work": lambda trial: trial.measures.work_ns,
         "dispatch_total": lambda trial: trial.measures.dispatch_ns,
+        "waiting": lambda trial: trial.measures.waiting_ns,
         "unsplit": lambda trial: trial.measures.unsplit_ns,
         "harness": lambda trial: trial.measures.harness_ns,
         "cold_start": lambda trial: trial.measures.cold_start_ns,

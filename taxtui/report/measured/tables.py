@@ -48,6 +48,7 @@ PARTS: Final[dict[str, Callable[[Row], float]]] = {
     "ready": lambda row: row.mean_ns("ready") or 0.0,
     "preload": lambda row: row.mean_ns("preload") or 0.0,
     "work": lambda row: row.mean_ns("work") or 0.0,
+    "contention": lambda row: row.mean_ns("contention") or 0.0,
     "dispatch": lambda row: row.mean_ns("dispatch_total") or 0.0,
     "unsplit": lambda row: row.mean_ns("unsplit") or 0.0,
     "harness": lambda row: row.mean_ns("harness") or 0.0,
@@ -143,7 +144,8 @@ def _median(row: Row, name: str) -> int:
 
 
 def _breakdown(names: dict[Row, str]) -> Section:
-    found = {part: mean for part, mean in PARTS.items() if part not in ("preload", "unsplit") or any(map(mean, names))}
+    optional = ("preload", "contention", "unsplit")
+    found = {part: mean for part, mean in PARTS.items() if part not in optional or any(map(mean, names))}
     columns = {"dispatch": "dispatch_total"}
     lines = []
     for row, named in names.items():
@@ -183,6 +185,8 @@ def _beside(names: dict[Row, str]) -> Section:
 
 
 def _tax(names: dict[Row, str]) -> Section:
+    known = any(row.cell.contended is not None for row in names)
+    columns = ["startup\nqueued", "dispatch\nharness", "failed\ncontention" if known else "failed\n"]
     lines = []
     unsplit = any(row.mean_ns("unsplit") for row in names)
     for row, named in names.items():
@@ -192,18 +196,19 @@ def _tax(names: dict[Row, str]) -> Section:
             limits = row.tax_between_ns
             told = NOTHING if limits is None else between(limits, duration)
             own = NOTHING if held is None else f"{duration(held)}\n{work}"
-            lines.append([named, own, told, *[NOTHING] * 5, *[duration(row.mean_ns("unsplit") or 0)] * unsplit])
+            empty = [NOTHING] * (2 + len(columns))
+            lines.append([named, own, told, *empty, *[duration(row.mean_ns("unsplit") or 0)] * unsplit])
             continue
         line = [named, f"{duration(held)}\n{work}", duration(*tax.total), f"{tax.share:.1%}"]
-        startup, dispatch, harness, queued, failed = (duration(tax.causes[cause]) for cause in TAXES)
-        line += [f"{startup}\n{queued}", f"{dispatch}\n{harness}", failed]
+        causes = {"": ""} | {cause: NOTHING if mean is None else duration(mean) for cause, mean in tax.causes.items()}
+        line += ["\n".join(causes[cause] for cause in column.split("\n")) for column in columns]
         lines.append([*line, hours(tax.total.value * 1e6 / NS_PER_HOUR), *[NOTHING] * unsplit])
-    head = [HEAD, "held\nwork", "tax\n", "share\n", "startup\nqueued", "dispatch\nharness", "failed\n", "h per 1M\n"]
-    head += ["unsplit\n"] * unsplit
+    head = [HEAD, "held\nwork", "tax\n", "share\n", *columns, "h per 1M\n", *["unsplit\n"] * unsplit]
     notes = [
         f"Per successful trial. tax = held − think − work = {' + '.join(TAXES)} trials; work: the commands' own "
-        "time in the sandbox, slowed down or not (`taxtui project --full-speed` tells slowdown apart). Both work and "
-        "dispatch are of the set-up too. harness: our own time between phases and commands. share: of held. "
+        "time in the sandbox less contention, slowed down or not (`taxtui project --full-speed` tells slowdown "
+        "apart). Both work and dispatch are of the set-up too. harness: our own time between phases and commands. "
+        "share: of held. contention: waiting in the sandbox beyond the same cell's alone; –: not known, part of work. "
         "h per 1M: worker-hours of tax in a million trajectories."
     ]
     return Section("Tax", head, lines, notes + [UNSPLIT] * unsplit + references(names))

@@ -34,7 +34,7 @@ def sections(
 
 def tax_in_words(cleanup: bool) -> str:
     """The causes that add up to the tax."""
-    return " + ".join(["startup", "dispatch", "harness", "queued", "failed", *["cleanup"] * cleanup])
+    return " + ".join(["startup", "dispatch", "contention", "harness", "queued", "failed", *["cleanup"] * cleanup])
 
 
 def letters_of(rows: Sequence[Projection]) -> dict[str, str]:
@@ -134,11 +134,12 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         parts = {name: hours(part) for name, part in row.by_cause_worker_hours._asdict().items()}
         return [tax, *("\n".join(parts.get(name, "") for name in column.split("\n")) for column in head[1:])]
 
-    head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\n", "work\n", "think\n", "failed\n"]
-    unsplit = any(row.by_cause_worker_hours and row.by_cause_worker_hours.unsplit is not None for row in rows)
-    head += (
-        ["unsplit\n"] * unsplit + ["cleanup\n"] * demand.include_cleanup + ["wasted\n"] * (demand.over_provision > 0)
-    )
+    causes = [row.by_cause_worker_hours for row in rows if row.by_cause_worker_hours]
+    known = any(one.contention is not None for one in causes)
+    unsplit = any(one.unsplit is not None for one in causes)
+    head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\ncontention" if known else "slowdown\n"]
+    head += ["work\n", "think\n", "failed\n", *["unsplit\n"] * unsplit]
+    head += ["cleanup\n"] * demand.include_cleanup + ["wasted\n"] * (demand.over_provision > 0)
     notes = [
         f"tax = {tax_in_words(demand.include_cleanup)}: worker-hours beyond think time and the commands' own time in "
         "the sandbox. dispatch, slowdown and work: the set-up's commands too. harness: our own time between phases "
@@ -146,6 +147,10 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
     ]
     if unsplit:
         notes.append(UNSPLIT)
+    if known:
+        notes.append(
+            "contention: waiting in the sandbox beyond that of the same cell alone; –: not known, part of work."
+        )
     if demand.full_speed is None:
         notes.append("slowdown is unknown and part of work; --full-speed SUBSTRATE tells them apart.")
     else:
