@@ -11,9 +11,8 @@ from costmodel import flags
 from costmodel.bounds import MedianDispatch, Reference, check_used
 from costmodel.measures import Causes
 from costmodel.recording import CellIdentity, RecordedTrial
-from costmodel.results import Between
 from costmodel.samples import Pool
-from costmodel.uncertainty import Interval, ratio_interval, wilson
+from costmodel.uncertainty import Between, Interval, ratio_interval, wilson
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.samples import column
 from taxtui.report.measured.summary import DurationSummary, clusters_of, not_negative, summarize

@@ -38,7 +38,7 @@ WORDS: Final = {
 }
 UNUSUAL: Final = {
     "arrival": "how trials were started: only rows with the same are ranked",
-    "think": "idle time on purpose between actions; not in any latency, nor in the tax",
+    "think": "time between actions on purpose, or the model's own where it was recorded; not in any latency, nor in the tax",
     "acquire": "how sandboxes were acquired, instead of made fresh for each trial",
 }
 
