@@ -13,9 +13,9 @@ from typing import NamedTuple
 from costmodel.errors import DemandError
 from costmodel.measures import parted
 from costmodel.recording import Recording
-from costmodel.results import Between
 from costmodel.samples import Attempt
 from costmodel.tally import Tally
+from costmodel.uncertainty import Between
 
 
 class MedianDispatch(NamedTuple):

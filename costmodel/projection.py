@@ -21,7 +21,6 @@ from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import Recording
 from costmodel.results import (
-    Between,
     ByCause,
     Cost,
     Evidence,
@@ -36,7 +35,7 @@ from costmodel.retries import Retries, effective_workers, with_retries
 from costmodel.runs import MIN_RUNS, assumed, basis
 from costmodel.samples import Attempt, Pool, attempts, from_pool, killed_after, nearest_length, pools
 from costmodel.tally import Tally, Value
-from costmodel.uncertainty import Interval, quantile
+from costmodel.uncertainty import Between, Interval, quantile
 from costmodel.wallclock import WholeRun, limits, run_in_time
 from costmodel.warmpool import PoolUse, pool_use
 

@@ -15,7 +15,7 @@ from costmodel.length import Length
 from costmodel.makespan import Makespan
 from costmodel.recording import CellIdentity
 from costmodel.runs import Basis, Estimate
-from costmodel.uncertainty import Interval
+from costmodel.uncertainty import Between, Interval
 from costmodel.verdict import Verdict
 from costmodel.warmpool import PoolUse
 
@@ -26,13 +26,6 @@ class Trajectory(NamedTuple):
     mean: Interval
     p50: float | None
     p95: float | None
-
-
-class Between(NamedTuple):
-    """The least and the most that an amount can be; no interval of confidence."""
-
-    low: float
-    high: float
 
 
 class ByCause(NamedTuple):

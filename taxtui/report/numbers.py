@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from costmodel.results import Between
-from costmodel.uncertainty import Interval
+from costmodel.uncertainty import Between, Interval
 
 NOTHING: Final = "–"
 UNSPLIT: Final = (

@@ -11,10 +11,9 @@ from costmodel import flags
 from costmodel.bounds import MedianDispatch, Reference, check_used
 from costmodel.measures import Causes
 from costmodel.recording import CellIdentity, RecordedTrial
-from costmodel.results import Between
 from costmodel.runs import Basis, Estimate, assumed, basis, estimate, interval
 from costmodel.samples import Pool
-from costmodel.uncertainty import Interval, wilson
+from costmodel.uncertainty import Between, Interval, wilson
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.samples import column
 from taxtui.report.measured.summary import DurationSummary, not_negative, summarize

@@ -190,13 +190,8 @@ def _dollars(usd: float | None) -> str:
 
 def _causes(row: Projection) -> Iterator[tuple[str, str]]:
     if row.by_cause_worker_hours is not None:
-        for cause, value in row.by_cause_worker_hours._asdict().items():
-            if value is not None or cause not in (
-                "unsplit",
-                "cleanup",
-                "wasted",
-            ):  # which are nothing, rather than unknown
-                yield cause, hours(value) if value is None else _exact(value)
+        for cause, value in row.by_cause_worker_hours.told().items():
+            yield cause, hours(value) if value is None else _exact(value)
     if row.tax_worker_hours is not None:
         causes = tax_in_words(row.by_cause_worker_hours is not None and row.by_cause_worker_hours.cleanup is not None)
         yield "tax", f"{causes} = {_exact(row.tax_worker_hours.value)} worker-hours{_limits(row.tax_worker_hours)}"
