@@ -55,7 +55,7 @@ def peer(row: Projection, candidates: Sequence[Projection]) -> Projection | None
     return max(same_work, key=likeness, default=None)
 
 
-def with_reference(rows: Sequence[Projection], spec: str) -> list[Projection]:
+def with_full_speed(rows: Sequence[Projection], spec: str) -> list[Projection]:
     """Split each row's work into what the same commands take on the reference, and the slowdown beyond that."""
     candidates = [row for row in matching(rows, spec) if row.evidence and row.evidence.work_per_success_ns]
     result = []

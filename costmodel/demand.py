@@ -39,7 +39,7 @@ class Demand:
     workers: int
     actions: int | Length | None = None  # per trajectory; None: as many as were recorded
     baseline: str | None = None  # SUBSTRATE[:key=value], to compare the other rows with
-    reference: str | None = None  # the same, to tell slowdown from work
+    full_speed: str | None = None  # the same, whose commands tell slowdown from work
 
     max_attempts: int | None = None  # None: until it succeeds
     backoff_s: float = 0.0  # the worker waits this long before it tries again

@@ -117,6 +117,7 @@ class Measures(msgspec.Struct, frozen=True, gc=False):
     held_ns: int = 0
     ready_again_ns: int | None = None  # None: it was not taken
     cleanup_ns: int | None = None
+    verify_ns: int | None = None  # the sandbox held on while its task was tested; in no sum
     orchestration_ns: int | None = None  # None: no mark shows it
     known: bool = True  # the run of every command
 
@@ -195,6 +196,7 @@ def measure(
         held_ns,
         phases.get("ready_again"),
         phases.get("cleanup"),
+        phases.get("verify"),
         orchestration_ns,
         commands.known,
     )

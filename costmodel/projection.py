@@ -8,7 +8,8 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel import flags
-from costmodel.comparison import with_baseline, with_reference
+from costmodel.bounds import Reference, tax_between
+from costmodel.comparison import with_baseline, with_full_speed
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
 from costmodel.errors import DemandError, SourceError
@@ -17,11 +18,21 @@ from costmodel.pricing import Prices, billed_ns
 from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import Recording
-from costmodel.results import ByCause, Cost, Evidence, GpuStall, HeldOut, Projection, Stress, Trajectory, WallClock
+from costmodel.results import (
+    ByCause,
+    Cost,
+    Evidence,
+    GpuStall,
+    HeldOut,
+    Projection,
+    Stress,
+    Trajectory,
+    WallClock,
+)
 from costmodel.retries import Retries, effective_workers, with_retries
 from costmodel.samples import Attempt, Pool, attempts, from_pool, killed_after, nearest_length, pools
 from costmodel.tally import Tally, Value
-from costmodel.uncertainty import Interval, quantile
+from costmodel.uncertainty import Between, Interval, quantile
 from costmodel.wallclock import WholeRun, limits, run_in_time
 from costmodel.warmpool import PoolUse, pool_use
 
@@ -32,14 +43,20 @@ STRESS_SHARE, STRESS_FACTOR = 100, 30
 
 
 def project(
-    recordings: Sequence[Recording | Published], demand: Demand, prices: Prices | None = None
+    recordings: Sequence[Recording | Published],
+    demand: Demand,
+    prices: Prices | None = None,
+    reference: Reference | None = None,
 ) -> list[Projection]:
     """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
+
+    ``reference`` bounds the tax of rows whose commands' own time is unknown.
 
     A cell without a success is a row of Nones flagged ``no_success``.
 
     Raises:
-        DemandError: the baseline or the reference is not among the rows, or a published row cannot answer an option.
+        DemandError: the baseline or whose speed is full is not among the rows, or a published row cannot answer an
+            option.
         PriceError: the sheet lacks a price.
         SourceError: nothing was recorded, not one cell has a success, or a run was given twice.
     """
@@ -51,7 +68,7 @@ def project(
     for lengths in series.values():
         held_out = _held_out(lengths)
         chosen = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
-        rows += [replace(_measured(pool, demand, prices), held_out=held_out) for pool in chosen]
+        rows += [replace(_measured(pool, demand, prices, reference), held_out=held_out) for pool in chosen]
     baseline = demand.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
@@ -60,12 +77,12 @@ def project(
         if any(flags.LENGTH_UNKNOWN in row.flags for row in rows):
             raise DemandError(f"nothing was published for {demand.actions} actions; leave -n out")
         raise SourceError("nothing to project: no cell has a successful trial")
-    if demand.reference is not None:
-        rows = with_reference(rows, demand.reference)
+    if demand.full_speed is not None:
+        rows = with_full_speed(rows, demand.full_speed)
     return rows if baseline is None else with_baseline(rows, baseline, required=demand.baseline is not None)
 
 
-def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
+def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None) -> Projection:
     """One row of a recorded cell."""
     length = demand.length or pool.length
     sample = attempts(pool, demand.length, demand)
@@ -97,12 +114,14 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
     worker_hours = _not_negative(_shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)))
     tax, by_cause = _tax(tally, hours, waiting_hours), _by_cause(tally, demand, hours, waiting_hours)
+    between = tax_between(tally, (reference or {}).get(pool.identity.substrate), hours, waiting_hours)
     wall_clock = _wall_clock(run, worker_hours, demand)
     if run.usage is not None:
         kept = (run.usage.busy_ns - run.usage.wasted_ns) / (law.mean * demand.trajectories or 1.0)
         worker_hours = _launched(worker_hours, run.usage.busy_ns / NS_PER_HOUR, run.usage)
         wall_clock = wall_clock._replace(fluid=worker_hours.value / demand.usable_workers)
         tax, by_cause = tax and tax.times(kept), by_cause.kept(kept, run.usage.wasted_ns / NS_PER_HOUR)
+        between = between and Between(kept * between.low, kept * between.high)
     return replace(
         row,
         failures=len(pool.trials) - round(tally.successes),
@@ -113,6 +132,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
         delivered=float(retries.delivered),
         worker_hours=worker_hours,
         tax_worker_hours=tax,
+        tax_between_worker_hours=between,
         by_cause_worker_hours=by_cause,
         wall_clock_hours=wall_clock,
         steps=run.steps,
@@ -218,6 +238,7 @@ def _by_cause(tally: Tally, demand: Demand, hours: float, waiting_hours: float) 
         dispatch=share(lambda a: a.dispatch_ns * a.ok) if known else None,
         slowdown=None,
         work=share(lambda a: a.run_ns * a.ok) if known else None,
+        unsplit=None if known else share(lambda a: a.unsplit_ns * a.ok),
         harness=share(lambda a: a.harness_ns * a.ok),
         queued=share(lambda a: a.queued_ns * a.ok),
         think=share(lambda a: a.think_ns * a.ok),
@@ -314,10 +335,12 @@ def _trust(pool: Pool) -> list[str]:
     """Flags about where the trials come from."""
     conditions = {
         flags.STAND_IN: pool.provenance == flags.STAND_IN,
+        flags.IMPORTED: pool.provenance == flags.IMPORTED,
         flags.DISTORTED: pool.distorted,
         flags.INCOMPLETE: not pool.complete,
     }
-    return [flag for flag, holds in conditions.items() if holds]
+    untold = [flag for quantity, flag in flags.UNTOLD.items() if quantity in pool.untold]
+    return [*(flag for flag, holds in conditions.items() if holds), *untold]
 
 
 def _flags(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Prices | None) -> tuple[str, ...]:

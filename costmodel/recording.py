@@ -26,6 +26,8 @@ from costmodel.measures import (
 )
 
 OK: Final = "ok"
+UNTOLD: Final = "unknown:"
+"""Before a quantity among a cell's capabilities: no trial of an imported cell tells that one."""
 NOT_COUNTED: Final = ("cancelled", "interrupted")
 
 
@@ -102,7 +104,7 @@ class RecordedTrial:
 class RecordedCell:
     """What a recording knows of one cell."""
 
-    __slots__ = ("cycle", "identity", "preload", "provenance", "trials")
+    __slots__ = ("cycle", "identity", "preload", "provenance", "resolution_ns", "trials", "untold")
 
     def __init__(self, event: wire.Cell) -> None:
         """A cell without trials."""
@@ -110,6 +112,9 @@ class RecordedCell:
         self.cycle = max(1, event.cycle)
         self.preload = event.preload
         self.provenance = event.provenance
+        self.resolution_ns = event.resolution_ns
+        marks = (mark.partition(UNTOLD) for mark in event.capabilities)
+        self.untold = frozenset(quantity for before, mark, quantity in marks if mark and not before)
         self.trials: list[RecordedTrial] = []
 
 

@@ -14,7 +14,7 @@ from costmodel.distribution import Distribution
 from costmodel.length import Length
 from costmodel.makespan import Makespan
 from costmodel.recording import CellIdentity
-from costmodel.uncertainty import Interval
+from costmodel.uncertainty import Between, Interval
 from costmodel.warmpool import PoolUse
 
 
@@ -33,12 +33,18 @@ class ByCause(NamedTuple):
     dispatch: float | None  # getting commands in and results out
     slowdown: float | None  # the commands' own time beyond the reference's; None without a reference
     work: float | None  # the commands' own time
+    unsplit: float | None  # whole commands, where dispatch and work are unknown; None where they are known
     harness: float  # our own time between phases and commands
     queued: float  # waiting that throttles imposed
     think: float
     failed: float  # attempts that did not succeed, and waits before the next
     cleanup: float | None = None  # of successes; None where it is not part of what is held
     wasted: float | None = None  # rollouts that were launched in excess; None without over-provisioning
+
+    def told(self) -> dict[str, float | None]:
+        """By cause, None: unknown; without those that are None because there is nothing of them."""
+        optional = ("unsplit", "cleanup", "wasted")
+        return {cause: time for cause, time in self._asdict().items() if time is not None or cause not in optional}
 
     def kept(self, share: float, wasted: float) -> ByCause:
         """With over-provisioning: ``share`` of it went into what was kept, by cause as usual; the rest was wasted."""
@@ -165,7 +171,7 @@ class Projection:
     identity: CellIdentity
     length: Length  # of the trajectories that are projected
     label: str
-    provenance: str  # measured | stand_in | published
+    provenance: str  # measured | stand_in | imported | published
     sources: tuple[str, ...]
     trials: int | None
     failures: int | None
@@ -176,6 +182,7 @@ class Projection:
     delivered: float = 1.0  # share that succeeds in the end
     worker_hours: Interval | None = None
     tax_worker_hours: Interval | None = None
+    tax_between_worker_hours: Between | None = None  # where the tax is unknown
     by_cause_worker_hours: ByCause | None = None
     wall_clock_hours: WallClock | None = None
     steps: Steps | None = None

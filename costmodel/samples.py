@@ -22,7 +22,7 @@ MIN_DRAWS = 1_000
 class Pool:
     """The trials of one cell from all recordings that measured it."""
 
-    __slots__ = ("cycle", "identity", "preload", "provenance", "recordings", "trials")
+    __slots__ = ("cycle", "identity", "preload", "provenance", "recordings", "resolution_ns", "trials", "untold")
 
     def __init__(self, cell: RecordedCell) -> None:
         """A pool without trials, for ``cell`` and its equals."""
@@ -30,6 +30,8 @@ class Pool:
         self.cycle = cell.cycle
         self.preload = cell.preload
         self.provenance = cell.provenance
+        self.resolution_ns = cell.resolution_ns  # of the clock, the coarsest
+        self.untold = cell.untold  # quantities that no source tells
         self.trials: list[RecordedTrial] = []
         self.recordings: list[Recording] = []
 
@@ -80,6 +82,7 @@ class Attempt(NamedTuple):
     startup_ns: int  # that and preload
     run_ns: int  # inside the sandbox, set-up included, or UNKNOWN
     dispatch_ns: int  # the rest of every command; meaningless where run_ns is UNKNOWN
+    unsplit_ns: int  # every command, whole, where run_ns is UNKNOWN
     harness_ns: int  # our own time between phases and commands
     cleanup_ns: int  # as far as it is part of held
     sandbox_ns: int  # the provider's clock
@@ -108,6 +111,8 @@ def pools(recordings: Iterable[Recording]) -> list[Pool]:
         names[recording.run_id] = recording.name
         for cell in recording.cells:
             pool = found.setdefault((cell.identity, cell.provenance), Pool(cell))
+            pool.resolution_ns = max(pool.resolution_ns, cell.resolution_ns)
+            pool.untold &= cell.untold
             pool.trials += cell.trials
             if recording not in pool.recordings:
                 pool.recordings.append(recording)
@@ -211,6 +216,7 @@ def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int) -> Att
         startup_ns=measured.startup_ns,
         run_ns=trial.setup.work_ns + run_ns if known else UNKNOWN,
         dispatch_ns=trial.setup.dispatch_ns + duration_ns - run_ns if known else 0,
+        unsplit_ns=0 if known else trial.setup.taken_ns + duration_ns,
         harness_ns=measured.harness_ns + longer_ns,
         cleanup_ns=0,
         sandbox_ns=max(0, trial.sandbox_ns + change_ns) + (measured.cleanup_ns or 0),

@@ -15,6 +15,13 @@ MIN_TRIALS: Final = 3
 """With fewer there is a mean, but nothing to say about how sure it is."""
 
 
+class Between(NamedTuple):
+    """The least and the most that an amount can be, in its unit; no interval of confidence."""
+
+    low: float
+    high: float
+
+
 class Interval(NamedTuple):
     """A value with its 95 % interval, both in the value's unit; None where the data do not support one."""
 

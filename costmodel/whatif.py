@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -49,8 +48,6 @@ def levers(row: Projection) -> list[Effect]:
     if row.by_cause_worker_hours is None:
         return []
     causes = {name: hours for name, hours in row.by_cause_worker_hours._asdict().items() if hours}
-    if row.by_cause_worker_hours.work is None and row.worker_hours is not None:
-        causes["commands"] = row.worker_hours.value - math.fsum(causes.values())
     saved = [
         Effect(f"10 % less {name}", -LEVER * hours, _percent(-LEVER * hours, row)) for name, hours in causes.items()
     ]

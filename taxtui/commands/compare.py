@@ -14,22 +14,30 @@ from taxtui.report.formats import BY_NAME, NAMES, Report
 @click.argument("before", metavar="RECORDING")
 @click.argument("after", metavar="RECORDING")
 @click.option("-n", "--actions", metavar="N", help="Compare at this length (as `project -n`), not the recorded.")
+@click.option(
+    "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
+)
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
-def command(before: str, after: str, actions: str | None, form: str) -> None:
+def command(before: str, after: str, actions: str | None, reference: str | None, form: str) -> None:
     """Compare two recordings: the second against the first, with intervals; ties are called ties."""
+    from costmodel.bounds import check_used
     from costmodel.comparison import compare
     from costmodel.demand import Demand
     from costmodel.projection import project
-    from taxtui.commands.opening import opened
+    from taxtui.commands.opening import opened, reference_of
     from taxtui.plan.notation import parse_length
     from taxtui.report.projected import changes
 
     demand = Demand(trajectories=1, workers=1, actions=None if actions is None else parse_length(actions))
-    rows = [project([opened(name)], demand) for name in (before, after)]
+    bounds = None if reference is None else reference_of(reference)
+    rows = [project([opened(name)], demand, None, bounds) for name in (before, after)]
+    if bounds is not None:
+        check_used(bounds, (row.identity.substrate for row in [*rows[0], *rows[1]] if row.tax_between_worker_hours))
     found = compare(*rows)
     if not found:
         raise UsageError(
             f"{before} and {after} share no cell: no tier of theirs was run at the same length", fix="try -n"
         )
-    told = Report(lambda: [changes.section(found, Path(before).name, Path(after).name)], lambda: changes.records(found))
+    names = Path(before).name, Path(after).name
+    told = Report(lambda: changes.sections(found, *names, bounds), lambda: changes.records(found))
     click.echo(BY_NAME[form].render(told))

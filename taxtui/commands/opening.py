@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taxtui.errors import RecordingError
+from taxtui.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
     from costmodel import Published, Recording
+    from costmodel.bounds import Reference
 
 
 def opened(name: str) -> Recording | Published:
@@ -41,3 +42,19 @@ def located(name: str) -> Path:
             if ".." not in path.parts and (shipped := bundled(relative)) is not None:
                 return shipped
     raise RecordingError(f"there is no {name}, neither here nor among what ships with taxtui")
+
+
+def reference_of(name: str) -> Reference:
+    """What the recording ``--reference`` bounds dispatch with.
+
+    Raises:
+        RecordingError: there is no such file.
+        UsageError: it is no recording but published latencies.
+        costmodel.errors.CostModelError: it cannot be read, or tells no dispatch.
+    """
+    from costmodel import bounds
+    from costmodel.recording import Recording
+
+    if not isinstance(source := opened(name), Recording):
+        raise UsageError(f"--reference {name}: published latencies tell no dispatch", fix="give a recording")
+    return bounds.reference_of([source])

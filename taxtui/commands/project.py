@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Demand, Projection, Published, Recording
+    from costmodel.bounds import Reference
     from taxtui.report.formats import Section
 
 
 @click.command("project", params=list(OPTIONS))
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
 @click.option("--cell", "cells", multiple=True, metavar="ID", help="Show only this row; repeat for several.")
+@click.option(
+    "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
+)
 @click.option("--explain", is_flag=True, help="Every input, formula and intermediate value of each row.")
 @click.option("--plot", is_flag=True, help="Curves in the terminal.")
 @click.option(
@@ -31,6 +35,7 @@ def command(
     recordings: tuple[str, ...],
     prices: str | None,
     cells: tuple[str, ...],
+    reference: str | None,
     explain: bool,
     plot: bool,
     over: str,
@@ -43,21 +48,25 @@ def command(
     scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
     trajectories on how many workers, and for how much; an option that it cannot use is refused by name.
     """
+    from costmodel.bounds import check_used
     from costmodel.pricing import load_prices
     from costmodel.projection import project
-    from taxtui.commands.opening import opened
+    from taxtui.commands.opening import opened, reference_of
 
     if (explain or plot) and not BY_NAME[form].people:
         raise UsageError(f"--explain and --plot are for people; they do not go with --format {form}")
     demand = demand_of(asked)
     sources = [opened(name) for name in recordings]
-    rows = project(sources, demand, None if prices is None else load_prices(prices))
+    bounds = None if reference is None else reference_of(reference)
+    rows = project(sources, demand, None if prices is None else load_prices(prices), bounds)
+    if bounds is not None:
+        check_used(bounds, (row.identity.substrate for row in rows if row.tax_between_worker_hours))
     if cells:
         if unknown := set(cells) - {row.identity.cell_id for row in rows}:
             known = ", ".join(row.identity.cell_id for row in rows)
             raise UsageError(f"no row has the cell id {min(unknown)}", fix=f"there are {known}")
         rows = [row for row in rows if row.identity.cell_id in cells]
-    click.echo(BY_NAME[form].render(_told(rows, demand, sources)))
+    click.echo(BY_NAME[form].render(_told(rows, demand, sources, bounds)))
     if explain:
         from taxtui.report.projected import explain as explanation
 
@@ -67,11 +76,13 @@ def command(
         _plot(sources, demand, over, {row.identity._replace(actions=0) for row in rows})
 
 
-def _told(rows: Sequence[Projection], demand: Demand, sources: Sequence[Recording | Published]) -> Report:
+def _told(
+    rows: Sequence[Projection], demand: Demand, sources: Sequence[Recording | Published], bounds: Reference | None
+) -> Report:
     def sections() -> Sequence[Section]:
         from taxtui.report.projected.sections import sections
 
-        return sections(rows, demand, sources)
+        return sections(rows, demand, sources, bounds)
 
     def records() -> list[dict[str, Any]]:
         from taxtui.report.projected.record import record

@@ -113,9 +113,9 @@ class _Contents:
         for number, cell in sorted(self._cells.items()):
             name = ":".join(filter(None, [cell.substrate, cell.variant]))
             counts = ", ".join(f"{n} {outcome}" for (k, outcome), n in sorted(self._outcomes.items()) if k == number)
-            stand_in = " STAND-IN, not the provider" if cell.provenance == "stand_in" else ""
+            told = {"stand_in": " STAND-IN, not the provider", "imported": " IMPORTED, not measured"}
             shape = f"{cell.tier} x {self._length(number, cell)} {cell.mode} c={cell.concurrency}"
-            lines.append(f"{name:20} {shape:22} {counts or 'no trials'}{stand_in}")
+            lines.append(f"{name:20} {shape:22} {counts or 'no trials'}{told.get(cell.provenance, '')}")
         lines += [f"{n} x {reason}" for reason, n in self._reasons.most_common()]
         lines += [f"{n} x notice: {text}" for text, n in self._notices.most_common()]
         return lines

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     help="Which of them.",
 )
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+@click.option(
+    "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
+)
 @click.option("--against", metavar="RECORDING", help="Show what changed from this one, cell by cell.")
-def command(recordings: tuple[str, ...], name: str, form: str, against: str | None) -> None:
+def command(recordings: tuple[str, ...], name: str, form: str, reference: str | None, against: str | None) -> None:
     """Tables of what was measured: cold start, fresh episode, completion, per action, breakdown, tax.
 
     Percentiles and means with what supports them, from the exact samples; recordings of the same cells are pooled.
@@ -43,6 +46,11 @@ def command(recordings: tuple[str, ...], name: str, form: str, against: str | No
     rows = rows_of(cells)
     if not rows:
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
+    if reference is not None:
+        from taxtui.commands.opening import reference_of
+        from taxtui.report.measured.rows import bound
+
+        bound(rows, reference_of(reference))
     tables = TABLES if name == "all" else (name,)
     if against is not None:
         found = _differences(rows, recordings, against, tables)

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from costmodel.uncertainty import Interval
+from costmodel.uncertainty import Between, Interval
 
 NOTHING: Final = "–"
+UNSPLIT: Final = (
+    "unsplit: tool time, commands of which nobody told how long they ran inside the sandbox: dispatch and work in one. "
+    "The tax is at least what it is if they were all work (but for the dispatch of --reference RECORDING, where given) "
+    "and at most what it is if none were."
+)
+"""The note under a table that has such commands."""
 
 
 def hours(value: float | None, *, signed: bool = False) -> str:
@@ -44,6 +50,11 @@ def rounded_seconds(value: float | None) -> str:
 def usd(value: float | None) -> str:
     """Dollars: cents below 1,000."""
     return NOTHING if value is None else f"{value:,.2f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def between(limits: Between, show: Callable[[float], str]) -> str:
+    """What an amount is at least and, on a second line, at most."""
+    return f"≥ {show(limits.low)}\n≤ {show(limits.high)}"
 
 
 def span(interval: Interval | None, show: Callable[[float], str] = hours) -> str:

@@ -112,7 +112,7 @@ def test_projection_with_everything_asked(snap_compare: Compare, path: Path, siz
         await settled(pilot)
         panel = pilot.app.screen.query_one(FormPanel)
         panel.values |= {"baseline": "local:bwrap", "quota": "100", "batch": "512"}
-        panel.values |= {"reference": "local:bwrap", "max_attempts": "3", "think": "8s", "include_cleanup": "yes"}
+        panel.values |= {"full_speed": "local:bwrap", "max_attempts": "3", "think": "8s", "include_cleanup": "yes"}
         pilot.app.screen.ask()  # type: ignore[attr-defined]  # ProjectionScreen
         await press("x", "down")(pilot)
         assert pilot.app.screen.query_one(CurvePlot).curves

@@ -108,7 +108,7 @@ def test_shipped_files_go_by_name_from_anywhere(tmp_path: Path, monkeypatch: pyt
 
 
 EVERYTHING = """
-    --baseline docker --reference docker --batch 512 --train-seconds 60 --gpus 256 --gpu-usd-hour 2 --max-attempts 3
+    --baseline docker --full-speed docker --batch 512 --train-seconds 60 --gpus 256 --gpu-usd-hour 2 --max-attempts 3
     --think lognormal:2s,0.6 --create-rate 5 --create-burst 10 --warm-pool 50 --refill-seconds 2 --over-provision 0.2
     --timeout-seconds 10000 --backoff-seconds 1 --quota 400 --delta 250ms/action --delta -2s/rollout --include-cleanup
 """.split()  # noqa: SIM905  # words of a command line, as one would type them
@@ -277,7 +277,7 @@ BAD = [
     (["--trajectories", "5", "--workers", "0"], 2),
     ([*ASK, "-n", "0"], 2),
     ([*ASK, "--baseline", "podman"], 2),
-    ([*ASK, "--reference", "podman"], 2),
+    ([*ASK, "--full-speed", "podman"], 2),
     ([*ASK, "--policy", "sync"], 2),
     ([*ASK, "--train-seconds", "nan", "--batch", "5"], 2),
     ([*ASK, "--create-rate", "inf"], 2),

@@ -65,7 +65,7 @@ def test_worker_hours_tax_and_causes_by_hand(folder: Path) -> None:
     assert row.trajectory_s.mean.value == pytest.approx((12 + 14) / 2)  # think time and throttles are not latency
     assert row.tax_worker_hours is not None
     assert row.tax_worker_hours.value == pytest.approx(held - 3 / 2 - 5)
-    assert row.by_cause_worker_hours == pytest.approx(((3 + 5) / 2, 4, None, 5, 0, 1, 1.5, 2, None, None))
+    assert row.by_cause_worker_hours == pytest.approx(((3 + 5) / 2, 4, None, 5, None, 0, 1, 1.5, 2, None, None))
     assert row.think_s == pytest.approx(1.5)
     assert row.attempts == pytest.approx(1.5)
     assert row.delivered == 1
@@ -280,7 +280,7 @@ def test_unknown_run_time_means_unknown_tax(folder: Path) -> None:
     assert row.by_cause_worker_hours[1:4] == (None, None, None)  # dispatch, slowdown, work
     assert row.by_cause_worker_hours.startup == pytest.approx(3)
     assert "run_time_unknown" in row.flags
-    assert {effect.change for effect in levers(row)} == {"10 % less startup", "10 % less commands", "10 % less think"}
+    assert {effect.change for effect in levers(row)} == {"10 % less startup", "10 % less unsplit", "10 % less think"}
 
 
 def test_flags_say_what_to_doubt(folder: Path) -> None:
@@ -333,7 +333,7 @@ def two_substrates(folder: Path, name: str = "a", slow: int = 3, **other: Any) -
 
 
 def test_rows_are_compared_with_the_baseline(folder: Path) -> None:
-    docker, other = project([read(two_substrates(folder))], ask(baseline="docker", reference="docker"))
+    docker, other = project([read(two_substrates(folder))], ask(baseline="docker", full_speed="docker"))
     assert docker.versus is None
     assert other.versus is not None
     assert other.versus.worker_hours.value == pytest.approx(7)
@@ -349,7 +349,7 @@ def test_rows_are_compared_with_the_baseline(folder: Path) -> None:
     with pytest.raises(DemandError, match="no row for 'podman'; the recordings hold docker, kubernetes"):
         project([read(two_substrates(folder, "c"))], ask(baseline="podman"))
     with pytest.raises(DemandError, match="no row for 'docker:runtime=runsc'"):
-        project([read(two_substrates(folder, "d"))], ask(reference="docker:runtime=runsc"))
+        project([read(two_substrates(folder, "d"))], ask(full_speed="docker:runtime=runsc"))
 
 
 def test_comparisons_across_places_are_flagged_and_across_provenance_refused(folder: Path) -> None:

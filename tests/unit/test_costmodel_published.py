@@ -102,7 +102,7 @@ ASKED: dict[str, dict[str, Any]] = {  # each field of a demand, with what it can
     "workers": {"workers": 7},
     "actions": {"actions": 50},
     "baseline": {"baseline": "docker"},
-    "reference": {"reference": "docker"},
+    "full_speed": {"full_speed": "docker"},
     "max_attempts": {"max_attempts": 3},
     "backoff_s": {"backoff_s": 1.0},
     "timeout_s": {"timeout_s": 1.0},

@@ -12,7 +12,7 @@ from taxtui.report.measured.tables import LATENCIES
 
 _PARTS: Final = (
     *("create", "ready", "orchestration", "preload", "setup", "work", "dispatch", "unsplit", "harness"),
-    *("ready_again", "queued", "think", "cleanup", "held"),
+    *("ready_again", "queued", "think", "verify", "cleanup", "held"),
 )
 
 

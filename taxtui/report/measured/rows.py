@@ -8,19 +8,33 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from costmodel import flags
+from costmodel.bounds import MedianDispatch, Reference, check_used
 from costmodel.measures import Causes
 from costmodel.recording import CellIdentity, RecordedTrial
 from costmodel.samples import Pool
-from costmodel.uncertainty import Interval, ratio_interval, wilson
+from costmodel.uncertainty import Between, Interval, ratio_interval, wilson
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.samples import column
 from taxtui.report.measured.summary import DurationSummary, clusters_of, not_negative, summarize
 from taxtui.terminal_text import clean
 
 NS_PER_HOUR: Final = 3_600 * 10**9
-STAND_IN: Final = "stand_in"
+PROVENANCES: Final = {flags.STAND_IN: "STAND-IN", flags.IMPORTED: "IMPORTED"}
+"""What a row's label begins with where it was not measured at the provider."""
 TAXES: Final = ("startup", "dispatch", "harness", "queued", "failed")
 """The causes of held that the tax consists of: all but work and think."""
+
+UNTOLD: Final = {
+    "run": ("run", "dispatch", "dispatch_total", "work"),
+    "create": ("create", "cold_start", "fresh_episode", "orchestration"),
+    "ready": ("ready",),
+    "setup": ("setup",),
+    "think": ("think", "trajectory", "amortized_per_action"),
+    "actions": ("action", "amortized_per_action"),
+    "held": ("held", "trajectory", "amortized_per_action", "harness"),
+    "verify": ("verify",),
+}
+"""Quantity that an imported source does not tell → the columns that are unknown with it."""
 
 PRELOADED: Final = "preload_in_trial"
 USUAL: Final = {"arrival": ("sequential", "closed"), "think": ("0s",), "acquire": ("create",)}
@@ -53,9 +67,10 @@ class Row:
         self.cell = cell
         self.good = cell.successes
         self.identity = cell.identity
-        self.stand_in = cell.provenance == STAND_IN
         self.length = cell.length
-        self.own_label = clean(f"STAND-IN {cell.identity.label}" if self.stand_in else cell.identity.label)
+        self.own_label = clean(f"{PROVENANCES.get(cell.provenance, '')} {cell.identity.label}".strip())
+        self.untold = frozenset(name for one in cell.untold for name in UNTOLD.get(one, ()))  # columns
+        self.median_dispatch: MedianDispatch | None = None  # of the substrate, from a reference
         self.label = self.own_label  # numbered where others would look the same
         self.flags = _flags(cell, self.good)
         self.peers: list[Row] = [self]
@@ -106,11 +121,22 @@ class Row:
         causes = {cause: self._per_success(getattr(sums, f"{cause}_ns")) or 0.0 for cause in TAXES}
         return Tax(not_negative(total), total.value / held, causes)
 
+    @cached_property
+    def tax_between_ns(self) -> Between | None:
+        """Per successful trial, where the tax is unknown; with the dispatch of a reference, if there is one."""
+        if not self.good or self.tax is not None:
+            return None
+        most = sum(trial.measures.tax_ns(ok=trial.ok) for trial in self.cell.trials)
+        median = self.median_dispatch
+        unsplit = [(trial.measures.unsplit_ns, len(trial.durations_ns)) for trial in self.good]
+        least = most - sum(ns - (median.of(actions, ns) if median else 0) for ns, actions in unsplit)
+        return Between(max(0, least) / len(self.good), most / len(self.good))
+
     def summary(self, name: str) -> DurationSummary | None:
         """Of one of the cell's columns; None where it holds nothing."""
         if name not in self._summaries:
             origins = [(trial.run_id, trial.block) for trial in self.good]
-            self._summaries[name] = summarize(column(self.good, name), origins)
+            self._summaries[name] = None if name in self.untold else summarize(column(self.good, name), origins)
         return self._summaries[name]
 
     def mean_ns(self, name: str) -> float | None:
@@ -144,6 +170,19 @@ def rows_of(cells: Sequence[Pool]) -> list[Row]:
     return rows
 
 
+def bound(rows: Sequence[Row], reference: Reference) -> None:
+    """Bound the tax of rows that do not tell it with the dispatch of a reference.
+
+    Raises:
+        DemandError: there is no such row, or none on a substrate of the reference.
+    """
+    unknown = [row for row in rows if row.tax_between_ns is not None]
+    check_used(reference, (row.identity.substrate for row in unknown))
+    for row in unknown:
+        row.median_dispatch = reference.get(row.identity.substrate)
+        del row.tax_between_ns  # computed without it
+
+
 def namesakes(rows: Sequence[Row]) -> dict[str, str]:
     """Number the rows that would look the same; numbered label → what of its identity the others differ in."""
     found = {}
@@ -160,7 +199,8 @@ def namesakes(rows: Sequence[Row]) -> dict[str, str]:
 
 def _flags(cell: Pool, good: Sequence[RecordedTrial]) -> list[str]:
     doubts = {
-        flags.STAND_IN: cell.provenance == STAND_IN,
+        flags.STAND_IN: cell.provenance == flags.STAND_IN,
+        flags.IMPORTED: cell.provenance == flags.IMPORTED,
         flags.DISTORTED: cell.distorted,
         flags.INCOMPLETE: not cell.complete,
         flags.NO_SUCCESS: not good,
@@ -169,7 +209,8 @@ def _flags(cell: Pool, good: Sequence[RecordedTrial]) -> list[str]:
     }
     identity = cell.identity._asdict()
     unusual = [f"{field} {clean(identity[field])}" for field, usual in USUAL.items() if identity[field] not in usual]
-    return [flag for flag, holds in doubts.items() if holds] + unusual
+    untold = [flag for quantity, flag in flags.UNTOLD.items() if quantity in cell.untold]
+    return [flag for flag, holds in doubts.items() if holds] + untold + unusual
 
 
 def _surely_below(one: Percentile, other: Percentile) -> bool:

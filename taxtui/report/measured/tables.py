@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, count
 from string import ascii_lowercase
 from typing import Final
@@ -13,7 +13,7 @@ from costmodel.recording import Recording
 from taxtui.report.formats import Section
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
-from taxtui.report.numbers import NOTHING, hours
+from taxtui.report.numbers import NOTHING, UNSPLIT, between, hours
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
@@ -38,7 +38,7 @@ WORDS: Final = {
 }
 UNUSUAL: Final = {
     "arrival": "how trials were started: only rows with the same are ranked",
-    "think": "idle time on purpose between actions; not in any latency, nor in the tax",
+    "think": "time between actions on purpose, or the model's own where it was recorded; not in any latency, nor in the tax",
     "acquire": "how sandboxes were acquired, instead of made fresh for each trial",
 }
 
@@ -78,6 +78,8 @@ def sections(
     brief = [" · ".join(f"{letter} {flag}" for flag, letter in letters.items())] if letters else []
     notes = [] if set(tables).isdisjoint(LATENCIES) else [*_HOW_TO_READ]
     notes += in_words(letters)
+    coarse = {row.label: row.cell.resolution_ns for row in rows if row.cell.resolution_ns}
+    notes += [f"{label}: the source's clock tells {duration(ns)}" for label, ns in coarse.items()]
     notes += [f"{name}: {what}" for name, what in differing.items()]
     notes += [f"Not shown: cells without a finished trial ({unfinished:,})."] if unfinished else []
     return [*(section._replace(notes=section.notes + brief) for section in found), _sources(sources, notes)]
@@ -138,6 +140,7 @@ def _median(row: Row, name: str) -> int:
 
 def _breakdown(names: dict[Row, str]) -> Section:
     found = {part: mean for part, mean in PARTS.items() if part not in ("preload", "unsplit") or any(map(mean, names))}
+    columns = {"dispatch": "dispatch_total"}
     lines = []
     for row, named in names.items():
         total = row.mean_ns("trajectory")
@@ -145,8 +148,10 @@ def _breakdown(names: dict[Row, str]) -> Section:
             lines.append([named, *[NOTHING] * (len(found) + 1)])
         else:
             shares = [
-                f"{duration(part)}\n{part / total if total else 0.0:.1%}"
-                for part in (mean(row) for mean in found.values())
+                NOTHING
+                if columns.get(part, part) in row.untold
+                else f"{duration(mean(row))}\n{mean(row) / total if total else 0.0:.1%}"
+                for part, mean in found.items()
             ]
             lines.append([named, *shares, duration(total)])
     title = "Breakdown of completion: mean of each cause and its share"
@@ -158,12 +163,16 @@ def _breakdown(names: dict[Row, str]) -> Section:
 
 
 def _beside(names: dict[Row, str]) -> Section:
-    columns = ("orchestration", "ready_again", "setup", "queued", "think", "cleanup", "held")
+    columns = ["orchestration", "ready_again", "setup", "queued", "think", "verify", "cleanup", "held"]
+    if not any(row.mean_ns("verify") for row in names):
+        columns.remove("verify")
     lines = [[named, *(_mean(row, name) for name in columns)] for row, named in names.items()]
     notes = [
         "orchestration: the part of create and ready before the sandbox's own process ran, where marks show it. "
         "ready_again: a second no-op. setup: the phase, whose commands are in work and dispatch above. "
         "queued: throttles. held: what a worker is occupied for."
+        + " verify: the task's own tests after the last action, in no sum."
+        * ("verify" in columns)
     ]
     head = [HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
     return Section("Beside completion: means", head, lines, notes)
@@ -171,24 +180,35 @@ def _beside(names: dict[Row, str]) -> Section:
 
 def _tax(names: dict[Row, str]) -> Section:
     lines = []
+    unsplit = any(row.mean_ns("unsplit") for row in names)
     for row, named in names.items():
         held, tax = row.held_ns, row.tax
         work = NOTHING if row.work_ns is None else duration(row.work_ns)
         if held is None or tax is None:
-            lines.append([named, NOTHING if held is None else f"{duration(held)}\n{work}", *[NOTHING] * 6])
+            limits = row.tax_between_ns
+            told = NOTHING if limits is None else between(limits, duration)
+            own = NOTHING if held is None else f"{duration(held)}\n{work}"
+            lines.append([named, own, told, *[NOTHING] * 5, *[duration(row.mean_ns("unsplit") or 0)] * unsplit])
             continue
         line = [named, f"{duration(held)}\n{work}", duration(*tax.total), f"{tax.share:.1%}"]
         startup, dispatch, harness, queued, failed = (duration(tax.causes[cause]) for cause in TAXES)
         line += [f"{startup}\n{queued}", f"{dispatch}\n{harness}", failed]
-        lines.append([*line, hours(tax.total.value * 1e6 / NS_PER_HOUR)])
+        lines.append([*line, hours(tax.total.value * 1e6 / NS_PER_HOUR), *[NOTHING] * unsplit])
     head = [HEAD, "held\nwork", "tax\n", "share\n", "startup\nqueued", "dispatch\nharness", "failed\n", "h per 1M\n"]
+    head += ["unsplit\n"] * unsplit
     notes = [
         f"Per successful trial. tax = held − think − work = {' + '.join(TAXES)} trials; work: the commands' own "
-        "time in the sandbox, slowed down or not (`taxtui project --reference` tells slowdown apart). Both work and "
+        "time in the sandbox, slowed down or not (`taxtui project --full-speed` tells slowdown apart). Both work and "
         "dispatch are of the set-up too. harness: our own time between phases and commands. share: of held. "
         "h per 1M: worker-hours of tax in a million trajectories."
     ]
-    return Section("Tax", head, lines, notes)
+    return Section("Tax", head, lines, notes + [UNSPLIT] * unsplit + references(names))
+
+
+def references(rows: Iterable[Row]) -> list[str]:
+    """Which dispatch bounds the tax, by substrate."""
+    found = {row.identity.substrate: row.median_dispatch for row in rows if row.median_dispatch and row.tax_between_ns}
+    return [median.in_words(clean(substrate)) for substrate, median in found.items()]
 
 
 def _sources(sources: Sequence[Recording], notes: list[str]) -> Section:

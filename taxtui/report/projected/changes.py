@@ -5,17 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from costmodel.bounds import Reference
 from costmodel.comparison import Change
 from costmodel.flags import WORDS
+from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 from taxtui.report.formats import Section
-from taxtui.report.numbers import rounded_seconds, seconds, span
+from taxtui.report.numbers import NOTHING, UNSPLIT, between, rounded_seconds, seconds, span
 from taxtui.report.projected.record import record
 from taxtui.report.projected.sections import letters_of, name_of
 from taxtui.terminal_text import clean
 
 
-def section(changes: Sequence[Change], before: str, after: str) -> Section:
+def sections(changes: Sequence[Change], before: str, after: str, reference: Reference | None) -> list[Section]:
+    """What is held, and what the tax can be where a row does not tell it."""
+    found = [_held_times(changes, before, after)]
+    if any(row.tax_between_worker_hours for change in changes for row in (change.before, change.after)):
+        found.append(_taxes(changes, reference))
+    return found
+
+
+def _taxes(changes: Sequence[Change], reference: Reference | None) -> Section:
+    lines = [[name_of(change.after), _tax(change.before), _tax(change.after)] for change in changes]
+    rows = [row for change in changes for row in (change.before, change.after) if row.tax_between_worker_hours]
+    substrates = dict.fromkeys(row.identity.substrate for row in rows)
+    notes = [
+        UNSPLIT,
+        *(reference[name].in_words(clean(name)) for name in substrates if reference and name in reference),
+    ]
+    return Section("Tax of one delivered trajectory", ["sandbox\ntier n mode", "before\ns", "after\ns"], lines, notes)
+
+
+def _tax(row: Projection) -> str:
+    """Of the one trajectory that was projected, in seconds."""
+
+    def shown(hours: float) -> str:
+        return rounded_seconds(3600 * hours)
+
+    if row.tax_between_worker_hours is not None:
+        return between(row.tax_between_worker_hours, shown)
+    return NOTHING if row.tax_worker_hours is None else shown(row.tax_worker_hours.value)
+
+
+def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
     """The table; seconds are what one delivered trajectory holds a worker for."""
     letters = letters_of([change.after for change in changes])
     lines = []

@@ -164,12 +164,14 @@ def _dollars(usd: float | None) -> str:
 
 def _causes(row: Projection) -> Iterator[tuple[str, str]]:
     if row.by_cause_worker_hours is not None:
-        for cause, value in row.by_cause_worker_hours._asdict().items():
-            if value is not None or cause not in ("cleanup", "wasted"):  # which are nothing, rather than unknown
-                yield cause, hours(value) if value is None else _exact(value)
+        for cause, value in row.by_cause_worker_hours.told().items():
+            yield cause, hours(value) if value is None else _exact(value)
     if row.tax_worker_hours is not None:
         causes = tax_in_words(row.by_cause_worker_hours is not None and row.by_cause_worker_hours.cleanup is not None)
         yield "tax", f"{causes} = {_exact(row.tax_worker_hours.value)} worker-hours{_limits(row.tax_worker_hours)}"
+    if row.tax_between_worker_hours is not None:
+        least, most = map(_exact, row.tax_between_worker_hours)
+        yield "tax between", f"{least} worker-hours, if unsplit is work but for a --reference's dispatch, and {most}"
 
 
 def _cost(row: Projection, demand: Demand) -> list[tuple[str, str]]:

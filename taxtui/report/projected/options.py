@@ -21,7 +21,7 @@ OPTIONS: Final = (
         ["-n", "--actions"], metavar="N", help="Actions per trajectory: 50, 20-120, 10:3,50:1 by weight; or recorded."
     ),
     click.Option(["--baseline"], metavar="SUBSTRATE", help="Compare every row with this substrate's."),
-    click.Option(["--reference"], metavar="SUBSTRATE[:key=value]", help="Whose commands count as full speed."),
+    click.Option(["--full-speed"], metavar="SUBSTRATE[:key=value]", help="Whose commands count as full speed."),
     click.Option(["--max-attempts"], type=int, metavar="A", help="Give a trajectory up after this many failures."),
     click.Option(["--backoff-seconds"], type=float, default=0.0, metavar="S", help="Wait before each new attempt."),
     click.Option(["--timeout-seconds"], type=float, metavar="S", help="Kill an attempt that is held longer."),

@@ -36,7 +36,8 @@ def record(row: Projection) -> dict[str, Any]:
         "delivered": row.delivered,
         "worker_hours": _interval(row.worker_hours),
         "tax_worker_hours": _interval(row.tax_worker_hours),
-        "by_cause": _by_cause(row),
+        "tax_between_worker_hours": row.tax_between_worker_hours and row.tax_between_worker_hours._asdict(),
+        "by_cause": row.by_cause_worker_hours and row.by_cause_worker_hours.told(),
         "wall_clock_hours": row.wall_clock_hours._asdict() if row.wall_clock_hours else None,
         "cost": _cost(row),
         "vs_baseline": _versus(row),
@@ -81,14 +82,6 @@ def _cost(row: Projection) -> dict[str, Any] | None:
         "billed_ratio": cost.billed_ratio,
         "prices": cost.sheet,
     }
-
-
-def _by_cause(row: Projection) -> dict[str, float | None] | None:
-    """Every cause that is always one; clean-up and what over-provisioning wastes only where they are asked for."""
-    if row.by_cause_worker_hours is None:
-        return None
-    causes = row.by_cause_worker_hours._asdict().items()
-    return {cause: hours for cause, hours in causes if hours is not None or cause not in ("cleanup", "wasted")}
 
 
 def _versus(row: Projection) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from string import ascii_lowercase
 
+from costmodel.bounds import Reference
 from costmodel.demand import Demand
 from costmodel.flags import TAIL, WORDS
 from costmodel.published import Published
@@ -12,16 +13,20 @@ from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 from costmodel.whatif import levers, sensitivity
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, seconds, span, usd
+from taxtui.report.numbers import NOTHING, UNSPLIT, between, clock, hours, rounded_seconds, seconds, span, usd
 from taxtui.terminal_text import clean
 
 
-def sections(rows: Sequence[Projection], demand: Demand, sources: Sequence[object]) -> list[Section]:
-    """Every table that has something to say, the main one first."""
+def sections(
+    rows: Sequence[Projection], demand: Demand, sources: Sequence[object], reference: Reference | None = None
+) -> list[Section]:
+    """Every table that has something to say, the main one first; ``reference`` is what bounds a tax, in its notes."""
     parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out, _sensitivity)
     found = [section for part in parts if (section := part(rows, demand)).rows]
     notes = [f"{clean(one.name)}: {clean(note)}" for one in sources if isinstance(one, Published) for note in one.notes]
     notes += [f"{clean(one.name)}: from {clean(one.source)}" for one in sources if isinstance(one, Published)]
+    bounded = dict.fromkeys(row.identity.substrate for row in rows if row.tax_between_worker_hours)
+    notes += [reference[name].in_words(clean(name)) for name in bounded if reference and name in reference]
     return [found[0]._replace(notes=found[0].notes + notes), *found[1:]]
 
 
@@ -110,20 +115,27 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         tax = NOTHING
         if row.tax_worker_hours is not None and total:
             tax = f"{hours(row.tax_worker_hours.value)}\n{row.tax_worker_hours.value / total:.1%}"
+        elif row.tax_between_worker_hours is not None:
+            tax = between(row.tax_between_worker_hours, hours)
         parts = {name: hours(part) for name, part in row.by_cause_worker_hours._asdict().items()}
         return [tax, *("\n".join(parts.get(name, "") for name in column.split("\n")) for column in head[1:])]
 
     head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\n", "work\n", "think\n", "failed\n"]
-    head += ["cleanup\n"] * demand.include_cleanup + ["wasted\n"] * (demand.over_provision > 0)
+    unsplit = any(row.by_cause_worker_hours and row.by_cause_worker_hours.unsplit is not None for row in rows)
+    head += (
+        ["unsplit\n"] * unsplit + ["cleanup\n"] * demand.include_cleanup + ["wasted\n"] * (demand.over_provision > 0)
+    )
     notes = [
         f"tax = {tax_in_words(demand.include_cleanup)}: worker-hours beyond think time and the commands' own time in "
         "the sandbox. dispatch, slowdown and work: the set-up's commands too. harness: our own time between phases "
         "and commands."
     ]
-    if demand.reference is None:
-        notes.append("slowdown is unknown and part of work; --reference SUBSTRATE tells them apart.")
+    if unsplit:
+        notes.append(UNSPLIT)
+    if demand.full_speed is None:
+        notes.append("slowdown is unknown and part of work; --full-speed SUBSTRATE tells them apart.")
     else:
-        notes.append(f"slowdown: the commands' own time beyond what they take on {clean(demand.reference)}.")
+        notes.append(f"slowdown: the commands' own time beyond what they take on {clean(demand.full_speed)}.")
     if demand.over_provision > 0:
         notes.append(
             "wasted: rollouts launched in excess, until they were done or cut; the other columns are the kept."

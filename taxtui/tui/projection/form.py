@@ -45,7 +45,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "workers": _rounds(0, 6),
         "actions": ("1", "5", "10", "20", "30", "50", "75", "100", "150", "200", "300", "500", "1000"),
     },
-    "Compare with": {"baseline": (), "reference": ()},
+    "Compare with": {"baseline": (), "full_speed": ()},
     "Failed attempts": {"max_attempts": _SMALL, "backoff_seconds": _SECONDS, "timeout_seconds": _SECONDS},
     "Actions": {
         "think": ("1s", "2s", "5s", "8s", "15s", "30s", "60s", "lognormal:8s,0.6"),

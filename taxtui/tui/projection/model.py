@@ -75,4 +75,4 @@ def stops(rows: Sequence[Projection]) -> dict[str, tuple[str, ...]]:
     """The values of the options that name a substrate or a price sheet."""
     labels = tuple(dict.fromkeys(row.identity.label for row in rows))
     sheets = tuple(sorted(path.stem for path in SHIPPED.glob("*.toml")))
-    return {"baseline": labels, "reference": labels, "prices": sheets}
+    return {"baseline": labels, "full_speed": labels, "prices": sheets}

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
+from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, span, usd
 from taxtui.report.projected.sections import letters_of
 from taxtui.terminal_text import clean, fit
@@ -127,7 +128,7 @@ class ProjectionRows(CursorList[ProjectionLine]):
 
 
 def _label(row: Projection) -> str:
-    return clean(f"{'STAND-IN ' if row.provenance == 'stand_in' else ''}{row.label}")
+    return clean(f"{PROVENANCES.get(row.provenance, '')} {row.label}".strip())
 
 
 def _work(row: Projection) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 from textual.message import Message
 
 from taxtui.report.formats.plain_tables import WIDTH, laid_out
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import PROVENANCES, Row
 from taxtui.terminal_text import clean
 from taxtui.terminal_text import width as width_of
 from taxtui.tui import units
@@ -122,7 +122,7 @@ class ResultTable(CursorList[ResultLine]):
             return Text.assemble("  ", line)
         if item.first:
             label = part.section.rows[item.row][0].split("\n")[0]
-            name = label.removeprefix("STAND-IN ").partition(" ")[0]
+            name = next((word for word in label.split() if word not in PROVENANCES.values()), label)
             style = substrate_style(name, dark=self.app.current_theme.dark)
             line.stylize(style, 0, len(label))
             limits, room = self._limits[item.part], self.bars
