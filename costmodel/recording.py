@@ -73,8 +73,11 @@ class RecordedTrial:
         "block",
         "complete",
         "durations_ns",
+        "error",
+        "failed_in",
         "gap_ns",
         "gaps_ns",
+        "group",
         "measures",
         "ok",
         "run_id",
@@ -89,6 +92,9 @@ class RecordedTrial:
         self.run_id = run_id
         self.block = block
         self.ok = False
+        self.failed_in = ""  # the phase where it ended that did not succeed, and the class of its error
+        self.error = ""
+        self.group = ""  # rollouts of one prompt; "" where none is told
         self.complete = True  # no action is missing between those that are there
         self.measures: Measures = NOTHING  # of the trial at its recorded length
         self.sandbox_ns = 0  # the provider's clock: accepted create request to end, clean-up apart
@@ -268,6 +274,7 @@ class _OpenTrial:
         self.setup_commands = 0
         self.think_ns = 0
         self.trial = RecordedTrial(run_id, event.block)
+        self.trial.group = event.group
 
     def mark(self, event: wire.Mark) -> None:
         if event.name in STARTED:
@@ -323,6 +330,7 @@ class _OpenTrial:
         if trial.thinks_ns:
             trial.thinks_ns.extend([0] * (len(trial.durations_ns) - len(trial.thinks_ns)))
         trial.ok = event.outcome == OK
+        trial.failed_in, trial.error = event.phase, event.error
         trial.measures = measure(
             self.phases,
             trial.setup,

@@ -11,6 +11,7 @@ from costmodel import flags
 from costmodel.measures import UNKNOWN
 from costmodel.recording import Recording
 from taxtui.report.formats import Section
+from taxtui.report.measured import laws
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
 from taxtui.report.numbers import NOTHING, UNSPLIT, between, hours
@@ -30,6 +31,8 @@ LATENCIES: Final = {
 """Table → its columns of durations, each with its title."""
 
 TABLES: Final = (*LATENCIES, "breakdown", "tax")
+LAWS: Final = "laws"
+"""A table for models of a run, which is printed only where it is asked for."""
 
 WORDS: Final = {
     **flags.WORDS,
@@ -73,6 +76,8 @@ def sections(
             found += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
             found += [_breakdown(names), _beside(names)]
+        elif table == LAWS:
+            found += laws.sections(names, HEAD)
         else:
             found += [_tax(names)]
     brief = [" · ".join(f"{letter} {flag}" for flag, letter in letters.items())] if letters else []
