@@ -133,4 +133,5 @@ def _turns(steps: list[dict[str, Any]], start_ns: int, end_ns: int) -> Told:
         for step, begun_ns, done_ns in zip(steps, known, ends, strict=True)
         if items(step, "tool_calls")
     ]
-    return Told(spans, [Unknown(THINK, "a step has one time: a command and the model's next answer are one")])
+    why = "a step has one time: a command and the model's next answer are one"
+    return Told(spans, [Unknown(ACTIONS, why), Unknown(THINK, why)])

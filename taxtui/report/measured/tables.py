@@ -41,7 +41,7 @@ WORDS: Final = {
 }
 UNUSUAL: Final = {
     "arrival": "how trials were started: only rows with the same are ranked",
-    "think": "time between actions on purpose, or the model's own where it was recorded; not in any latency, nor in the tax",
+    "think": "time between actions: idle on purpose, or the model's where recorded; not in any latency, nor in the tax",
     "acquire": "how sandboxes were acquired, instead of made fresh for each trial",
 }
 
@@ -149,22 +149,27 @@ def _breakdown(names: dict[Row, str]) -> Section:
     lines = []
     for row, named in names.items():
         total = row.mean_ns("trajectory")
-        if total is None:
+        if not row.good:
             lines.append([named, *[NOTHING] * (len(found) + 1)])
-        else:
-            shares = [
-                NOTHING
-                if columns.get(part, part) in row.untold
-                else f"{duration(mean(row))}\n{mean(row) / total if total else 0.0:.1%}"
-                for part, mean in found.items()
-            ]
-            lines.append([named, *shares, duration(total)])
+            continue
+        shares = [
+            NOTHING if columns.get(part, part) in row.untold else _share(mean(row), total)
+            for part, mean in found.items()
+        ]
+        lines.append([named, *shares, NOTHING if total is None else duration(total)])
     title = "Breakdown of completion: mean of each cause and its share"
     notes = [
         "work: the commands' own time in the sandbox, dispatch: the rest of theirs, for set-up and actions alike. "
         "harness: our own time between phases and commands."
     ]
     return Section(title, [HEAD, *(f"{part}\n" for part in found), "all\n"], lines, notes)
+
+
+def _share(part_ns: float, total_ns: float | None) -> str:
+    """A duration and, where the whole is known, what share of it this is."""
+    if total_ns is None:
+        return duration(part_ns)
+    return f"{duration(part_ns)}\n{part_ns / total_ns if total_ns else 0.0:.1%}"
 
 
 def _beside(names: dict[Row, str]) -> Section:

@@ -1,0 +1,220 @@
+"""Files of other tools become one recording: found, guessed, skipped with a reason, ordered, under digests."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from taxtui.commands.importing import command
+from taxtui.errors import RecordingError, TaxtuiError
+from taxtui.importers import registry
+from taxtui.importers.importing import reader_for
+from taxtui.importers.names import Names
+from taxtui.importers.protocol import Unknown
+from taxtui.importers.timeline import BACKWARDS, Timeline
+from taxtui.recording import events as ev
+from tests.support.importing import FORMATS, SAMPLES, actions_s, events_of, imported, of, sample_files, starts
+
+HARBOR = SAMPLES / "harbor"
+
+
+def copies(folder: Path, count: int) -> Path:
+    for number in range(count):
+        shutil.copytree(HARBOR / "job" / "chat__1", folder / f"t{number}")
+    return folder
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_format_is_guessed_from_the_content(name: str) -> None:
+    assert reader_for(None, [SAMPLES / name]).name == name
+    assert not [path for path, _ in sample_files(name) if name in path.parts]
+
+
+def test_every_reader_has_a_sample() -> None:
+    assert set(FORMATS) == set(registry.names())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_same_source_is_the_same_recording(name: str, tmp_path: Path) -> None:
+    one, other = (imported(name, SAMPLES / name, tmp_path / out)[0] for out in ("one", "other"))
+    assert one.run_id == other.run_id
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+def test_a_broken_file_among_many_is_left_out_counted_and_named(tmp_path: Path) -> None:
+    folder = copies(tmp_path / "job", 5)
+    (folder / "t3" / "result.json").write_text('{"trial_name": "t", "agent_inf')
+    result, events = imported("harbor", folder, tmp_path / "out")
+    assert (result.trials, result.skipped) == (4, 1)
+    assert result.named == [f"{folder / 't3' / 'result.json'}: it is no JSON, or was cut off"]
+    assert "1 files or pieces of them left out" in [notice.text for notice in of(events, ev.Notice)]
+    with pytest.raises(RecordingError, match=r"t3/result\.json: it is no JSON"):
+        imported("harbor", folder, tmp_path / "strict", strict=True)
+    assert not (tmp_path / "strict").exists()
+
+
+def test_trials_stand_in_the_order_of_time_and_in_flight_is_counted(tmp_path: Path) -> None:
+    rows = ["trial,phase,start,end"]
+    rows += [f"{name},action,{1795297000 + at},{1795297000 + at + 10}" for name, at in (("c", 30), ("a", 0), ("b", 5))]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    _, events = imported("csv", tmp_path / "a.csv", tmp_path / "out")
+    assert [start.start_ns for start in starts(events)] == [0, 5 * 10**9, 30 * 10**9]
+    assert [cell.concurrency for cell in of(events, ev.Cell)] == [2]
+    told = [
+        event.end_ns if isinstance(event, ev.TrialEnded) else event.start_ns
+        for event in events[3:-1]
+        if isinstance(event, ev.TrialStarted | ev.TrialEnded)
+    ]
+    assert told == sorted(told)
+
+
+def test_undated_trials_claim_no_time_of_each_other(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("trial,phase,duration_s\na,action,2\nb,action,3\n")
+    _, events = imported("csv", tmp_path / "a.csv", tmp_path / "out")
+    assert [start.start_ns for start in starts(events)] == [0, 2 * 10**9]
+    assert [cell.concurrency for cell in of(events, ev.Cell)] == [0], "nobody told"
+
+
+def test_a_long_trajectory_fits_the_frames(tmp_path: Path) -> None:
+    rows = "".join(f"a,action,{number / 1e6}\n" for number in range(20_000))
+    (tmp_path / "a.csv").write_text("trial,phase,duration_s\n" + rows)
+    _, events = imported("csv", tmp_path / "a.csv", tmp_path / "out")
+    assert [len(event.duration_ns) for event in of(events, ev.Actions)] == [8192, 8192, 3616]
+    assert len(actions_s(events, 0)) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["{job}", "-o", "{job}/result.json"], 2, "exists; choose another name"),
+        (["{job}", "-o", "{tmp}/no/such/out"], 2, "there is no such folder"),
+        (["harbour", "{job}", "-o", "{tmp}/out"], 2, "'harbour' is no format and no file; did you mean 'harbor'?"),
+        (["{tmp}/none", "-o", "{tmp}/out"], 2, "there is no "),
+        (["{tmp}", "{job}", "-o", "{tmp}/out"], 2, "is given twice"),
+        (["{tmp}/empty", "-o", "{tmp}/out"], 2, "is of no format that this version knows"),
+        (["harbor", "{tmp}/empty", "-o", "{tmp}/out"], 4, "no file here can be harbor's"),
+        (["harbor", "{tmp}/foreign", "-o", "{tmp}/out"], 4, "nothing could be read of 1 files, first "),
+        (["harbor", "{job}", "--map", "a=create", "-o", "{tmp}/out"], 2, "harbor has no spans: --map means nothing"),
+        (["otlp", "{job}", "--map", "a=b", "-o", "{tmp}/out"], 2, "--map a=b: not NAME=PHASE; PHASE is one of"),
+        (
+            ["otlp", "{job}", "--map", "a=create", "--map", "a=ready", "-o", "{tmp}/out"],
+            2,
+            "--map a is create and ready",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_in_a_line(tmp_path: Path, words: list[str], code: int, told: str) -> None:
+    job = copies(tmp_path / "job", 1) / "t0"
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "result.json").write_text("[1, 2]")
+    ran = CliRunner().invoke(command, [word.format(job=job, tmp=tmp_path) for word in words])
+    assert isinstance(ran.exception, TaxtuiError)
+    assert (ran.exception.exit_code, told in str(ran.exception)) == (code, True), str(ran.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_says_what_it_did(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(command, [str(HARBOR), "-o", str(tmp_path / "out")], catch_exceptions=False)
+    assert ran.exit_code == 0
+    assert ran.stdout == "", "stdout is data"
+    assert f"{tmp_path / 'out'}: 3 trials of harbor from 4 files (3 ok)" in ran.stderr
+    assert "  run unknown: dispatch and work are one\n" in ran.stderr
+    assert events_of(tmp_path / "out")
+
+
+def test_an_interrupt_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("taxtui.importers.writing._rest", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        imported("harbor", HARBOR, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_against_the_protocol_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taxtui.importers.harbor.HarborReader.trials", lambda *_: 1 / 0)
+    with pytest.raises(RecordingError, match=r"unexpected ZeroDivisionError \(test_importing\.py:\d+\): report it"):
+        imported("harbor", HARBOR, tmp_path / "out")
+
+
+def test_names_are_digests_unless_they_are_kept() -> None:
+    away, kept = Names(keep=False), Names(keep=True)
+    assert away.of("django__django-1") not in ("", "django__django-1")
+    assert kept.of("swebench/x86.django_1:latest") == "swebench/x86.django_1:latest"
+    for secret in ("/home/me/task", "fix the bug", "https://u:p@host/x", "../x", "a" * 121, "~/x", "a\nb"):
+        assert kept.of(secret) != secret
+    assert (away.substrate("Docker"), away.substrate("")) == ("docker", "unknown")
+    assert away.substrate("my.module:Environment") != "my.module:Environment"
+    assert away.error("harbor.errors.AgentTimeoutError") == "harbor.errors.AgentTimeoutError"
+    assert "secret" not in away.error("the secret is 1234")
+
+
+def test_a_timeline_counts_nothing_twice_and_nothing_backwards() -> None:
+    timeline = Timeline(100)
+    timeline.phase(ev.CREATE, 100, 200)
+    timeline.phase(ev.SETUP, 150, 260)  # overlaps
+    timeline.think(260, 300)
+    timeline.action(300, 400)
+    timeline.action(310, 450)  # side by side
+    timeline.action(500, 480)
+    timeline.think(450, 900)  # leads to nothing
+    times = timeline.times()
+    assert [(phase.name, phase.start_ns, phase.duration_ns) for phase in times["phases"]] == [
+        ("create", 100, 100),
+        ("setup", 200, 60),
+    ]
+    assert [action[:3] for action in times["actions"]] == [(100, 40, 0), (50, 0, 0)]
+    assert (times["start_ns"], times["end_ns"]) == (100, 450)
+    assert times["unknown"] == (Unknown("actions", BACKWARDS),)
+
+
+def test_canaries_never_reach_the_recording(tmp_path: Path) -> None:
+    """Secrets, prompts, commands and paths in every string of every source, and beside them."""
+    for name in FORMATS:
+        folder = tmp_path / name
+        for path, data in sample_files(name):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(_poisoned(path, data))
+        result, _ = imported(name, folder, tmp_path / f"{name}.msgpack")
+        assert not result.skipped, "what is left out shows nothing"
+        assert "CANARY" not in " ".join(result.unknown)
+        assert b"canary" not in (tmp_path / f"{name}.msgpack").read_bytes().lower(), name
+
+
+def _poisoned(path: Path, data: bytes) -> bytes:
+    if path.suffix == ".csv":
+        head, *rows = data.decode().splitlines()
+        return "\n".join([f"{head},prompt", *(f"{row},sk-CANARY" for row in rows)]).replace("fix", "CANARY").encode()
+    try:
+        lines = [json.loads(line) for line in (data.splitlines() if path.suffix == ".jsonl" else [data])]
+    except ValueError:
+        return data
+    return b"\n".join(json.dumps(_with_canaries(line)).encode() for line in lines)
+
+
+KEPT = ("started_at", "finished_at", "timestamp", "role", "source", "event", "type", "key", "format", "operation", "at")
+
+
+MEANT = {"chat", "execute_tool", "invoke_agent", "agent", "unset", "sequential", "staggered", "burst", *"1234567"}
+"""Values, and numbers of spans, that say what something is."""
+
+
+def _with_canaries(value: object, key: str = "") -> object:
+    """Each text that no reader needs to find its way, with a secret; and unknown keys beside known ones."""
+    if isinstance(value, dict):
+        return {name: _with_canaries(item, name) for name, item in value.items()} | {
+            "api_key": "sk-CANARY",
+            "prompt": "CANARY fix it",
+            "command": "cat /home/CANARY/.ssh/id",
+        }
+    if isinstance(value, list):
+        return [_with_canaries(item, key) for item in value]
+    if isinstance(value, str) and not any(part in key for part in KEPT) and not value.startswith(("20", "17")):
+        return value if value in MEANT else f"{value} /home/CANARY sk-CANARY"
+    return value
