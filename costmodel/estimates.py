@@ -124,6 +124,12 @@ def think_law(trials: Sequence[RecordedTrial]) -> ThinkLaw | None:
     return ThinkLaw(len(logs), len(counts), median, sigma, mean, _distance(logs, math.log(median.value), sigma.value))
 
 
+def lognormal(values: Sequence[float]) -> tuple[float, float]:
+    """Median and sigma of the lognormal law of a sample, by its logarithms; the values are above 0, one or more."""
+    sums = _Sums.of([math.log(value) for value in values])
+    return math.exp(_mean(sums)), math.exp(_log_sd(sums))
+
+
 def length_law(trials: Sequence[RecordedTrial]) -> LengthLaw | None:
     """The law of lengths; None where no trial succeeded."""
     ended = [len(trial.durations_ns) for trial in trials if trial.ok]
