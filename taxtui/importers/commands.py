@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -132,7 +133,8 @@ def _atif(told: object) -> Iterator[Called]:
 def _no_command(call: dict[str, Any], key: str, script: str) -> str:
     """Why a tool call is none, or none that ends by itself."""
     if not key:
-        return f"is a tool of the harness ({text(call.get('function_name'))[:40] or 'without a name'})"
+        name = re.sub(r"[^\w.-]", "", text(call.get("function_name")), flags=re.ASCII)[:40]
+        return f"is a tool of the harness ({name or 'without a name'})"
     if key == "keystrokes" and (not script.endswith("\n") or script.startswith(("C-", "M-")) or not script.strip()):
         return "is keys for a terminal"
     return ""

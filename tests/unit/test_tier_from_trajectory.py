@@ -153,6 +153,7 @@ called = st.builds(
     folder=st.sampled_from(["", "/testbed", "a b"]),
     exit_code=st.none() | st.integers(0, 255),
     think_s=st.none() | st.floats(0, 1e9),
+    hindrance=st.just(""),
 )
 
 
