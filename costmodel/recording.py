@@ -77,8 +77,11 @@ class RecordedTrial:
         "block",
         "complete",
         "durations_ns",
+        "error",
+        "failed_in",
         "gap_ns",
         "gaps_ns",
+        "group",
         "measures",
         "ok",
         "run",
@@ -93,6 +96,9 @@ class RecordedTrial:
         self.run = run
         self.block = block
         self.ok = False
+        self.failed_in = ""  # the phase where it ended that did not succeed, and the class of its error
+        self.error = ""
+        self.group = ""  # rollouts of one prompt; "" where none is told
         self.complete = True  # no action is missing between those that are there
         self.measures: Measures = NOTHING  # of the trial at its recorded length
         self.sandbox_ns = 0  # the provider's clock: accepted create request to end, clean-up apart
@@ -280,6 +286,7 @@ class OpenTrial:
         self.think_ns = 0
         self.cpu_ns: int | None = 0  # of set-up and actions; None: not of all
         self.trial = RecordedTrial(Run(run_id, event.repetition), event.block)
+        self.trial.group = event.group
 
     def mark(self, event: wire.Mark) -> None:
         """Take in a mark of it."""
@@ -340,6 +347,7 @@ class OpenTrial:
         if trial.thinks_ns:
             trial.thinks_ns.extend([0] * (len(trial.durations_ns) - len(trial.thinks_ns)))
         trial.ok = event.outcome == OK
+        trial.failed_in, trial.error = event.phase, event.error
         trial.measures = measure(
             self.phases,
             trial.setup,

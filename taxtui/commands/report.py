@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--table",
     "name",
-    type=click.Choice(["cold-start", "fresh", "completion", "actions", "breakdown", "tax", "all"]),
+    type=click.Choice(["cold-start", "fresh", "completion", "actions", "breakdown", "tax", "laws", "all"]),
     default="all",
     show_default=True,
     help="Which of them.",
@@ -40,16 +40,17 @@ def command(
     against: str | None,
     run_sd: float | None,
 ) -> None:
-    """Tables of what was measured: cold start, fresh episode, completion, per action, breakdown, tax.
+    """Tables of what was measured: cold start, fresh episode, completion, per action, breakdown, tax; laws.
 
     Percentiles and means with what supports them, from the exact samples; recordings of the same cells are pooled.
-    csv and json have a row per cell, in nanoseconds.
+    csv and json have a row per cell, in nanoseconds. The laws (think time, lengths, failures, groups) are no part of
+    all: they describe the workload, for models of a run.
     """
     from taxtui.commands.opening import located
     from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import rows_of
     from taxtui.report.measured.samples import read_samples
-    from taxtui.report.measured.tables import TABLES, sections
+    from taxtui.report.measured.tables import LAWS, TABLES, sections
 
     cells, sources = read_samples(located(recording) for recording in recordings)
     rows = rows_of(cells, run_sd)
@@ -62,6 +63,8 @@ def command(
         bound(rows, reference_of(reference))
     tables = TABLES if name == "all" else (name,)
     if against is not None:
+        if name == LAWS:
+            raise UsageError("--against compares durations: it does not go with --table laws")
         found = _differences(rows, recordings, against, tables, run_sd)
         if not BY_NAME[form].tells(found):
             raise UsageError(f"--against is for people; it does not go with --format {form}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from taxtui.errors import TaxtuiError, UsageError
+from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
     from taxtui.plan.spec import Tier
@@ -20,6 +21,39 @@ if TYPE_CHECKING:
 @click.group("tier")
 def command() -> None:
     """Make a tier from a trajectory or a repository of your own."""
+
+
+@command.command("from-trajectory")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--name", help="Of the tier.  [the file's own]")
+@click.option("--trial", type=int, default=1, show_default=True, help="Which one, of a file that holds several.")
+@click.option("--redact", is_flag=True, help="Write REDACTED for what looks like a credential, instead of refusing.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The tier.  [NAME.toml]")
+def from_trajectory(file: Path, name: str | None, trial: int, redact: bool, output: Path | None) -> None:
+    """The commands of one trajectory as a tier, with the law of the time between them; prints its path.
+
+    FILE is of mini-swe-agent, SWE-agent, inspect_ai or Harbor (a result.json, or its ATIF trajectory.json). The tier
+    holds the commands themselves: keep it where the trajectory may be kept. Nothing that they printed is in it.
+    """
+    from taxtui.importers.commands import commands_of
+    from taxtui.importers.protocol import Unreadable
+    from taxtui.workloads import tier_file
+    from taxtui.workloads.trajectory import tier_of
+
+    name = _tier_name(name or file.name.partition(".")[0])
+    path = output or Path(f"{name}.toml")
+    try:
+        told = commands_of(file, trial)
+    except Unreadable as error:
+        raise Unreadable(f"{file}: {error.problem}", fix=error.fix) from error
+    made = tier_of(name, told.called, told.image, redact=redact)
+    which = f", number {trial} of {told.trials:,}" if told.trials > 1 else ""
+    about = [f"Made by taxtui tier from-trajectory, of {told.source}{which}. It holds the commands of that trajectory."]
+    tier_file.write_new(path, tier_file.to_toml(made.tier, about + made.notes, made.remarks))
+    click.echo(str(path))
+    for note in [f"{made.tier.title}{which}", *made.notes]:
+        click.echo(clean(note), err=True)
+    click.echo(f"next: taxtui run -t {path} -n {len(made.tier.cycle)}", err=True)
 
 
 @command.command("from-repo")

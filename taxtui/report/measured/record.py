@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from costmodel.uncertainty import Interval
 from taxtui.report import variation
+from taxtui.report.measured import laws
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, TAXES, Rank, Row, Tax
-from taxtui.report.measured.tables import LATENCIES
+from taxtui.report.measured.tables import LATENCIES, LAWS
 
 _PARTS: Final = (
     *("create", "ready", "orchestration", "preload", "setup", "work", "contention", "waiting", "dispatch", "unsplit"),
@@ -39,6 +40,8 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
         found |= {f"{name}_ns": _latency(row, name) for name in LATENCIES.get(table, ())}
     if "breakdown" in tables:
         found["mean_ns"] = {part: row.mean_ns(_COLUMNS.get(part, part)) for part in _PARTS}
+    if LAWS in tables:
+        found |= laws.record(row)
     if "tax" in tables:
         found |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
     return {**found, "flags": row.flags}

@@ -12,6 +12,7 @@ from costmodel.measures import UNKNOWN
 from costmodel.recording import Recording
 from taxtui.report import variation
 from taxtui.report.formats import Section
+from taxtui.report.measured import laws
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
 from taxtui.report.numbers import NOTHING, UNSPLIT, between, hours
@@ -31,6 +32,8 @@ LATENCIES: Final = {
 """Table → its columns of durations, each with its title."""
 
 TABLES: Final = (*LATENCIES, "breakdown", "tax")
+LAWS: Final = "laws"
+"""A table for models of a run, which is printed only where it is asked for."""
 
 WORDS: Final = {
     **flags.WORDS,
@@ -75,6 +78,8 @@ def sections(
             found += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
             found += [_breakdown(names), _beside(names)]
+        elif table == LAWS:
+            found += laws.sections(names, HEAD)
         else:
             found += [_tax(names)]
     brief = [" · ".join(f"{letter} {flag}" for flag, letter in letters.items())] if letters else []

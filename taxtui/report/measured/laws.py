@@ -1,0 +1,151 @@
+"""The laws that a cell's trials tell, for ``taxtui report --table laws``: think time, lengths, failures, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from costmodel.estimates import FailureLaw, Laws, LengthLaw, Shared, ThinkLaw, laws
+from costmodel.length import FIXED
+from costmodel.uncertainty import Interval
+from taxtui.report.formats import Section
+from taxtui.report.measured.rows import Row
+from taxtui.report.numbers import NOTHING, rounded_seconds
+
+HELD: Final = "held"
+QUANTITIES: Final = ("think", "command", "length", "failure")
+MOST_ERRORS: Final = 2
+"""Classes of errors that a row names; json has all."""
+
+
+def laws_of(row: Row) -> Laws:
+    """The laws of a row's counted trials; a length that was asked for is none, nor a hazard in an unknown time."""
+    found = laws(row.cell.trials)
+    if row.identity.length == FIXED:
+        found = found._replace(length=None)
+    if HELD in row.cell.untold:
+        found = found._replace(failures=found.failures._replace(per_hour=None))
+    return found
+
+
+def sections(names: Mapping[Row, str], head: str) -> list[Section]:
+    """A table per law that any of the rows tells; how often trials fail, all of them do."""
+    found = {name: laws_of(row) for row, name in names.items()}
+    tables = [_think(found, head), _length(found, head), _failures(found, head), _shared(found, head)]
+    return [table for table in tables if table is not None]
+
+
+def _think(found: Mapping[str, Laws], head: str) -> Section | None:
+    if not any(one.think for one in found.values()):
+        return None
+    columns = [head, "n\ntrials", "median s\n", "sigma\n", "mean s\n", "distance\n"]
+    lines = [_think_line(name, one.think) for name, one in found.items()]
+    notes = [
+        "A lognormal law of the times above 0; sigma: of the logarithm. Below each value its 95 % interval, with the "
+        "rollouts of a group, else a trial, as one draw. distance: Kolmogorov's, from 0 (the law fits) to 1.",
+        "as --think takes it: lognormal:MEDIANs,SIGMA",
+    ]
+    return Section("Think time before an action", columns, lines, notes)
+
+
+def _think_line(name: str, law: ThinkLaw | None) -> list[str]:
+    if law is None:
+        return [name, "0\n", *[NOTHING] * 4]
+    numbers = [_ranged(value) for value in (law.median_s, law.sigma, law.mean_s)]
+    return [name, f"{law.thinks:,}\n{law.trials:,}", *numbers, f"{law.distance:.2f}"]
+
+
+def _length(found: Mapping[str, Laws], head: str) -> Section | None:
+    if not any(one.length for one in found.values()):
+        return None
+    columns = [head, "trials\ncut off", "p50\n", "p95\n", "mean\n", "range\n"]
+    lines = [_length_line(name, one.length) for name, one in found.items()]
+    notes = [
+        "Actions per trajectory. cut off: trials that failed on the way; percentiles count them as longer than they "
+        f"became (Kaplan and Meier), {NOTHING} where too many are. The mean is that of the successes."
+    ]
+    return Section("Length", columns, lines, notes)
+
+
+def _length_line(name: str, law: LengthLaw | None) -> list[str]:
+    if law is None:
+        return [name, "0\n", *[NOTHING] * 4]
+    p50, p95 = (NOTHING if value is None else f"{value:,}" for value in (law.p50, law.p95))
+    return [
+        name,
+        f"{law.trials:,}\n{law.censored:,}",
+        p50,
+        p95,
+        _ranged(law.mean),
+        f"{law.shortest:,}-{law.longest:,}",
+    ]
+
+
+def _failures(found: Mapping[str, Laws], head: str) -> Section:
+    columns = [head, "starts\nfailed", "per start\n", "hours\nfailed", "per hour\n", "errors\n"]
+    lines = [_failure_line(name, one.failures) for name, one in found.items()]
+    notes = [
+        "per start: failed in create, reset or ready. hours: that sandboxes ran, of all trials; per hour: failures "
+        "after that in an hour of one. What failed after the last action is in neither."
+    ]
+    return Section("Failures", columns, lines, notes)
+
+
+def _failure_line(name: str, law: FailureLaw) -> list[str]:
+    errors = [f"{error} {count:,}" for error, count in law.errors[:MOST_ERRORS]]
+    return [
+        name,
+        f"{law.attempts:,}\n{law.starts_failed:,}",
+        _ranged(law.per_start),
+        f"{rounded_seconds(law.exposure_h)}\n{law.failures:,}",
+        NOTHING if law.per_hour is None else _ranged(law.per_hour),
+        "\n".join(errors) or NOTHING,
+    ]
+
+
+def _shared(found: Mapping[str, Laws], head: str) -> Section | None:
+    if not any(one.shared for one in found.values()):
+        return None
+    columns = [head, "groups\ntrials", *(f"{quantity}\n" for quantity in QUANTITIES)]
+    lines = []
+    for name, one in found.items():
+        told = {shared.quantity: shared for shared in one.shared}
+        largest = max(one.shared, key=lambda shared: shared.trials, default=None)
+        counts = f"{largest.groups:,}\n{largest.trials:,}" if largest else "0\n"
+        lines.append([name, counts, *(_correlation(told.get(quantity)) for quantity in QUANTITIES)])
+    notes = [
+        "The share of a trial's variance that lies between groups: 0 nothing in common, 1 all. Of mean logarithms for "
+        "think and command times, of the logarithm of the length, and of whether a trial failed."
+    ]
+    return Section("What rollouts of one group share", columns, lines, notes)
+
+
+def _correlation(shared: Shared | None) -> str:
+    return NOTHING if shared is None else _ranged(shared.correlation, "{:.2f}")
+
+
+def _ranged(interval: Interval, form: str = "{:.3g}") -> str:
+    """A value and, on a second line, its interval."""
+    if interval.low is None or interval.high is None:
+        return form.format(interval.value)
+    return f"{form.format(interval.value)}\n{form.format(interval.low)}…{form.format(interval.high)}"
+
+
+def record(row: Row) -> dict[str, Any]:
+    """The laws as plain data, in s, actions and hours; the same keys in every row."""
+    found = laws_of(row)
+    shared = {one.quantity: one for one in found.shared}
+    return {
+        "think_law": _plain(ThinkLaw, found.think),
+        "length_law": _plain(LengthLaw, found.length),
+        "failure_law": {**_plain(FailureLaw, found.failures), "errors": dict(found.failures.errors)},
+        "group_correlation": {quantity: _plain(Shared, shared.get(quantity)) for quantity in QUANTITIES},
+    }
+
+
+def _plain(kind: type[Any], law: Any) -> dict[str, Any]:
+    told = dict.fromkeys(kind._fields) if law is None else law._asdict()
+    intervals = {key: value for key, value in told.items() if isinstance(value, Interval)}
+    plain: dict[str, Any] = told | {key: interval._asdict() for key, interval in intervals.items()}
+    plain.pop("quantity", None)
+    return plain
