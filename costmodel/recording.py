@@ -23,7 +23,7 @@ from costmodel.measures import (
     lag_quantile_ns,
     measure,
 )
-from costmodel.runs import Run
+from costmodel.runs import RunKey
 
 OK: Final = "ok"
 NOT_COUNTED: Final = ("cancelled", "interrupted")
@@ -80,7 +80,7 @@ class RecordedTrial:
         "thinks_ns",
     )
 
-    def __init__(self, run: Run, block: int) -> None:
+    def __init__(self, run: RunKey, block: int) -> None:
         """A trial of which nothing is known yet."""
         self.run = run
         self.block = block
@@ -259,7 +259,7 @@ class _OpenTrial:
         self.phases: dict[str, int] = {}
         self.setup_commands = 0
         self.think_ns = 0
-        self.trial = RecordedTrial(Run(run_id, event.repetition), event.block)
+        self.trial = RecordedTrial(RunKey(run_id, event.repetition), event.block)
 
     def mark(self, event: wire.Mark) -> None:
         if event.name in STARTED:

@@ -66,7 +66,7 @@ class Progress(msgspec.Struct):
         return self.limit if self.ended < self.planned else ""
 
 
-class Part(NamedTuple):
+class Repetition(NamedTuple):
     """One repetition of a run, as a worker of its own: it goes on where the one before has ended."""
 
     repetition: int
@@ -85,7 +85,7 @@ class Run:
         *,
         prices: Prices | None = None,
         software: dict[str, str] | None = None,
-        part: Part | None = None,
+        part: Repetition | None = None,
     ) -> None:
         """Nothing is opened or written yet. ``prices`` serve the plan's limit; ``software`` adds to the header.
 
@@ -132,10 +132,10 @@ class Run:
             trial.abandon(CANCELLED if outcome == CANCELLED else INTERRUPTED)
 
     @property
-    def going_on(self) -> Part:
+    def going_on(self) -> Repetition:
         """What a repetition after this one begins with."""
         repetition = self._part.repetition if self._part else 0
-        return Part(repetition + 1, self._next_trial, self._spend_limit.used)
+        return Repetition(repetition + 1, self._next_trial, self._spend_limit.used)
 
     @property
     def stopping(self) -> bool:

@@ -25,7 +25,7 @@ from costmodel.pricing import load_prices
 from taxtui.errors import TaxtuiError, located
 from taxtui.plan.spec import Plan
 from taxtui.runner import control
-from taxtui.runner.engine import Part, Progress, Run
+from taxtui.runner.engine import Progress, Repetition, Run
 from taxtui.runner.redaction import scrub
 from taxtui.runner.spend_limit import Used
 
@@ -55,7 +55,7 @@ class Counted(msgspec.Struct, frozen=True, tag="counted"):
     progress: Progress
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class Declined(msgspec.Struct, frozen=True, tag="refused"):
     """Nothing was begun, for what an error says."""
 
     error: str  # its class
@@ -90,7 +90,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
     usd: str
 
 
-Told = Counted | Refused | Ended
+Told = Counted | Declined | Ended
 
 
 def seed_of(seed: int, repetition: int) -> int:
@@ -105,7 +105,7 @@ def _tell(told: Told) -> None:
 
 async def _main(task: Assignment) -> None:
     plan = msgspec.structs.replace(task.plan, seed=seed_of(task.plan.seed, task.repetition))
-    part = Part(task.repetition, task.first_trial, Used(task.sandboxes, Fraction(task.usd)))
+    part = Repetition(task.repetition, task.first_trial, Used(task.sandboxes, Fraction(task.usd)))
     prices = None if task.prices is None else load_prices(task.prices)
     run = Run(plan, Path(task.path), task.run_id, prices=prices, software=task.software, part=part)
     orders = {
@@ -128,7 +128,7 @@ async def _main(task: Assignment) -> None:
     try:
         await run.execute()
     except Exception as error:
-        _tell(Refused(type(error).__name__, *_words(error)))
+        _tell(Declined(type(error).__name__, *_words(error)))
         return
     finally:
         telling.cancel()

@@ -21,7 +21,7 @@ from taxtui.plan.spec import Plan
 from taxtui.recording.events import CANCELLED, CRASHED, RunFinished
 from taxtui.recording.writer import Recorder
 from taxtui.runner.engine import Progress
-from taxtui.runner.repetition import Assignment, Counted, Ended, Refused, Told
+from taxtui.runner.repetition import Assignment, Counted, Declined, Ended, Told
 
 BUDGET: Final = "budget"
 _decode = msgspec.json.Decoder(Told).decode
@@ -165,7 +165,7 @@ class Repetitions:
             self._child = None
             child.stdin.close()  # which cancels it, should it go on
             code = await child.wait()
-        if isinstance(told, Refused):
+        if isinstance(told, Declined):
             if task.repetition == 0:
                 raise told.raised()
             self.crash = RunCrashed(f"repetition {task.repetition + 1} could not begin: {told.problem}", fix=told.fix)

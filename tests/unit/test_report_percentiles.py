@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 
-from costmodel.runs import Run
+from costmodel.runs import RunKey
 from taxtui.report.measured.percentiles import effective_count, outliers, percentile
 from taxtui.report.measured.samples import Column
 from taxtui.report.measured.summary import summarize
@@ -47,7 +47,7 @@ def test_the_mean_of_durations_is_not_negative() -> None:
     column = Column()
     for value in (1, 1, 1000):
         column.add(array("q", [value]))
-    summary = summarize(column, [(Run("a", 0), 0)] * 3)
+    summary = summarize(column, [(RunKey("a", 0), 0)] * 3)
     assert summary is not None
     assert summary.mean.value == 334
     assert summary.mean.low == 0
