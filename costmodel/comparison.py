@@ -12,7 +12,7 @@ from costmodel.errors import DemandError
 from costmodel.results import BreakEven, Projection, StraightLine, Versus
 from costmodel.runs import Assumed, assumed
 from costmodel.uncertainty import Interval, difference, student_t
-from costmodel.verdict import UNKNOWN, Difference, Verdict, judge
+from costmodel.verdict import UNKNOWN, Difference, Finding, judge
 
 
 def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
@@ -126,7 +126,7 @@ def _judged(
     assert own is not None
     assert theirs is not None
     if row.evidence is None or other.evidence is None:  # published: no trials, no interval
-        return Difference(difference(own, theirs), Verdict(UNKNOWN))
+        return Difference(difference(own, theirs), Finding(UNKNOWN))
     one, another = row.evidence.held, other.evidence.held
     scaled = [
         each.scaled(amount.value / each.value) if each.value else each
@@ -147,7 +147,7 @@ class Change(NamedTuple):
     after: Projection
     held_s: Interval  # after − before, what one delivered trajectory holds a worker for
     ratio: float  # after / before
-    verdict: Verdict
+    verdict: Finding
 
 
 def compare(before: Sequence[Projection], after: Sequence[Projection], run_sd: float | None = None) -> list[Change]:

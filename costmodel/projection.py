@@ -63,8 +63,6 @@ def project(
         PriceError: the sheet lacks a price.
         SourceError: nothing was recorded, not one cell has a success, or a run was given twice.
     """
-    if demand.run_sd is not None and not any(isinstance(one, Recording) for one in recordings):
-        raise DemandError("a run-to-run sd widens intervals, and published latencies have none: leave --run-sd out")
     series: dict[object, list[Pool]] = {}
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
     for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):

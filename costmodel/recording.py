@@ -27,7 +27,7 @@ from costmodel.measures import (
     lag_quantile_ns,
     measure,
 )
-from costmodel.runs import Run
+from costmodel.runs import RunKey
 
 OK: Final = "ok"
 UNTOLD: Final = "unknown:"
@@ -91,7 +91,7 @@ class RecordedTrial:
         "thinks_ns",
     )
 
-    def __init__(self, run: Run, block: int) -> None:
+    def __init__(self, run: RunKey, block: int) -> None:
         """A trial of which nothing is known yet."""
         self.run = run
         self.block = block
@@ -285,7 +285,7 @@ class OpenTrial:
         self.setup_commands = 0
         self.think_ns = 0
         self.cpu_ns: int | None = 0  # of set-up and actions; None: not of all
-        self.trial = RecordedTrial(Run(run_id, event.repetition), event.block)
+        self.trial = RecordedTrial(RunKey(run_id, event.repetition), event.block)
         self.trial.group = event.group
 
     def mark(self, event: wire.Mark) -> None:

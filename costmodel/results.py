@@ -16,7 +16,7 @@ from costmodel.makespan import Makespan
 from costmodel.recording import CellIdentity
 from costmodel.runs import Basis, Estimate
 from costmodel.uncertainty import Between, Interval
-from costmodel.verdict import Verdict
+from costmodel.verdict import Finding
 from costmodel.warmpool import PoolUse
 
 
@@ -132,7 +132,7 @@ class Versus(NamedTuple):
     baseline: str  # cell id
     label: str  # the baseline's name: its row need not be among those that are shown
     worker_hours: Interval  # the difference
-    verdict: Verdict
+    verdict: Finding
 
 
 class BreakEven(NamedTuple):

@@ -30,14 +30,14 @@ MIN_RUNS: Final = 3
 NORMAL: Final = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
-class Run(NamedTuple):
+class RunKey(NamedTuple):
     """One complete run: a repetition of those that a recording holds."""
 
     run_id: str
     repetition: int
 
 
-Origin = tuple[Run, int]
+Origin = tuple[RunKey, int]
 """The run and the block of a trial."""
 
 
@@ -81,7 +81,7 @@ class Basis(NamedTuple):
 class RunPart(NamedTuple):
     """What one run says of a ratio of sums."""
 
-    run: Run
+    run: RunKey
     share: float  # of the denominators
     value: float  # the run's own ratio
     variance: float  # of that, within the run
@@ -97,7 +97,7 @@ class Estimate(NamedTuple):
     moving: float  # as much of the value as a run's state can change: not time spent idle on purpose
 
     @property
-    def runs(self) -> frozenset[Run]:
+    def runs(self) -> frozenset[RunKey]:
         """Which they are."""
         return frozenset(part.run for part in self.parts)
 
@@ -127,7 +127,7 @@ def estimate(
     """
     total = sum(denominators)
     value = sum(numerators) / total
-    by_run: dict[Run, list[int]] = {}
+    by_run: dict[RunKey, list[int]] = {}
     for index, (run, _) in enumerate(origins):
         by_run.setdefault(run, []).append(index)
     parts, residuals = [], []

@@ -10,6 +10,7 @@ from statistics import NormalDist
 from typing import Final, NamedTuple
 
 LEVEL: Final = 0.95
+ONE_SIDED: Final = NormalDist().inv_cdf(LEVEL)
 MIN_CLUSTERS: Final = 3
 MIN_TRIALS: Final = 3
 """With fewer there is a mean, but nothing to say about how sure it is."""
@@ -93,12 +94,13 @@ def _clustered(shares: Sequence[float], clusters: Sequence[Hashable]) -> float:
     return student_t(count - 1) * math.sqrt(count / (count - 1) * math.fsum(s * s for s in sums.values()))
 
 
-def correlation_time(series: Sequence[Sequence[float]]) -> float:
+def correlation_time(series: Sequence[Sequence[float]], *, only_if_seen: bool = False) -> float:
     """How many trials in a row are worth one: n / τ of them are independent. At least 1.
 
     ``series`` are deviations from a mean in time order, a run each; no pair is taken across runs. τ is the sum of the
     autocorrelations while pairs of neighbouring lags are positive (Geyer's initial positive sequence, Statistical
     Science 7, 1992); by lag n/3 there is too little left to go on.
+    ``only_if_seen``: 1 unless the first autocorrelation is above 1.645 / √n, which chance exceeds in 5 % of all cases.
     """
     power = math.fsum(d * d for one in series for d in one)
     longest = max(map(len, series), default=0)
@@ -108,6 +110,8 @@ def correlation_time(series: Sequence[Sequence[float]]) -> float:
     def at(lag: int) -> float:
         return math.fsum(a * b for one in series for a, b in zip(one, one[lag:], strict=False)) / power
 
+    if only_if_seen and at(1) * math.sqrt(sum(map(len, series))) <= ONE_SIDED:
+        return 1.0
     time = -1.0
     for lag in range(0, max(2, longest // 3), 2):
         pair = at(lag) + at(lag + 1)

@@ -14,7 +14,7 @@ UNKNOWN: Final = "unknown"
 _RUNS: Final = {1: "one run", 2: "two runs"}
 
 
-class Verdict(NamedTuple):
+class Finding(NamedTuple):
     """One of ``DIFFERS``, ``TIE``, ``CANNOT_TELL`` (runs differ too much for so few), ``UNKNOWN`` (no interval)."""
 
     kind: str
@@ -51,7 +51,7 @@ class Difference(NamedTuple):
     """A difference with its 95 % interval, and what follows from it."""
 
     value: Interval
-    verdict: Verdict
+    verdict: Finding
 
 
 def judge(one: Estimate, other: Estimate, assume: Assumed) -> Difference:
@@ -60,18 +60,18 @@ def judge(one: Estimate, other: Estimate, assume: Assumed) -> Difference:
     counts = (len(one.parts), len(other.parts))
     if one.runs == other.runs:
         delta = paired(one, other, assume)
-        return Difference(delta, Verdict(_decided(delta), seen, None, counts, together=True))
+        return Difference(delta, Finding(_decided(delta), seen, None, counts, together=True))
     delta = separate(one, other, assume)
     return Difference(delta, across(delta, difference(one.within, other.within), one, other, assume))
 
 
-def across(delta: Interval, within: Interval, one: Estimate, other: Estimate, assume: Assumed) -> Verdict:
+def across(delta: Interval, within: Interval, one: Estimate, other: Estimate, assume: Assumed) -> Finding:
     """What a difference between runs says: ``delta`` includes how much runs differ, ``within`` does not."""
     kind = _decided(delta)
     if kind == TIE and not measures(one, other) and _decided(within) == DIFFERS:
         kind = CANNOT_TELL
     seen = delta.value / other.value if other.value else None
-    return Verdict(kind, seen, apart(one, other, assume), (len(one.parts), len(other.parts)))
+    return Finding(kind, seen, apart(one, other, assume), (len(one.parts), len(other.parts)))
 
 
 def _decided(delta: Interval) -> str:

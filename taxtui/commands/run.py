@@ -8,7 +8,6 @@ import json
 import math
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,9 +24,11 @@ if TYPE_CHECKING:
     from taxtui.plan.scenario import ScenarioFile
     from taxtui.plan.spec import Plan
     from taxtui.runner.engine import Progress, Run
+    from taxtui.runner.repetitions import Repetitions
+
+    AnyRun = Run | Repetitions
 
 PROGRESS_S = 0.5
-SWITCH_INTERVAL_S = 0.0005
 PLAIN_EVERY = 10  # plain progress prints every tenth of these
 
 
@@ -45,6 +46,9 @@ PLAIN_EVERY = 10  # plain progress prints every tenth of these
 @click.option("--think", help="Idle time between actions: 8s, or lognormal:8s,0.6")
 @click.option("--acquire", help="create | reset")
 @click.option("--budget", help="Stop launching after this, as 3m; every cell gets its share.")
+@click.option("--repeat", type=int, metavar="R", help="Complete runs, one after the other, in one recording.")
+@click.option("--gap", help="Wait this long between them, as 10m.")
+@click.option("--until", metavar="SHARE", help="Repeat until half of every cell's interval is at most this, as 5%.")
 @click.option("--seed", type=int, help="Decides the order of blocks, and think times.")
 @click.option("--no-bracket", is_flag=True, help="Do not measure the run inside the sandbox.")
 @click.option("--side-by-side", is_flag=True, help="Measure substrates at the same time (recorded; they may disturb).")
@@ -68,16 +72,28 @@ def command(scenario: str | None, output: Path | None, control: str | None, prog
     _confirm_paid(plan, prices, yes=options["yes"])
     _build_fixtures(plan)
 
-    from taxtui import folders
-    from taxtui.runner.engine import Run
-
-    run_id = folders.new_run_id()
-    path = output or folders.new_recording(run_id)
-    run = Run(plan, path, run_id, prices=prices, software={"ui": "tui" if control else "none"})
+    run = _run(plan, prices, options["prices"], output, {"ui": "tui" if control else "none"})
     show = _reporter(progress)
     asyncio.run(_execute(run, control, show))
     show(run.progress, True)
     _conclude(run)
+
+
+def _run(
+    plan: Plan, prices: Prices | None, sheet: Path | None, output: Path | None, software: dict[str, str]
+) -> AnyRun:
+    """What measures the plan: once in this process, or repeatedly in processes of their own."""
+    from taxtui import folders
+
+    run_id = folders.new_run_id()
+    path = output or folders.new_recording(run_id)
+    if plan.repeated:
+        from taxtui.runner.repetitions import Repetitions
+
+        return Repetitions(plan, path, run_id, prices=sheet, software=software)
+    from taxtui.runner.engine import Run
+
+    return Run(plan, path, run_id, prices=prices, software=software)
 
 
 def _say(text: str, *, nl: bool = True) -> None:
@@ -112,7 +128,7 @@ def _plan(name: str | None, options: dict[str, Any]) -> Plan:
         if options[key] is not None:
             changes[key] = options[key]
     top: dict[str, Any] = {"cells": [msgspec.structs.replace(block, **changes) for block in blocks]}
-    for key in ("timeout", "budget", "seed", "max_sandboxes"):
+    for key in ("timeout", "budget", "seed", "max_sandboxes", "repeat", "gap", "until"):
         if options[key] is not None:
             top[key] = options[key]
     if options["max_cost"] is not None:
@@ -145,17 +161,24 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
     if not paid:
         return
     names = ", ".join(paid)
-    sandboxes = sum(cell.trials + cell.warmup for cell in plan.cells if str(cell.substrate) in paid)
+    sandboxes = plan.repeat * sum(cell.trials + cell.warmup for cell in plan.cells if str(cell.substrate) in paid)
     if prices is None:
         estimate, limit = "no price is known", f"--max-sandboxes {sandboxes}"
     else:
         from taxtui.runner.spend_limit import least_usd
 
-        total_usd = sum(
+        once_usd = sum(
             (cell.trials + cell.warmup) * least_usd(prices, paid[str(cell.substrate)], plan.limits)
             for cell in plan.cells
             if str(cell.substrate) in paid
         )
+        total_usd = plan.repeat * once_usd
+        if plan.repeated and plan.max_cost_usd is not None and total_usd > plan.max_cost_usd and plan.until is None:
+            raise UsageError(
+                f"{plan.repeat} runs of at least {once_usd:.2f} USD are {total_usd:.2f} USD by {prices.title}, "
+                f"and max_cost_usd is {plan.max_cost_usd:g}",
+                fix="raise it, plan fewer trials or repeat less",
+            )
         estimate, limit = (
             f"at least {total_usd:.2f} USD by {prices.title}",
             f"--max-cost {math.ceil(200 * total_usd) / 100:.2f}",
@@ -180,10 +203,10 @@ def _build_fixtures(plan: Plan) -> None:
     fixtures.ensure(progress=_say)
 
 
-async def _execute(run: Run, control: str | None, show: Callable[[Progress, bool], None]) -> None:
+async def _execute(run: AnyRun, control: str | None, show: Callable[[Progress, bool], None]) -> None:
     loop = asyncio.get_running_loop()
-    # A blocking SDK in a thread may hold the interpreter for this long while the loop wants it; the default of 5 ms
-    # would show in every latency (p50 of the loop's lag beside one busy thread: 5.4 ms, with this 0.8 ms).
+    from taxtui.runner.repetition import SWITCH_INTERVAL_S
+
     sys.setswitchinterval(SWITCH_INTERVAL_S)
 
     def interrupt() -> None:
@@ -197,7 +220,14 @@ async def _execute(run: Run, control: str | None, show: Callable[[Progress, bool
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, run.abandon, "interrupted")
     if control is not None:
-        threading.Thread(target=_obey, args=(run, loop), daemon=True).start()
+        from taxtui.runner.control import obey
+
+        orders = {
+            "pause": lambda: run.pause(True),
+            "resume": lambda: run.pause(False),
+            "cancel": lambda: run.abandon("cancelled"),
+        }
+        obey(orders, orders["cancel"], lambda line: _say(f"taxtui: --control: not understood: {line}"))
 
     async def keep_showing() -> None:
         while True:
@@ -209,28 +239,6 @@ async def _execute(run: Run, control: str | None, show: Callable[[Progress, bool
         await run.execute()
     finally:
         showing.cancel()
-
-
-def _obey(run: Run, loop: asyncio.AbstractEventLoop) -> None:
-    """JSON lines on stdin: ``{"op": "pause" | "resume" | "cancel"}``. The end of the stream cancels."""
-    actions: dict[str, Callable[[], None]] = {
-        "pause": lambda: run.pause(True),
-        "resume": lambda: run.pause(False),
-        "cancel": lambda: run.abandon("cancelled"),
-    }
-
-    def ask(act: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the run has ended
-            loop.call_soon_threadsafe(act)
-
-    # Not sys.stdin: Python aborts when it exits while a thread holds the lock of that buffer.
-    with contextlib.suppress(OSError), open(0, "rb", buffering=0, closefd=False) as stdin:
-        for line in stdin:
-            try:
-                ask(actions[json.loads(line)["op"]])
-            except (ValueError, KeyError, TypeError):
-                _say(f"taxtui: --control: not understood: {line[:80]!r}")
-    ask(actions["cancel"])
 
 
 def _reporter(kind: str) -> Callable[[Progress, bool], None]:
@@ -245,7 +253,8 @@ def _reporter(kind: str) -> Callable[[Progress, bool], None]:
         seconds = time.monotonic() - began
         left = f", about {_clock(seconds / share - seconds)} left" if 0.02 < share < 1 else ""
         failed = progress.ended - progress.ok
-        return f"{progress.ended}/{progress.planned} trials, {failed} failed, {_clock(seconds)}{left}"
+        which = f"run {progress.repetition}/{progress.repetitions}, " if progress.repetitions > 1 else ""
+        return f"{which}{progress.ended}/{progress.planned} trials, {failed} failed, {_clock(seconds)}{left}"
 
     def show(progress: Progress, last: bool) -> None:
         nonlocal shown_tenth
@@ -253,6 +262,8 @@ def _reporter(kind: str) -> Callable[[Progress, bool], None]:
             return
         if kind == "json":
             facts = {"planned": progress.planned, "ended": progress.ended, "ok": progress.ok}
+            if progress.repetitions > 1:
+                facts |= {"repetition": progress.repetition, "repetitions": progress.repetitions}
             stopped = {"stopped": progress.cut_short} if last and progress.cut_short else {}
             _say(json.dumps(facts | {"in_flight": progress.in_flight, "last": last} | stopped))
         elif kind == "line":
@@ -272,7 +283,7 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _conclude(run: Run) -> None:
+def _conclude(run: AnyRun) -> None:
     """The path on stdout, what to know on stderr, and the exit code that the contract promises."""
     with contextlib.suppress(BrokenPipeError):  # nobody wants the path: the exit code still says how the run went
         click.echo(str(run.path))
@@ -294,6 +305,8 @@ def _conclude(run: Run) -> None:
     progress = run.progress
     for cell in run.unmeasured:
         _tell(f"taxtui: {cell}: no trial succeeded{'' if progress.cut_short else '; taxtui recordings info says why'}")
+    if (settled := getattr(run, "settled", None)) is not None:
+        _tell(f"taxtui: after {progress.repetition} runs the widest interval is ±{settled:.1%} of its cell's mean")
     failed = run.cleanup_failed or run.unmeasured
     if not failed:
         _tell(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")

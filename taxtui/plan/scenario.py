@@ -17,6 +17,7 @@ from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_substrate, parse_think
+from taxtui.plan.repeating import parse_share, repeating
 from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Recordable, Tier
 from taxtui.recording.events import MAX_INT
 
@@ -54,6 +55,9 @@ class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     side_by_side: bool = False
     max_cost_usd: float | None = None
     max_sandboxes: Recordable | None = None
+    repeat: Recordable | None = None  # once, or as often as ``until`` takes
+    gap: str = ""
+    until: str = ""
 
 
 def bundled(relative: str) -> Path | None:
@@ -258,7 +262,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         positive("max_sandboxes", scenario.max_sandboxes)
     if scenario.max_cost_usd is not None:
         positive("max_cost_usd", scenario.max_cost_usd)
-    return Plan(
+    made = Plan(
         name=scenario.name,
         cells=tuple(cells),
         limits=scenario.limits,
@@ -270,7 +274,10 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         side_by_side=scenario.side_by_side,
         max_cost_usd=scenario.max_cost_usd,
         max_sandboxes=scenario.max_sandboxes,
+        gap_s=checked(parse_duration_ns, scenario.gap) / 1e9 if scenario.gap else 0.0,
+        until=checked(parse_share, scenario.until) if scenario.until else None,
     )
+    return checked(lambda _: repeating(made, scenario.repeat), "")
 
 
 def _check_cells(cells: list[CellPlan], where: str) -> None:

@@ -138,6 +138,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     side_by_side: bool = False  # run substrates at the same time instead of in turn
     max_cost_usd: float | None = None
     max_sandboxes: int | None = None
+    repeat: int = 1  # complete runs, each with processes, connections and a seed of its own; at most, with ``until``
+    gap_s: float = 0.0  # between them
+    until: float | None = None  # stop when every cell's interval is narrow enough: half of it, relative to the mean
+
+    @property
+    def repeated(self) -> bool:
+        """Whether there may be more than one run."""
+        return self.repeat > 1
+
+    @property
+    def sandboxes(self) -> int:
+        """How many one run makes at least; of those that are reset, one each and the warm-ups."""
+        return sum(cell.warmup + (1 if cell.acquire == "reset" else cell.trials) for cell in self.cells)
 
 
 class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,13 +65,17 @@ class Sealer:
         if len(events) < MAX_EVENTS:
             payload = _encode([*links, *events])
             if len(payload) + CRC_BYTES <= MAX_LENGTH:
-                self._frame += 1
-                self._before = zlib.crc32(payload)
+                self.passed(payload)
                 return [frame(payload)]
             if len(events) == 1:
                 raise RecordingError(f"one event of {len(payload)} bytes does not fit a frame of {MAX_LENGTH} bytes")
         half = len(events) // 2
         return self.seal(events[:half]) + self.seal(events[half:])
+
+    def passed(self, payload: bytes) -> None:
+        """Take a frame for written that holds this: the next one names it."""
+        self._frame += 1
+        self._before = zlib.crc32(payload)
 
 
 class Chain:

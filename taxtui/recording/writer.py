@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from taxtui.errors import UsageError, WriteFailed
 from taxtui.recording.events import Event, Header, RunFinished, TrialStarted
-from taxtui.recording.frames import Sealer
+from taxtui.recording.frames import FrameParser, Sealer
 
 SYNC_INTERVAL_S: Final = 1.0
 
@@ -18,22 +18,24 @@ SYNC_INTERVAL_S: Final = 1.0
 class Recorder:
     """Appends events to a new file; one ``write`` per frame, ``fsync`` once a second from a thread of its own."""
 
-    def __init__(self, path: Path) -> None:
-        """Create the file.
+    def __init__(self, path: Path, *, append: bool = False) -> None:
+        """Create the file, or with ``append`` go on with one that ends with a whole frame.
 
         Raises:
             UsageError: it exists (it is never overwritten), or its folder does not or is read-only.
+            RecordingError: what is to be gone on with is damaged.
         """
         self.path = path
         self._pending: list[Event] = []
-        self._sealer = Sealer()
+        self._sealer = _behind(path) if append else Sealer()
+        how = 0 if append else os.O_CREAT | os.O_EXCL
         try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | how, 0o644)
         except FileExistsError:
             raise UsageError(f"{path} exists", fix="choose another name with -o, nothing is overwritten") from None
         except OSError as error:
             raise UsageError(f"cannot create {path}: {error.strerror}", fix="choose another with -o") from error
-        self.size_bytes = 0
+        self.size_bytes = os.fstat(self._fd).st_size
         self._broken = False
         self._sync_error: OSError | None = None
         self._dirty = threading.Event()
@@ -43,7 +45,8 @@ class Recorder:
             self._syncer.start()
         except BaseException:  # interrupted, or no more threads: an empty file would be in the way of the next try
             os.close(self._fd)
-            path.unlink(missing_ok=True)
+            if not append:
+                path.unlink(missing_ok=True)
             raise
 
     def add(self, event: Event) -> None:
@@ -129,3 +132,16 @@ class Recorder:
     def __exit__(self, *exc: object) -> None:
         """Close it."""
         self.close()
+
+
+def _behind(path: Path) -> Sealer:
+    """For the frames that follow those of a file."""
+    sealer, parser = Sealer(), FrameParser()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                for _, payload in parser.feed(chunk):
+                    sealer.passed(payload)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    return sealer

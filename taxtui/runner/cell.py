@@ -30,6 +30,7 @@ class CellRun:
         found: Availability,
         journal: Journal,
         environment: str,
+        repetition: int = 0,
     ) -> None:
         """``run`` is the whole plan that ``plan`` is a part of."""
         self.cell = number
@@ -40,6 +41,7 @@ class CellRun:
         self.timeout_s = run.timeout_s
         self.create_timeout_s = run.create_timeout_s
         self.seed = run.seed
+        self.repetition = repetition
         self.anchor_ns = journal.anchor_ns
         self.now = journal.now
         self.ok = 0

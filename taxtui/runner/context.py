@@ -21,6 +21,7 @@ class Context(Protocol):
     timeout_s: float
     create_timeout_s: float
     seed: int
+    repetition: int  # of the whole run
     anchor_ns: int  # what every instant in the recording is relative to
 
     def now(self) -> int:

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from costmodel.pricing import Prices
-from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable, UsageError, WriteFailed, located
-from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
+from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable, WriteFailed, located
+from taxtui.plan.spec import Plan
 from taxtui.recording.events import (
     CANCELLED,
     CRASHED,
@@ -28,17 +28,18 @@ from taxtui.recording.events import (
     RunFinished,
 )
 from taxtui.recording.writer import Recorder
-from taxtui.runner import health, identity
+from taxtui.runner import health, identity, opening
 from taxtui.runner.arrivals import Block, blocks, run_block
 from taxtui.runner.cell import CellRun
 from taxtui.runner.journal import Journal
 from taxtui.runner.ledger import LedgerEntry
+from taxtui.runner.opening import Opened
 from taxtui.runner.reaping import reap_all
 from taxtui.runner.redaction import redact
-from taxtui.runner.spend_limit import SpendLimit
+from taxtui.runner.spend_limit import SpendLimit, Used
 from taxtui.runner.trial import Trial
 from taxtui.runner.watchdog import Watchdog
-from taxtui.sandboxes.protocol import Availability, Substrate
+from taxtui.sandboxes.protocol import Substrate
 from taxtui.sandboxes.registry import blamed, build
 
 SWEEP_TIMEOUT_S: Final = 300.0
@@ -56,6 +57,8 @@ class Progress(msgspec.Struct):
     ended: int = 0
     ok: int = 0
     limit: str = ""  # which of the plan's limits has stopped the launching
+    repetition: int = 1  # which of them goes on
+    repetitions: int = 1
 
     @property
     def cut_short(self) -> str:
@@ -63,12 +66,12 @@ class Progress(msgspec.Struct):
         return self.limit if self.ended < self.planned else ""
 
 
-class Opened(NamedTuple):
-    """A substrate whose clients are open and whose preconditions hold."""
+class Repetition(NamedTuple):
+    """One repetition of a run, as a worker of its own: it goes on where the one before has ended."""
 
-    ref: SubstrateRef
-    substrate: Substrate
-    found: Availability
+    repetition: int
+    first_trial: int = 0
+    used: Used = Used()
 
 
 class Run:
@@ -82,8 +85,12 @@ class Run:
         *,
         prices: Prices | None = None,
         software: dict[str, str] | None = None,
+        part: Repetition | None = None,
     ) -> None:
-        """Nothing is opened or written yet. ``prices`` serve the plan's limit; ``software`` adds to the header."""
+        """Nothing is opened or written yet. ``prices`` serve the plan's limit; ``software`` adds to the header.
+
+        With ``part`` it is a repetition: only the first writes a header, and whoever repeats ends the recording.
+        """
         self.plan = plan
         self.path = path
         self.run_id = run_id
@@ -93,11 +100,14 @@ class Run:
         self.cleanup_failed = False
         self.unmeasured: list[str] = []  # cells without one ok trial, once the run has ended
         self.outcome = "finished"
+        self.out_of_time = False  # its budget has stopped the launching
+        self.clean = True  # nothing was made, or nothing is left
+        self._part = part
         self._software = software or {}
-        self._spend_limit = SpendLimit(plan, prices)
-        self._counts: dict[str, int] = {}
+        self._spend_limit = SpendLimit(plan, prices, used=part and part.used)
+        self.counts: dict[str, int] = {}  # counted trials by outcome
         self._trials: set[Trial] = set()
-        self._next_trial = 0
+        self._next_trial = part.first_trial if part else 0
         self._stopping = ""
         self._stopped = asyncio.Event()
         self._abandoned = asyncio.Event()
@@ -120,6 +130,12 @@ class Run:
         self._abandoned.set()
         for trial in list(self._trials):
             trial.abandon(CANCELLED if outcome == CANCELLED else INTERRUPTED)
+
+    @property
+    def going_on(self) -> Repetition:
+        """What a repetition after this one begins with."""
+        repetition = self._part.repetition if self._part else 0
+        return Repetition(repetition + 1, self._next_trial, self._spend_limit.used)
 
     @property
     def stopping(self) -> bool:
@@ -148,7 +164,7 @@ class Run:
         """
         async with contextlib.AsyncExitStack() as stack:
             substrates = await self._open(stack)
-            recorder = stack.enter_context(contextlib.closing(Recorder(self.path)))
+            recorder = stack.enter_context(contextlib.closing(Recorder(self.path, append=self._repetition > 0)))
             journal = Journal(recorder, self._write_failed)
             self._begin(journal, substrates)  # first of all, so that whatever follows leaves a readable file
             watchdog = Watchdog(
@@ -159,16 +175,19 @@ class Run:
                     pid=os.getpid(),
                 )
             )
-            clean = True  # nothing has been made yet
             try:
                 await watchdog.wait_ready()
-                clean = False
+                self.clean = False
                 await self._awaited(asyncio.ensure_future(self._measure(journal)))
                 swept = await self._sweep(journal, [opened.substrate for opened in substrates.values()])
                 self._finish(journal)
-                clean = swept and self.crash is None
+                self.clean = swept and self.crash is None
             finally:
-                watchdog.release(clean=clean)
+                watchdog.release(clean=self.clean)
+
+    @property
+    def _repetition(self) -> int:
+        return self._part.repetition if self._part else 0
 
     async def _awaited(self, measuring: asyncio.Task[None]) -> None:
         """Return once every trial has ended; abandoned ones, and they alone, have a deadline."""
@@ -209,7 +228,7 @@ class Run:
                 if not found.ok:
                     raise SubstrateUnavailable(f"{key}: {found.detail}", fix=found.fix)
                 opened[key] = Opened(cell.substrate, substrate, found)
-            _require(cell, opened[key].substrate, opened[key].found)
+            opening.require(cell, opened[key].substrate, opened[key].found)
             if opened[key].substrate.capabilities.paid:
                 self._spend_limit.price(number, opened[key].substrate, self.plan.limits)
         return opened
@@ -219,15 +238,17 @@ class Run:
         facts = {  # under the name and variant only: options may name accounts, endpoints and folders
             f"{':'.join(filter(None, [substrate.name, substrate.variant]))}.{fact}": value
             for _, substrate, found in substrates.values()
-            for fact, value in [*found.facts.items(), *_latency(found)]
+            for fact, value in [*found.facts.items(), *opening.latency(found)]
         }
         software = client | facts | self._software
-        journal.emit(Header(MAGIC, FORMAT_VERSION, self.run_id, identity.describe(self.plan), software))
-        journal.emit(Clock(0, journal.anchor_ns, time.time_ns(), identity.host_digest()))
+        if self._repetition == 0:
+            journal.emit(Header(MAGIC, FORMAT_VERSION, self.run_id, identity.describe(self.plan), software))
+        journal.emit(Clock(self._repetition, journal.anchor_ns, time.time_ns(), identity.host_digest()))
         environment = identity.environment(client)
         for number, plan in enumerate(self.plan.cells):
             opened = substrates[str(plan.substrate)]
-            cell = CellRun(number, plan, self.plan, opened.substrate, opened.found, journal, environment)
+            where = opened.substrate, opened.found
+            cell = CellRun(number, plan, self.plan, *where, journal, environment, self._repetition)
             self._cells.append(cell)
             cell.announce()
 
@@ -309,7 +330,7 @@ class Run:
             self._count(cell, trial.outcome)
 
     def _count(self, cell: CellRun, outcome: str) -> None:
-        self._counts[outcome] = self._counts.get(outcome, 0) + 1
+        self.counts[outcome] = self.counts.get(outcome, 0) + 1
         self.progress.ended += 1
         self.progress.ok += outcome == OK
         cell.ok += outcome == OK
@@ -353,7 +374,10 @@ class Run:
             journal.emit(Notice(journal.now(), "error", text.rstrip()))
         self.outcome = CRASHED if self.crash is not None else self._stopping or "finished"
         self.unmeasured = [str(cell) for cell in self._cells if not cell.ok]
-        journal.emit(RunFinished(self.outcome, dict(sorted(self._counts.items()))))
+        if self._part is None:
+            journal.emit(RunFinished(self.outcome, dict(sorted(self.counts.items()))))
+        else:
+            journal.flush()
 
     def _write_failed(self, error: WriteFailed) -> None:
         self.write_error = error
@@ -361,25 +385,5 @@ class Run:
 
     async def _keep_budget(self, budget_s: float) -> None:
         await asyncio.sleep(budget_s)
+        self.out_of_time = not self._stopping
         self.stop("budget", f"--budget {budget_s:g}s is used up")
-
-
-def _latency(found: Availability) -> list[tuple[str, str]]:
-    """The round trip to the control plane as a fact, where there is one: it is in every figure that passes it."""
-    return [("latency_ns", str(found.latency_ns))] if found.latency_ns else []
-
-
-def _require(cell: CellPlan, substrate: Substrate, found: Availability) -> None:
-    """Refuse what the substrate cannot do before anything is created."""
-    kind = cell.acquire.partition(":")[0]
-    if kind not in substrate.capabilities.acquire:
-        can = ", ".join(substrate.capabilities.acquire)
-        raise UsageError(f"{cell.substrate} cannot acquire sandboxes by {kind!r}", fix=f"it can: {can}")
-    limit = substrate.capabilities.max_concurrency
-    if limit is not None and cell.concurrency > limit:
-        raise UsageError(f"{cell.substrate} takes at most {limit} sandboxes at once, not {cell.concurrency}")
-    if found.tools is not None and (missing := set(cell.tier.requires) - found.tools):
-        raise SubstrateUnavailable(
-            f"{cell.substrate} lacks {', '.join(sorted(missing))}, which tier {cell.tier.name} needs",
-            fix="install it there",
-        )

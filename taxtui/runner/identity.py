@@ -69,6 +69,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "create_timeout_s": plan.create_timeout_s,
         "budget_s": plan.budget_s,
         "side_by_side": plan.side_by_side,
+        **({"repeat": plan.repeat, "gap_s": plan.gap_s, "until": plan.until} if plan.repeated else {}),
         "limits": msgspec.to_builtins(plan.limits),
         "cells": [
             {

@@ -13,6 +13,13 @@ from taxtui.plan.spec import Limits, Plan
 from taxtui.sandboxes.protocol import Substrate
 
 
+class Used(NamedTuple):
+    """Of what is limited."""
+
+    sandboxes: int = 0
+    usd: Fraction = Fraction(0)
+
+
 class _Use(NamedTuple):
     cell: int
     began_ns: int
@@ -21,17 +28,26 @@ class _Use(NamedTuple):
 class SpendLimit:
     """Counts what was made and what it costs by now; a sandbox in flight is billed as at least what others cost."""
 
-    def __init__(self, plan: Plan, prices: Prices | None, clock: Callable[[], int] = time.monotonic_ns) -> None:
-        """``prices`` is needed where the plan has a ``max_cost_usd``. ``clock`` is monotonic, in nanoseconds."""
+    def __init__(
+        self, plan: Plan, prices: Prices | None, clock: Callable[[], int] = time.monotonic_ns, used: Used | None = None
+    ) -> None:
+        """``prices`` is needed where the plan has a ``max_cost_usd``. ``clock`` is monotonic, in nanoseconds.
+
+        ``used`` is what earlier repetitions of the same run have used up.
+        """
         self._max_sandboxes = plan.max_sandboxes
         self._max_usd = plan.max_cost_usd
         self._prices = prices
         self._clock = clock
-        self._made = 0
-        self._spent_usd = Fraction(0)
+        self._made, self._spent_usd = used or Used()
         self._dearest_usd: dict[int, Fraction] = {}
         self._bills: dict[int, tuple[SandboxPrice, CellIdentity]] = {}
         self._in_use: dict[str, _Use] = {}
+
+    @property
+    def used(self) -> Used:
+        """What has been used up, once nothing is in use any more."""
+        return Used(self._made, self._spent_usd)
 
     def price(self, cell: int, substrate: Substrate, limits: Limits) -> None:
         """Look a paid cell's price up. Raises ``costmodel.errors.PriceError`` with the stanza to add."""

@@ -112,6 +112,7 @@ class Trial:
                 start_ns=start_ns,
                 warm_up=self.warm_up,
                 block=self.block,
+                repetition=self.context.repetition,
             )
         )
         error: BaseException | None = None

@@ -76,6 +76,7 @@ def trial(
     outcome: str = "ok",
     block: int = 0,
     warm_up: bool = False,
+    repetition: int = 0,
     extra: int = 0,
 ) -> list[list[Any]]:
     """All events of one trial; ``setup`` holds (duration, run) and ``extra`` is held after the last action."""
@@ -83,7 +84,7 @@ def trial(
     held = queued + create + ready + sum(duration for duration, _ in setup) + sum(actions) + sum(thinks) + sum(gaps)
     end = start + held + ready_again + extra
     events: list[list[Any]] = [
-        [3, number, cell, f"sandbox-{number}", start, start, 0, warm_up, block],
+        [3, number, cell, f"sandbox-{number}", start, start, 0, warm_up, block, repetition],
         [5, number, "create", start + queued, create],
         [5, number, "ready", start + queued + create, ready],
     ]

@@ -125,6 +125,7 @@ ASKED: dict[str, dict[str, Any]] = {  # each field of a demand, with what it can
     "deltas": {"deltas": (Delta(5_000_000_000, True),)},
     "tolerance": {"tolerance": 1e-2},
     "seed": {"seed": 7},
+    "run_sd": {"run_sd": 0.1},
 }
 
 

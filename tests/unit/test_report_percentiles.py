@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from array import array
 
+from costmodel.runs import RunKey
 from taxtui.report.measured.percentiles import effective_count, outliers, percentile
 from taxtui.report.measured.samples import Column
-from taxtui.report.measured.summary import clusters_of, summarize
+from taxtui.report.measured.summary import summarize
 
 STUDENT = {4: 2.776445, 19: 2.093024}
 """Two-sided 95 % quantiles by degrees of freedom, from printed tables."""
@@ -42,17 +43,11 @@ def test_outliers_begin_at_three_and_a_half_modified_z() -> None:
     assert outliers([7]) == 0
 
 
-def test_runs_are_clusters_where_there_are_three() -> None:
-    two = [("a", 0), ("a", 1), ("b", 0)]
-    assert clusters_of(two) == two
-    assert clusters_of([*two, ("c", 0)]) == ["a", "a", "b", "c"]
-
-
 def test_the_mean_of_durations_is_not_negative() -> None:
     column = Column()
     for value in (1, 1, 1000):
         column.add(array("q", [value]))
-    summary = summarize(column, [("a", 0)] * 3)
+    summary = summarize(column, [(RunKey("a", 0), 0)] * 3)
     assert summary is not None
     assert summary.mean.value == 334
     assert summary.mean.low == 0

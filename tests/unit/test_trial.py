@@ -49,6 +49,7 @@ class FakeContext:
         self.timeout_s = 5.0
         self.create_timeout_s = 5.0
         self.seed = 0
+        self.repetition = 0
         self.anchor_ns = time.monotonic_ns()
         self.events: list[Event] = []
         self.costs: list[int] = []

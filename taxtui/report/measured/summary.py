@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from statistics import stdev
 from typing import NamedTuple
 
-from costmodel.runs import MIN_RUNS, NORMAL, WITHIN_ONLY, Assumed, Estimate, Origin, Run, estimate, interval
+from costmodel.runs import MIN_RUNS, NORMAL, WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
 from costmodel.uncertainty import Interval, correlation_time, quantile, student_t
 from taxtui.report.measured.percentiles import Percentile, effective_count, outliers, percentile
 from taxtui.report.measured.samples import Column
@@ -38,7 +38,7 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
     ascending = sorted(column.values)
     sizes = column.sizes
     values = [column.values[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
-    by_run: dict[Run, list[Sequence[int]]] = {}
+    by_run: dict[RunKey, list[Sequence[int]]] = {}
     for (run, _), own in zip(origins, values, strict=True):
         if own:
             by_run.setdefault(run, []).append(own)
@@ -68,12 +68,15 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
 
 
 def _worth(column: Column, runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
-    """How many independent values the column is worth at its quantile ``at``."""
+    """How many independent values the column is worth at its quantile ``at``.
+
+    This number decides whether a percentile is printed at all, so only a correlation that is seen counts.
+    """
     clusters = [size for size in column.sizes if size]
     count = len(column.values) if max(clusters) == 1 else effective_count(column.values, clusters, at)
     share = sum(map(at.__ge__, column.values)) / len(column.values)
     series = [[sum(map(at.__ge__, own)) - share * len(own) for own in trials] for trials in runs]
-    return max(1, math.floor(count / correlation_time(series)))
+    return max(1, math.floor(count / correlation_time(series, only_if_seen=True)))
 
 
 def _with_runs(one: Percentile, p: float, runs: Sequence[Sequence[Sequence[int]]], assume: Assumed) -> Percentile:

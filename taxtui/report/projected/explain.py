@@ -113,7 +113,8 @@ def _interval(held: Interval, evidence: Evidence) -> Iterator[tuple[str, str]]:
     one, basis = evidence.held.scaled(1 / S), evidence.basis
     yield (
         "within the run",
-        f"{_limits(one.within).strip() or 'too few trials'} s: Hall's transformed interval over trials",
+        f"{_limits(one.within).strip() or 'too few trials'} s: Hall's transformed interval over trials, "
+        "or over blocks where wider; neighbouring trials count as what they are worth",
     )
     if held.low is None:
         return

@@ -11,7 +11,7 @@ from costmodel.flags import TAIL, WORDS
 from costmodel.published import Published
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
-from costmodel.verdict import CANNOT_TELL, TIE, Verdict
+from costmodel.verdict import CANNOT_TELL, TIE, Finding
 from costmodel.whatif import levers, sensitivity
 from taxtui.report import variation
 from taxtui.report.formats import Section
@@ -100,7 +100,7 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
     return Section(title(rows, demand), [*head, "flags\n"], table, notes)
 
 
-def mark(verdict: Verdict) -> str:
+def mark(verdict: Finding) -> str:
     """What follows a difference in a table; the words for ``?`` stand below it."""
     return {TIE: " tie", CANNOT_TELL: " ?"}.get(verdict.kind, "")
 

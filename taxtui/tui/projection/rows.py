@@ -9,7 +9,7 @@ from rich.text import Text
 
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
-from costmodel.verdict import Verdict
+from costmodel.verdict import Finding
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, span, usd
 from taxtui.report.projected.sections import letters_of, mark
@@ -154,5 +154,5 @@ def _value(column: TableColumn, row: Projection) -> str:
     return _versus(row.versus.worker_hours, row.versus.verdict) if row.versus else NOTHING
 
 
-def _versus(delta: Interval, verdict: Verdict) -> str:
+def _versus(delta: Interval, verdict: Finding) -> str:
     return f"{hours(delta.value, signed=True)}{mark(verdict)}"

@@ -1,0 +1,173 @@
+"""One repetition of a run, in a process of its own: ``python -m taxtui.runner.repetition``.
+
+The first line of its standard input is an :class:`Assignment`, what follows are the orders of ``control``; the end of
+the stream cancels it, so that it does not outlive whoever repeats. On standard output it says how far it is, and at
+last how it has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+import costmodel.errors
+import taxtui.errors
+from costmodel.pricing import load_prices
+from taxtui.errors import TaxtuiError, located
+from taxtui.plan.spec import Plan
+from taxtui.runner import control
+from taxtui.runner.engine import Progress, Repetition, Run
+from taxtui.runner.redaction import scrub
+from taxtui.runner.spend_limit import Used
+
+PROGRESS_S: Final = 0.25
+SWITCH_INTERVAL_S: Final = 0.0005
+"""A blocking SDK in a thread may hold the interpreter for this long while the loop wants it; the default of 5 ms would
+show in every latency (p50 of the loop's lag beside one busy thread: 5.4 ms, with this 0.8 ms)."""
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do."""
+
+    plan: Plan
+    path: str
+    run_id: str
+    software: dict[str, str]
+    prices: str | None  # a sheet
+    repetition: int
+    first_trial: int
+    sandboxes: int  # used up by those before
+    usd: str  # the same, as a fraction
+
+
+class Counted(msgspec.Struct, frozen=True, tag="counted"):
+    """How far it is."""
+
+    progress: Progress
+
+
+class Declined(msgspec.Struct, frozen=True, tag="refused"):
+    """Nothing was begun, for what an error says."""
+
+    error: str  # its class
+    problem: str
+    fix: str
+
+    def raised(self) -> Exception:
+        """The error again."""
+        for module in (taxtui.errors, costmodel.errors):
+            kind = getattr(module, self.error, None)
+            if isinstance(kind, type) and issubclass(kind, TaxtuiError):
+                return kind(self.problem, fix=self.fix)
+            if isinstance(kind, type) and issubclass(kind, Exception):
+                return kind(self.problem)
+        return TaxtuiError(f"{self.error}: {self.problem}", fix=self.fix)
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+    """How it ended."""
+
+    progress: Progress
+    counts: dict[str, int]
+    outcome: str
+    crash: str  # "": none
+    write_error: str
+    cleanup_failed: bool
+    clean: bool  # nothing is left of it; else its watchdog goes on looking
+    out_of_time: bool
+    unmeasured: list[str]
+    first_trial: int  # of the next
+    sandboxes: int
+    usd: str
+
+
+Told = Counted | Declined | Ended
+
+
+def seed_of(seed: int, repetition: int) -> int:
+    """The seed of a repetition: the plan's own for the first."""
+    return seed if repetition == 0 else random.Random(f"{seed}:{repetition}").getrandbits(32)
+
+
+def _tell(told: Told) -> None:
+    with contextlib.suppress(OSError):  # nobody listens any more
+        os.write(1, msgspec.json.encode(told) + b"\n")
+
+
+async def _main(task: Assignment) -> None:
+    plan = msgspec.structs.replace(task.plan, seed=seed_of(task.plan.seed, task.repetition))
+    part = Repetition(task.repetition, task.first_trial, Used(task.sandboxes, Fraction(task.usd)))
+    prices = None if task.prices is None else load_prices(task.prices)
+    run = Run(plan, Path(task.path), task.run_id, prices=prices, software=task.software, part=part)
+    orders = {
+        "pause": lambda: run.pause(True),
+        "resume": lambda: run.pause(False),
+        "stop": lambda: run.stop("interrupted"),
+        "interrupt": lambda: run.abandon("interrupted"),
+        "cancel": lambda: run.abandon("cancelled"),
+    }
+    control.obey(orders, orders["cancel"], lambda _: None)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, orders["interrupt"])
+
+    async def keep_telling() -> None:
+        while True:
+            await asyncio.sleep(PROGRESS_S)
+            _tell(Counted(run.progress))
+
+    telling = asyncio.ensure_future(keep_telling())
+    try:
+        await run.execute()
+    except Exception as error:
+        _tell(Declined(type(error).__name__, *_words(error)))
+        return
+    finally:
+        telling.cancel()
+    after = run.going_on
+    _tell(
+        Ended(
+            progress=run.progress,
+            counts=run.counts,
+            outcome=run.outcome,
+            crash="" if run.crash is None else f"{located(run.crash)} {scrub(str(run.crash))}".rstrip(),
+            write_error="" if run.write_error is None else str(run.write_error),
+            cleanup_failed=run.cleanup_failed,
+            clean=run.clean,
+            out_of_time=run.out_of_time,
+            unmeasured=run.unmeasured,
+            first_trial=after.first_trial,
+            sandboxes=after.used.sandboxes,
+            usd=str(after.used.usd),
+        )
+    )
+
+
+def _words(error: Exception) -> tuple[str, str]:
+    if isinstance(error, TaxtuiError):
+        return error.problem, error.fix
+    if type(error).__module__ == costmodel.errors.__name__:
+        return str(error), ""
+    return f"{located(error)} {scrub(str(error))}".rstrip(), ""
+
+
+def _first_line() -> bytes:
+    """Byte by byte: what follows belongs to whoever reads the orders."""
+    line = b""
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        line += byte
+    return line
+
+
+if __name__ == "__main__":
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    if first := _first_line():
+        asyncio.run(_main(msgspec.json.decode(first, type=Assignment)))
