@@ -391,6 +391,9 @@ class Trial:
         for name, at_ns, resolution_ns in seen[self._marks_written :]:
             self.context.emit(Mark(self.number, name, max(0, at_ns - self.context.anchor_ns), resolution_ns))
         self._marks_written = len(seen)
+        told, self._marks.notices = self._marks.notices, []
+        for text in told:
+            self.context.emit(Notice(self.context.now(), "warning", f"{self.context.substrate.name}: {text}"))
 
 
 def _describe(error: BaseException) -> tuple[str, str]:

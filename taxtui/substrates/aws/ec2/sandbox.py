@@ -86,6 +86,7 @@ class Ec2Sandbox:
         seen = {name for name, _, _ in marks.seen}
         while True:
             state, late_ns = await poller.next(self._instance)
+            poller.tell(marks)
             if state is None:
                 continue  # RunInstances has answered, DescribeInstances does not know of it yet
             if state.ending:
