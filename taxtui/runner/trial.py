@@ -301,8 +301,8 @@ class Trial:
                 duration_ns=duration_ns,
                 run_ns=run_ns,
                 exit_code=result.exit_code,
-                stdout_bytes=len(result.stdout),
-                stderr_bytes=len(stderr),
+                stdout_bytes=len(result.stdout) + result.stdout_dropped,
+                stderr_bytes=len(stderr) + result.stderr_dropped,
             )
         self._last_ns = ended
         self._judge(step, index, kind, result)

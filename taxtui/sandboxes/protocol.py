@@ -69,6 +69,9 @@ class ExecResult(msgspec.Struct, frozen=True):
 
     An adapter that calls a blocking SDK in a thread fills ``started_ns`` and ``ended_ns`` with
     ``time.monotonic_ns()`` taken in that thread; 0 lets the runner use its own.
+
+    Of a stream that is longer than ``kit.kept_output`` keeps, only beginning and end are in it, and how many bytes
+    between them were dropped.
     """
 
     exit_code: int
@@ -76,6 +79,8 @@ class ExecResult(msgspec.Struct, frozen=True):
     stderr: bytes
     started_ns: int = 0
     ended_ns: int = 0
+    stdout_dropped: int = 0
+    stderr_dropped: int = 0
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
