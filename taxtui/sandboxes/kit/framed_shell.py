@@ -32,6 +32,7 @@ ENDED: Final = 0
 """What :meth:`ByteStream.read` tags a chunk with."""
 
 OPEN_TIMEOUT_S: Final = 60.0
+_PRINTED_BYTES: Final = 16_384
 UNBROKEN_S: Final = 60.0
 """How long a cancellation is held back at most. Clean-ups have timeouts of their own; this is for when they fail."""
 
@@ -125,15 +126,17 @@ class FramedShell:
             ExecFailed: what came back is no answer of the shell's; the session is closed.
             SandboxLost: the session was closed, or the command ended the shell itself.
         """
-        return await self._exchange(_subshell(command, merged=self._merged), command.timeout_s)
+        body, fed = _subshell(command, merged=self._merged), _fed(command, merged=self._merged)
+        return await self._exchange(body, command.timeout_s, epilogue=fed)
 
     async def only(self, command: Command) -> ExecResult:
         """Instead of ``open`` and ``exec``: the one command of a shell that exits after it, in one exchange.
 
         What ends the stream is up to its owner. Raises as ``exec``.
         """
-        body, prologue = _subshell(command, merged=self._merged), _framed(_prologue(self._merged))
-        return await self._exchange(body, command.timeout_s, prologue=prologue, epilogue=_framed("exit\n"))
+        body, fed = _subshell(command, merged=self._merged), _fed(command, merged=self._merged)
+        prologue = _framed(_prologue(self._merged))
+        return await self._exchange(body, command.timeout_s, prologue=prologue, epilogue=fed + _framed("exit\n"))
 
     async def close(self) -> None:
         """End the shell and all that runs in it. Idempotent."""
@@ -240,10 +243,21 @@ def _prologue(merged: bool) -> str:
 
 
 def _subshell(command: Command, *, merged: bool) -> str:
-    fed = f"printf '{_printf_escaped(command.stdin)}' | " if command.stdin else ""
-    null = "" if command.stdin else " </dev/null"
     untrapped = "trap - EXIT; " if merged else ""  # a command must not see the prologue's
-    return f"{fed}( {untrapped}eval {quoted(command.script)} ){null}"
+    run = f"( {untrapped}eval {quoted(command.script)} )"
+    if not command.stdin:
+        return f"{run} </dev/null"
+    if fed := _fed(command, merged=merged):  # all of it is taken, whatever the command reads
+        return f"head -c {len(fed)} | {{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; ( exit $_r ); }}"
+    return f"printf '{_printf_escaped(command.stdin)}' | {run}"
+
+
+def _fed(command: Command, *, merged: bool) -> bytes:
+    """Standard input that follows its frame because it is large: a shell takes its time to read what it evaluates.
+
+    In base64, by which a merged stream brings the output back as well.
+    """
+    return base64.b64encode(command.stdin) if merged and len(command.stdin) > _PRINTED_BYTES else b""
 
 
 def quoted(script: str) -> str:
