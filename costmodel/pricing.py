@@ -12,17 +12,30 @@ from typing import Any, Final
 
 from costmodel.errors import NoPrice, PriceError
 from costmodel.recording import CellIdentity
+from costmodel.sizes import SIZES, Size, sold
 
 SHIPPED: Final = Path(__file__).parent / "prices"
 STALE_AFTER: Final = datetime.timedelta(days=365)
 NS_PER_HOUR: Final = 3_600_000_000_000
-_RATES: Final = ("usd_per_hour", "usd_per_vcpu_hour", "usd_per_gib_hour")
-_KEYS: Final = {"substrate", "variant", "minimum_s", "increment_s", "source", *_RATES}
+_RATES: Final = (
+    "usd_per_hour",
+    "usd_per_vcpu_hour",
+    "usd_per_gib_hour",
+    "usd_per_address_hour",
+    "usd_per_disk_hour",
+)
+_KEYS: Final = {"substrate", "variant", "sizes", "minimum_s", "increment_s", "source", *_RATES}
 
 
 def billed_ns(ns: int, minimum_ns: int, increment_ns: int) -> int:
     """What is charged for ``ns`` of use: whole increments, and at least the minimum; nothing for no use."""
     return 0 if ns <= 0 else max(minimum_ns, -(-ns // increment_ns) * increment_ns)
+
+
+def priced(substrate: str, variant: str, cpus: float, memory_mib: int) -> CellIdentity:
+    """A cell of these limits: of its identity a price depends on four fields only."""
+    unpriced = CellIdentity._make("" for _ in CellIdentity._fields)
+    return unpriced._replace(substrate=substrate, variant=variant, cpu_milli=round(cpus * 1000), memory_mib=memory_mib)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +47,25 @@ class SandboxPrice:
     usd_per_hour: float
     usd_per_vcpu_hour: float
     usd_per_gib_hour: float
+    usd_per_address_hour: float  # the public address that each sandbox has
+    usd_per_disk_hour: float  # its disk, all of it
+    sizes: str  # which of ``costmodel.sizes`` are sold; "": whatever is asked for
     minimum_ns: int
     increment_ns: int
     source: str
 
     def usd_hour(self, identity: CellIdentity) -> float:
-        """The rate of a sandbox with the cell's limits."""
-        cpu, memory = identity.cpu_milli / 1000, identity.memory_mib / 1024
-        return self.usd_per_hour + cpu * self.usd_per_vcpu_hour + memory * self.usd_per_gib_hour
+        """The rate of a sandbox with the cell's limits, of the size that is sold for them, address and disk included.
+
+        Raises ``PriceError`` where no such size is sold.
+        """
+        asked = Size(identity.cpu_milli, identity.memory_mib)
+        size = sold(self.sizes, *asked) if self.sizes else asked
+        if size is None:
+            what = f"{asked.cpu_milli / 1000:g} vCPU and {asked.memory_mib} MiB"
+            raise PriceError(f"{self.sizes} sells nothing with {what}; ask for less")
+        parts = size.cpu_milli / 1000 * self.usd_per_vcpu_hour + size.memory_mib / 1024 * self.usd_per_gib_hour
+        return self.usd_per_hour + parts + self.usd_per_address_hour + self.usd_per_disk_hour
 
     def usd(self, identity: CellIdentity, sandbox_ns: int) -> Fraction:
         """What one sandbox costs that existed for ``sandbox_ns``."""
@@ -64,10 +88,12 @@ class Prices:
 
         Raises:
             NoPrice: the sheet has none; it holds the stanza to add.
+            PriceError: what is sold there is not as large.
         """
         for variant in (identity.variant, None):
             for price in self.sandboxes:
                 if price.substrate == identity.substrate and price.variant == variant:
+                    price.usd_hour(identity)  # or it is said only when the first sandbox is billed
                     return price
         name = f'substrate = "{identity.substrate}"'
         if identity.variant:
@@ -76,7 +102,9 @@ class Prices:
             f"{self.title} has no price for {identity.label}",
             f"[[sandbox]]\n{name}\n"
             "usd_per_vcpu_hour = ?  # of each vCPU asked for; 0 if it is paid for otherwise\n"
-            "usd_per_gib_hour = ?\nminimum_s = ?  # least time that is billed\n"
+            "usd_per_gib_hour = ?\n"
+            "usd_per_address_hour = ?  # of a public address; usd_per_disk_hour of its disk; 0 if there is none\n"
+            "minimum_s = ?  # least time that is billed\n"
             'increment_s = ?  # time is rounded up to this\nsource = "where these come from"\n',
         )
 
@@ -125,6 +153,9 @@ def _sandbox(table: dict[str, Any], where: str) -> SandboxPrice:
             raise PriceError(f"{where}: {key} is missing")
     if not any(rate in table for rate in _RATES):
         raise PriceError(f"{where}: no price; give at least one of {', '.join(_RATES)}")
+    sizes = table.get("sizes", "")
+    if sizes and sizes not in SIZES:
+        raise PriceError(f"{where}: unknown sizes {sizes!r}; known: {', '.join(SIZES)}")
     rates = {rate: _number(table, rate, where) if rate in table else 0.0 for rate in _RATES}
     minimum, increment = _number(table, "minimum_s", where), _number(table, "increment_s", where)
     if round(increment * 1e9) < 1:
@@ -132,6 +163,7 @@ def _sandbox(table: dict[str, Any], where: str) -> SandboxPrice:
     return SandboxPrice(
         substrate=table["substrate"],
         variant=table.get("variant"),
+        sizes=sizes,
         minimum_ns=round(minimum * 1e9),
         increment_ns=round(increment * 1e9),
         source=table["source"],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from costmodel.pricing import Prices, SandboxPrice
+from costmodel.pricing import Prices, SandboxPrice, priced
 from costmodel.recording import CellIdentity
 from taxtui.plan.spec import Limits, Plan
 from taxtui.sandboxes.protocol import Substrate
@@ -102,10 +102,4 @@ def least_usd(prices: Prices, substrate: Substrate, limits: Limits) -> float:
 
 
 def _identity(substrate: Substrate, limits: Limits) -> CellIdentity:
-    """Of a cell's identity a price depends on four fields only."""
-    return CellIdentity._make("" for _ in CellIdentity._fields)._replace(
-        substrate=substrate.name,
-        variant=substrate.variant,
-        cpu_milli=round(limits.cpus * 1000),
-        memory_mib=limits.memory_mib,
-    )
+    return priced(substrate.name, substrate.variant, limits.cpus, limits.memory_mib)

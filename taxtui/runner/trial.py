@@ -303,8 +303,8 @@ class Trial:
                 run_ns=run_ns,
                 cpu_ns=cpu_ns,
                 exit_code=result.exit_code,
-                stdout_bytes=len(result.stdout),
-                stderr_bytes=len(stderr),
+                stdout_bytes=len(result.stdout) + result.stdout_dropped,
+                stderr_bytes=len(stderr) + result.stderr_dropped,
             )
         self._last_ns = ended
         self._judge(step, index, kind, result)
@@ -393,6 +393,9 @@ class Trial:
         for name, at_ns, resolution_ns in seen[self._marks_written :]:
             self.context.emit(Mark(self.number, name, max(0, at_ns - self.context.anchor_ns), resolution_ns))
         self._marks_written = len(seen)
+        told, self._marks.notices = self._marks.notices, []
+        for text in told:
+            self.context.emit(Notice(self.context.now(), "warning", f"{self.context.substrate.name}: {text}"))
 
 
 def _describe(error: BaseException) -> tuple[str, str]:

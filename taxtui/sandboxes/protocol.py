@@ -69,6 +69,9 @@ class ExecResult(msgspec.Struct, frozen=True):
 
     An adapter that calls a blocking SDK in a thread fills ``started_ns`` and ``ended_ns`` with
     ``time.monotonic_ns()`` taken in that thread; 0 lets the runner use its own.
+
+    Of a stream that is longer than ``kit.kept_output`` keeps, only beginning and end are in it, and how many bytes
+    between them were dropped.
     """
 
     exit_code: int
@@ -76,6 +79,8 @@ class ExecResult(msgspec.Struct, frozen=True):
     stderr: bytes
     started_ns: int = 0
     ended_ns: int = 0
+    stdout_dropped: int = 0
+    stderr_dropped: int = 0
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,12 +99,17 @@ class Marks:
     def __init__(self) -> None:
         """Begin with nothing seen."""
         self.seen: list[tuple[str, int, int]] = []
+        self.notices: list[str] = []
         self.connection: Literal["cold", "warm"] = "warm"
         self.queued_ns = 0
 
     def __call__(self, name: str, *, at_ns: int | None = None, resolution_ns: int = 0) -> None:
         """Note that ``name`` was seen at ``at_ns`` (monotonic, now by default), by a look every ``resolution_ns``."""
         self.seen.append((name, time.monotonic_ns() if at_ns is None else at_ns, resolution_ns))
+
+    def notice(self, text: str) -> None:
+        """Note what a person should know and no error says: one line, without credentials, hosts and accounts."""
+        self.notices.append(text)
 
     def cold(self) -> None:
         """Note that a connection had to be made for this sandbox."""

@@ -123,7 +123,7 @@ async def test_twenty_that_wait_are_throttled_once(ec2: Ec2Standin) -> None:
 @pytest.mark.sshd
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [(EC2_THROTTLE, Throttled), ("UnauthorizedOperation", AccessDenied), ("InvalidGroup.NotFound", CreateFailed)],
+    [(EC2_THROTTLE, Throttled), ("UnauthorizedOperation", AccessDenied), ("InvalidParameterValue", CreateFailed)],
 )
 async def test_a_group_whose_port_was_not_opened_is_completed_before_anything_runs_in_it(
     ec2: Ec2Standin, code: str, kind: type[Exception]

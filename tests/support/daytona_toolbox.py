@@ -102,8 +102,16 @@ class Terminal:
                 try:
                     data = data[os.write(self._ours, data) :]
                 except BlockingIOError:  # the terminal's buffer is full until somebody reads
-                    await asyncio.sleep(0.001)
+                    await self._writable()
         self._output.put_nowait(b"")
+
+    async def _writable(self) -> None:
+        room = asyncio.Event()
+        self._loop.add_writer(self._ours, room.set)
+        try:
+            await room.wait()
+        finally:
+            self._loop.remove_writer(self._ours)
 
     def kill(self) -> None:
         """Kill the shell and all its descendants, and hang up."""

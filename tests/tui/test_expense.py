@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel.pricing import load_prices
+from costmodel.pricing import load_prices, priced
 from taxtui.tui.setup.availability import Answer
 from taxtui.tui.setup.estimate import HistoryReader, Table, expect
 from taxtui.tui.setup.expense import Expense, dollars, expense
@@ -24,7 +24,8 @@ ANSWERS = {
     "daytona": Answer(name="daytona", ok=True, variant="", capabilities={"paid": True}),
     "kubernetes": Answer(name="kubernetes", ok=False, detail="kubernetes is not installed"),
 }
-HOUR_USD = 0.04048 + 0.004445
+VARIANTS = {name: answer.variant for name, answer in ANSWERS.items() if answer.variant is not None}
+HOUR_USD = 0.04048 + 2 * 0.004445 + 0.005  # 1 GiB is sold as 2, with a public address
 """Of 1 vCPU and 1 GiB by the shipped sheet."""
 
 
@@ -37,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def cost(block: Mapping[str, Any], table: Table | None = None, sheet: str = "", most: str = "", **more: Any) -> Expense:
     asked = plan({"warmup": 1, **block}, **more)
-    return expense(asked, expect(asked, table or Table(), {}), ANSWERS, sheet, most)
+    return expense(asked, expect(asked, table or Table(), VARIANTS), ANSWERS, sheet, most)
 
 
 @pytest.fixture
@@ -61,19 +62,19 @@ def test_what_is_not_known_to_be_free_is_not_said_to_be() -> None:
 def test_a_measured_substrate_costs_its_time_and_is_held_to_half_as_much_again(measured: Table) -> None:
     found = cost({"substrates": ["docker", "ecs"]}, measured)
     usd = 101 * HOUR_USD * 120 / 3600
-    assert found.words == f"docker $0 · ecs ~${usd:.2f} (max $0.23)"
-    assert found.options == ("--max-sandboxes", "202", "--max-cost", "0.23", "--prices", "aws-fargate")
-    assert found.questions == {"ecs": f"ecs: up to 101 sandboxes, about ${usd:.2f}, stops at $0.23."}
+    assert found.words == f"docker $0 · ecs ~${usd:.2f} (max $0.28)"
+    assert found.options == ("--max-sandboxes", "202", "--max-cost", "0.28", "--prices", "aws-fargate")
+    assert found.questions == {"ecs": f"ecs: up to 101 sandboxes, about ${usd:.2f}, stops at $0.28."}
     assert (found.obstacle, found.sheet, found.paid) == ("", "aws-fargate", True)
-    assert 1.5 * usd <= 0.23 < 1.5 * usd + 0.01
+    assert 1.5 * usd <= 0.28 < 1.5 * usd + 0.01
 
 
 def test_the_least_that_is_billed_counts_where_nothing_was_measured() -> None:
     found = cost({"substrates": ["ecs"], "trials": 1000})
     least = 1001 * HOUR_USD * 60 / 3600
-    assert found.words == f"ecs from ${least:.2f} (max $1.50)"
-    assert 2 * least <= 1.50 < 2 * least + 0.01
-    assert f"at least ${least:.2f} (not measured yet), stops at $1.50." in found.questions["ecs"]
+    assert found.words == f"ecs from ${least:.2f} (max $1.82)"
+    assert 2 * least <= 1.82 < 2 * least + 0.01
+    assert f"at least ${least:.2f} (not measured yet), stops at $1.82." in found.questions["ecs"]
 
 
 def test_a_short_trial_is_billed_its_minimum(folder: Path) -> None:
@@ -85,8 +86,8 @@ def test_a_short_trial_is_billed_its_minimum(folder: Path) -> None:
 
 def test_a_budget_makes_it_cheaper(measured: Table) -> None:
     whole, part = (cost({"substrates": ["ecs"]}, measured, budget=text) for text in ("", "20m"))
-    assert whole.words == "ecs ~$0.15 (max $0.23)"
-    assert part.words == "ecs ~$0.01 (max $0.03)"  # 10 of 101 trials of two minutes
+    assert whole.words == "ecs ~$0.18 (max $0.28)"
+    assert part.words == "ecs ~$0.02 (max $0.03)"  # 10 of 101 trials of two minutes
 
 
 def test_without_a_price_only_the_number_is_limited() -> None:
@@ -100,7 +101,7 @@ def test_without_a_price_only_the_number_is_limited() -> None:
 def test_a_run_is_counted_by_one_sheet_or_by_none(measured: Table, tmp_path: Path) -> None:
     both = {"substrates": ["ecs", "daytona"]}
     found = cost(both, measured)
-    assert found.words == "ecs ~$0.15 · daytona: price unknown; without a price sheet, no limit in dollars"
+    assert found.words == "ecs ~$0.18 · daytona: price unknown; without a price sheet, no limit in dollars"
     assert found.options == ("--max-sandboxes", "202")
     sheet = tmp_path / "mine.toml"
     stanza = '[[sandbox]]\nsubstrate="{}"\nusd_per_hour={}\nminimum_s=3600\nincrement_s=1\nsource="s"\n'
@@ -166,8 +167,8 @@ def test_only_a_sheet_that_ships_is_taken_unasked(sheet: str) -> None:
 
 
 def test_the_shipped_sheet_is_the_one_that_these_numbers_are_from() -> None:
-    [price] = load_prices("aws-fargate").sandboxes
-    assert price.usd_per_vcpu_hour + price.usd_per_gib_hour == HOUR_USD
+    identity = priced("ecs", "fargate", 1.0, 1024)
+    assert load_prices("aws-fargate").sandbox(identity).usd_hour(identity) == pytest.approx(HOUR_USD)
 
 
 @pytest.mark.parametrize(

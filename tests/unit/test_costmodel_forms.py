@@ -171,8 +171,8 @@ def test_price_sheets(tmp_path: Path) -> None:
 
 def test_the_shipped_sheet_is_dated_and_sourced() -> None:
     prices = load_prices("aws-fargate")
-    ecs = prices.sandbox(IDENTITY._replace(substrate="ecs"))
-    assert ecs.usd_hour(IDENTITY) == pytest.approx(0.04048 + 0.004445)
+    ecs = prices.sandbox(IDENTITY._replace(substrate="ecs", variant="fargate"))
+    assert ecs.usd_hour(IDENTITY) == pytest.approx(0.04048 + 2 * 0.004445 + 0.005)  # 1 GiB is sold as 2
     assert (ecs.minimum_ns, ecs.source.startswith("https://")) == (60 * S, True)
 
 

@@ -97,4 +97,4 @@ def test_a_stream_ends_at_its_marker(chunks: list[bytes], code: int | None, data
     stream = Captured(b"\x01NONCE ")
     for chunk in chunks:
         stream.feed(chunk)
-    assert (stream.exit_code, bytes(stream.data)) == (code, data)
+    assert (stream.exit_code, stream.output().kept) == (code, data)

@@ -19,7 +19,14 @@ SHARED = [SUBSTRATES / "aws"]  # what several rooms have in common: options and 
 FILES = sorted(SUBSTRATES.rglob("*.py"))
 CLASSIFIERS = sorted(SUBSTRATES.rglob("failure.py"))
 
-USES = ("taxtui.sandboxes", "taxtui.plan.spec", "taxtui.errors", "taxtui.workloads", "costmodel.pricing")
+USES = (
+    "taxtui.sandboxes",
+    "taxtui.plan.spec",
+    "taxtui.errors",
+    "taxtui.workloads",
+    "costmodel.pricing",
+    "costmodel.sizes",
+)
 """What a substrate may import of ours, besides its own package."""
 DOES_IO = {
     "asyncio",

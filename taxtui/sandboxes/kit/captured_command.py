@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 
 # Quiet, or bash would comment on commands that die of a signal; what runs has the real stderr back as its own.
@@ -62,10 +63,10 @@ class Captured:
 
     def __init__(self, marker: bytes) -> None:
         """``marker``: empty where none is to come."""
-        self.data = bytearray()
         self.exit_code: int | None = None
         self._marker = marker
-        self._searched = 0
+        self._output = KeptOutput()
+        self._last = bytearray()  # what may be the beginning of the marker's line
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes; ``exit_code`` is set once the marker has been among them.
@@ -75,14 +76,22 @@ class Captured:
         """
         if self.exit_code is not None:
             return
-        self.data += chunk
-        at = self.data.find(self._marker, self._searched) if self._marker else -1
-        line_end = self.data.find(b"\n", at) if at >= 0 else -1
+        self._last += chunk
+        at = self._last.find(self._marker) if self._marker else -1
+        line_end = self._last.find(b"\n", at) if at >= 0 else -1
         if line_end >= 0:
             try:
-                self.exit_code = int(self.data[at + len(self._marker) : line_end])
+                self.exit_code = int(self._last[at + len(self._marker) : line_end])
             except ValueError:
                 raise ExecFailed("the command's answer is garbled: no exit code follows its end marker") from None
-            del self.data[at:]
+            del self._last[at:]
         elif at < 0:
-            self._searched = max(0, len(self.data) - len(self._marker))
+            passed = max(0, len(self._last) - len(self._marker))
+            self._output.add(self._last[:passed])
+            del self._last[:passed]
+
+    def output(self) -> KeptOutput:
+        """All of it, once nothing more is fed."""
+        last, self._last = self._last, bytearray()
+        self._output.add(last)
+        return self._output

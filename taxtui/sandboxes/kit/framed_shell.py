@@ -16,12 +16,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
+import string
 import time
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol, TypeVar
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.kept_output import KeptOutput, result
 from taxtui.sandboxes.protocol import ExecResult
 
 STDOUT: Final = 1
@@ -30,6 +32,7 @@ ENDED: Final = 0
 """What :meth:`ByteStream.read` tags a chunk with."""
 
 OPEN_TIMEOUT_S: Final = 60.0
+_PRINTED_BYTES: Final = 16_384
 UNBROKEN_S: Final = 60.0
 """How long a cancellation is held back at most. Clean-ups have timeouts of their own; this is for when they fail."""
 
@@ -79,6 +82,22 @@ class ByteStream(Protocol):
         ...
 
 
+class Readable(Protocol):
+    """The half of a :class:`ByteStream` that a program's output comes from."""
+
+    async def read(self) -> tuple[int, bytes]:
+        """As ``ByteStream.read``."""
+        ...
+
+
+async def outputs(stream: Readable) -> tuple[KeptOutput, KeptOutput]:
+    """Stdout and stderr of a program, read to their end."""
+    out, err = KeptOutput(), KeptOutput()
+    while (item := await stream.read())[0] != ENDED:
+        (out if item[0] == STDOUT else err).add(item[1])
+    return out, err
+
+
 class FramedShell:
     """A ``substrate.Session`` over any :class:`ByteStream`. One command at a time."""
 
@@ -107,15 +126,17 @@ class FramedShell:
             ExecFailed: what came back is no answer of the shell's; the session is closed.
             SandboxLost: the session was closed, or the command ended the shell itself.
         """
-        return await self._exchange(_subshell(command, merged=self._merged), command.timeout_s)
+        body, fed = _subshell(command, merged=self._merged), _fed(command, merged=self._merged)
+        return await self._exchange(body, command.timeout_s, epilogue=fed)
 
     async def only(self, command: Command) -> ExecResult:
         """Instead of ``open`` and ``exec``: the one command of a shell that exits after it, in one exchange.
 
         What ends the stream is up to its owner. Raises as ``exec``.
         """
-        body, prologue = _subshell(command, merged=self._merged), _framed(_prologue(self._merged))
-        return await self._exchange(body, command.timeout_s, prologue=prologue, epilogue=_framed("exit\n"))
+        body, fed = _subshell(command, merged=self._merged), _fed(command, merged=self._merged)
+        prologue = _framed(_prologue(self._merged))
+        return await self._exchange(body, command.timeout_s, prologue=prologue, epilogue=fed + _framed("exit\n"))
 
     async def close(self) -> None:
         """End the shell and all that runs in it. Idempotent."""
@@ -222,10 +243,21 @@ def _prologue(merged: bool) -> str:
 
 
 def _subshell(command: Command, *, merged: bool) -> str:
-    fed = f"printf '{_printf_escaped(command.stdin)}' | " if command.stdin else ""
-    null = "" if command.stdin else " </dev/null"
     untrapped = "trap - EXIT; " if merged else ""  # a command must not see the prologue's
-    return f"{fed}( {untrapped}eval {quoted(command.script)} ){null}"
+    run = f"( {untrapped}eval {quoted(command.script)} )"
+    if not command.stdin:
+        return f"{run} </dev/null"
+    if fed := _fed(command, merged=merged):  # all of it is taken, whatever the command reads
+        return f"head -c {len(fed)} | {{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; ( exit $_r ); }}"
+    return f"printf '{_printf_escaped(command.stdin)}' | {run}"
+
+
+def _fed(command: Command, *, merged: bool) -> bytes:
+    """Standard input that follows its frame because it is large: a shell takes its time to read what it evaluates.
+
+    In base64, by which a merged stream brings the output back as well.
+    """
+    return base64.b64encode(command.stdin) if merged and len(command.stdin) > _PRINTED_BYTES else b""
 
 
 def quoted(script: str) -> str:
@@ -265,8 +297,10 @@ class _SplitFrames:
         self._frames[channel].feed(chunk)
 
     def result(self) -> ExecResult:
-        out, err = self._frames[STDOUT], self._frames[STDERR]
-        return ExecResult(out.exit_code, out.payload, err.payload)
+        out, err = (self._frames[channel].payload for channel in (STDOUT, STDERR))
+        assert isinstance(out, KeptOutput)
+        assert isinstance(err, KeptOutput)
+        return result(self._frames[STDOUT].exit_code, out, err)
 
 
 class _MergedFrames:
@@ -277,7 +311,8 @@ class _MergedFrames:
 
     def __init__(self, left: str, right: str) -> None:
         self._halves = f"{left} {right}"
-        self._frame = _Frame((left + right).encode())
+        self._streams = _Unmerged()
+        self._frame = _Frame((left + right).encode(), self._streams)
 
     @property
     def complete(self) -> bool:
@@ -297,20 +332,65 @@ class _MergedFrames:
         self._frame.feed(chunk)
 
     def result(self) -> ExecResult:
-        length, _, encoded = self._frame.payload.partition(b"\n")
-        out, both = int(length), base64.b64decode(encoded)  # which passes over line ends
-        return ExecResult(self._frame.exit_code, both[:out], both[out:])
+        return result(self._frame.exit_code, *self._streams.ended())
+
+
+_NOT_BASE64: Final = bytes(set(range(256)) - set(string.ascii_letters.encode() + string.digits.encode() + b"+/="))
+"""Line ends, and whatever a terminal puts between."""
+
+
+class _Unmerged:
+    """The decimal length of the first stream, a line end, and both streams in base64, decoded as they come."""
+
+    def __init__(self) -> None:
+        self._streams = KeptOutput(), KeptOutput()
+        self._line = bytearray()
+        self._first_left = -1  # bytes that are still the first stream's; -1: its length has not come yet
+        self._digits = bytearray()  # of base64, that are not decoded yet
+
+    def add(self, data: bytes | bytearray | memoryview) -> None:
+        """The next bytes. Raises ``ValueError`` where they are not what the shell program prints."""
+        if self._first_left < 0:
+            self._line += data
+            line, found, data = bytes(self._line).partition(b"\n")
+            if not found:
+                return
+            if not line.isdigit():
+                raise ValueError("no length")
+            self._first_left = int(line)
+        self._digits += bytes(data).translate(None, _NOT_BASE64)
+        self._decode(len(self._digits) // 4 * 4)
+
+    def _decode(self, digits: int) -> None:
+        both = base64.b64decode(self._digits[:digits])
+        del self._digits[:digits]
+        first = both[: self._first_left]
+        self._first_left -= len(first)
+        self._streams[0].add(first)
+        self._streams[1].add(both[len(first) :])
+
+    def ended(self) -> tuple[KeptOutput, KeptOutput]:
+        """Both. Raises ``ValueError`` where something is missing."""
+        if self._first_left < 0:
+            raise ValueError("no length")
+        self._decode(len(self._digits))
+        return self._streams
+
+
+class _Sink(Protocol):
+    """Where the bytes of a frame go."""
+
+    def add(self, data: bytes | bytearray | memoryview) -> None: ...
 
 
 class _Frame:
     """What one stream carries between ``NONCE{`` and ``NONCE}code\\n``, however it is cut into chunks."""
 
-    def __init__(self, nonce: bytes) -> None:
+    def __init__(self, nonce: bytes, payload: _Sink | None = None) -> None:
         self._begin, self._end = nonce + b"{", nonce + b"}"
         self._buffer = bytearray()
-        self._searched = 0
         self._begun = self.complete = False
-        self.payload = b""
+        self.payload: _Sink = payload or KeptOutput()
         self.exit_code = -1
 
     def feed(self, chunk: bytes) -> None:
@@ -325,10 +405,11 @@ class _Frame:
             self._begun = True
         if self.complete:
             return
-        at = self._buffer.find(self._end, self._searched)
-        line_end = self._buffer.find(b"\n", at) if at >= 0 else -1
+        at = self._buffer.find(self._end)
+        safe = at if at >= 0 else max(0, len(self._buffer) - len(self._end))  # what can't be part of a marker
+        self.payload.add(self._buffer[:safe])
+        del self._buffer[:safe]
+        line_end = self._buffer.find(b"\n") if at >= 0 else -1
         if line_end >= 0:
-            self.exit_code = int(self._buffer[at + len(self._end) : line_end])
-            self.payload = bytes(memoryview(self._buffer)[:at])
+            self.exit_code = int(self._buffer[len(self._end) : line_end])
             self.complete = True
-        self._searched = max(0, len(self._buffer) - len(self._end)) if at < 0 else at

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from taxtui.errors import ExecFailed, SandboxLost
-from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT
+from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, outputs
+from taxtui.sandboxes.kit.kept_output import KeptOutput
 
 _CHUNK: Final = 1 << 18
 _PIPE_MAX: Final = 1 << 20  # the most that Linux lets a pipe hold without privilege
@@ -85,12 +86,9 @@ class Process:
         self._ahead -= len(chunk)
         return channel, chunk
 
-    async def output(self) -> tuple[bytes, bytes]:
-        """All of stdout and stderr, once the child has exited."""
-        parts: dict[int, list[bytes]] = {STDOUT: [], STDERR: []}
-        while (item := await self.read())[0] != ENDED:
-            parts[item[0]].append(item[1])
-        return b"".join(parts[STDOUT]), b"".join(parts[STDERR])
+    async def output(self) -> tuple[KeptOutput, KeptOutput]:
+        """Stdout and stderr, once the child has exited."""
+        return await outputs(self)
 
     def _resume(self) -> None:
         for fd in self._outputs:

@@ -16,14 +16,17 @@ import botocore.config
 import botocore.exceptions
 import botocore.parsers
 
-from taxtui.errors import SubstrateError, SubstrateUnavailable
+from taxtui.errors import SubstrateError, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.backoff import until_heard
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.failure import classified, redacted
+from taxtui.sandboxes.kit.removal import SETTLING_S
+from taxtui.sandboxes.protocol import Found, Marks
+from taxtui.substrates.aws.failure import classified, code_of, redacted
 from taxtui.substrates.aws.options import AwsOptions
+
+T = TypeVar("T")
 
 SOON_S: Final = 10.0
 """For the state that explains a failure: while AWS throttles, the failure is told without it."""
@@ -98,8 +101,35 @@ def found(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float)
     return labels.found(ours, name=ours.get("Name", handle), handle=handle, age_s=time.time() - created_unix_s)
 
 
+async def once_known(call: Callable[[], Awaitable[T]], unknown: str, *, first_s: float) -> T:
+    """The answer about something that was made only just, asked for again where AWS does not know it yet.
+
+    ``unknown`` is the code of that refusal, which is raised when it lasts longer than ``removal.SETTLING_S``.
+    """
+
+    async def attempt() -> T:
+        try:
+            return await call()
+        except SubstrateError as error:
+            if code_of(error.__cause__) == unknown:
+                raise _NotYet(error) from error
+            raise
+
+    try:
+        return await until_heard(attempt, first_s=first_s, within_s=SETTLING_S)
+    except _NotYet as late:
+        raise late.said from late.said.__cause__
+
+
+class _NotYet(Throttled):
+    """For ``once_known`` alone: what AWS said."""
+
+    def __init__(self, said: SubstrateError) -> None:
+        super().__init__(str(said))
+        self.said = said
+
+
 S = TypeVar("S")
-T = TypeVar("T")
 
 
 class Seen(NamedTuple, Generic[S]):
@@ -126,6 +156,7 @@ class Poller(Generic[S]):
         self._waiting: dict[str, list[asyncio.Future[Seen[S]]]] = {}
         self._task: asyncio.Task[None] | None = None
         self._next_ns = 0
+        self._untold_ns = 0
 
     async def next(self, handle: str) -> Seen[S]:
         """What the next look sees, however long it is throttled. Raises what else ``describe`` raises."""
@@ -134,6 +165,12 @@ class Poller(Generic[S]):
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look())
         return await future
+
+    def tell(self, marks: Marks) -> None:
+        """A notice of the throttling since the last one, to whoever asks first: it is one wait for all."""
+        waited_ns, self._untold_ns = self._untold_ns, 0
+        if waited_ns:
+            marks.notice(f"throttled while looking up states, waited {waited_ns / 1e9:.1f} s for all sandboxes at once")
 
     async def soon(self, handle: str) -> Seen[S] | None:
         """As ``next``, or None where no look was answered within ``SOON_S``."""
@@ -175,6 +212,7 @@ class Poller(Generic[S]):
                 if not future.done():
                     future.set_exception(error)
             return
+        self._untold_ns += asked_ns[-1] - asked_ns[0]
         for handle, futures in batch.items():
             for future in futures:
                 if not future.done():

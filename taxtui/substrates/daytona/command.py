@@ -2,8 +2,9 @@
 
 The toolbox gives the script to a shell (zsh, bash or sh), merges the streams and sends them as JSON text, waits for
 whoever holds them, and tells no process id. So the command writes to two files, of which small plain text comes back as
-it is and anything else in base64; and its mark is among its arguments and in the environment of all that it starts, by
-which they are found and killed.
+it is and anything else in base64, with its length; of what is larger than ``kit.kept_output`` keeps only that, because
+the answer is one text that nobody can read in parts. And its mark is among its arguments and in the environment of all
+that it starts, by which they are found and killed.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import base64
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.framed_shell import quoted
+from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, TAIL_BYTES
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.protocol import ExecResult
 
 _ARGUMENT: Final = 60_000  # characters; Linux takes no argument beyond 128 KiB
 _TEXT: Final = 65_536
+_DIGITS: Final = 18  # of any file's length
 
 # Emptied files stay until the sandbox goes: a process that removes them would cost each command a millisecond.
 # $1 the command, $2 and $3 the halves of the nonce. LC_ALL counts bytes and is only for what follows the command.
@@ -30,12 +34,16 @@ _say() { @SAY@; printf '\n%s%s\n' "$2" "$3"; }
 _say "$_d.o" "$2" "$3"; _say "$_d.e" "$2" "$3"
 : >"$_d.o"; : >"$_d.e"
 """
+# Its length, and beginning and end of what is too large.
+_CODED: Final = rf"""_n=$(wc -c <"$1"); printf 'b%d\n' $_n; _t=$((_n - {HEAD_BYTES}))
+[ $_t -lt {TAIL_BYTES} ] || _t={TAIL_BYTES}
+if [ $_t -gt 0 ]; then {{ head -c {HEAD_BYTES} "$1"; tail -c $_t "$1"; }} | base64; else base64 <"$1"; fi"""
 # read -n fails at the end of the file: all of it was read, without a NUL, and the shell's own built-ins can print it.
 _SAY: Final = {
     "bash": rf"""if [ ! -s "$1" ]; then printf t
-elif IFS= read -rd '' -n {_TEXT} _v <"$1" || [[ $_v == *[^$'\t\n'\ -~]* ]]; then printf b; base64 <"$1"
+elif IFS= read -rd '' -n {_TEXT} _v <"$1" || [[ $_v == *[^$'\t\n'\ -~]* ]]; then {_CODED}
 else printf 't%s' "$_v"; fi""",
-    "sh": 'printf b; base64 <"$1"',
+    "sh": _CODED,
 }
 
 
@@ -66,15 +74,41 @@ def wrap(command: Command, shell: str, env: Mapping[str, str]) -> SessionCommand
 
 
 def read(answer: str, nonce: str) -> ExecResult | None:
-    """The command's result, or None where the program did not come to its end."""
+    """The command's result, or None where the program did not come to its end.
+
+    Raises:
+        ExecFailed: what is there was not printed by the program: a command can find its nonce, and forge an answer.
+    """
     _, found, rest = answer.partition(nonce)
     code, _, rest = rest.partition("\n")
     parts = rest.split(f"\n{nonce}\n")
     if not found or len(parts) != 3:
         return None
-    return ExecResult(int(code), _decoded(parts[0]), _decoded(parts[1]))
+    try:
+        (out, out_dropped), (err, err_dropped) = _decoded(parts[0]), _decoded(parts[1])
+        return ExecResult(_number(code), out, err, stdout_dropped=out_dropped, stderr_dropped=err_dropped)
+    except ValueError:
+        raise ExecFailed("the command's answer is garbled: it is not what its shell program prints") from None
 
 
-def _decoded(text: str) -> bytes:
+def _decoded(text: str) -> tuple[bytes, int]:
+    """A stream as it was kept, and how many of its bytes were not. Raises ``ValueError``."""
     kind, body = text[:1], text[1:]
-    return base64.b64decode(body) if kind == "b" else body.encode("ascii")
+    if kind == "t":
+        return body.encode("ascii"), 0
+    if kind:
+        length, _, digits = body.partition("\n")
+        kept = base64.b64decode("".join(digits.split()), validate=True)
+        if kind == "b" and len(kept) <= _number(length):
+            return kept, _number(length) - len(kept)
+    elif not body:
+        return b"", 0
+    raise ValueError(f"no such kind: {kind!r}")
+
+
+def _number(text: str) -> int:
+    """A file's length at most. Raises ``ValueError``."""
+    text = text.strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise ValueError("not a number")
+    return int(text)

@@ -65,7 +65,9 @@ class Terminal:
         left, right = secrets.token_hex(8), secrets.token_hex(8)
         exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: self._mark}.items())
         argv = " ".join(map(quoted, launch_argv(terminal=True)))
-        program = f"stty raw -echo\n{exports}printf '%s%s' {left} {right}\nexec {argv}\n"
+        # dd, because bash reads a terminal byte by byte; the end of this shell, its leader, hangs up on dd too.
+        shell = f"dd bs=65536 2>/dev/null | {{ {argv}; kill -9 $$; }}"
+        program = f"stty raw -echo\n{exports}printf '%s%s' {left} {right}\n{shell}\n"
         typed = base64.b64encode(program.encode()).decode()
         for at in range(0, len(typed), 1000):  # a terminal takes no line of more than 4095 characters
             await self.write(f"_t=${{_t}}{typed[at : at + 1000]}\n".encode())

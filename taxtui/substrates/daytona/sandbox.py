@@ -67,13 +67,15 @@ class DaytonaSandbox:
         self._leaving = False
         states.follow(sandbox_id, self)
 
-    def changed(self, state: str, reason: str, at_ns: int, resolution_ns: int) -> None:
+    def changed(self, state: str, reason: str, at_ns: int, resolution_ns: int, late_ns: int = 0) -> None:
         """As ``Follower.changed``."""
         if state == self._state or not state:
             return
         self._state, self._reason = state, reason
         if not self._leaving:
             self._marks(state.replace("_", " "), at_ns=at_ns, resolution_ns=resolution_ns)
+        if state == STARTED:
+            self._marks.queued(late_ns)
         if state == GONE:
             self._gone.set()
         self._news.set()
@@ -93,6 +95,7 @@ class DaytonaSandbox:
             if lost := self._lost():
                 raise SandboxLost(lost)
             await self._news.wait()
+        self._states.tell(marks)
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``: one request to the toolbox."""
@@ -115,7 +118,10 @@ class DaytonaSandbox:
             if not error.status:
                 await after(self._end(sending, wrapped), failed)
             raise await self._explained(failed) from error
-        result = read(answer, wrapped.nonce)
+        try:
+            result = read(answer, wrapped.nonce)
+        except ExecFailed as garbled:
+            raise await self._explained(garbled) from None
         if result is not None:
             return result
         if code > SIGNALLED:  # the command killed its own shell, or was killed with the whole sandbox

@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 import socketio  # type: ignore[import-untyped]
 from socketio.exceptions import SocketIOError  # type: ignore[import-untyped]
 
+from taxtui.sandboxes.kit.backoff import pause_s
+from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.failure import GONE, DaytonaRefused
 
@@ -33,8 +35,11 @@ STARTED: Final = "started"
 class StateFollower(Protocol):
     """Who wants to know what becomes of one sandbox. Called from the event loop; must not wait."""
 
-    def changed(self, state: str, reason: str, at_ns: int, resolution_ns: int) -> None:
-        """The sandbox is now in this state; ``destroyed`` also where it can't be found any more."""
+    def changed(self, state: str, reason: str, at_ns: int, resolution_ns: int, late_ns: int = 0) -> None:
+        """The sandbox is now in this state; ``destroyed`` also where it can't be found any more.
+
+        ``late_ns``: how much later than without throttling that was seen.
+        """
         ...
 
 
@@ -51,6 +56,10 @@ class States:
         self._socket: Any = None
         self._looking: asyncio.Task[None] | None = None
         self._someone = asyncio.Event()
+        self._refused_ns = 0  # when the looking was throttled, for as long as it pauses
+        self._refusals = 0  # in a row
+        self._quiet_until_ns = 0
+        self._untold_ns = 0
 
     @property
     def by_events(self) -> bool:
@@ -85,11 +94,17 @@ class States:
         self._followers.pop(sandbox_id, None)
         self._pending.pop(sandbox_id, None)
 
-    def _tell(self, sandbox_id: str, state: str, reason: str, at_ns: int, resolution_ns: int) -> None:
+    def tell(self, marks: Marks) -> None:
+        """A notice of the throttling since the last one, to whoever asks first: it is one wait for all."""
+        waited_ns, self._untold_ns = self._untold_ns, 0
+        if waited_ns:
+            marks.notice(f"throttled while looking up states, waited {waited_ns / 1e9:.1f} s for all sandboxes at once")
+
+    def _tell(self, sandbox_id: str, state: str, reason: str, at_ns: int, resolution_ns: int, late_ns: int = 0) -> None:
         if state == STARTED:
             self._pending.pop(sandbox_id, None)
         if follower := self._followers.get(sandbox_id):
-            follower.changed(state, reason, at_ns, resolution_ns)
+            follower.changed(state, reason, at_ns, resolution_ns, late_ns)
 
     # ------------------------------------------------------------------------------------------------------- events
 
@@ -129,6 +144,7 @@ class States:
                 await self._someone.wait()
             began = time.monotonic()
             for sandbox_id in list(self._pending):
+                await asyncio.sleep(max(0, self._quiet_until_ns - time.monotonic_ns()) / 1e9)
                 looked = time.monotonic()
                 await self.look(sandbox_id)
                 await asyncio.sleep(max(0.0, 1 / LOOKS_PER_S - (time.monotonic() - looked)))
@@ -141,6 +157,8 @@ class States:
         try:
             seen = await ask(self._clients.sandboxes.get_sandbox(sandbox_id, _request_timeout=REQUEST_S))
         except DaytonaRefused as error:
+            if error.status == 429:
+                self._refused(began, error.retry_after_s)
             if error.status != 404:
                 return  # looked at again in its turn
             state, reason = GONE, ""
@@ -150,4 +168,15 @@ class States:
         last = self._pending.get(sandbox_id, began)
         if sandbox_id in self._pending:
             self._pending[sandbox_id] = now
-        self._tell(sandbox_id, state, reason, now, now - last)
+        # Whoever was last looked at before the pause has waited for its end.
+        late_ns = now - self._refused_ns if last <= self._refused_ns else 0
+        self._refusals = 0
+        self._untold_ns = max(self._untold_ns, late_ns)
+        self._tell(sandbox_id, state, reason, now, now - last, late_ns)
+
+    def _refused(self, asked_ns: int, advice_s: float | None) -> None:
+        """One pause for all, as long as Daytona says: the limit is the account's."""
+        if not self._refusals:
+            self._refused_ns = asked_ns
+        self._quiet_until_ns = time.monotonic_ns() + round(pause_s(self._refusals, advice_s) * 1e9)
+        self._refusals += 1

@@ -7,7 +7,8 @@ import time
 from typing import Any, Final
 
 from taxtui.errors import SandboxLost
-from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT
+from taxtui.sandboxes.kit.framed_shell import outputs
+from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, new_mark
 from taxtui.substrates.docker.failure import exec_refused, not_started
 from taxtui.substrates.docker.http import Daemon, Multiplexed
@@ -70,12 +71,9 @@ class Exec:
         """All of standard input, then its end; sent in the background."""
         self._streams.send_all(data)
 
-    async def output(self) -> tuple[bytes, bytes]:
+    async def output(self) -> tuple[KeptOutput, KeptOutput]:
         """Both streams to their end, which comes up to two seconds after the exit if a descendant holds them."""
-        parts: dict[int, list[bytes]] = {STDOUT: [], STDERR: []}
-        while (item := await self.read())[0] != ENDED:
-            parts[item[0]].append(item[1])
-        return b"".join(parts[STDOUT]), b"".join(parts[STDERR])
+        return await outputs(self)
 
     async def exit_code(self, stdout: bytes) -> int:
         """Of a program whose streams have ended; ``stdout`` is where the runtime says that it could not start it.

@@ -9,6 +9,7 @@ from typing import Final
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue
+from taxtui.sandboxes.kit.kept_output import result
 from taxtui.sandboxes.kit.kill import MARK, kill_script
 from taxtui.sandboxes.kit.session import OwnedStream
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
@@ -156,4 +157,5 @@ async def _completed(
     if stdin:
         running.send(stdin)
     stdout, stderr = await running.output()
-    return ExecResult(await running.exit_code(stdout), stdout, stderr)
+    code = await running.exit_code(stdout.kept)
+    return result(code, stdout, stderr)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
 from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue, unbroken
+from taxtui.sandboxes.kit.kept_output import result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.session import OwnedStream
@@ -67,9 +68,9 @@ class LocalSandbox:
             raise
         code = process.returncode
         assert code is not None
-        if unstarted := not_started(code, stderr):
+        if unstarted := not_started(code, stderr.kept):
             raise unstarted
-        return ExecResult(code, stdout, stderr)
+        return result(code, stdout, stderr)
 
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``."""

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel.errors import NoPrice, PriceError
-from costmodel.pricing import SHIPPED, Prices, load_prices
-from costmodel.recording import CellIdentity
+from costmodel.pricing import SHIPPED, Prices, load_prices, priced
 from taxtui.plan.spec import Limits, Plan
 from taxtui.tui.setup.availability import Answer
 from taxtui.tui.setup.estimate import Expected
@@ -154,12 +153,7 @@ def _bill(name: str, expected: Sequence[Expected], prices: Prices | None, limits
     usd: Fraction | None = Fraction(0)
     least_usd = Fraction(0)
     for one in cells:
-        identity = CellIdentity._make("" for _ in CellIdentity._fields)._replace(
-            substrate=one.cell.substrate.name,
-            variant=one.variant,
-            cpu_milli=round(limits.cpus * 1000),
-            memory_mib=limits.memory_mib,
-        )
+        identity = priced(one.cell.substrate.name, one.variant, limits.cpus, limits.memory_mib)
         price, number = prices.sandbox(identity), one.cell.trials + one.cell.warmup
         least_usd += number * price.usd(identity, 1)
         if one.trial_ns is None:

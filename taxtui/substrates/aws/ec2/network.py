@@ -17,12 +17,15 @@ from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.backoff import until_heard
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.connection import found, tag_list
+from taxtui.substrates.aws.connection import found, once_known, tag_list
 from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.failure import code_of
 
 CREATED: Final = "taxtui.created"
 """Tag: Unix seconds. EC2 does not say when a group was made."""
+
+UNKNOWN: Final = "InvalidGroup.NotFound"
+"""Also the answer about a group that was made only just, from a part of EC2 that has not heard of it."""
 
 ADDRESS_SERVICE: Final = "https://checkip.amazonaws.com"
 DETACH_TIMEOUT_S: Final = 10.0
@@ -68,7 +71,8 @@ class Network:
         key, field = ("IpRanges", "CidrIp") if version == 4 else ("Ipv6Ranges", "CidrIpv6")
         port = self._api.options.port
         rule = {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, key: [{field: allowed}]}
-        try:
+
+        async def authorize() -> None:
             await self._api.call(
                 "opening the security group",
                 "authorize_security_group_ingress",
@@ -76,6 +80,9 @@ class Network:
                 GroupId=group,
                 IpPermissions=[rule],
             )
+
+        try:
+            await once_known(authorize, UNKNOWN, first_s=self._api.options.poll_s)
         except CreateFailed as error:
             if code_of(error.__cause__) != "InvalidPermission.Duplicate":  # opened by a request whose answer was lost
                 raise
@@ -112,7 +119,7 @@ class Network:
 
     async def delete(self, group: str) -> None:
         """Remove a group. Idempotent. Raises ``CleanupFailed``, also while an instance still uses it."""
-        await self._api.delete("security group", group, "delete_security_group", "InvalidGroup.NotFound", GroupId=group)
+        await self._api.delete("security group", group, "delete_security_group", UNKNOWN, GroupId=group)
 
     async def close(self) -> None:
         """Remove what was made, unless instances that use it are left; then a sweep finds both."""

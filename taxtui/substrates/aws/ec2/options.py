@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from taxtui.substrates.aws.options import AwsOptions
+
+DISK_GIB: Final = 16
 
 
 class Ec2Options(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -13,7 +15,7 @@ class Ec2Options(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     poll_s: float = 0.5
     ami: str = "/aws/service/debian/release/12/latest/amd64"  # an id, or a public parameter of Systems Manager
     instance_type: str = "m7i.large"
-    disk_gib: int = 16
+    disk_gib: int = DISK_GIB
     subnet: str = ""  # required
     security_group: str = ""  # else one is made per run, open to this machine only, and removed with it
     allow_from: str = ""  # the addresses that it is open to, as a CIDR; else this machine's own
@@ -26,7 +28,9 @@ class Ec2Options(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def variant(self) -> str:
         """What of it distinguishes one measurement from another."""
-        return self.instance_type + (" spot" if self.spot else "")
+        spot, way = "spot" if self.spot else "", "private" if self.address == "private" else ""
+        disk = "" if self.disk_gib == DISK_GIB else f"{self.disk_gib}GiB"
+        return " ".join(filter(None, (self.instance_type, spot, way, disk)))
 
     @property
     def problem(self) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from taxtui.sandboxes.kit.framed_shell import (
     overdue,
     unbroken,
 )
+from taxtui.sandboxes.kit.kept_output import result
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
@@ -86,6 +87,7 @@ class Ec2Sandbox:
         seen = {name for name, _, _ in marks.seen}
         while True:
             state, late_ns = await poller.next(self._instance)
+            poller.tell(marks)
             if state is None:
                 continue  # RunInstances has answered, DescribeInstances does not know of it yet
             if state.ending:
@@ -236,4 +238,4 @@ async def _collect(program: Program, marker: bytes) -> ExecResult:
         code = program.exit_code  # the command has killed the shell around it
     if code is None:
         raise SandboxLost("the SSH channel was closed while a command ran")
-    return ExecResult(code, bytes(streams[STDOUT].data), bytes(streams[STDERR].data))
+    return result(code, streams[STDOUT].output(), streams[STDERR].output())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,10 +22,10 @@ from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import insist
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, found
+from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, found, once_known
 from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.ec2.instance import run_request, user_data
-from taxtui.substrates.aws.ec2.network import Network
+from taxtui.substrates.aws.ec2.network import UNKNOWN, Network
 from taxtui.substrates.aws.ec2.options import Ec2Options
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
 from taxtui.substrates.aws.ec2.ssh import new_key
@@ -134,18 +134,22 @@ class Ec2Substrate:
         client_key, client_pair = new_key()
         host_key, host_pair = new_key()
         data = user_data(spec, host_key=host_pair, client_public_key=client_pair.public)
-        answer = await self.api.call(
+        request = self._request(spec, image_id, root_device, group, data)
+        answer = await once_known(partial(self._run, request), UNKNOWN, first_s=self.options.poll_s)
+        marks("accepted")
+        instance = str(answer["Instances"][0]["InstanceId"])
+        return Ec2Sandbox(self.api, spec.name, instance, spec.env, client_key, host_key)
+
+    async def _run(self, request: Mapping[str, Any]) -> Any:
+        return await self.api.call(
             "running an instance",
             "run_instances",
             CreateFailed,
             dispose=lambda answer: insist(
                 partial(self.api.terminate, answer["Instances"][0]["InstanceId"]), SDK_ERRORS
             ),
-            **self._request(spec, image_id, root_device, group, data),
+            **request,
         )
-        marks("accepted")
-        instance = str(answer["Instances"][0]["InstanceId"])
-        return Ec2Sandbox(self.api, spec.name, instance, spec.env, client_key, host_key)
 
     def _request(self, spec: SandboxSpec, image_id: str, root_device: str, group: str, data: str) -> dict[str, Any]:
         options = self.options

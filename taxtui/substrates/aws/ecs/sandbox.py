@@ -15,7 +15,7 @@ from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.aws.ecs.api import EcsApi
-from taxtui.substrates.aws.ecs.terminal import Terminal
+from taxtui.substrates.aws.ecs.terminal import TaskTerminal
 from taxtui.substrates.aws.failure import AgentNeverConnected
 
 _LEAST_S: Final = 0.1
@@ -42,6 +42,7 @@ class EcsSandbox:
         running_ns = 0
         while True:
             state, late_ns = await poller.next(self._arn)
+            poller.tell(marks)
             if state is None:
                 continue  # RunTask has answered, DescribeTasks does not know of it yet
             if (failure := state.failure()) is not None:
@@ -90,9 +91,9 @@ class EcsSandbox:
         self._opened(terminal)
         return ExplainedSession(shell, self.explained, silent=True)
 
-    async def _open(self) -> Terminal:
+    async def _open(self) -> TaskTerminal:
         await self._sessions.acquire()
-        terminal = Terminal(self._api, self._arn, self._sessions)
+        terminal = TaskTerminal(self._api, self._arn, self._sessions)
         try:
             await terminal.open(f"${{TMPDIR:-/tmp}}/{self.name}")
         except BaseException as error:
@@ -102,7 +103,7 @@ class EcsSandbox:
             raise
         return terminal
 
-    def _opened(self, terminal: Terminal) -> None:
+    def _opened(self, terminal: TaskTerminal) -> None:
         """Of the first session alone: it is part of the cold start."""
         marks, self._marks = self._marks, None
         if marks is not None:

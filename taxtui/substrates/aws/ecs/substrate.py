@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import botocore
 
-from costmodel.pricing import load_prices
+from costmodel.pricing import load_prices, priced
 from taxtui.errors import SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import backoff
@@ -86,7 +86,7 @@ class EcsSubstrate:
         prices = self._prices(region)
         return Availability(
             ok=True,
-            detail=f"ready as {who}, cluster {options.cluster} on {place}; {_cost(prices)}",
+            detail=f"ready as {who}, cluster {options.cluster} on {place}; {_cost(prices, self.variant)}",
             version=f"{self.variant} {options.arch.lower()}",
             image=options.image,
             cache="cold" if options.launch_type == "FARGATE" else "unknown",  # Fargate keeps no images
@@ -192,11 +192,14 @@ class EcsSubstrate:
         await self.api.remove(found.handle, time.monotonic() - found.age_s)
 
 
-def _cost(prices: str) -> str:
+def _cost(prices: str, variant: str) -> str:
     """What a sandbox of the default limits costs by a shipped price sheet, for a person."""
     if not prices:
         return "billed by the second, no price of it is shipped: --prices FILE"
-    [price] = load_prices(prices).sandboxes
-    size = fargate_size(Limits())
-    usd = size.cpu_units / 1024 * price.usd_per_vcpu_hour + size.memory_mib / 1024 * price.usd_per_gib_hour
-    return f"{usd:.3f} USD per sandbox-hour, {price.minimum_ns / 1e9:.0f} s at least: --prices {prices}"
+    limits = Limits()
+    identity = priced("ecs", variant, limits.cpus, limits.memory_mib)
+    price = load_prices(prices).sandbox(identity)
+    return (
+        f"{price.usd_hour(identity):.3f} USD per sandbox-hour, {price.minimum_ns / 1e9:.0f} s at least: "
+        f"--prices {prices}"
+    )

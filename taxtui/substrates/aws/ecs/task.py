@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from costmodel.sizes import sold
 from taxtui.errors import CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
@@ -18,36 +19,26 @@ CONTAINER: Final = "sandbox"
 EXEC_AGENT: Final = "ExecuteCommandAgent"
 DEFINITION_LABEL: Final = {"taxtui": "task-definition"}
 
-_SIZES: Final[Mapping[int, tuple[int, ...]]] = {
-    256: (512, 1024, 2048),
-    512: tuple(range(1024, 4096 + 1, 1024)),
-    1024: tuple(range(2048, 8192 + 1, 1024)),
-    2048: tuple(range(4096, 16384 + 1, 1024)),
-    4096: tuple(range(8192, 30720 + 1, 1024)),
-    8192: tuple(range(16384, 61440 + 1, 4096)),
-    16384: tuple(range(32768, 122880 + 1, 8192)),
-}
-"""What Fargate sells: CPU units (1024 = 1 vCPU) → MiB. Source: "Task CPU and memory", ECS Developer Guide."""
 
-
-class Size(NamedTuple):
-    """Of a task."""
+class TaskSize(NamedTuple):
+    """Of a task, in the units of its definition: 1024 for a vCPU."""
 
     cpu_units: int
     memory_mib: int
 
 
-def fargate_size(limits: Limits) -> Size:
+def fargate_size(limits: Limits) -> TaskSize:
     """The smallest size on sale that has at least what was asked for. Raises :class:`CreateFailed`."""
-    for cpu_units, memories in _SIZES.items():
-        for memory_mib in memories:
-            if cpu_units >= limits.cpus * 1024 and memory_mib >= limits.memory_mib:
-                return Size(cpu_units, memory_mib)
-    raise CreateFailed(f"Fargate has nothing with {limits.cpus:g} vCPU and {limits.memory_mib} MiB", fix="ask for less")
+    size = sold("fargate", round(limits.cpus * 1000), limits.memory_mib)
+    if size is None:
+        raise CreateFailed(
+            f"Fargate has nothing with {limits.cpus:g} vCPU and {limits.memory_mib} MiB", fix="ask for less"
+        )
+    return TaskSize(round(size.cpu_milli * 1.024), size.memory_mib)
 
 
 def definition(
-    *, image: str, size: Size, launch_type: str, in_vpc: bool, task_role: str, execution_role: str, arch: str
+    *, image: str, size: TaskSize, launch_type: str, in_vpc: bool, task_role: str, execution_role: str, arch: str
 ) -> dict[str, Any]:
     """What RegisterTaskDefinition takes. Its family is a digest of the rest, so that equal ones are found again."""
     body: dict[str, Any] = {

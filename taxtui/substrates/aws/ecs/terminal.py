@@ -32,7 +32,7 @@ LET_GO_S: Final = 3.0
 """For an agent to let go of a session that it has been told to end; it takes 2 s of its own."""
 
 
-class Terminal:
+class TaskTerminal:
     """A ``shell.ByteStream``: a data channel whose end leaves no process behind that was started through it."""
 
     def __init__(self, api: EcsApi, arn: str, slots: asyncio.Semaphore) -> None:

@@ -1,0 +1,53 @@
+"""How much of a command's output is kept: its beginning and its end, and how long it really was.
+
+A command may print more than this machine has memory. Nothing of ours reads more than what is kept: a tier's proof
+stands at the beginning, what our own programs add at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from taxtui.sandboxes.protocol import ExecResult
+
+HEAD_BYTES: Final = 16 * 2**20
+"""Of each stream, from its beginning."""
+TAIL_BYTES: Final = 64 * 2**10
+"""Of each stream, from its end; what lies between the two is dropped."""
+
+
+class KeptOutput:
+    """One stream as it arrives; ``length`` is of all of it."""
+
+    def __init__(self) -> None:
+        """Nothing has arrived yet."""
+        self.length = 0
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    def add(self, data: bytes | bytearray | memoryview) -> None:
+        """Take the next bytes."""
+        self.length += len(data)
+        room = HEAD_BYTES - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        if data:
+            self._tail += data[-TAIL_BYTES:]
+            if len(self._tail) > 4 * TAIL_BYTES:
+                del self._tail[:-TAIL_BYTES]
+
+    @property
+    def kept(self) -> bytes:
+        """What is left of it: everything, unless ``dropped``."""
+        return bytes(self._head + self._tail[-TAIL_BYTES:])
+
+    @property
+    def dropped(self) -> int:
+        """Bytes between beginning and end that are not kept."""
+        return self.length - len(self._head) - min(len(self._tail), TAIL_BYTES)
+
+
+def result(code: int, out: KeptOutput, err: KeptOutput) -> ExecResult:
+    """What a command has done."""
+    return ExecResult(code, out.kept, err.kept, stdout_dropped=out.dropped, stderr_dropped=err.dropped)
