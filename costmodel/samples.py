@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from random import Random
-from statistics import NormalDist
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from costmodel.demand import Demand, Think
 from costmodel.errors import SourceError
 from costmodel.measures import UNKNOWN, Split
 from costmodel.recording import CellIdentity, RecordedCell, RecordedTrial, Recording
+from costmodel.thinking import strata_of_sum
 
-MIN_THINK_DRAWS = 1_000
-"""A think time that is a distribution gives each trial as many versions as make this many in all."""
+MANY_TRIALS = 200
+"""Beyond this, think time is told less finely for each trial: all of them together tell it finely enough."""
+HITS = 1_000_000
+"""A share of hits is told in parts of this."""
 
 
 class Pool:
@@ -80,6 +80,10 @@ class Attempt(NamedTuple):
         """What the paper calls trajectory latency: without think time and throttles."""
         return self.held_ns - self.queued_ns - self.think_ns
 
+    def unthrottled(self) -> Attempt:
+        """The same without the waits that throttles imposed when it was recorded."""
+        return self._replace(held_ns=self.held_ns - self.queued_ns, queued_ns=0)
+
     def warm(self, weight: int) -> Attempt:
         """The same, had a ready sandbox been there; the provider's clock ran all the same."""
         cold_ns = self.cold_ns
@@ -119,19 +123,19 @@ def attempts(pool: Pool, actions: int, demand: Demand) -> list[Attempt]:
         cleanups = (trial.measures.cleanup_ns or 0 for trial in pool.trials)
         recorded = [a._replace(held_ns=a.held_ns + ns, cleanup_ns=ns) for a, ns in zip(recorded, cleanups, strict=True)]
     if demand.think is not None:
-        recorded = _with_think(recorded, pool.trials, actions, demand.think, Random(demand.seed))
+        recorded = _with_think(recorded, pool.trials, actions, demand.think)
     return recorded
 
 
-def from_pool(recorded: Iterable[Attempt], hits_permille: int) -> list[Attempt]:
-    """Each attempt twice: as it is, and as it would be with a ready sandbox, in the proportion of the hits."""
+def from_pool(recorded: Iterable[Attempt], hits: int) -> list[Attempt]:
+    """Each attempt twice: as it is, and as it would be with a ready sandbox, for so many hits of ``HITS``."""
     mixed = []
     for attempt in recorded:
         weight = attempt.weight
-        if hits_permille:
-            mixed.append(attempt.warm(weight * hits_permille))
-        if hits_permille < 1000:
-            mixed.append(attempt._replace(weight=weight * (1000 - hits_permille)))
+        if hits:
+            mixed.append(attempt.warm(weight * hits))
+        if hits < HITS:
+            mixed.append(attempt._replace(weight=weight * (HITS - hits)))
     return mixed
 
 
@@ -208,24 +212,21 @@ def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
     )
 
 
-def _with_think(
-    recorded: list[Attempt], trials: Sequence[RecordedTrial], actions: int, think: Think, rng: Random
-) -> list[Attempt]:
-    """Each attempt with the demand's think time; several versions of each where it is a distribution.
+def _with_think(recorded: list[Attempt], trials: Sequence[RecordedTrial], actions: int, think: Think) -> list[Attempt]:
+    """Each attempt with the demand's think time; one version for each stratum of its law where it is a distribution.
 
-    The sum of lognormal times is taken as the lognormal with the same mean and variance (Fenton 1960), one quantile
-    per version, scaled so that the mean over all versions is the distribution's.
+    There is a pause between two actions, as where it is recorded: one fewer than actions.
     """
-    versions = -(-MIN_THINK_DRAWS // len(recorded)) if think.sigma and recorded else 1
-    factors = _unit_mean_factors(versions * len(recorded), actions, think.sigma, rng)
+    per_octave = 4 if len(recorded) <= MANY_TRIALS else 1
     thought = []
     for attempt in recorded:
         done = actions if attempt.ok else len(trials[attempt.trial].durations_ns)
-        for _ in range(versions):
-            new = round(done * think.mean_ns * next(factors))
+        for weight, medians in strata_of_sum(max(0, done - 1), think.sigma, per_octave):
+            new = round(medians * think.median_ns)
             change = new - attempt.think_ns
             thought.append(
                 attempt._replace(
+                    weight=weight,
                     think_ns=new,
                     held_ns=attempt.held_ns + change,
                     sandbox_ns=max(0, attempt.sandbox_ns + change),
@@ -233,15 +234,3 @@ def _with_think(
                 )
             )
     return thought
-
-
-def _unit_mean_factors(count: int, terms: int, sigma: float, rng: Random) -> Iterator[float]:
-    """Quantiles of a mean of ``terms`` lognormal times over its expectation, in random order."""
-    if not (count and terms and sigma):  # nobody thinks, or always as long
-        return iter([1.0] * count)
-    spread = math.sqrt(math.log1p(math.expm1(sigma**2) / terms))
-    normal = NormalDist()
-    factors = [math.exp(spread * normal.inv_cdf((i + 0.5) / count)) for i in range(count)]
-    mean = math.fsum(factors) / count
-    rng.shuffle(factors)
-    return (factor / mean for factor in factors)
