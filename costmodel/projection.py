@@ -270,8 +270,9 @@ def _stress(timed: Timed, demand: Demand, worker_hours: Interval) -> Stress:
     law, source = timed.law, timed.source
     run = run_in_time(
         law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1),
-        demand,
+        replace(demand, gpus=None, gpu_usd_hour=None),
         source.mixed(STRESS_SHARE - 1, source.scaled(STRESS_FACTOR), 1),
+        aside=True,
     )
     wall_hours = run.wall.value_ns / NS_PER_HOUR
     if run.outcome is not None and (demand.over_provision or demand.create_rate or demand.warm_pool):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
-from costmodel.engine.estimate import Estimate, Outcome, simulate
+from costmodel.engine.estimate import ASIDE, ATTEMPTS, Estimate, Outcome, simulate
 from costmodel.engine.rules import Rules, launched
 from costmodel.engine.tries import Source
 from costmodel.makespan import Makespan, expected_makespan
@@ -30,15 +30,15 @@ class WholeRun(NamedTuple):
     outcome: Outcome | None = None  # where it was simulated event by event: what else it takes
 
 
-def run_in_time(law: Distribution, demand: Demand, source: Source | None = None) -> WholeRun:
+def run_in_time(law: Distribution, demand: Demand, source: Source | None = None, *, aside: bool = False) -> WholeRun:
     """How long the demand takes if one trajectory keeps a worker busy as ``law`` says.
 
     ``source`` are the same trajectories attempt by attempt, for what a closed form does not know; None: as the law
-    has them.
+    has them. ``aside`` is what is asked beside the demand, and simulated less.
     """
     source = source or Source.of(law)
     if _by_events(law, demand, source):
-        return _simulated(demand, source)
+        return _simulated(demand, source, aside=aside)
     if demand.batch is None:
         whole = _makespan(law, demand, demand.trajectories)
         return WholeRun(whole, whole, None, None, [])
@@ -126,12 +126,12 @@ def _at_least(law: Distribution, demand: Demand, size: int, step: Makespan, trai
     return Estimate(longer + excess / 2, step.error_ns + excess / 2)
 
 
-def _simulated(demand: Demand, source: Source) -> WholeRun:
+def _simulated(demand: Demand, source: Source, *, aside: bool) -> WholeRun:
     policy = demand.effective_policy
     names = list(POLICIES) if demand.gpus is not None else [policy.name]
     if demand.batch is not None and not policy.barrier and Sync.name not in names:
         names.append(Sync.name)  # for what a step alone would take
-    outcomes = {name: _expect(demand, source, POLICIES[name]) for name in names}
+    outcomes = {name: _expect(demand, source, POLICIES[name], aside=aside) for name in names}
     own = outcomes[policy.name]
     walls = {name: Makespan(*outcome.wall_ns, "events") for name, outcome in outcomes.items()}
     if demand.batch is None:
@@ -165,7 +165,7 @@ def _sizes(demand: Demand, batch: int) -> list[tuple[int, int]]:
     return [(times, size) for times, size in ((full, batch), (1, rest)) if times and size]
 
 
-def _expect(demand: Demand, source: Source, policy: Policy) -> Outcome:
+def _expect(demand: Demand, source: Source, policy: Policy, *, aside: bool = False) -> Outcome:
     return simulate(
         Rules.of(demand, policy),
         source,
@@ -173,6 +173,7 @@ def _expect(demand: Demand, source: Source, policy: Policy) -> Outcome:
         tolerance=demand.tolerance,
         seed=demand.seed,
         batch=None if policy.barrier else demand.batch,
+        most=ATTEMPTS if policy is demand.effective_policy and not aside else ASIDE,
     )
 
 

@@ -26,8 +26,10 @@ from costmodel.engine.tries import Source
 from costmodel.renewal import expected_max
 from costmodel.uncertainty import student_t
 
-ATTEMPTS: Final = 150_000
+ATTEMPTS: Final = 100_000
 """That one estimate may cost: about a tenth of a second."""
+ASIDE: Final = 30_000
+"""... where it is not what was asked, and stands beside it: under other policies, under stress."""
 MIN_RUNS: Final = 6
 MAX_RUNS: Final = 768
 WAVES: Final = 12
@@ -77,10 +79,15 @@ class _Plan(NamedTuple):
     rollouts: float  # that it stands for, in the smaller system
 
 
-def simulate(rules: Rules, source: Source, rollouts: int, *, tolerance: float, seed: int, batch: int | None) -> Outcome:
-    """Expect what ``rollouts`` take by these rules; ``batch`` are a training step of a stream, in steps rules say."""
+def simulate(
+    rules: Rules, source: Source, rollouts: int, *, tolerance: float, seed: int, batch: int | None, most: int = ATTEMPTS
+) -> Outcome:
+    """Expect what ``rollouts`` take by these rules, with at ``most`` so many attempts.
+
+    ``batch`` are a training step where rollouts are a stream; where they are not, the rules know.
+    """
     per_rollout = _attempts_per_rollout(rules, source)
-    budget = ATTEMPTS / MIN_RUNS
+    budget = most / MIN_RUNS
     settling = _settling(rules, source, per_rollout, rollouts)
     if rules.batch is not None:
         launched = rules.launched(min(rules.batch, rollouts))
@@ -115,17 +122,17 @@ def simulate(rules: Rules, source: Source, rollouts: int, *, tolerance: float, s
             run = stream(small, source, rng, jobs, window, per_step)
             spent += jobs * per_rollout
         runs.append(run)
-        if len(runs) >= MIN_RUNS and _enough(len(runs), spent):
+        if len(runs) >= MIN_RUNS and (spent >= most or _looks(len(runs))):
             outcome = _outcome(runs, source, larger, controlled=rules.over_provision == 0)
             sure = outcome.wall_ns.error <= tolerance / 2 * outcome.wall_ns.value
-            if sure or spent >= ATTEMPTS or len(runs) >= MAX_RUNS:
+            if sure or spent >= most or len(runs) >= MAX_RUNS:
                 break
     return outcome if scale == 1 else _with_size(outcome, rules, small, source, rollouts, scale)
 
 
-def _enough(runs: int, spent: float) -> bool:
-    """Look at the error at 6, 12, 24 … runs only: who looks always stops at a lucky moment."""
-    return spent >= ATTEMPTS or (runs % MIN_RUNS == 0 and (runs // MIN_RUNS).bit_count() == 1)
+def _looks(runs: int) -> bool:
+    """Whether to look at the error: at 6, 12, 24 … runs only, for who always looks stops at a lucky moment."""
+    return runs % MIN_RUNS == 0 and (runs // MIN_RUNS).bit_count() == 1
 
 
 def _attempts_per_rollout(rules: Rules, source: Source) -> float:
@@ -202,7 +209,7 @@ def _outcome(runs: Sequence[Run], source: Source, larger: float, *, controlled: 
         for ns, often in run.clocks.items():
             clocks[ns] = clocks.get(ns, 0.0) + often * larger / len(runs)
     times, counts = found[:3], [Estimate(one.value * larger, one.error * larger) for one in found[3:]]
-    return Outcome(*times, *counts, clocks=clocks)
+    return Outcome._make([*times, *counts, clocks])
 
 
 def estimated(values: Sequence[float], off: Sequence[float] | None) -> Estimate:

@@ -110,6 +110,8 @@ class System:
         if group:
             images[len(carried) :] = [number // group for number in range(launched)]
         attempts, hits, held_ns, backoff_ns, waited_ns, wasted_ns, idle_ns = self.counts
+        held_ns += sum(max(0, one.hold_left_ns) for one in carried)
+        backoff_ns += sum(one.left_ns - max(0, one.hold_left_ns) for one in carried)
         all_clocks, draws = self.clocks_ns, self._draws
         snapshots: list[Snapshot] = []
         coming = iter(marks)

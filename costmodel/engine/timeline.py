@@ -73,7 +73,7 @@ def stream(rules: Rules, source: Source, rng: Random, jobs: int, window: Window 
         marks |= {*range(batch, jobs, batch), jobs}
     end, found, _ = system.phase(0, jobs, jobs, marks=sorted(marks))
     at = dict(zip(sorted(marks), found, strict=True))
-    wall_ns, total = float(end), system.counts._replace(idle_ns=system.idle_ns(end))
+    wall_ns = float(end)
     trained: dict[int, int] = {}
     if batch is not None:
         before = 0
@@ -81,6 +81,7 @@ def stream(rules: Rules, source: Source, rng: Random, jobs: int, window: Window 
             if mark % batch == 0 or mark == jobs:
                 before = trained[mark] = max(snapshot.at_ns, before) + rules.train_ns
         wall_ns = float(before)
+    total = system.counts._replace(idle_ns=system.idle_ns(round(wall_ns)))
     whole_ns = float(end)
     if window is not None:
         first, last = at[window.begin], at[window.end]
