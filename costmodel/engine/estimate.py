@@ -32,6 +32,8 @@ ASIDE: Final = 30_000
 """... where it is not what was asked, and stands beside it: under other policies, under stress."""
 MIN_RUNS: Final = 6
 MAX_RUNS: Final = 768
+ENOUGH: Final = 5
+"""Of what it may cost, at least this part is used before a small error is believed."""
 WAVES: Final = 12
 """Rollouts per worker after which nobody remembers that all began at once."""
 MAX_STEPS: Final = 40
@@ -122,7 +124,7 @@ def simulate(
             run = stream(small, source, rng, jobs, window, per_step)
             spent += jobs * per_rollout
         runs.append(run)
-        if len(runs) >= MIN_RUNS and (spent >= most or _looks(len(runs))):
+        if len(runs) >= MIN_RUNS and (spent >= most or (spent >= most / ENOUGH and _looks(len(runs)))):
             outcome = _outcome(runs, source, larger, controlled=rules.over_provision == 0)
             sure = outcome.wall_ns.error <= tolerance / 2 * outcome.wall_ns.value
             if sure or spent >= most or len(runs) >= MAX_RUNS:
@@ -133,6 +135,14 @@ def simulate(
 def _looks(runs: int) -> bool:
     """Whether to look at the error: at 6, 12, 24 … runs only, for who always looks stops at a lucky moment."""
     return runs % MIN_RUNS == 0 and (runs // MIN_RUNS).bit_count() == 1
+
+
+def _rare(runs: Sequence[Run], source: Source, found: Estimate) -> Estimate:
+    """With what an outcome that none of the runs had could add, where all had the same."""
+    least, most = source.shortest_ns, source.longest_ns
+    if len({run.wall_ns for run in runs}) > 1 or least == most:
+        return found
+    return found._replace(error=found.error + (most - least) * (1 - math.pow(1 - CONFIDENCE, 1 / len(runs))))
 
 
 def _attempts_per_rollout(rules: Rules, source: Source) -> float:
@@ -208,7 +218,10 @@ def _outcome(runs: Sequence[Run], source: Source, larger: float, *, controlled: 
     for run in runs:
         for ns, often in run.clocks.items():
             clocks[ns] = clocks.get(ns, 0.0) + often * larger / len(runs)
-    times, counts = found[:3], [Estimate(one.value * larger, one.error * larger) for one in found[3:]]
+    times, counts = (
+        [_rare(runs, source, one) for one in found[:3]],
+        [Estimate(one.value * larger, one.error * larger) for one in found[3:]],
+    )
     return Outcome._make([*times, *counts, clocks])
 
 

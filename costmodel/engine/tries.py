@@ -41,7 +41,17 @@ class Try(NamedTuple):
 class Source:
     """Attempts that are drawn independently of each other, each as often as its weight says."""
 
-    __slots__ = ("_index", "failures", "longest_ns", "mean_ns", "tries", "warm_failures", "warm_mean_ns", "weights")
+    __slots__ = (
+        "_index",
+        "failures",
+        "longest_ns",
+        "mean_ns",
+        "shortest_ns",
+        "tries",
+        "warm_failures",
+        "warm_mean_ns",
+        "weights",
+    )
 
     def __init__(self, tries: Iterable[tuple[Try, int]]) -> None:
         """Attempts with their whole weights; at least one above 0."""
@@ -55,6 +65,7 @@ class Source:
         self.failures = sum(weight for one, weight in pairs if not one.ok) / total
         self.warm_failures = sum(weight for one, weight in pairs if not one.warm_ok) / total
         self.longest_ns = max(one.held_ns for one in self.tries)
+        self.shortest_ns = min(one.warm_ns for one in self.tries)
 
     @classmethod
     def of(cls, law: Distribution) -> Source:

@@ -85,7 +85,9 @@ def a_case(seed: int) -> Case:
         both("backoff_s", "backoff_s", rng.choice((0.0, round(mean / 3, 2))))
     if "timeout" in policies:
         lengths = sorted(one.cold_s + sum(one.actions_s) for one in trials)
-        both("timeout_s", "timeout_s", round(lengths[TRIALS * 4 // 5] + 0.45 * mean * ("think" in policies), 4) + 0.00005)
+        both(
+            "timeout_s", "timeout_s", round(lengths[TRIALS * 4 // 5] + 0.45 * mean * ("think" in policies), 4) + 0.00005
+        )
     if "think" in policies:
         median, sigma = round(mean / 10, 2), rng.choice((0.6, 1.2))
         demand["think"], asked["think"] = Think(round(median * S), sigma), (median, sigma)

@@ -192,6 +192,7 @@ class Twin:
     def cut(self, job: Job) -> Job | None:
         """The step has ended; the job, if it goes on in the next."""
         found, now = self.found, self.env.now
+        job.image = None  # its image's ready sandboxes are gone with the step
         ran = now - job.since
         if job.doing.startswith("waits"):
             found.waited_s += ran
