@@ -24,6 +24,11 @@ class Policy(ABC):
         """
         return self._wall(steps, whole, train) if sum(times for times, _ in steps) else 0.0
 
+    def next_start(self, end: int, trained_before: int, trained: int) -> int:
+        """When the next step's rollouts start: a step's are done at ``end``, it is ``trained`` then, and the one
+        before it was ``trained_before``. Asked only of those with a barrier."""
+        return trained
+
     @abstractmethod
     def _wall(self, steps: Sequence[tuple[int, float]], whole: float, train: float) -> float:
         """As ``wall``, of at least one step."""
@@ -42,6 +47,10 @@ class OneStepOff(Policy):
     """The next step's rollouts run during training."""
 
     name = "one-step-off"
+
+    def next_start(self, end: int, trained_before: int, trained: int) -> int:
+        """As soon as the trainer takes these."""
+        return max(end, trained_before)
 
     def _wall(self, steps: Sequence[tuple[int, float]], whole: float, train: float) -> float:
         first = steps[0][1]

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 
 from costmodel import flags
 from costmodel.bounds import Reference, tax_between
 from costmodel.comparison import with_baseline, with_full_speed
 from costmodel.continuation import doubt
 from costmodel.demand import Demand
-from costmodel.distribution import Distribution
+from costmodel.engine.estimate import Outcome
 from costmodel.errors import DemandError, SourceError
-from costmodel.overprovision import Rollouts, Try, Usage
 from costmodel.pricing import Prices, billed_ns
 from costmodel.published import Published
 from costmodel.quoted import quoted
@@ -26,18 +24,19 @@ from costmodel.results import (
     Evidence,
     GpuStall,
     HeldOut,
+    PoolUse,
     Projection,
     Stress,
     Trajectory,
     WallClock,
 )
-from costmodel.retries import Retries, effective_workers, with_retries
-from costmodel.runs import MIN_RUNS, assumed, basis
-from costmodel.samples import Attempt, Pool, attempts, from_pool, killed_after, nearest_length, pools
+from costmodel.retries import effective_workers, throttle_floor_ns
+from costmodel.runs import MIN_RUNS, basis
+from costmodel.samples import Attempt, Pool, attempts, nearest_length, pools
 from costmodel.tally import Tally, Value
+from costmodel.timed import Timed, timed_run
 from costmodel.uncertainty import Between, Interval, quantile
 from costmodel.wallclock import WholeRun, limits, run_in_time
-from costmodel.warmpool import PoolUse, pool_use
 
 NS_PER_S: Final = 1e9
 NS_PER_HOUR: Final = 3_600_000_000_000
@@ -100,15 +99,11 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         trials=len(pool.trials),
         failures=len(pool.trials),
     )
-    warm_pool = None
-    if demand.warm_pool is not None and any(attempt.ok for attempt in sample):
-        warm_pool = _pool_use(Tally(sample, pool.trials), demand)
-        sample = from_pool(sample, round(1000 * warm_pool.hit))
-    timed = _timed(sample, pool, demand)
+    timed = timed_run(sample, pool, demand)
     if timed is None:
         return replace(row, flags=(flags.NO_SUCCESS, *_trust(pool)))
 
-    tally, retries, law, run = timed
+    tally, retries, law, _, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
     doubt_ns = _doubt_ns(tally, pool)
     held = _wider(tally.per_success(lambda attempt: attempt.held_ns, lambda attempt: attempt.think_ns), doubt_ns)
@@ -122,12 +117,20 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     tax, by_cause = _tax(tally, doubt_ns, hours, waiting_hours), _by_cause(tally, pool, demand, hours, waiting_hours)
     between = tax_between(tally, (reference or {}).get(pool.identity.substrate), hours, waiting_hours)
     wall_clock = _wall_clock(run, worker_hours, demand)
-    if run.usage is not None:
-        kept = (run.usage.busy_ns - run.usage.wasted_ns) / (law.mean * demand.trajectories or 1.0)
-        worker_hours = _launched(worker_hours, run.usage.busy_ns / NS_PER_HOUR, run.usage)
-        wall_clock = wall_clock._replace(fluid=worker_hours.value / demand.usable_workers)
-        tax, by_cause = tax and tax.times(kept), by_cause.kept(kept, run.usage.wasted_ns / NS_PER_HOUR)
+    outcome = run.outcome
+    if outcome is not None and demand.over_provision > 0:
+        own_ns = outcome.held_ns.value + outcome.backoff_ns.value
+        kept = (own_ns - outcome.wasted_ns.value) / (law.mean * demand.trajectories or 1.0)
+        worker_hours = _launched(worker_hours, own_ns / NS_PER_HOUR, outcome)
+        tax, by_cause = tax and tax.times(kept), by_cause.kept(kept, outcome.wasted_ns.value / NS_PER_HOUR)
         between = between and Between(kept * between.low, kept * between.high)
+    if outcome is not None and outcome.waited_ns.value:
+        waited_hours = outcome.waited_ns.value / NS_PER_HOUR
+        worker_hours, tax = _waited(worker_hours, outcome), tax and _waited(tax, outcome)
+        by_cause = by_cause._replace(queued=by_cause.queued + waited_hours)
+        between = between and Between(between.low + waited_hours, between.high + waited_hours)
+    wall_clock = wall_clock._replace(fluid=worker_hours.value / demand.usable_workers)
+    warm_pool = None if demand.warm_pool is None else _pool_use(demand, outcome)
     return replace(
         row,
         failures=len(pool.trials) - round(tally.successes),
@@ -144,35 +147,11 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         steps=run.steps,
         gpu=run.gpu and _with_generation(run.gpu, sample, pool, demand),
         warm_pool=warm_pool,
-        cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run),
-        stress=_stress(law, demand, float(retries.attempts), worker_hours),
+        cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run, demand),
+        stress=_stress(timed, demand, worker_hours),
         flags=_flags(pool, tally, demand, run, prices),
-        evidence=_evidence(tally, law, run, demand),
+        evidence=_evidence(timed, demand),
     )
-
-
-class _Timed(NamedTuple):
-    """A sample of attempts as a run of the demand's size."""
-
-    tally: Tally
-    retries: Retries
-    law: Distribution  # of how long a worker is busy with one trajectory
-    run: WholeRun
-
-
-def _timed(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> _Timed | None:
-    """None where no attempt succeeds in time."""
-    if demand.timeout_s is not None:
-        sample = killed_after(sample, demand.timeout_s)
-    tally = Tally(sample, pool.trials, assumed(pool.identity.substrate, demand.run_sd))
-    success = tally.held_times(ok=True)
-    if success is None:
-        return None
-    retries = Retries(tally.failure, demand.max_attempts)
-    backoff_ns = round(demand.backoff_s * NS_PER_S)
-    law = with_retries(success, tally.held_times(ok=False), retries, backoff_ns, Random(demand.seed))
-    launches = _launches(sample, demand, backoff_ns)
-    return _Timed(tally, retries, law, run_in_time(law, demand, float(retries.attempts), launches))
 
 
 def _with_generation(
@@ -182,7 +161,7 @@ def _with_generation(
     if not any(attempt.think_ns for attempt in sample):
         return gpu
     silent = [attempt._replace(held_ns=attempt.held_ns - attempt.think_ns, think_ns=0) for attempt in sample]
-    timed = _timed(silent, pool, demand)
+    timed = timed_run(silent, pool, demand)
     assert timed is not None  # whatever succeeds in time also does so sooner
     assert timed.run.gpu is not None
     parted = {}
@@ -193,27 +172,33 @@ def _with_generation(
     return parted
 
 
-def _launches(sample: Sequence[Attempt], demand: Demand, backoff_ns: int) -> Rollouts | None:
-    """Where over-provisioned steps draw their rollouts from; None without such steps."""
-    if demand.over_provision == 0:
-        return None
-    tries = (Try(a.weight, a.ok, a.held_ns, a.sandbox_ns) for a in sample)
-    return Rollouts(tries, demand.max_attempts, backoff_ns)
-
-
-def _launched(one_by_one: Interval, value: float, usage: Usage) -> Interval:
+def _launched(one_by_one: Interval, value: float, outcome: Outcome) -> Interval:
     """An amount for all that was launched: as sure, in proportion, as one by one, less the simulation's error."""
     if one_by_one.low is None or one_by_one.high is None or not one_by_one.value:
         return Interval(value)
-    off = usage.error_ns / usage.busy_ns if usage.busy_ns else 0.0
+    off = outcome.busy_error_ns / outcome.busy_ns if outcome.busy_ns else 0.0
     low, high = (end / one_by_one.value for end in (one_by_one.low, one_by_one.high))
     return Interval(value, max(0.0, 1 - off) * value * low, (1 + off) * value * high)
 
 
-def _pool_use(tally: Tally, demand: Demand) -> PoolUse:
-    held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
-    cold = tally.total(lambda attempt: attempt.cold_ns) / tally.successes
-    return pool_use(demand, min(demand.usable_workers, demand.trajectories or 1), float(held - cold), float(cold))
+def _waited(hours: Interval, outcome: Outcome) -> Interval:
+    """Worker-hours with those in which workers wait for creates."""
+    value, error = outcome.waited_ns.value / NS_PER_HOUR, outcome.waited_ns.error / NS_PER_HOUR
+    low = None if hours.low is None else hours.low + max(0.0, value - error)
+    high = None if hours.high is None else hours.high + value + error
+    return Interval(hours.value + value, low, high)
+
+
+def _pool_use(demand: Demand, outcome: Outcome | None) -> PoolUse:
+    """The pool's share of all attempts, and what stands ready meanwhile."""
+    assert demand.warm_pool is not None
+    hit = outcome.hits.value / outcome.attempts.value if outcome is not None else 0.0
+    if demand.group_size is not None:
+        groups = max(1.0, demand.usable_workers / demand.group_size)  # in flight; the next image of each is kept ready
+        return PoolUse(hit, demand.warm_pool * groups, "P of each image")
+    idle = outcome.idle_ns.value / outcome.wall_ns.value if outcome is not None and outcome.wall_ns.value else 0.0
+    rule = "a slot is ready T after it was taken" if demand.refill_s is not None else "one is ready every 1/r, up to P"
+    return PoolUse(hit, idle, rule)
 
 
 def _trajectory(tally: Tally, doubt_ns: tuple[float, float]) -> Trajectory:
@@ -262,6 +247,8 @@ def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand) -> WallCl
     """Hours; the mean's interval carries over to the rollouts in proportion, widened by the makespan's own error."""
     value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
     low, high = limits(run, demand, worker_hours)
+    if low is not None and high is not None:  # they do not know how rollouts and training overlap; the value does
+        low, high = min(low, value - error), max(high, value + error)
     return WallClock(value, low, high, worker_hours.value / demand.usable_workers, run.wall.method, error)
 
 
@@ -273,6 +260,7 @@ def _cost(
     hours: float,
     warm_pool: PoolUse | None,
     run: WholeRun,
+    demand: Demand,
 ) -> Cost:
     """Dollars: every attempt is billed on the provider's clock, by its own minimum and increment.
 
@@ -286,11 +274,11 @@ def _cost(
     used = tally.total(lambda a: a.sandbox_ns) / tally.successes
     sandbox = _not_negative(billed.times(hours * rate))
     ratio = billed.value / float(used) if used else 1.0
-    if run.usage is not None:
-        clocks = run.usage.sandboxes.items()
+    if run.outcome is not None and demand.over_provision > 0:
+        clocks = run.outcome.clocks.items()
         paid = sum(count * billed_ns(ns, price.minimum_ns, price.increment_ns) for ns, count in clocks)
         ratio = paid / (sum(count * ns for ns, count in clocks) or paid or 1.0)
-        sandbox = _launched(sandbox, paid / NS_PER_HOUR * rate, run.usage)
+        sandbox = _launched(sandbox, paid / NS_PER_HOUR * rate, run.outcome)
     idle = warm_pool.idle_sandboxes * run.wall.value_ns / NS_PER_HOUR * rate if warm_pool else 0.0
     worker = None if prices.worker_usd_hour is None else worker_hours.value * prices.worker_usd_hour
     return Cost(
@@ -304,16 +292,26 @@ def _cost(
     )
 
 
-def _stress(law: Distribution, demand: Demand, attempts_per: float, worker_hours: Interval) -> Stress:
-    stressed = law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1)
+def _stress(timed: Timed, demand: Demand, worker_hours: Interval) -> Stress:
+    law, source = timed.law, timed.source
+    run = run_in_time(
+        law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1),
+        replace(demand, gpus=None, gpu_usd_hour=None),
+        source.mixed(STRESS_SHARE - 1, source.scaled(STRESS_FACTOR), 1),
+        aside=True,
+    )
+    wall_hours = run.wall.value_ns / NS_PER_HOUR
+    if run.outcome is not None and (demand.over_provision or demand.create_rate or demand.warm_pool):
+        return Stress(run.outcome.busy_ns / NS_PER_HOUR, wall_hours)
     factor = (STRESS_SHARE - 1 + STRESS_FACTOR) / STRESS_SHARE
-    run = run_in_time(stressed, demand, attempts_per)
-    hours = worker_hours.value * factor if run.usage is None else run.usage.busy_ns / NS_PER_HOUR
-    return Stress(hours, run.wall.value_ns / NS_PER_HOUR)
+    return Stress(worker_hours.value * factor, wall_hours)
 
 
-def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand) -> Evidence:
+def _evidence(timed: Timed, demand: Demand) -> Evidence:
+    tally, retries, law, _, run = timed
     held = tally.estimate(lambda a: a.held_ns, lambda a: a.think_ns)
+    creates = float(retries.attempts) * demand.trajectories
+    rate, busy_ns = demand.create_rate, law.mean / float(retries.attempts)
     return Evidence(
         successes=tally.successes,
         attempts=len(tally.trials),
@@ -325,8 +323,9 @@ def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand) ->
         basis=basis(held, tally.assume),
         busy_ns=law,
         usable_workers=demand.usable_workers,
-        effective_workers=effective_workers(demand.usable_workers, demand.create_rate, law.mean),
-        throttle_floor_ns=run.floor_ns,
+        effective_workers=effective_workers(demand.usable_workers, rate, busy_ns),
+        throttle_floor_ns=None if rate is None else throttle_floor_ns(creates, rate, demand.create_burst),
+        waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
         work_per_success_ns=tally.total(_work_ns) / tally.successes if tally.run_known else None,
         line=tally.line(),
     )

@@ -15,14 +15,15 @@ from itertools import pairwise
 from costmodel.distribution import Distribution
 
 
-def expected_max(law: Distribution, jobs: int) -> float:
-    """E[max of ``jobs`` draws] in ns: x_last − Σ F(x_k)^jobs · (x_{k+1} − x_k)."""
-    if jobs <= 0:
-        return 0.0
+def expected_max(law: Distribution, jobs: int, at_least: float = 0.0) -> float:
+    """E[max of ``jobs`` draws and ``at_least``] in ns: x_last − Σ F(x_k)^jobs · (x_{k+1} − x_k) above that."""
+    if jobs <= 0 or at_least >= law.values[-1]:
+        return at_least
     size = law.size
     shortfall = math.fsum(
-        math.exp(jobs * math.log1p((below - size) / size)) * (upper - lower)
+        math.exp(jobs * math.log1p((below - size) / size)) * (upper - max(lower, at_least))
         for below, (lower, upper) in zip(law.cumulative, pairwise(law.values), strict=False)
+        if upper > at_least
     )
     return law.values[-1] - shortfall
 

@@ -17,7 +17,6 @@ from costmodel.recording import CellIdentity
 from costmodel.runs import Basis, Estimate
 from costmodel.uncertainty import Between, Interval
 from costmodel.verdict import Finding
-from costmodel.warmpool import PoolUse
 
 
 class Trajectory(NamedTuple):
@@ -38,7 +37,7 @@ class ByCause(NamedTuple):
     work: float | None  # the rest of the commands' own time
     unsplit: float | None  # whole commands, where dispatch and work are unknown; None where they are known
     harness: float  # our own time between phases and commands
-    queued: float  # waiting that throttles imposed
+    queued: float  # waiting that throttles imposed, with a worker held: recorded, or projected from a create rate
     think: float
     failed: float  # attempts that did not succeed, and waits before the next
     cleanup: float | None = None  # of successes; None where it is not part of what is held
@@ -90,6 +89,14 @@ class GpuStall(NamedTuple):
     usd: float | None  # of the stalled hours
     generation_gpu_hours: float | None = None
     generation_usd: float | None = None
+
+
+class PoolUse(NamedTuple):
+    """A warm pool at work."""
+
+    hit: float  # share of attempts that find a sandbox ready
+    idle_sandboxes: float  # that wait, on average
+    rule: str  # how it is refilled
 
 
 class Cost(NamedTuple):
@@ -169,6 +176,7 @@ class Evidence(NamedTuple):
     usable_workers: int
     effective_workers: float
     throttle_floor_ns: float | None
+    waited_ns: float  # for creates to be let through, by all trajectories
     work_per_success_ns: Fraction | None
     line: StraightLine | None
 

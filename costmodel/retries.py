@@ -20,15 +20,18 @@ class Retries(NamedTuple):
 
     failure: Fraction  # below 1
     cap: int | None
+    simulated: Fraction | None = None  # attempts per trajectory, where they do not fail independently
 
     @property
     def delivered(self) -> Fraction:
         """The share of trajectories that succeed in the end: 1 − f^cap."""
-        return 1 - self._all_fail
+        return self.attempts * (1 - self.failure)
 
     @property
     def attempts(self) -> Fraction:
         """Expected attempts per trajectory: (1 − f^cap) / (1 − f)."""
+        if self.simulated is not None:
+            return self.simulated
         return (1 - self._all_fail) / (1 - self.failure)
 
     @property
@@ -80,11 +83,11 @@ def _at(law: Distribution, index: int) -> int:
     return law.values[low]
 
 
-def throttle_floor_ns(creates: float, rate: float, burst: int, mean_ns: float) -> float:
-    """When the last of ``creates`` sandboxes ends if they are handed out at ``rate`` per second after ``burst``."""
-    return max(0.0, creates - burst) / rate * 1e9 + mean_ns
+def throttle_floor_ns(creates: float, rate: float, burst: int) -> float:
+    """When the last of ``creates`` sandboxes is let through at the earliest, at ``rate`` per second after ``burst``."""
+    return max(0.0, creates - burst) / rate * 1e9
 
 
-def effective_workers(workers: int, rate: float | None, mean_ns: float) -> float:
-    """How many workers a create rate can keep busy (Little's law)."""
-    return workers if rate is None else min(workers, rate * mean_ns / 1e9)
+def effective_workers(workers: int, rate: float | None, busy_ns: float) -> float:
+    """How many workers a create rate can keep busy if each create does so for this long (Little's law)."""
+    return workers if rate is None else min(workers, rate * busy_ns / 1e9)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
-from statistics import NormalDist
 from typing import NamedTuple
 
 from costmodel.continuation import Continuation
@@ -15,9 +13,14 @@ from costmodel.errors import SourceError
 from costmodel.length import FIXED, Length
 from costmodel.measures import UNKNOWN, Split, contended
 from costmodel.recording import CellIdentity, RecordedCell, RecordedTrial, Recording
+from costmodel.thinking import strata_of_sum
 
 MIN_DRAWS = 1_000
-"""A think time or a length that is a distribution gives each trial as many versions as make this many in all."""
+"""A law of many lengths gives each trial as many versions as make this many in all."""
+MANY_TRIALS = 200
+"""Beyond this, think time is told less finely for each trial: all of them together tell it finely enough."""
+HITS = 1_000_000
+"""A share of hits is told in parts of this."""
 
 
 class Pool:
@@ -124,6 +127,10 @@ class Attempt(NamedTuple):
         """What the paper calls trajectory latency: without think time and throttles."""
         return self.held_ns - self.queued_ns - self.think_ns
 
+    def unthrottled(self) -> Attempt:
+        """The same without the waits that throttles imposed when it was recorded."""
+        return self._replace(held_ns=self.held_ns - self.queued_ns, queued_ns=0)
+
     def warm(self, weight: int) -> Attempt:
         """The same, had a ready sandbox been there; the provider's clock ran all the same."""
         cold_ns = self.cold_ns
@@ -183,7 +190,7 @@ def attempts(pool: Pool, length: Length | None, demand: Demand) -> list[Attempt]
         cleanups = [trial.measures.cleanup_ns or 0 for trial in pool.trials]
         found = [a._replace(held_ns=a.held_ns + cleanups[a.trial], cleanup_ns=cleanups[a.trial]) for a in found]
     if demand.think is not None:
-        found = _with_think(found, demand.think, Random(demand.seed))
+        found = _with_think(found, demand.think)
     return found
 
 
@@ -203,15 +210,15 @@ def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
     return [Length(tuple(Counter(lengths).items())) for lengths in zip(*strata, strict=True)]
 
 
-def from_pool(recorded: Iterable[Attempt], hits_permille: int) -> list[Attempt]:
-    """Each attempt twice: as it is, and as it would be with a ready sandbox, in the proportion of the hits."""
+def from_pool(recorded: Iterable[Attempt], hits: int) -> list[Attempt]:
+    """Each attempt twice: as it is, and as it would be with a ready sandbox, for so many hits of ``HITS``."""
     mixed = []
     for attempt in recorded:
         weight = attempt.weight
-        if hits_permille:
-            mixed.append(attempt.warm(weight * hits_permille))
-        if hits_permille < 1000:
-            mixed.append(attempt._replace(weight=weight * (1000 - hits_permille)))
+        if hits:
+            mixed.append(attempt.warm(weight * hits))
+        if hits < HITS:
+            mixed.append(attempt._replace(weight=weight * (HITS - hits)))
     return mixed
 
 
@@ -282,21 +289,20 @@ def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
     )
 
 
-def _with_think(recorded: list[Attempt], think: Think, rng: Random) -> list[Attempt]:
-    """Each attempt with the demand's think time; several versions of each where it is a distribution.
+def _with_think(recorded: list[Attempt], think: Think) -> list[Attempt]:
+    """Each attempt with the demand's think time; one version for each stratum of its law where it is a distribution.
 
-    The sum of lognormal times is taken as the lognormal with the same mean and variance (Fenton 1960), one quantile
-    per version, scaled so that the mean over all versions is the distribution's.
+    There is a pause between two actions, as where it is recorded: one fewer than actions.
     """
-    versions = -(-MIN_DRAWS // len(recorded)) if think.sigma and recorded else 1
-    factors = _unit_mean_factors([attempt.actions for attempt in recorded for _ in range(versions)], think.sigma, rng)
+    per_octave = 4 if len(recorded) <= MANY_TRIALS else 1
     thought = []
     for attempt in recorded:
-        for _ in range(versions):
-            new = round(attempt.actions * think.mean_ns * next(factors))
+        for weight, medians in strata_of_sum(max(0, attempt.actions - 1), think.sigma, per_octave):
+            new = round(medians * think.median_ns)
             change = new - attempt.think_ns
             thought.append(
                 attempt._replace(
+                    weight=attempt.weight * weight,
                     think_ns=new,
                     held_ns=attempt.held_ns + change,
                     sandbox_ns=max(0, attempt.sandbox_ns + change),
@@ -304,19 +310,3 @@ def _with_think(recorded: list[Attempt], think: Think, rng: Random) -> list[Atte
                 )
             )
     return thought
-
-
-def _unit_mean_factors(terms: Sequence[int], sigma: float, rng: Random) -> Iterator[float]:
-    """For each number of ``terms`` a quantile of the mean of so many lognormal times over its expectation.
-
-    Which quantile is at random; weighted by the terms their mean is 1.
-    """
-    if not (any(terms) and sigma):  # nobody thinks, or always as long
-        return iter([1.0] * len(terms))
-    normal = NormalDist()
-    places = [normal.inv_cdf((i + 0.5) / len(terms)) for i in range(len(terms))]
-    rng.shuffle(places)
-    spreads = [math.log1p(math.expm1(sigma**2) / max(1, count)) for count in terms]
-    factors = [math.exp(math.sqrt(var) * place - var / 2) for var, place in zip(spreads, places, strict=True)]
-    mean = math.fsum(count * factor for count, factor in zip(terms, factors, strict=True)) / sum(terms)
-    return (factor / mean for factor in factors)

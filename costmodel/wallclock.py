@@ -1,4 +1,4 @@
-"""From the law of one trajectory to the wall-clock of a run: throttles, steps, trainers."""
+"""From the law of one trajectory to the wall-clock: in closed form where that is exact, else event by event."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
+from costmodel.engine.estimate import ASIDE, ATTEMPTS, Estimate, Outcome, simulate
+from costmodel.engine.rules import Rules, launched
+from costmodel.engine.tries import Source
 from costmodel.makespan import Makespan, expected_makespan
-from costmodel.overprovision import Rollouts, TrainingStep, Usage, over_provisioned, total
-from costmodel.policies import POLICIES
+from costmodel.policies import POLICIES, OneStepOff, Policy, Sync
+from costmodel.renewal import bounds, expected_max
 from costmodel.results import GpuStall, Steps
-from costmodel.retries import throttle_floor_ns
 from costmodel.uncertainty import Interval
 
 NS_PER_HOUR = 3.6e12
@@ -22,63 +24,157 @@ class WholeRun(NamedTuple):
 
     wall: Makespan  # training included, where steps were asked for
     rollouts: Makespan  # what of it has a statistical error: the run's one makespan, or a full step's
-    floor_ns: float | None  # the create rate's, for the whole run
     steps: Steps | None
     gpu: dict[str, GpuStall] | None
     parts: list[tuple[int, Makespan]]  # the rollouts of a step and how many steps are alike; none without steps
-    usage: Usage | None = None  # what over-provisioned steps take; None: what the trajectories take
+    outcome: Outcome | None = None  # where it was simulated event by event: what else it takes
 
 
-def run_in_time(law: Distribution, demand: Demand, attempts: float, rollouts: Rollouts | None = None) -> WholeRun:
-    """How long the demand takes if one trajectory keeps a worker busy as ``law`` says, in ``attempts`` creates.
+def run_in_time(law: Distribution, demand: Demand, source: Source | None = None, *, aside: bool = False) -> WholeRun:
+    """How long the demand takes if one trajectory keeps a worker busy as ``law`` says.
 
-    ``rollouts`` are the same trajectories attempt by attempt, for over-provisioned steps; None: as the law has them.
+    ``source`` are the same trajectories attempt by attempt, for what a closed form does not know; None: as the law
+    has them. ``aside`` is what is asked beside the demand, and simulated less.
     """
+    source = source or Source.of(law)
+    if _by_events(law, demand, source):
+        return _simulated(demand, source, aside=aside)
     if demand.batch is None:
-        whole = _throttled(_makespan(law, demand, demand.trajectories), law, demand, demand.trajectories, attempts)
-        return WholeRun(whole, whole, _floor(law, demand, demand.trajectories, attempts), None, None, [])
-    return _in_steps(law, demand, demand.batch, attempts, rollouts or Rollouts.of(law))
+        whole = _makespan(law, demand, demand.trajectories)
+        return WholeRun(whole, whole, None, None, [])
+    return _in_steps(law, demand, demand.batch, source)
 
 
-def _in_steps(law: Distribution, demand: Demand, batch: int, attempts: float, source: Rollouts) -> WholeRun:
-    full, rest = divmod(demand.trajectories, batch)
-    sizes = [(times, size) for times, size in ((full, batch), (1, rest)) if times and size]
-    usage = None
-    if demand.over_provision > 0:
-        simulated = [(times, _step(law, demand, size, attempts, source)) for times, size in sizes]
-        parts = [(times, step.makespan) for times, step in simulated]
-        usage = total([*((times, step.usage) for times, step in simulated), *((1, s.left) for _, s in simulated[-1:])])
-    else:
-        parts = [
-            (times, _throttled(_makespan(law, demand, size), law, demand, size, attempts)) for times, size in sizes
-        ]
-    timed = [(times, step.value_ns) for times, step in parts]
-    count = sum(times for times, _ in sizes)
-    train_ns = demand.train_s * 1e9
-    policy = demand.effective_policy
-    whole = Makespan(0.0, 0.0, "not needed")
-    if not policy.barrier or demand.gpus is not None:
-        whole = _throttled(_makespan(law, demand, demand.trajectories), law, demand, demand.trajectories, attempts)
+def _by_events(law: Distribution, demand: Demand, source: Source) -> bool:
+    """Whether no closed form is exact for what is asked.
 
-    walls = {name: one.wall(timed, whole.value_ns, train_ns) for name, one in POLICIES.items()}
+    With retries the law of a trajectory is put together from a few thousand; that is good enough where only its
+    moments matter, and not where the longest of many decides.
+    """
+    if not demand.trajectories:
+        return False
+    if demand.create_rate is not None or demand.warm_pool is not None or demand.over_provision > 0:
+        return True
+    if source.failures == 0 or law.mean == 0:
+        return False
+    low, high = bounds(law, demand.batch or demand.trajectories, demand.usable_workers)
+    return high - low > 2 * demand.tolerance * low
+
+
+def _in_steps(law: Distribution, demand: Demand, batch: int, source: Source) -> WholeRun:
+    sizes = _sizes(demand, batch)
+    parts = [(times, _makespan(law, demand, size)) for times, size in sizes]
     step = parts[0][1] if parts else Makespan(0.0, 0.0, "order-statistic")
-    rollouts = step if policy.barrier else whole
-    error_ns = step.error_ns * count if policy.barrier else whole.error_ns
-    workers = demand.usable_workers
-    busy = (sum(times * (size * law.mean) for times, size in sizes) if usage is None else usage.busy_ns) / NS_PER_HOUR
-    held = sum(times * workers * value for times, value in timed) / NS_PER_HOUR
+    count = sum(times for times, _ in sizes)
+    policy = demand.effective_policy
+    rollouts = step if policy.barrier else _makespan(law, demand, demand.trajectories)
+    asked = POLICIES.values() if demand.gpus is not None else [policy]
+    walls = {one.name: _wall(one, law, demand, parts, source) for one in asked}
+    busy = demand.trajectories * law.mean / NS_PER_HOUR
+    held = sum(times * demand.usable_workers * one.value_ns for times, one in parts) / NS_PER_HOUR
     steps = Steps(
         steps=count,
         batch=batch,
-        launched=_launched(demand, batch),
+        launched=batch,
         step=step,
         idle_worker_hours=max(0.0, held - busy) if policy.barrier else 0.0,
-        busy_worker_hours=None if usage is None else busy,
-        wasted_worker_hours=None if usage is None else usage.wasted_ns / NS_PER_HOUR,
+        busy_worker_hours=None,
+        wasted_worker_hours=None,
     )
-    gpu = {name: _stall(demand, wall, count * train_ns) for name, wall in walls.items()} if demand.gpus else None
-    floor = _floor(law, demand, _launched(demand, batch), attempts)
-    return WholeRun(Makespan(walls[policy.name], error_ns, rollouts.method), rollouts, floor, steps, gpu, parts, usage)
+    return WholeRun(walls[policy.name], rollouts, steps, _gpu(demand, count, walls), parts)
+
+
+def _wall(
+    policy: Policy, law: Distribution, demand: Demand, parts: list[tuple[int, Makespan]], source: Source
+) -> Makespan:
+    """The wall-clock of steps whose rollouts nothing but workers holds up."""
+    train_ns = demand.train_s * 1e9
+    if not parts:
+        return Makespan(0.0, 0.0, "order-statistic")
+    method = parts[0][1].method
+    if policy.barrier and (isinstance(policy, Sync) or not train_ns):
+        value = policy.wall([(times, one.value_ns) for times, one in parts], 0.0, train_ns)
+        return Makespan(value, sum(times * one.error_ns for times, one in parts), method)
+    if not policy.barrier and not train_ns:
+        return _makespan(law, demand, demand.trajectories)
+    if isinstance(policy, OneStepOff) and demand.batch is not None:
+        longer = [
+            _at_least(law, demand, size, one, train_ns)
+            for (_, size), (_, one) in zip(_sizes(demand, demand.batch), parts, strict=True)
+        ]
+        if all(one is not None for one in longer):
+            known = [(times, one) for (times, _), one in zip(parts, longer, strict=True) if one is not None]
+            first = parts[0][1]
+            value = sum(times * one.value for times, one in known) - known[0][1].value + first.value_ns + train_ns
+            return Makespan(value, sum(times * one.error for times, one in known), method)
+    outcome = _expect(demand, source, policy)
+    return Makespan(*outcome.wall_ns, "events")
+
+
+def _at_least(law: Distribution, demand: Demand, size: int, step: Makespan, train_ns: float) -> Estimate | None:
+    """E[max(rollouts of a step, training)], which is more than the longer of the two means; None: not known."""
+    workers = demand.usable_workers
+    if size <= workers:
+        return Estimate(expected_max(law, size, at_least=train_ns))
+    apart = step.value_ns - train_ns
+    spread = 2 * law.sd * math.sqrt(size) / workers
+    # Scarf 1958: the most that a variable of this mean and spread exceeds a limit by, on average.
+    excess = (math.hypot(spread, apart) - abs(apart)) / 2
+    longer = max(step.value_ns, train_ns)
+    if excess > demand.tolerance / 4 * longer:
+        return None
+    return Estimate(longer + excess / 2, step.error_ns + excess / 2)
+
+
+def _simulated(demand: Demand, source: Source, *, aside: bool) -> WholeRun:
+    policy = demand.effective_policy
+    names = list(POLICIES) if demand.gpus is not None else [policy.name]
+    if demand.batch is not None and not policy.barrier and Sync.name not in names:
+        names.append(Sync.name)  # for what a step alone would take
+    outcomes = {name: _expect(demand, source, POLICIES[name], aside=aside) for name in names}
+    own = outcomes[policy.name]
+    walls = {name: Makespan(*outcome.wall_ns, "events") for name, outcome in outcomes.items()}
+    if demand.batch is None:
+        return WholeRun(walls[policy.name], walls[policy.name], None, None, [], own)
+    one_step = own if policy.barrier else outcomes[Sync.name]
+    sizes = _sizes(demand, demand.batch)
+    step = Makespan(*one_step.step_ns, "events")
+    last_ns = max(0.0, one_step.steps_ns.value - sizes[0][0] * step.value_ns)
+    parts = [
+        (times, step if not i else Makespan(last_ns, step.error_ns, "events")) for i, (times, _) in enumerate(sizes)
+    ]
+    count = sum(times for times, _ in sizes)
+    held = demand.usable_workers * own.steps_ns.value
+    cut = demand.over_provision > 0
+    steps = Steps(
+        steps=count,
+        batch=demand.batch,
+        launched=launched(demand.batch, demand.over_provision),
+        step=step,
+        idle_worker_hours=max(0.0, held - own.busy_ns) / NS_PER_HOUR if policy.barrier else 0.0,
+        busy_worker_hours=own.busy_ns / NS_PER_HOUR if cut else None,
+        wasted_worker_hours=own.wasted_ns.value / NS_PER_HOUR if cut else None,
+    )
+    rollouts = step if policy.barrier else Makespan(*own.steps_ns, "events")
+    return WholeRun(walls[policy.name], rollouts, steps, _gpu(demand, count, walls), parts, own)
+
+
+def _sizes(demand: Demand, batch: int) -> list[tuple[int, int]]:
+    """How many steps keep how many trajectories."""
+    full, rest = divmod(demand.trajectories, batch)
+    return [(times, size) for times, size in ((full, batch), (1, rest)) if times and size]
+
+
+def _expect(demand: Demand, source: Source, policy: Policy, *, aside: bool = False) -> Outcome:
+    return simulate(
+        Rules.of(demand, policy),
+        source,
+        demand.trajectories,
+        tolerance=demand.tolerance,
+        seed=demand.seed,
+        batch=None if policy.barrier else demand.batch,
+        most=ATTEMPTS if policy is demand.effective_policy and not aside else ASIDE,
+    )
 
 
 def limits(run: WholeRun, demand: Demand, mean: Interval) -> tuple[float | None, float | None]:
@@ -103,46 +199,18 @@ def limits(run: WholeRun, demand: Demand, mean: Interval) -> tuple[float | None,
     return at(mean.low, -1), at(mean.high, +1)
 
 
-def _step(law: Distribution, demand: Demand, size: int, attempts: float, source: Rollouts) -> TrainingStep:
-    """An over-provisioned step that keeps ``size`` trajectories, no sooner than the create rate allows."""
-    launched = _launched(demand, size)
-    return over_provisioned(
-        source,
-        size,
-        launched,
-        demand.usable_workers,
-        partial=demand.partial_rollouts,
-        seed=demand.seed,
-        no_sooner_ns=_floor(law, demand, launched, attempts) or 0.0,
-        attempts=attempts,
-    )
-
-
-def _launched(demand: Demand, size: int) -> int:
-    return math.ceil(size * (1 + demand.over_provision) - 1e-9)
-
-
 def _makespan(law: Distribution, demand: Demand, jobs: int) -> Makespan:
     return expected_makespan(law, jobs, demand.usable_workers, tolerance=demand.tolerance, seed=demand.seed)
 
 
-def _throttled(makespan: Makespan, law: Distribution, demand: Demand, jobs: int, attempts: float) -> Makespan:
-    """No sooner than the create rate allows."""
-    floor = _floor(law, demand, jobs, attempts)
-    if floor is None or floor <= makespan.value_ns:
-        return makespan
-    return Makespan(floor, makespan.error_ns, "create-rate")
-
-
-def _floor(law: Distribution, demand: Demand, jobs: int, attempts: float) -> float | None:
-    if demand.create_rate is None or not jobs:
-        return None
-    return throttle_floor_ns(jobs * attempts, demand.create_rate, demand.create_burst, law.mean)
-
-
-def _stall(demand: Demand, wall: float, training_ns: float) -> GpuStall:
+def _gpu(demand: Demand, steps: int, walls: dict[str, Makespan]) -> dict[str, GpuStall] | None:
     """GPUs wait whenever they do not train."""
-    assert demand.gpus is not None
-    hours = demand.gpus * max(0.0, wall - training_ns) / NS_PER_HOUR
-    usd = None if demand.gpu_usd_hour is None else hours * demand.gpu_usd_hour
-    return GpuStall(wall / NS_PER_HOUR, hours, usd)
+    if demand.gpus is None:
+        return None
+    stalls = {}
+    for name in POLICIES:
+        wall_ns = walls[name].value_ns
+        hours = demand.gpus * max(0.0, wall_ns - steps * demand.train_s * 1e9) / NS_PER_HOUR
+        usd = None if demand.gpu_usd_hour is None else hours * demand.gpu_usd_hour
+        stalls[name] = GpuStall(wall_ns / NS_PER_HOUR, hours, usd)
+    return stalls

@@ -19,7 +19,6 @@ from costmodel.retries import Retries, with_retries
 from costmodel.samples import at_length, killed_after
 from costmodel.tally import Tally
 from costmodel.uncertainty import mean_interval
-from costmodel.warmpool import erlang_b, rate_limited_hit, refilled_hit
 
 many = settings(max_examples=200, deadline=None)
 amounts = st.integers(0, 10**13)
@@ -118,22 +117,6 @@ def test_break_even_is_symmetric(one: StraightLine, other: StraightLine) -> None
     assert here == there
     if here.actions is not None and here.bounded and here.low is not None and here.high is not None:
         assert here.low * (1 - 1e-9) <= here.actions <= here.high * (1 + 1e-9)
-
-
-@many
-@given(st.integers(1, 200), st.integers(1, 500), finite, finite, finite)
-def test_pool_hits_grow_with_the_pool(size: int, workers: int, refill: float, warm: float, cold: float) -> None:
-    hit = refilled_hit(size, refill, workers, warm, cold)
-    assert 0 <= hit <= 1
-    assert refilled_hit(size + 1, refill, workers, warm, cold) >= hit - 1e-9
-    rate = rate_limited_hit(refill, workers, warm, cold)
-    assert 0 <= rate <= rate_limited_hit(refill * 2, workers, warm, cold) + 1e-12 <= 1 + 1e-12
-
-
-@many
-@given(st.integers(0, 300), st.floats(0, 500))
-def test_erlang_b_is_a_probability(servers: int, load: float) -> None:
-    assert 0 <= erlang_b(servers + 1, load) <= erlang_b(servers, load) <= 1
 
 
 @many

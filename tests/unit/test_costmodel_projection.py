@@ -137,9 +137,9 @@ def test_think_time_can_be_replaced(folder: Path) -> None:
     file = write(folder / "a", [trial(n, thinks=[5 * S] * 3) for n in range(4)])
     assert hours(one(file)) == pytest.approx(21)
     assert hours(one(file, think=Think(0))) == pytest.approx(6)
-    assert hours(one(file, think=Think(2 * S))) == pytest.approx(12)
+    assert hours(one(file, think=Think(2 * S))) == pytest.approx(6 + 2 * 2)  # between two actions, as recorded
     drawn = one(file, think=Think(2 * S, 0.6))
-    assert hours(drawn) == pytest.approx(6 + 3 * 2 * math.exp(0.18), rel=1e-6)
+    assert hours(drawn) == pytest.approx(6 + 2 * 2 * math.exp(0.18), rel=1e-6)
     assert drawn.tax_worker_hours == one(file).tax_worker_hours  # waiting is not the substrate's
     assert drawn.evidence is not None
     assert drawn.evidence.busy_ns.sd > 0  # it makes stragglers
@@ -159,7 +159,11 @@ def test_throttles_and_quotas(folder: Path) -> None:
     row = one(file, trajectories=100, workers=50, create_rate=2.0)
     assert row.wall_clock_hours is not None
     assert row.wall_clock_hours.value * HOUR == pytest.approx(99 / 2 + 6)
-    assert row.wall_clock_hours.method == "create-rate"
+    assert row.wall_clock_hours.method == "events"
+    waits_s = sum(min(n, 49) / 2 for n in range(50)) + 50 * (50 / 2 - 6)  # a worker asks again as soon as it can
+    assert row.by_cause_worker_hours is not None
+    assert row.by_cause_worker_hours.queued * HOUR == pytest.approx(waits_s)
+    assert hours(row) * HOUR == pytest.approx(100 * 6 + waits_s)
     assert row.evidence is not None
     assert row.evidence.effective_workers == 12
     row = one(file, trajectories=100, workers=50, quota=10)
@@ -181,14 +185,15 @@ def test_training_steps_and_gpus(folder: Path) -> None:
     assert row.gpu["sync"].stalled_gpu_hours * HOUR == pytest.approx(8 * steps_s)
     assert row.gpu["sync"].usd == pytest.approx(3 * 8 * steps_s / HOUR)
     assert row.gpu["one-step-off"].stalled_gpu_hours * HOUR == pytest.approx(8 * 18)
-    assert row.gpu["async"].stalled_gpu_hours * HOUR == pytest.approx(8 * 42 / 3)
+    assert row.gpu["async"].stalled_gpu_hours * HOUR == pytest.approx(8 * 18)  # batches at 18, 30 and 42 s
     assert one(file, trajectories=25, workers=4, batch=10, gpus=8).gpu["sync"].usd is None  # type: ignore[index]
     off = one(file, trajectories=25, workers=4, batch=10, policy="async")
     assert off.wall_clock_hours is not None
     assert off.wall_clock_hours.value * HOUR == pytest.approx(42)
     throttled = one(file, trajectories=20, workers=20, batch=10, create_rate=1.0, over_provision=0.5)
     assert throttled.steps is not None
-    assert (throttled.steps.step.method, throttled.steps.launched) == ("create-rate", 15)
+    assert (throttled.steps.step.method, throttled.steps.launched) == ("events", 15)
+    assert throttled.steps.step.value_ns / S == pytest.approx(9 + 6)
     carried = one(file, trajectories=20, workers=20, batch=10, over_provision=0.5, partial_rollouts=True)
     assert carried.steps is not None
     assert carried.steps.wasted_worker_hours == pytest.approx(5 * 6 / HOUR)  # what the last step leaves over

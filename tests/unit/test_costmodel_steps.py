@@ -111,13 +111,13 @@ def test_generation_is_told_from_the_rest_of_what_gpus_wait_for(tmp_path: Path) 
     assert silent is not None
     assert thinking is not None
     assert silent["sync"].generation_gpu_hours is None
-    assert thinking["sync"].stalled_gpu_hours * HOUR == pytest.approx(2 * 2 * (6 + 24))
+    assert thinking["sync"].stalled_gpu_hours * HOUR == pytest.approx(2 * 2 * (6 + 16))
     assert thinking["sync"].generation_gpu_hours is not None
-    assert thinking["sync"].generation_gpu_hours * HOUR == pytest.approx(2 * 2 * 24)
+    assert thinking["sync"].generation_gpu_hours * HOUR == pytest.approx(2 * 2 * 16)
     assert thinking["sync"].generation_usd == pytest.approx(3 * thinking["sync"].generation_gpu_hours)
     limited = one(file, think=Think(8 * S), timeout_s=40.0, over_provision=0.5, **ask).gpu
     assert limited is not None
-    assert limited["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 24 / HOUR)
+    assert limited["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 16 / HOUR)
 
 
 @pytest.mark.parametrize("form", ["table", "markdown"])

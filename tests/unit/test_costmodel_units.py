@@ -8,7 +8,7 @@ from typing import get_type_hints
 
 import pytest
 
-from costmodel import comparison, makespan, results, warmpool, whatif
+from costmodel import comparison, makespan, results, whatif
 from costmodel.distribution import Distribution
 from costmodel.uncertainty import Interval
 
@@ -23,7 +23,7 @@ HOLDERS = {
 IN_ACTIONS = {results.BreakEven}
 CLASSES = [
     found
-    for module in (results, makespan, warmpool, comparison, whatif)
+    for module in (results, makespan, comparison, whatif)
     for found in vars(module).values()
     if inspect.isclass(found) and found.__module__ == module.__name__ and found not in HOLDERS.keys() | IN_ACTIONS
 ]

@@ -21,7 +21,7 @@ METHODS = {
     "bounds": "the middle of the bounds",
     "renewal": "(Nμ − μ − (W−1)·m2/2μ)/W + E[max(L, R_1 … R_(W−1))], R from the equilibrium residual law",
     "simulation": "mean of seeded replicates (workers move in waves, no closed form holds)",
-    "create-rate": "(attempts − burst)/rate + μ",
+    "events": "mean of seeded runs, simulated from event to event by the rules of docs/simulation.md",
     "fluid": "N·L/W",
 }
 
@@ -103,7 +103,10 @@ def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterat
         )
         carried = ", and goes on in the next step" if demand.partial_rollouts else ""
         yield "held", f"each launch from its start until it is done or the step ends{carried}: simulated"
-        yield "worker-hours", f"{_exact(row.worker_hours.value - wasted)} kept + {_exact(wasted)} thrown away"
+        kept = row.worker_hours.value - wasted - evidence.waited_ns / S / 3600
+        yield "worker-hours", f"{_exact(kept)} kept + {_exact(wasted)} thrown away"
+    if demand.create_rate is not None:
+        yield "throttled", f"+ {_exact(evidence.waited_ns / S / 3600)} with a worker held: simulated"
     yield "", f"= {_exact(row.worker_hours.value)}{_limits(row.worker_hours)}"
     yield from _interval(held, evidence)
 
@@ -155,10 +158,11 @@ def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator
         yield "upper bound", f"min(Jμ/W + (1 − 1/W)·E[max], ⌈J/W⌉·x_max) = {seconds(high / S)} s"
         yield "sd of one makespan", f"about σ√J/W = {seconds(law.sd * math.sqrt(jobs) / w / S)} s"
     if demand.create_rate is not None and evidence.throttle_floor_ns is not None:
-        yield "create rate", f"no sooner than {seconds(evidence.throttle_floor_ns / S)} s; {METHODS['create-rate']}"
-        yield "effective workers", f"min(W, rate·μ) = {evidence.effective_workers:,.6g}"
+        floor = seconds(evidence.throttle_floor_ns / S)
+        yield "create rate", f"the last create no sooner than (attempts − burst)/rate = {floor} s"
+        yield "effective workers", f"min(W, rate·μ/attempts) = {evidence.effective_workers:,.6g}"
     if row.warm_pool is not None:
-        yield "warm pool", f"hit = {row.warm_pool.rule} = {row.warm_pool.hit:.6g}"
+        yield "warm pool", f"{row.warm_pool.hit:.6g} of the attempts hit; {row.warm_pool.rule}: simulated"
     yield "method", f"{wall.method}: {METHODS[wall.method]}"
     if row.steps is not None:
         step = row.steps.step

@@ -1,0 +1,276 @@
+"""Expectations of what the engine finds: how often it is repeated, what of a long run is simulated, how far off it is.
+
+Repeated with one seed's stream of random numbers until the wall-clock's error is below the tolerance, or the events
+are used up. Attempts are drawn independently, so that the mean of what they hold is known: how far a sample of them
+is off takes the same noise out of everything that follows from it (a control variate).
+
+A run of more attempts than can be simulated is simulated for as long as its throttles need to settle and a good while
+more; the rest goes on as that while did, in whole waves of all workers. A system that is too large even for that is
+made smaller in proportion, and what a smaller system can lose is part of the error: a queue that is shared by fewer
+is longer, and the longest of fewer is shorter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Final, NamedTuple
+
+from costmodel.distribution import Distribution
+from costmodel.engine.events import Counts
+from costmodel.engine.rules import Rules
+from costmodel.engine.timeline import Run, Window, in_steps, stream
+from costmodel.engine.tries import Source
+from costmodel.renewal import expected_max
+from costmodel.uncertainty import student_t
+
+ATTEMPTS: Final = 100_000
+"""That one estimate may cost: about a tenth of a second."""
+ASIDE: Final = 30_000
+"""... where it is not what was asked, and stands beside it: under other policies, under stress."""
+MIN_RUNS: Final = 6
+MAX_RUNS: Final = 768
+ENOUGH: Final = 5
+"""Of what it may cost, at least this part is used before a small error is believed."""
+WAVES: Final = 12
+"""Rollouts per worker after which nobody remembers that all began at once."""
+MAX_STEPS: Final = 40
+CONFIDENCE: Final = 0.997
+
+
+class Estimate(NamedTuple):
+    """An expectation, and half its 99.7 % interval with what a smaller system may lose."""
+
+    value: float
+    error: float = 0.0
+
+
+class Outcome(NamedTuple):
+    """What a demand takes under one policy. ns."""
+
+    wall_ns: Estimate
+    step_ns: Estimate  # the rollouts of a full step; of all, where there are no steps
+    steps_ns: Estimate  # ... summed over the steps
+    attempts: Estimate
+    hits: Estimate
+    held_ns: Estimate
+    backoff_ns: Estimate
+    waited_ns: Estimate
+    wasted_ns: Estimate
+    idle_ns: Estimate
+    clocks: dict[int, float]
+
+    @property
+    def busy_ns(self) -> float:
+        """Worker time: in attempts, between them, and waiting for a create."""
+        return self.held_ns.value + self.backoff_ns.value + self.waited_ns.value
+
+    @property
+    def busy_error_ns(self) -> float:
+        """How far off that may be."""
+        return self.held_ns.error + self.backoff_ns.error + self.waited_ns.error
+
+
+class _Plan(NamedTuple):
+    """What of a demand is simulated."""
+
+    rules: Rules
+    scale: int
+    rollouts: float  # that it stands for, in the smaller system
+
+
+def simulate(
+    rules: Rules, source: Source, rollouts: int, *, tolerance: float, seed: int, batch: int | None, most: int = ATTEMPTS
+) -> Outcome:
+    """Expect what ``rollouts`` take by these rules, with at ``most`` so many attempts.
+
+    ``batch`` are a training step where rollouts are a stream; where they are not, the rules know.
+    """
+    per_rollout = _attempts_per_rollout(rules, source)
+    budget = most / MIN_RUNS
+    settling = _settling(rules, source, per_rollout, rollouts)
+    if rules.batch is not None:
+        launched = rules.launched(min(rules.batch, rollouts))
+        full, rest = divmod(rollouts, rules.batch)
+        needed = min(full + (rest > 0), 3 + 2 * settling / max(1, launched)) * launched
+    else:
+        needed = min(rollouts, settling + WAVES * rules.workers)
+    scale = min(rules.workers, max(1, math.ceil(needed * per_rollout / budget)))
+    small = rules.smaller(scale)
+    if rules.batch is not None:
+        sizes, missing, steady = _steps(small, rules, rollouts, settling / scale, budget / per_rollout)
+        stands_for = sum(sizes) + missing * sizes[0]
+    else:
+        jobs = rollouts
+        if scale > 1:
+            waves, more = divmod(rollouts, rules.workers)
+            jobs = waves * small.workers + math.ceil(more * small.workers / rules.workers)
+        jobs, window = _window(jobs, small, settling / scale, budget / per_rollout)
+        per_step = None if batch is None else max(1, min(jobs, round(batch / scale)))
+        stands_for = jobs + (window.missing if window else 0)
+        if per_step is not None and batch is not None:
+            small = _retimed(small, stands_for / per_step, rollouts, batch)
+    larger = rollouts / stands_for
+    rng = Random(seed)
+    runs: list[Run] = []
+    spent = 0.0
+    while True:
+        if rules.batch is not None:
+            run = in_steps(small, source, rng, sizes, missing, steady)
+            spent += sum(sizes) * (1 + small.over_provision) * per_rollout
+        else:
+            run = stream(small, source, rng, jobs, window, per_step)
+            spent += jobs * per_rollout
+        runs.append(run)
+        if len(runs) >= MIN_RUNS and (spent >= most or (spent >= most / ENOUGH and _looks(len(runs)))):
+            outcome = _outcome(runs, source, larger, controlled=rules.over_provision == 0)
+            sure = outcome.wall_ns.error <= tolerance / 2 * outcome.wall_ns.value
+            if sure or spent >= most or len(runs) >= MAX_RUNS:
+                break
+    return outcome if scale == 1 else _with_size(outcome, rules, small, source, rollouts, scale)
+
+
+def _looks(runs: int) -> bool:
+    """Whether to look at the error: at 6, 12, 24 … runs only, for who always looks stops at a lucky moment."""
+    return runs % MIN_RUNS == 0 and (runs // MIN_RUNS).bit_count() == 1
+
+
+def _rare(runs: Sequence[Run], source: Source, found: Estimate) -> Estimate:
+    """With what an outcome that none of the runs had could add, where all had the same."""
+    least, most = source.shortest_ns, source.longest_ns
+    if len({run.wall_ns for run in runs}) > 1 or least == most:
+        return found
+    return found._replace(error=found.error + (most - least) * (1 - math.pow(1 - CONFIDENCE, 1 / len(runs))))
+
+
+def _attempts_per_rollout(rules: Rules, source: Source) -> float:
+    failure = source.failures
+    if rules.cap is None:
+        return 1 / (1 - failure)
+    return rules.cap if failure == 1 else (1 - failure**rules.cap) / (1 - failure)
+
+
+def _settling(rules: Rules, source: Source, per_rollout: float, rollouts: int) -> float:
+    """Rollouts until what is there at the start is used up: the burst, the pool's stock, its first refills."""
+    busy = per_rollout * min(source.mean_ns, source.warm_mean_ns) + (per_rollout - 1) * rules.backoff_ns
+    asked = rules.workers * per_rollout / max(busy, 1.0)  # attempts per ns, if nothing held them up
+    settling = float(WAVES * rules.workers)
+    let_through = asked
+    if rules.gap_ns:
+        settling += _emptied(rules.burst, asked, 1 / rules.gap_ns) / per_rollout
+        let_through = min(asked, 1 / rules.gap_ns)
+    if rules.pool is not None and rules.pool.refill_ns is not None:
+        settling += 3 * let_through * rules.pool.refill_ns / per_rollout
+    if rules.pool is not None and rules.pool.gap_ns is not None:
+        settling += _emptied(rules.pool.size, let_through, 1 / max(1, rules.pool.gap_ns)) / per_rollout
+    return min(settling, float(rollouts))
+
+
+def _emptied(stock: int, taken: float, made: float) -> float:
+    """How many are taken until a stock that is refilled is empty; if it never is, nothing has to settle."""
+    return 1.5 * stock * taken / (taken - made) if taken > 1.02 * made else 0.0
+
+
+def _steps(small: Rules, rules: Rules, rollouts: int, settling: float, budget: float) -> tuple[list[int], float, int]:
+    """The sizes of the steps to simulate, how many more full ones there are, and from which on all are alike."""
+    assert small.batch is not None
+    assert rules.batch is not None
+    full, rest = divmod(rollouts, rules.batch)
+    rest = math.ceil(rest * small.batch / rules.batch)
+    launched = small.launched(small.batch)
+    settled = 1 + math.ceil(settling / launched) if small.gap_ns or small.pool else 1
+    count = min(full, max(2 * settled + 1, min(MAX_STEPS, int(budget / launched))))
+    steady = min(settled, count - 1) if count < full else 0
+    sizes = [small.batch] * count + [rest] * (rest > 0)
+    return sizes, full - count, max(0, steady)
+
+
+def _window(jobs: int, small: Rules, settling: float, budget: float) -> tuple[int, Window | None]:
+    """How many rollouts to simulate, and what part of them the others are like: whole waves, so that steps are kept."""
+    workers = small.workers
+    waves = math.ceil(max(budget - settling - workers, WAVES * workers) / workers)
+    simulated = math.ceil(settling / workers) * workers + waves * workers + workers + jobs % workers
+    if jobs <= simulated or jobs <= 1.3 * budget:
+        return jobs, None
+    begin = simulated - workers - waves * workers
+    return simulated, Window(max(1, begin), max(1, begin) + waves * workers, float(jobs - simulated))
+
+
+def _retimed(small: Rules, steps: float, rollouts: int, batch: int) -> Rules:
+    """Training that lasts as long in all, where the smaller system has fewer steps."""
+    wanted = -(-rollouts // batch)
+    return replace(small, train_ns=round(small.train_ns * wanted / max(1.0, math.ceil(steps))))
+
+
+def _outcome(runs: Sequence[Run], source: Source, larger: float, *, controlled: bool) -> Outcome:
+    """Means over the runs, with what is known about the mean of an attempt put to use."""
+    off = [
+        run.counts.held_ns
+        - (run.counts.attempts - run.counts.hits) * source.mean_ns
+        - run.counts.hits * source.warm_mean_ns
+        for run in runs
+    ]
+    columns = zip(*((run.wall_ns, run.step_ns, run.steps_ns, *run.counts) for run in runs), strict=True)
+    found = [estimated(column, off if controlled else None) for column in columns]
+    clocks: dict[int, float] = {}
+    for run in runs:
+        for ns, often in run.clocks.items():
+            clocks[ns] = clocks.get(ns, 0.0) + often * larger / len(runs)
+    times, counts = (
+        [_rare(runs, source, one) for one in found[:3]],
+        [Estimate(one.value * larger, one.error * larger) for one in found[3:]],
+    )
+    return Outcome._make([*times, *counts, clocks])
+
+
+def estimated(values: Sequence[float], off: Sequence[float] | None) -> Estimate:
+    """The mean with its error; ``off`` is what of the noise has an expectation of 0."""
+    count = len(values)
+    mean = math.fsum(values) / count
+    deviations = [value - mean for value in values]
+    freedom = count - 1
+    if off is not None:
+        center = math.fsum(off) / count
+        around = [one - center for one in off]
+        square = math.fsum(one * one for one in around)
+        if square > 0:
+            slope = math.fsum(d * one for d, one in zip(deviations, around, strict=True)) / square
+            deviations = [d - slope * one for d, one in zip(deviations, around, strict=True)]
+            mean -= slope * center
+            freedom -= 1
+    variance = math.fsum(d * d for d in deviations) / freedom
+    return Estimate(mean, student_t(freedom, CONFIDENCE) * math.sqrt(variance / count))
+
+
+def _with_size(outcome: Outcome, rules: Rules, small: Rules, source: Source, rollouts: int, scale: int) -> Outcome:
+    """With what the smaller system may be off by."""
+    law = Distribution({one.held_ns: 0 for one in source.tries} | _weights(source))
+    at_once = min(rollouts, rules.batch or rollouts)
+    missed = 0.0
+    if rules.over_provision == 0:
+        missed = expected_max(law, at_once) - expected_max(law, max(1, round(at_once / scale)))
+    counts = Counts._make(one.value for one in outcome[3:10])
+    steps = 1 if rules.batch is None else -(-rollouts // rules.batch)
+    least = max(
+        (counts.held_ns + counts.backoff_ns) / rules.workers,
+        (counts.attempts - rules.burst) * rules.gap_ns,
+    )
+    lost = 1 - 1 / math.sqrt(scale)
+    queued = max(0.0, outcome.steps_ns.value - least) * lost if rules.gap_ns or rules.pool else 0.0
+    error = steps * missed + queued
+    wall, step, whole = outcome.wall_ns, outcome.step_ns, outcome.steps_ns
+    return outcome._replace(
+        wall_ns=wall._replace(error=wall.error + error),
+        step_ns=step._replace(error=step.error + error / steps),
+        steps_ns=whole._replace(error=whole.error + error),
+        waited_ns=outcome.waited_ns._replace(error=outcome.waited_ns.error + outcome.waited_ns.value * lost),
+    )
+
+
+def _weights(source: Source) -> dict[int, int]:
+    weights: dict[int, int] = {}
+    for one, weight in zip(source.tries, source.weights, strict=True):
+        weights[one.held_ns] = weights.get(one.held_ns, 0) + weight
+    return weights

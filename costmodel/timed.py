@@ -1,0 +1,79 @@
+"""From attempts to a run: what they hold on average, exactly, and when the run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from random import Random
+from typing import NamedTuple
+
+from costmodel.demand import Demand
+from costmodel.distribution import Distribution
+from costmodel.engine.estimate import Outcome
+from costmodel.engine.tries import Source, Try
+from costmodel.retries import Retries, with_retries
+from costmodel.runs import assumed
+from costmodel.samples import HITS, Attempt, Pool, from_pool, killed_after
+from costmodel.tally import Tally
+from costmodel.wallclock import WholeRun, run_in_time
+
+
+class Timed(NamedTuple):
+    """A sample of attempts as a run of the demand's size."""
+
+    tally: Tally  # with as many hits as the pool gives
+    retries: Retries
+    law: Distribution  # of how long a worker is busy with one trajectory
+    source: Source  # the same attempt by attempt
+    run: WholeRun
+
+
+def timed_run(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> Timed | None:
+    """None where no attempt succeeds in time."""
+    if demand.create_rate is not None:
+        sample = [attempt.unthrottled() for attempt in sample]
+    source = _source(sample, demand.timeout_s)
+    found = _tallied(_killed(sample, demand), pool, demand, None)
+    if found is None or source is None:
+        return None
+    tally, retries, law = found
+    run = run_in_time(law, demand, source)
+    if demand.warm_pool is not None and run.outcome is not None:
+        hits = run.outcome.hits.value / run.outcome.attempts.value
+        mixed = _tallied(_killed(from_pool(sample, round(HITS * hits)), demand), pool, demand, run.outcome)
+        assert mixed is not None  # a hit only saves time
+        tally, retries, law = mixed
+    return Timed(tally, retries, law, source, run)
+
+
+def _tallied(
+    sample: Sequence[Attempt], pool: Pool, demand: Demand, outcome: Outcome | None
+) -> tuple[Tally, Retries, Distribution] | None:
+    tally = Tally(sample, pool.trials, assumed(pool.identity.substrate, demand.run_sd))
+    success = tally.held_times(ok=True)
+    if success is None:
+        return None
+    retries = Retries(tally.failure, demand.max_attempts)
+    if outcome is not None and demand.max_attempts is not None and demand.over_provision == 0:
+        # Attempts that find a sandbox ready may fail less, and which ones do is for the simulation to say.
+        retries = retries._replace(simulated=Fraction(outcome.attempts.value / demand.trajectories))
+    backoff_ns = round(demand.backoff_s * 1e9)
+    law = with_retries(success, tally.held_times(ok=False), retries, backoff_ns, Random(demand.seed))
+    return tally, retries, law
+
+
+def _killed(sample: Sequence[Attempt], demand: Demand) -> Sequence[Attempt]:
+    return sample if demand.timeout_s is None else killed_after(sample, demand.timeout_s)
+
+
+def _source(sample: Sequence[Attempt], timeout_s: float | None) -> Source | None:
+    """Where the engine draws its attempts from: each as it is, and had a sandbox been ready. None: all fail."""
+    both = list(sample), [attempt.warm(attempt.weight) for attempt in sample]
+    if timeout_s is not None:
+        both = killed_after(both[0], timeout_s), killed_after(both[1], timeout_s)
+    if not any(attempt.ok for attempt in both[0]):
+        return None
+    return Source(
+        (Try(a.ok, a.held_ns, a.sandbox_ns, w.ok, w.held_ns, w.sandbox_ns), a.weight)
+        for a, w in zip(*both, strict=True)
+    )
