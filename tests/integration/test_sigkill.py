@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import docker
 import pytest
@@ -22,7 +22,8 @@ from tests.support.waiting import block_until
 pytestmark = pytest.mark.slow
 
 SEED: Final = 20_260_101
-CLEAN_WITHIN_S: Final = 2.0
+CLEAN_WITHIN: Final = 40
+"""Looks: two seconds where nothing else runs. A machine that is slow to clean up is as slow to look."""
 CREATE_TIMEOUT_S: Final = 5
 SPREAD_S: Final = 1.5  # the watchdog's start, warm-ups and several trials
 EARLY: Final = 0.1  # of the kills, at any moment from the start of the process on
@@ -42,21 +43,45 @@ Listing = Callable[[], list[str]]
 """The run of everything that is out there now."""
 
 
+class Moment(NamedTuple):
+    """By two clocks."""
+
+    looks: int
+    at_s: float
+
+
+class Lookout:
+    """Looks again and again what is there."""
+
+    def __init__(self, listing: Listing) -> None:
+        self.listing = listing
+        self.looks = 0
+        self.seen: dict[str, Moment] = {}
+        """When something of each run was seen last."""
+
+    def now(self) -> Moment:
+        return Moment(self.looks, time.monotonic())
+
+    def look(self) -> None:
+        self.looks += 1
+        for run in self.listing():
+            self.seen[run] = self.now()
+
+
 @contextlib.contextmanager
-def lookout(listing: Listing) -> Iterator[dict[str, float]]:
-    """When something of each run was last seen, by looking again and again from a thread of its own."""
-    seen: dict[str, float] = {}
+def lookout(listing: Listing) -> Iterator[Lookout]:
+    """One that looks from a thread of its own."""
+    watch = Lookout(listing)
     stop = threading.Event()
 
-    def look() -> None:
+    def go_on() -> None:
         while not stop.wait(POLL_S):
-            for run in listing():
-                seen[run] = time.monotonic()
+            watch.look()
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=go_on)
     thread.start()
     try:
-        yield seen
+        yield watch
     finally:
         stop.set()
         thread.join()
@@ -72,8 +97,8 @@ def kill_at_random(home: Home, substrate: str, kills: int, listing: Listing) -> 
     source = random.Random(f"{SEED}:{substrate}")
     scenario = home.cwd / "scenario.toml"
     scenario.write_text(SCENARIO.replace("SUBSTRATE", substrate))
-    killed: dict[str, float] = {}
-    with lookout(listing) as seen:
+    killed: dict[str, Moment] = {}
+    with lookout(listing) as watch:
         for number in range(kills):
             path = home.cwd / f"{number}.msgpack"
             process = home.start("run", str(scenario), "--progress", "none", "-o", str(path))
@@ -84,7 +109,7 @@ def kill_at_random(home: Home, substrate: str, kills: int, listing: Listing) -> 
             time.sleep(source.uniform(0, SPREAD_S))
             assert process.poll() is None, "it was to be killed while it runs"
             process.send_signal(signal.SIGKILL)
-            when = time.monotonic()
+            when = watch.now()
             process.wait()
             if in_trials(path):
                 killed[run_id(path)] = when
@@ -93,11 +118,13 @@ def kill_at_random(home: Home, substrate: str, kills: int, listing: Listing) -> 
     assert len(killed) >= kills - math.ceil((EARLY + STARTING) * kills), "most were killed in the middle of trials"
     assert not set(killed) & set(listing())
     assert home.ledger() == []
-    took = sorted(max(0.0, seen[run] - when) for run, when in killed.items() if run in seen)
+    after = [(when, watch.seen[run]) for run, when in killed.items() if run in watch.seen]
+    took = sorted(max(0.0, last.at_s - when.at_s) for when, last in after)
+    looks = max(last.looks - when.looks for when, last in after)
     p50, p95 = took[len(took) // 2], took[len(took) * 95 // 100]
     print(f"\n{substrate}: {len(took)} of {kills} killed with sandboxes; last seen after p50 {p50:.3f} s, ", end="")
-    print(f"p95 {p95:.3f} s, max {took[-1]:.3f} s")
-    assert took[-1] < CLEAN_WITHIN_S
+    print(f"p95 {p95:.3f} s, max {took[-1]:.3f} s, {looks} looks")
+    assert looks <= CLEAN_WITHIN
 
 
 @pytest.mark.docker

@@ -17,6 +17,7 @@ from taxtui.runner.bracket import Method
 from taxtui.runner.trial import Trial
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import ExecResult
+from tests.support import waiting
 
 E = TypeVar("E", bound=Event)
 
@@ -118,17 +119,20 @@ async def test_phases_actions_and_gaps_add_up_to_held() -> None:
     async def takes_a_while() -> None:
         await asyncio.sleep(0.002)
 
-    context = FakeContext()
-    context.substrate.exec_hook = context.substrate.create_hook = takes_a_while
-    await run(context)
-    [started] = context.of(TrialStarted)
-    held = context.ended.end_ns - started.start_ns
-    phases = {event.phase: event.duration_ns for event in context.of(PhaseEnded)}
-    actions = context.of(Actions)[1]
-    parts = sum(phases[name] for name in (events.CREATE, events.READY, events.READY_AGAIN, events.SETUP))
-    harness = held - parts - sum(actions.duration_ns)
-    assert 0 <= harness < held / 10
-    assert harness >= sum(actions.gap_ns) > 0
+    while True:
+        context = FakeContext()
+        context.substrate.exec_hook = context.substrate.create_hook = takes_a_while
+        await run(context)
+        [started] = context.of(TrialStarted)
+        held = context.ended.end_ns - started.start_ns
+        phases = {event.phase: event.duration_ns for event in context.of(PhaseEnded)}
+        actions = context.of(Actions)[1]
+        parts = sum(phases[name] for name in (events.CREATE, events.READY, events.READY_AGAIN, events.SETUP))
+        harness = held - parts - sum(actions.duration_ns)
+        assert harness >= sum(actions.gap_ns) > 0
+        if harness < held / 10:
+            return
+        waiting.still("a trial that the machine does not hold up between its parts")
 
 
 async def test_session_mode_opens_its_shell_within_ready_and_closes_it() -> None:
@@ -263,18 +267,22 @@ async def test_throttling_in_the_middle_is_not_an_actions_latency() -> None:
         return obey(command)
 
     context.substrate.answer = answer
+    began_ns = time.monotonic_ns()
     await run(context)
     [duration] = context.of(Actions)[1].duration_ns
-    assert context.ended.queued_ns >= 500_000_000 > duration
+    assert context.ended.queued_ns >= 500_000_000
+    assert context.ended.queued_ns + duration <= time.monotonic_ns() - began_ns
 
 
 async def test_think_time_is_recorded_and_not_latency() -> None:
     context = FakeContext(actions=3, think=ThinkTime(median_ns=300_000_000))
+    began_ns = time.monotonic_ns()
     await run(context)
+    took_ns = time.monotonic_ns() - began_ns
     actions = context.of(Actions)[1]
     assert actions.think_ns[0] == 0
     assert all(think >= 300_000_000 for think in actions.think_ns[1:])
-    assert max(actions.gap_ns + actions.duration_ns) < 300_000_000
+    assert sum(actions.think_ns + actions.gap_ns + actions.duration_ns) <= took_ns  # no part of it is counted twice
 
 
 async def test_timestamps_of_a_thread_are_used_as_they_are() -> None:
