@@ -52,7 +52,7 @@ def write(spool: Spool, name: str, notes: Sequence[str], out: Path) -> str:
                 recorder.add(events.Notice(0, "info", note))
             for event in _in_order(first, trials):
                 recorder.add(event)
-            recorder.add(events.RunFinished("finished", {**spool.outcomes, "actions": spool.actions}))
+            recorder.add(events.RunFinished("finished", dict(spool.outcomes)))
     except BaseException:
         out.unlink(missing_ok=True)
         raise

@@ -62,8 +62,8 @@ def held_s(events: list[Event], trial: int) -> float:
 def cell_of(events: list[Event], trial: int) -> Cell:
     """The cell of a trial."""
     [start] = of(events, TrialStarted, trial)
-    cells: list[Cell] = of(events, Cell)
-    return next(cell for cell in cells if cell.id == start.cell)
+    [cell] = [event for event in events if isinstance(event, Cell) and event.id == start.cell]
+    return cell
 
 
 def sample_files(name: str) -> Iterator[tuple[Path, bytes]]:
