@@ -1,0 +1,113 @@
+"""The tools whose logs are imported, run for real: known sleeps come back as the right action times.
+
+``pytest -m real_tools`` installs them, each Python's in a venv of its own, in the folder ``TAXTUI_REAL_TOOLS`` where
+that is set (and finds them there the next time), else in a temporary one. What cannot be installed or run is skipped.
+
+No time limit is assumed: a driver measures around each command, so that what is imported must lie between the sleep and
+that. The slack is what two clocks of one machine may differ by.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from taxtui.importers import registry
+from taxtui.importers.importing import import_files
+from taxtui.importers.protocol import Asked, ImportedTrial
+
+pytestmark = [pytest.mark.real_tools, pytest.mark.timeout(1800)]
+HERE = Path(__file__).parent
+THINK_S = 0.3
+SLEEPS_S = (0.2, 0.5, 0.05)
+SLACK_S = 0.002
+IMAGE = "taxtui-base:bookworm"
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """The interpreter of a version whose venv has its group of tools."""
+    folder = Path(os.environ.get("TAXTUI_REAL_TOOLS") or tmp_path_factory.mktemp("tools"))
+    groups = tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text())["dependency-groups"]
+
+    def installed(version: str) -> str:
+        venv = folder / f"py{version}"
+        interpreter = venv / "bin" / "python"
+        if not interpreter.exists():
+            major = shutil.which(f"python{version}")
+            if major is None or subprocess.run([major, "-c", ""], capture_output=True, check=False).returncode:
+                pytest.skip(f"there is no python{version}")
+            subprocess.run([major, "-m", "venv", venv], check=True)
+            wanted = groups[f"real-tools-{version.replace('.', '')}"]
+            pip = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
+            done = subprocess.run(pip, capture_output=True, text=True, check=False)
+            if done.returncode:
+                shutil.rmtree(venv)
+                pytest.skip(f"cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+        return str(interpreter)
+
+    return installed
+
+
+def drive(interpreter: str, driver: str, folder: Path, *arguments: object) -> None:
+    (folder / "home").mkdir()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "MSWEA_SILENT_STARTUP": "1"}
+    command = [interpreter, str(HERE / driver), "logs", *map(str, arguments)]
+    (folder / "logs").mkdir()
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def imported(name: str, path: Path) -> ImportedTrial:
+    reader = registry.load(name)
+    files = reader.files(path) if path.is_dir() else [path]
+    (trial,) = (one for file in files for one in reader.trials(file, Asked()) if isinstance(one, ImportedTrial))
+    assert import_files(reader, [path], path.parent / f"{path.name}.msgpack", Asked()).trials == 1
+    return trial
+
+
+def check(trial: ImportedTrial, slept_s: tuple[float, ...], most_s: list[float]) -> None:
+    took_s = [action.duration_ns / 1e9 for action in trial.actions]
+    print(f"slept {slept_s} s, imported {took_s}, measured around them {most_s}")
+    assert len(took_s) == len(slept_s) <= len(most_s)
+    for slept, took, most in zip(slept_s, took_s, most_s, strict=False):
+        assert slept - SLACK_S <= took <= most + SLACK_S
+    assert all(action.think_ns / 1e9 >= THINK_S - SLACK_S for action in trial.actions[1:])
+
+
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_inspect(python: Callable[[str], str], tmp_path: Path, form: str) -> None:
+    drive(python("3.11"), "drive_inspect.py", tmp_path, THINK_S, *SLEEPS_S)
+    (log,) = (tmp_path / "logs").glob(f"*.{form}")
+    trial = imported("inspect", log)
+    check(trial, SLEEPS_S, json.loads((tmp_path / "logs" / f"bounds_of_{form}.txt").read_text()))
+    assert trial.substrate == "local"
+
+
+def test_mini_swe_agent(python: Callable[[str], str], tmp_path: Path) -> None:
+    drive(python("3.11"), "drive_mini_swe_agent.py", tmp_path, THINK_S, *SLEEPS_S)
+    trial = imported("mini-swe-agent", tmp_path / "logs")
+    check(trial, (*SLEEPS_S, sum(SLEEPS_S)), json.loads((tmp_path / "logs" / "bounds.txt").read_text()))
+
+
+@pytest.mark.docker
+def test_harbor(python: Callable[[str], str], tmp_path: Path) -> None:
+    here = ["docker", "image", "inspect", IMAGE]
+    if shutil.which("docker") is None or subprocess.run(here, capture_output=True, check=False).returncode:
+        pytest.skip(f"there is no image {IMAGE} here")
+    drive(python("3.12"), "drive_harbor.py", tmp_path, IMAGE, 0.7)
+    trial = imported("harbor", tmp_path / "logs" / "jobs" / "job")
+    (bounds,) = (tmp_path / "logs").rglob("bounds.txt")
+    (action,) = trial.actions
+    solved_s = json.loads(bounds.read_text())
+    print(f"slept 0.7 s, the solution took {solved_s}, imported {action.duration_ns / 1e9}")
+    assert 0.7 <= solved_s <= action.duration_ns / 1e9 + SLACK_S
+    assert {phase.name for phase in trial.phases} >= {"create", "verify"}
+    assert sum(phase.duration_ns for phase in trial.phases if phase.name == "verify") / 1e9 >= 0.3
