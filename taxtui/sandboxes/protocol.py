@@ -100,6 +100,7 @@ class Marks:
         """Begin with nothing seen."""
         self.seen: list[tuple[str, int, int]] = []
         self.notices: list[str] = []
+        self.obstacle = ""
         self.connection: Literal["cold", "warm"] = "warm"
         self.queued_ns = 0
 
@@ -110,6 +111,12 @@ class Marks:
     def notice(self, text: str) -> None:
         """Note what a person should know and no error says: one line, without credentials, hosts and accounts."""
         self.notices.append(text)
+
+    def obstructed(self, why: str) -> None:
+        """Note what keeps a sandbox from being ready, as far as the provider says: a notice, and a timeout's reason."""
+        if why != self.obstacle:
+            self.obstacle = why
+            self.notice(f"a sandbox is not ready yet: {why}")
 
     def cold(self) -> None:
         """Note that a connection had to be made for this sandbox."""
