@@ -73,7 +73,6 @@ class Spool:
         self._content = 0
         self.cells: dict[Kind, CellFacts] = {}
         self.outcomes: Counter[str] = Counter()
-        self.actions = 0
         self.unknown: Counter[Unknown] = Counter()
 
     def __len__(self) -> int:
@@ -115,7 +114,6 @@ class Spool:
             cell.successes += 1
             cell.unknown.update({unknown.quantity for unknown in trial.unknown if not unknown.partly})
         self.outcomes[outcome] += 1
-        self.actions += len(trial.actions)
         self.unknown.update(trial.unknown)
         return cell
 

@@ -242,6 +242,7 @@ class Trial:
             if isinstance(error, SubstrateError):
                 raise
             limit = f"{self.context.create_timeout_s:g} s"
+            refusal = refusal or (f"; {self._marks.obstacle}" if self._marks.obstacle else "")
             raise ReadyTimeout(f"no command answered within {limit} of create{refusal}") from error
 
     async def _reset(self) -> None:

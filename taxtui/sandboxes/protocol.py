@@ -101,6 +101,7 @@ class Marks:
         """Begin with nothing seen."""
         self.seen: list[tuple[str, int, int]] = []
         self.notices: list[str] = []
+        self.obstacle = ""
         self.connection: Literal["cold", "warm"] = "warm"
         self.queued_ns = 0
         self.node = ""  # a digest
@@ -128,6 +129,12 @@ class Marks:
     def on(self, node: str) -> None:
         """Note which machine runs it, where the provider tells; its name becomes a digest here."""
         self.node = digest(node)
+
+    def obstructed(self, why: str) -> None:
+        """Note what keeps a sandbox from being ready, as far as the provider says: a notice, and a timeout's reason."""
+        if why != self.obstacle:
+            self.obstacle = why
+            self.notice(f"a sandbox is not ready yet: {why}")
 
     def cold(self) -> None:
         """Note that a connection had to be made for this sandbox."""

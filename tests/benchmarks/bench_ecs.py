@@ -1,6 +1,8 @@
-"""What the data channel adds to the time that the session agent itself takes for a command.
+"""What the data channel adds to the time that the session agent itself takes for a command, and exec to a plug-in's.
 
-The agent is the stand-in, in a process of its own, without the real one's 1 s and 1 ms of sleep: ratios, not times.
+The agent is the stand-in, in a process of its own, for the first without the real one's 1 s and 1 ms of sleep, for the
+second with them: ratios, not times. A plug-in's path is a session whose command is the command, from its request to the
+service's word that it is over.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ecs.options import EcsOptions
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support.crowd import crowd
-from tests.support.ecs_standin_setup import CREDENTIALS, spec
+from tests.support.ecs_peer_pty import Behaviour
+from tests.support.ecs_standin_setup import CREDENTIALS, sandbox, spec, standin
 from tests.support.standin_process import serving
 
 ROUNDS = 300
+EXECS = 15
 WARM_UP = 20
 
 
@@ -57,6 +61,7 @@ async def main() -> None:
             rate = len(result.stdout) / 1e6 / (time.monotonic() - began_s)
             print(f"5 MB of output: {rate:.1f} MB/s (a real agent's own ceiling is below 1)")
             await made.destroy()
+    await exec_beside_the_plugin()
     for concurrency in (1, 20, 50):
         async with serving("tests.support.ecs_standin") as url:
             options = EcsOptions(endpoint_url=url, task_role="r", subnets="subnet-1")
@@ -67,6 +72,25 @@ async def main() -> None:
             f"burst of {concurrency}: worst loop lag p99 {got.worst_lag_p99_ms:.1f} ms, client CPU "
             f"{got.worst_cpu_permille / 10:.0f} %, {got.took_s:.1f} s{failed}"
         )
+
+
+async def exec_beside_the_plugin() -> None:
+    """In turns, one command each."""
+    with standin() as agent:
+        agent.behaviour = Behaviour()  # as the real agent's times were seen to be
+        async with sandbox(agent) as made:
+            ours, theirs = [], []
+            for _ in range(EXECS):
+                began = time.monotonic_ns()
+                channel = await made._api.open_channel(made._arn, "/bin/sh -c true")
+                await channel.ended(30.0)
+                await channel.close()
+                theirs.append((time.monotonic_ns() - began) / 1e6)
+                began = time.monotonic_ns()
+                assert (await made.exec(Command(script="true"))).exit_code == 0
+                ours.append((time.monotonic_ns() - began) / 1e6)
+    mine, plugin = statistics.median(ours), statistics.median(theirs)
+    print(f"exec: p50 {mine:.0f} ms, a plug-in's path {plugin:.0f} ms: {mine / plugin:.3f}×")
 
 
 if __name__ == "__main__":

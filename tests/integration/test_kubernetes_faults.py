@@ -64,7 +64,8 @@ async def test_a_broken_watch_is_made_again(
     standin.fail("watch", times=2, **fault)
     got = await measure()
     assert got.end.outcome == "ok"
-    assert [mark.name for mark in got.marks] == ["accepted", "scheduled", "initialized", "running", "ready"]
+    seen = [mark.name for mark in got.marks]
+    assert seen == ["accepted", "scheduled", "initialized", "sandbox ready", "running", "ready"]
 
 
 async def test_a_watch_that_ends_silently_is_resumed(standin: KubernetesStandin, measure: Measure) -> None:

@@ -26,7 +26,8 @@ class Conflict(Exception):
 class Pods:
     """Every pod by (namespace, name), each change numbered and kept for watches.
 
-    The knobs: ``fate`` of the pods created from now on (``runs``, ``unschedulable``, ``image_pull_backoff``),
+    The knobs: ``fate`` of the pods created from now on (``runs``, ``unschedulable``, ``image_pull_backoff``,
+    ``no_sandbox`` for a runtime class without handler, of which only events tell),
     ``stuck`` for deletions that never end, ``schedule_s`` and ``start_s``.
     """
 
@@ -42,6 +43,7 @@ class Pods:
         self.history: list[tuple[int, str, Json]] = []
         self.watchers: set[asyncio.Queue[None]] = set()
         self.made = 0
+        self.events: list[Json] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     # ----------------------------------------------------------------------------------------------------- changes
@@ -131,6 +133,19 @@ class Pods:
                 pod["status"]["containerStatuses"] = [_container(pod, {"waiting": waiting})]
                 self._emit("MODIFIED", pod)
             return
+        if self.fate == "no_sandbox":
+            for second, kind, reason, message in (
+                (1, "Warning", "FailedScheduling", "0/1 nodes are available"),
+                (2, "Normal", "Scheduled", "Successfully assigned"),
+                (3, "Warning", "FailedCreatePodSandBox", 'no runtime for\n"gvisor" is configured'),
+            ):
+                self._tell(pod, second, kind, reason, message)
+            pod["status"]["conditions"].append(_condition("PodReadyToStartContainers", "False"))
+            self._emit("MODIFIED", pod)
+            return
+        await asyncio.sleep(self.start_s)
+        pod["status"]["conditions"] += [_condition("Initialized"), _condition("PodReadyToStartContainers")]
+        self._emit("MODIFIED", pod)
         await asyncio.sleep(self.start_s)
         container = pod["spec"]["containers"][0]
         place = self.places[pod["metadata"]["uid"]]
@@ -139,7 +154,7 @@ class Pods:
         if "deletionTimestamp" in pod["metadata"]:
             return
         started = {"running": {"startedAt": _now()}}
-        ready = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+        ready = ("PodScheduled", "Initialized", "PodReadyToStartContainers", "ContainersReady", "Ready")
         pod["status"] |= {
             "phase": "Running",
             "startTime": _now(),
@@ -151,6 +166,19 @@ class Pods:
         if self.objects.get((pod["metadata"]["namespace"], pod["metadata"]["name"])) is pod:
             late = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than its deadline"}
             self._fail(pod["metadata"]["name"], late, "Error", 137)
+
+    def _tell(self, pod: Json, second: int, kind: str, reason: str, message: str) -> None:
+        about = pod["metadata"]
+        self.events.append(
+            {
+                "metadata": {"name": f"{about['name']}.{second}", "namespace": about["namespace"]},
+                "involvedObject": {"kind": "Pod", "name": about["name"], "uid": about["uid"]},
+                "type": kind,
+                "reason": reason,
+                "message": message,
+                "lastTimestamp": f"2026-01-01T00:00:{second:02d}Z",
+            }
+        )
 
     def _fail(self, name: str, status: Json, reason: str, code: int, *, kill: bool = True) -> None:
         pod = next(pod for (_, key), pod in self.objects.items() if key == name)

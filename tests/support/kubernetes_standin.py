@@ -36,6 +36,7 @@ _VERBS = {
     "delete": "delete pods",
     "exec": "get pods/exec",
     "quota": "list resourcequotas",
+    "events": "list events",
 }
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -74,6 +75,7 @@ class KubernetesStandin:
                 web.delete(f"{space}/pods/{{name}}", self._delete, name="delete"),
                 web.get(f"{space}/pods/{{name}}/exec", self._exec, name="exec"),
                 web.get(f"{space}/resourcequotas", self._quotas, name="quota"),
+                web.get(f"{space}/events", self._events, name="events"),
                 web.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", self._review, name="review"),
             ]
         )
@@ -295,6 +297,16 @@ class KubernetesStandin:
         review["metadata"] = {}
         review["status"] = {"allowed": f"{asked['verb']} {resource}" not in self.denied}
         return self._yes(review, "V1SelfSubjectAccessReview", 201)
+
+    async def _events(self, request: web.Request) -> web.Response:
+        wanted = dict(part.split("=") for part in request.query.get("fieldSelector", "").split(",") if part)
+        uid, kind = wanted.get("involvedObject.uid"), wanted.get("type")
+        items = [
+            event
+            for event in self.pods.events
+            if uid in (None, event["involvedObject"]["uid"]) and kind in (None, event["type"])
+        ]
+        return self._yes({"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": items}, "CoreV1EventList")
 
     async def _quotas(self, request: web.Request) -> web.Response:
         items: list[Json] = []

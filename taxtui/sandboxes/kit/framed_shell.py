@@ -320,10 +320,12 @@ class _MergedFrames:
 
     def wrap(self, body: str) -> str:
         # A process that the command left running keeps an unlinked file, and can't reach the next command's.
+        # Each process that is left out is a millisecond of every command.
         return (
-            f'{body} >"$_d/o" 2>"$_d/e" 3>&-; _r=$?; _o=$(wc -c <"$_d/o"); '
+            f'{body} >"$_d/o" 2>"$_d/e" 3>&-; _r=$?; _o=0; [ ! -s "$_d/o" ] || _o=$(wc -c <"$_d/o"); '
             f"printf '%s%s{{%d\n' {self._halves} $_o; "
-            '{ head -c $_o "$_d/o"; cat "$_d/e"; } | base64; '
+            '[ $_o = 0 ] && [ ! -s "$_d/e" ] || '
+            '{ [ $_o = 0 ] || head -c $_o "$_d/o"; [ ! -s "$_d/e" ] || cat "$_d/e"; } | base64; '
             f"printf '%s%s}}%d\n' {self._halves} $_r; "
             'rm -f "$_d/o" "$_d/e"\n'
         )

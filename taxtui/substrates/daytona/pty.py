@@ -64,7 +64,7 @@ class Terminal:
         """Only plain characters are typed: an interactive shell has its own ideas of ``!`` and of tabs."""
         left, right = secrets.token_hex(8), secrets.token_hex(8)
         exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: self._mark}.items())
-        argv = " ".join(map(quoted, launch_argv(terminal=True)))
+        argv = " ".join(map(quoted, launch_argv()))
         # dd, because bash reads a terminal byte by byte; the end of this shell, its leader, hangs up on dd too.
         shell = f"dd bs=65536 2>/dev/null | {{ {argv}; kill -9 $$; }}"
         program = f"stty raw -echo\n{exports}printf '%s%s' {left} {right}\n{shell}\n"

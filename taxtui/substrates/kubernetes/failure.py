@@ -14,7 +14,7 @@ import msgspec
 
 from taxtui.errors import ExecFailed, QuotaExceeded, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit.refusal import Meaning, Refused, is_named
-from taxtui.substrates.kubernetes.pod import Camel, Pod
+from taxtui.substrates.kubernetes.pod import Camel, Event, Pod
 
 _USER: Final = re.compile(r'[Uu]ser "[^"]*"')  # of no use to who reads a recording, and none of their business
 _POLICY: Final = re.compile("is forbidden: (?!this user cannot|not yet ready)|denied the request")
@@ -136,6 +136,11 @@ def unschedulable(pod: Pod) -> str | None:
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.message or condition.reason or "no reason given"
     return None
+
+
+def said(event: Event) -> str:
+    """A warning, on one line."""
+    return f"{event.reason or 'Warning'}: {' '.join((event.message or 'no further reason given').split())}"
 
 
 # ------------------------------------------------------------------- a program ends: its own failure, or its runtime's

@@ -69,6 +69,26 @@ class Spec(Camel, frozen=True):
     node_name: str | None = None
 
 
+class Event(Camel, frozen=True):
+    """Something that a component of the cluster tells about a pod."""
+
+    reason: str | None = None
+    message: str | None = None
+    last_timestamp: str | None = None  # None where a newer kind of reporter fills ``event_time``
+    event_time: str | None = None
+
+    @property
+    def when(self) -> str:
+        """Its last occurrence, in a form that sorts."""
+        return self.last_timestamp or self.event_time or ""
+
+
+class Events(Camel, frozen=True):
+    """A list of them."""
+
+    items: list[Event] | None = None
+
+
 class Pod(Camel, frozen=True):
     """What we look at of a pod."""
 
@@ -83,6 +103,7 @@ class Pod(Camel, frozen=True):
         steps = {
             "scheduled": "PodScheduled" in true,
             "initialized": "Initialized" in true,
+            "sandbox ready": "PodReadyToStartContainers" in true,
             "running": running,
             "ready": "Ready" in true,
         }

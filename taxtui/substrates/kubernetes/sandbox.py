@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from typing import Final
 
@@ -11,6 +12,7 @@ from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.framed_shell import FramedShell
+from taxtui.sandboxes.kit.room import Room
 from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.kubernetes import failure
@@ -24,13 +26,23 @@ from taxtui.substrates.kubernetes.watch import PodWatch
 LOST_S: Final = 1.5
 """A connection breaks before the pod's status says why: how long we wait for the reason."""
 KILLED: Final = 128 + 9
+QUIET_S: Final = 3.0
+LONGEST_QUIET_S: Final = 24.0
+"""How long a pod may take until its events are asked for the reason: at first, and at most between two times."""
 
 
 class KubernetesSandbox:
     """A pod, and what its watch has told."""
 
     def __init__(
-        self, name: str, api: PodApi, runner: PodExec, watch: PodWatch, marks: Marks, options: KubernetesOptions
+        self,
+        name: str,
+        api: PodApi,
+        runner: PodExec,
+        watch: PodWatch,
+        marks: Marks,
+        options: KubernetesOptions,
+        room: Room,
     ) -> None:
         """Begin to follow the pod of this name, which is about to be made."""
         self.name = name
@@ -43,17 +55,21 @@ class KubernetesSandbox:
         self._gone = asyncio.Event()
         self._news = asyncio.Event()
         self._blind: ApiRefused | None = None
+        self._may_ask = True
         self._runner = runner
+        self._room = room
         watch.follow(name, self)
 
     def made(self, pod: Metadata) -> None:
         """The control plane has accepted it."""
+        self._room.taken(self.name)
         self._marks("accepted")
         self._identity = pod
 
     def forget(self) -> None:
-        """Stop following it."""
+        """Stop following it: it is gone, or was never made."""
         self._watch.unfollow(self.name)
+        self._room.left(self.name)
 
     # ------------------------------------------------------------------------------------------- what the watch says
 
@@ -92,6 +108,8 @@ class KubernetesSandbox:
         """As ``Sandbox.wait_ready``; a pod that no node takes or whose container can't start is a ``CreateFailed``."""
         self._marks = marks
         patience_ends = time.monotonic() + self._options.unschedulable_s
+        quiet_s = QUIET_S
+        ask_at = time.monotonic() + quiet_s
         while "ready" not in self._reached:
             self._news.clear()
             if lost := self._lost():
@@ -101,12 +119,27 @@ class KubernetesSandbox:
             if blocked := self._pod and failure.blocked(self._pod):
                 raise CreateFailed(f"the container can't start: {blocked}")
             stuck = self._pod and failure.unschedulable(self._pod)
-            left_s = patience_ends - time.monotonic() if stuck else None
-            if left_s is not None and left_s <= 0:
+            left_s = patience_ends - time.monotonic() if stuck else math.inf
+            if left_s <= 0:
                 raise CreateFailed(f"no node takes the pod: {stuck}")
+            if time.monotonic() >= ask_at:
+                quiet_s = min(LONGEST_QUIET_S, 2 * quiet_s)
+                ask_at = time.monotonic() + quiet_s
+                await self._ask_why(marks)
+                continue
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left_s):
+                async with asyncio.timeout(min(left_s, ask_at - time.monotonic())):
                     await self._news.wait()
+
+    async def _ask_why(self, marks: Marks) -> None:
+        """What its events say; the right to read them is optional."""
+        if not self._may_ask:
+            return
+        try:
+            if why := await self._api.last_warning(self._identity):
+                marks.obstructed(why)
+        except ApiRefused as error:
+            self._may_ask = not error.final
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``: a websocket of its own."""

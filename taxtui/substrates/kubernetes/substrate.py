@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
@@ -12,10 +13,11 @@ from typing import Any, ClassVar, Final, Literal, Self
 import msgspec
 from kubernetes.aio.client import ApiClient
 
-from taxtui.errors import CreateFailed, SubstrateUnavailable, Throttled
+from taxtui.errors import CreateFailed, QuotaExceeded, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import backoff, labels
 from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.room import Room
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes.api import PodApi
 from taxtui.substrates.kubernetes.connect import Cluster, discover
@@ -56,6 +58,7 @@ class KubernetesSubstrate:
         self.provenance: Literal["measured", "stand_in"] = "measured"
         self._watches: dict[str, PodWatch] = {}
         self._client: Any = None
+        self._room = Room()
 
     async def __aenter__(self) -> Self:
         """Find the cluster and say hello. Raises ``SubstrateUnavailable``."""
@@ -109,6 +112,7 @@ class KubernetesSubstrate:
             quota = await self._api.quota(self._namespace)
         except ApiRefused:
             quota = {"quota": "unknown: no permission to list resourcequotas"}
+        events = await self._may_read_events()
         image, _, digest = self._options.image.partition("@")
         return Availability(
             ok=not missing,
@@ -124,9 +128,15 @@ class KubernetesSubstrate:
                 "kubernetes_sdk": version("kubernetes"),
                 "image_reference": self._options.image,
                 "network": "the pod network, unless a NetworkPolicy selects taxtui.network=none",
+                "events": "read while a pod does not start" if events else "may not be read: a stuck pod says less",
                 **quota,
             },
         )
+
+    async def _may_read_events(self) -> bool:
+        with contextlib.suppress(ApiRefused):
+            return await self._api.may(self._namespace, "list", "events")
+        return False
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
         """As ``Substrate.create``; the run's watch begins with its first pod, and anew after it has ended."""
@@ -137,17 +147,34 @@ class KubernetesSubstrate:
         if watch is None or watch.ended:
             watch = self._watches[run] = PodWatch(self._api, self._namespace, f"{LABEL_RUN}={run}")
         runner = PodExec(self._client, self._api.access, self._namespace, spec.name, self._options.shell)
-        sandbox = KubernetesSandbox(spec.name, self._api, runner, watch, marks, self._options)
+        sandbox = KubernetesSandbox(spec.name, self._api, runner, watch, marks, self._options, self._room)
         try:
-            pod = await self._api.create(self._namespace, manifest(self._options, spec), marks)
-        except ApiRefused as error:
-            sandbox.forget()
-            raise error.as_error(CreateFailed, "the pod could not be created") from error
+            pod = await self._make(spec, marks)
         except BaseException:
             sandbox.forget()
             raise
         sandbox.made(pod.metadata)
         return sandbox
+
+    async def _make(self, spec: SandboxSpec, marks: Marks) -> Pod:
+        """Ask for the pod; where our own ones use up the quota, again when one of them has gone.
+
+        Raises ``Throttled`` where none has gone for ``room.HOLD_S``, and ``QuotaExceeded`` where none of ours stands.
+        """
+        wanted = manifest(self._options, spec)
+        while True:
+            freed, began_ns = self._room.next(), time.monotonic_ns()
+            try:
+                return await self._api.create(self._namespace, wanted, marks)
+            except ApiRefused as error:
+                refusal = error.as_error(CreateFailed, "the pod could not be created")
+                full = isinstance(refusal, QuotaExceeded) and (self._room.standing or freed.is_set())
+                if not full:
+                    raise refusal from error
+            marks.notice(f"{refusal.problem}; waits until one of {self._room.standing} sandboxes has gone")
+            if not await self._room.wait(freed):
+                raise Throttled(f"{refusal.problem}; none of {self._room.standing} sandboxes has gone", 0.0)
+            marks.queued(time.monotonic_ns() - began_ns)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``: in every namespace where listing is allowed, else in ours."""

@@ -42,11 +42,10 @@ def entry_command(directory: str, mark: str) -> tuple[str, bytes]:
     takes sendfile, which never returns from a terminal. It outlives the shell, and would keep the session open: the end
     of the session's leader, whose id is ``$$``, hangs up on it.
     """
-    program = shlex.join(launch_argv(terminal=True))
-    feed = "dd bs=65536 2>/dev/null"
-    typed = (
-        f'mkdir -p "{directory}" && cd "{directory}" && {feed} | {{ {MARK}={mark} {program}; kill -9 $$; }}\n'.encode()
-    )
+    program = shlex.join(launch_argv())  # what it reads from is a pipe
+    feed, there = "dd bs=65536 2>/dev/null", f'"{directory}"'
+    into = f"{{ cd {there} 2>/dev/null || {{ mkdir -p {there} && cd {there}; }}; }}"
+    typed = f"{into} && {feed} | {{ {MARK}={mark} {program}; kill -9 $$; }}\n".encode()
     entry = f': {leaders(mark)}; stty raw -echo 2>/dev/null; echo; eval "$(dd bs=1 count={len(typed)} 2>/dev/null)"'
     return f"/bin/sh -c {shlex.quote(entry)}", typed
 
