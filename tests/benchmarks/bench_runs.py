@@ -1,7 +1,9 @@
 """How often verdicts and intervals are right where the truth is known, and what the shipped pair of runs says now.
 
-Before: as if every trial were independent and runs did not differ. A run has 4 cells of 100 trials, whose residuals
+Before: as if every trial were independent and runs did not differ. A run has 20 cells of 100 trials, whose residuals
 correlate .61 between neighbours of the run and next to nothing after 100 trials.
+
+python -m tests.benchmarks.bench_runs > tests/benchmarks/runs.txt
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from costmodel.uncertainty import Interval, difference, mean_interval
 from costmodel.verdict import DIFFERS, judge
 from tests.support.simulated_runs import TRUTH, estimated, measured
 
-ROUNDS = 400
+ROUNDS = 300
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 
@@ -82,10 +84,12 @@ def main() -> None:
             line(f"{name}: A/A, 1 run against 1, --run-sd 10%", across(1, run_sd, "a", "a", told), "≤ .05")
         line(f"{name}: A/A, 3 runs against 3", across(3, run_sd, "a", "a", usual), "≤ .05")
         line(f"{name}: +20 %, 3 runs against 3", across(3, run_sd, "slower by 20 %", "a", usual), "≥ .90")
+        line(f"{name}: +20 %, 4 runs against 4", across(4, run_sd, "slower by 20 %", "a", usual), "≥ .90")
         line(f"{name}: +20 %, 6 runs against 6", across(6, run_sd, "slower by 20 %", "a", usual), "≥ .90")
         line(f"{name}: A/A inside one run", inside(1, run_sd, "b", "a"), "≤ .05")
         line(f"{name}: +5 % inside one run", inside(1, run_sd, "slower by 5 %", "a"), "≥ .90")
         line(f"{name}: A/A inside three runs", inside(3, run_sd, "b", "a"), "≤ .05")
+        line(f"{name}: +5 % inside three runs", inside(3, run_sd, "slower by 5 %", "a"), "≥ .90")
     once = Demand(trajectories=1, workers=1)
     before, after = (project([read_recording(RECORDINGS / f"{name}.msgpack")], once) for name in ("short", "run"))
     changes = compare(before, after)

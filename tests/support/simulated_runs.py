@@ -12,16 +12,18 @@ NEIGHBOURS: Final = 0.61
 """How residuals of neighbouring trials of a run correlate; what the shipped recordings showed."""
 GONE_AFTER: Final = 100
 """Trials after which next to nothing of that is left."""
+CELLS: Final = 20
+"""Of a run, whose trials alternate, as in the shipped recordings; the four here are among them."""
 SPREAD: Final = 0.10
 """Of a cell's trials within a run, relative to their mean."""
 TRUTH: Final = {"a": 1.0, "b": 1.0, "slower by 5 %": 1.05, "slower by 20 %": 1.2}
 """Cell → its mean."""
 
 
-def measured(rng: Random, runs: int, run_sd: float, trials: int = 100, name: str = "r") -> dict[str, list[list[float]]]:
+def measured(rng: Random, runs: int, run_sd: float, trials: int = 100) -> dict[str, list[list[float]]]:
     """Cell → the trials of each run, in time order; blocks of the cells alternate in random order."""
     found: dict[str, list[list[float]]] = {cell: [] for cell in TRUTH}
-    kept = math.exp(-3 / GONE_AFTER)  # of the state from one trial to the next
+    kept = math.exp(-3 / GONE_AFTER * CELLS / len(TRUTH))  # of the state until a trial of one of these cells
     for _ in range(runs):
         effect = math.exp(rng.gauss(0, run_sd))
         state = rng.gauss(0, 1)
