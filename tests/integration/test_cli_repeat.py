@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from taxtui.recording.events import Clock, Event, Header, RunFinished, TrialStarted
+from taxtui.recording.events import Clock, Event, Header, RunFinished, TrialEnded, TrialStarted
 from tests.support import waiting
 from tests.support.command_line import PLAIN, Home, ended, events, last
 
@@ -36,7 +36,8 @@ def test_ctrl_c_between_runs_ends_it_at_once(home: Home) -> None:
 
     def waits() -> bool:
         path = home.cwd / "r.msgpack"
-        return path.exists() and len(of(home, TrialStarted)) == 2 and not home.ledger()
+        begun = path.exists() and path.stat().st_size > 0
+        return begun and len(of(home, TrialEnded)) == 2 and not home.ledger()
 
     waiting.block_until(waits, "the gap")
     process.send_signal(signal.SIGINT)
