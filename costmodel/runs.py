@@ -237,8 +237,9 @@ def paired(one: Estimate, other: Estimate, assume: Assumed) -> Interval:
 
     The k-th share of one's trials ran in the same stretch of the run as the k-th share of the other's, because a run
     spreads every cell's blocks evenly. So whole stretches are what was drawn, as many as the smaller sample has
-    trials. With three runs or more the runs' own differences are, by random effects, where that is wider. With fewer
-    the limits move outwards by an assumed run effect, which scales a difference and never changes its sign.
+    trials. With three runs or more, of which the differences differ by more than their trials say, the runs are what
+    was drawn, by random effects. With fewer the limits move outwards by an assumed run effect, which scales a
+    difference and never changes its sign.
     """
     value = one.value - other.value
     theirs = {part.run: part for part in other.parts}
@@ -261,8 +262,10 @@ def paired(one: Estimate, other: Estimate, assume: Assumed) -> Interval:
         for (mine, yours), stretches in zip(pairs, _own_stretches(pairs), strict=True)
     )
     both = Estimate(value, inside, parts, 1.0)
-    square = between([both]) * sum(part.share**2 for part in parts)
-    square += sum(part.share**2 * part.variance for part in parts)
+    tau2 = between([both])
+    if not tau2:  # the runs' differences differ no more than their trials say
+        return inside
+    square = sum(part.share**2 * (tau2 + part.variance) for part in parts)
     half = student_t(len(parts) - 1) * math.sqrt(square)
     return Interval(value, min(inside.low, value - half), max(inside.high, value + half))
 

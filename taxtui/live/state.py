@@ -77,6 +77,8 @@ class RunState:
     now_unix_ns: int = 0  # the latest instant that any event has named
     outcome: str | None = None  # None: the run goes on, or was cut off
     side_by_side: bool = False
+    repetition: int = 1  # which of the complete runs that the recording holds
+    repetitions: int = 1  # planned ones, or the most there may be
     _anchor_unix_ns: int = 0  # of the worker whose events follow
 
     def apply(self, event: Event) -> None:
@@ -149,6 +151,8 @@ class RunState:
     def _clock(self, event: events.Clock) -> None:
         self._anchor_unix_ns = event.unix_ns
         self.started_unix_ns = self.started_unix_ns or event.unix_ns
+        if self.repetitions > 1:
+            self.repetition = event.worker + 1
 
     def _finished(self, event: events.RunFinished) -> None:
         self.outcome = clean(event.outcome)
@@ -159,13 +163,15 @@ class RunState:
         scenario = event.scenario
         self.name = clean(str(scenario.get("name", "")))
         self.side_by_side = scenario.get("side_by_side") is True
+        self.repetitions = max(1, _whole(scenario.get("repeat")))
+        times = None if scenario.get("until") else self.repetitions
         planned = scenario.get("cells")
         for key, plan in enumerate(planned if isinstance(planned, list | tuple) else ()):
             if isinstance(plan, Mapping):
-                self._plan(self._cell(key), plan)
+                self._plan(self._cell(key), plan, times)
 
-    def _plan(self, cell: CellState, plan: Mapping[str, Any]) -> None:
-        """What the header's scenario says of a cell, before the runner has described it."""
+    def _plan(self, cell: CellState, plan: Mapping[str, Any], times: int | None) -> None:
+        """What the header's scenario says of a cell, which is measured ``times`` over; None: until it is enough."""
         substrate, tier = plan.get("substrate"), plan.get("tier")
         if isinstance(substrate, Mapping):
             options = substrate.get("options")
@@ -176,8 +182,8 @@ class RunState:
         cell.mode = clean(str(plan.get("mode", "?")))
         cell.actions = _whole(plan.get("actions"))
         cell.concurrency = max(1, _whole(plan.get("concurrency")))
-        cell.planned = _whole(plan["trials"]) if "trials" in plan else None
-        cell.planned_warm_ups = _whole(plan.get("warmup"))
+        cell.planned = times * _whole(plan["trials"]) if "trials" in plan and times else None
+        cell.planned_warm_ups = (times or 1) * _whole(plan.get("warmup"))
 
     def _describe(self, event: events.Cell) -> None:
         cell = self._cell(event.id)

@@ -95,7 +95,7 @@ def test_actions_of_one_trial_are_not_independent(tmp_path: Path) -> None:
     order = Random(1).sample(range(100), 100)
     trials = [trial(n, actions=[(k + 1) * MS] * 40, runs=[0] * 40) for n, k in enumerate(order)]
     path = write(tmp_path / "a.msgpack", trials, cell(0, actions=40))
-    found = records(path, "--table", "actions")[0]
+    found = records(path, "--table", "actions", "--run-sd", "0")[0]
     assert found["action_ns"]["n"] == 4000
     assert found["action_ns"]["p50"]["value"] == 50 * MS
     low, high = enclosing([(n + 1) * MS for n in range(100)], 0.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from costmodel.stability import Modes
 from costmodel.uncertainty import Interval
 from taxtui.report import variation
 from taxtui.report.measured import laws
@@ -44,6 +45,9 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
         found |= laws.record(row)
     if "tax" in tables:
         found |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
+    if "completion" in tables:
+        stable = row.stability
+        found["in_time"] = stable._asdict() | {"modes": _fields(Modes, stable.modes)}
     return {**found, "flags": row.flags}
 
 

@@ -11,8 +11,9 @@ from costmodel import flags
 from costmodel.bounds import MedianDispatch, Reference, check_used
 from costmodel.measures import Causes
 from costmodel.recording import CellIdentity, RecordedTrial
-from costmodel.runs import Basis, Estimate, assumed, basis, estimate, interval
+from costmodel.runs import Basis, Estimate, RunKey, assumed, basis, estimate, interval
 from costmodel.samples import Pool
+from costmodel.stability import Stability, stability
 from costmodel.uncertainty import Between, Interval, wilson
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.samples import column
@@ -107,6 +108,14 @@ class Row:
         """What the run-to-run part of its intervals rests on, as its completion shows it; None without a success."""
         summary = self.summary("trajectory")
         return None if summary is None else basis(summary.estimate, self.assume)
+
+    @cached_property
+    def stability(self) -> Stability:
+        """Whether its completions are alike in time."""
+        runs: dict[RunKey, list[int]] = {}
+        for trial in self.good:
+            runs.setdefault(trial.run, []).append(trial.measures.trajectory_ns)
+        return stability(list(runs.values()))
 
     @cached_property
     def held_ns(self) -> float | None:

@@ -82,6 +82,8 @@ def sections(
             found += laws.sections(names, HEAD)
         else:
             found += [_tax(names)]
+    if "completion" in tables:
+        found += [section for section in [_in_time(names)] if section.rows]
     brief = [" · ".join(f"{letter} {flag}" for flag, letter in letters.items())] if letters else []
     told = variation.in_words(row.basis for row in rows if row.basis)
     notes = [told] if told else []
@@ -192,6 +194,29 @@ def _beside(names: dict[Row, str]) -> Section:
     ]
     head = [HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
     return Section("Beside completion: means", head, lines, notes)
+
+
+def _in_time(names: dict[Row, str]) -> Section:
+    """The rows whose completions are not alike in time, with what was found and its size."""
+    lines = []
+    for row, named in names.items():
+        found = row.stability
+        if not any(found):
+            continue
+        drift, first = (NOTHING if size is None else f"{size:+.0%}" for size in (found.drift, found.first))
+        neighbours = modes = NOTHING
+        if found.correlation is not None and found.worth is not None:
+            neighbours = f"{found.correlation:.2f}\n1 worth {found.worth:.2g}"
+        if found.modes is not None:
+            modes = f"{found.modes.share:.0%} slower\n{found.modes.ratio:.2g}x"
+        lines.append([named, drift, neighbours, first, modes])
+    notes = [
+        "Completions in time order, tested at 1 % each; cells that are not here show nothing of it. drift: from the "
+        "beginning of a run to its end. neighbours: how trials in a row correlate, and how many independent "
+        "trials one is worth, which the intervals of means allow for. first: a run's first trial against its others. "
+        "modes: two groups of trials with little between them; their mean is the time of neither."
+    ]
+    return Section("In time", [HEAD, "drift\n", "neighbours\n", "first\n", "modes\n"], lines, notes)
 
 
 def _tax(names: dict[Row, str]) -> Section:

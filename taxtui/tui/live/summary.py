@@ -22,6 +22,8 @@ def status(state: RunState, feed: Feed, *, frozen: bool, over: bool, brief: bool
             line.append(f" {flag} ", "reverse bold")
             line.append(" ")
     facts = [state.run_id[-4:] if brief else f"run {state.run_id}", units.clock(state.elapsed_ns)]
+    if state.repetitions > 1:
+        facts.insert(1, f"run {state.repetition}/{state.repetitions}" if brief else f"repetition {state.repetition}")
     remaining = state.eta_ns()
     if feed.live and not over and remaining:
         facts.append(f"left {units.clock(remaining, short=True)}")

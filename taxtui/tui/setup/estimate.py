@@ -116,7 +116,8 @@ def time_words(plan: Plan, expected: Sequence[Expected]) -> str:
     if not known:
         unknown = f"unknown for {missing}: no recording of it yet"
         return f"{limit}; {unknown}" if limit else unknown
-    total_ns = max(known.values()) if plan.side_by_side else sum(known.values())
+    once_ns = max(known.values()) if plan.side_by_side else sum(known.values())
+    total_ns = plan.repeat * once_ns + (plan.repeat - 1) * plan.gap_s * 1e9
     words = f"~{about(total_ns)}" + (f" + {missing} (not measured yet)" if missing else "")
     source = _source([one.trial for one in expected if one.trial])
     if plan.budget_s and (missing or total_ns > plan.budget_s * 1e9):

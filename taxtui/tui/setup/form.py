@@ -35,6 +35,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: str = "1"
     arrival: str = ""  # as ``--arrival`` takes it; "" = the usual one at this concurrency
     budget: str = ""  # stop launching after this; "" = never
+    repeat: str = "1"  # complete runs, as typed
 
     @property
     def missing(self) -> str:
@@ -51,6 +52,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             ("trials", self.trials, 1),
             ("warm-up", self.warmup, 0),
             ("concurrency", self.concurrency, 1),
+            ("runs", self.repeat, 1),
         ):
             if not (text.isascii() and text.isdigit() and int(text) >= least):
                 return f"{what} must be a whole number from {least} up"
@@ -81,7 +83,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             "concurrency": int(self.concurrency),
             "arrival": self.arrival,
         }
-        return {"name": NAME, "budget": self.budget, "cells": [block]}
+        return {"name": NAME, "budget": self.budget, "repeat": int(self.repeat), "cells": [block]}
 
     def command(self, limits: Sequence[str] = ()) -> str:
         """The command line that makes exactly this run; ``limits`` are options that hold a paid one back."""
@@ -97,6 +99,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         words += ["--trials", self.trials, "--warmup", self.warmup, "--concurrency", self.concurrency]
         words += ["--arrival", self.arrival] if self.arrival else []
         words += ["--budget", self.budget] if self.budget else []
+        words += ["--repeat", self.repeat] if int(self.repeat) > 1 else []
         return shlex.join([*words, *limits])
 
     def summary(self) -> str:
@@ -108,8 +111,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             counted(len(self.modes), "mode"),
         ]
         cells = len(self.substrates) * len(self.tiers) * len(self.actions) * len(self.modes)
-        trials = cells * int(self.trials)
-        return f"{' × '.join(parts)} × {self.trials} = {counted(trials, 'trial')}"
+        trials = cells * int(self.trials) * int(self.repeat)
+        runs = f" × {counted(int(self.repeat), 'run')}" if int(self.repeat) > 1 else ""
+        return f"{' × '.join(parts)} × {self.trials}{runs} = {counted(trials, 'trial')}"
 
 
 @lru_cache(8)
@@ -127,7 +131,9 @@ def choices(file: ScenarioFile, folder: Path) -> Choices | None:
 
     ``folder`` is what the paths of its own tiers are relative to.
     """
-    if len(file.cells) != 1 or file != ScenarioFile(name=file.name, budget=file.budget, cells=file.cells):
+    if len(file.cells) != 1 or file != ScenarioFile(
+        name=file.name, budget=file.budget, repeat=file.repeat, cells=file.cells
+    ):
         return None
     block = file.cells[0]
     width = block.concurrency if isinstance(block.concurrency, int) else None
@@ -153,6 +159,7 @@ def choices(file: ScenarioFile, folder: Path) -> Choices | None:
         concurrency=str(width),
         arrival=block.arrival,
         budget=file.budget,
+        repeat=str(file.repeat or 1),
     )
 
 
@@ -204,6 +211,6 @@ def _preset(name: str, argument: str) -> Preset:
     except TaxtuiError as error:
         return Preset(name=name, argument=argument, title=str(error))
     substrates = dict.fromkeys(str(cell.substrate) for cell in plan.cells)
-    trials = sum(cell.trials for cell in plan.cells)
+    trials = plan.repeat * sum(cell.trials for cell in plan.cells)
     title = f"{counted(len(plan.cells), 'cell')}, {counted(trials, 'trial')}: {', '.join(substrates)}"
     return Preset(name=name, argument=argument, title=title, choices=choices(file, folder), plan=plan)

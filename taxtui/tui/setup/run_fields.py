@@ -15,7 +15,7 @@ from taxtui.tui.lists.cycle import Cycle
 from taxtui.tui.setup.form import Choices
 
 ARRIVALS: Final = {kind.name(): kind for kind in arrivals.KINDS}
-COUNTS: Final = (("trials", "Trials"), ("warmup", "Warm-up"), ("concurrency", "Concurrency"))
+COUNTS: Final = (("trials", "Trials"), ("warmup", "Warm-up"), ("concurrency", "Concurrency"), ("repeat", "Runs"))
 
 
 class RunFields(Vertical):
@@ -105,7 +105,9 @@ class RunFields(Vertical):
         arrival = self.query_one(Cycle).value
         if self.has_class("-argument"):
             arrival += f":{self._text('argument')}"
-        return {key: self._text(key) for key in ("trials", "warmup", "concurrency", "budget")} | {"arrival": arrival}
+        return {key: self._text(key) for key in ("trials", "warmup", "concurrency", "budget", "repeat")} | {
+            "arrival": arrival
+        }
 
     @property
     def sheet(self) -> str:
@@ -121,7 +123,7 @@ class RunFields(Vertical):
         """Show what a preset says."""
         kind, _, argument = said.arrival.partition(":")
         with self.prevent(Input.Changed):
-            for key in ("trials", "warmup", "concurrency", "budget"):
+            for key in ("trials", "warmup", "concurrency", "budget", "repeat"):
                 self.query_one(f"#{key}", Input).value = getattr(said, key)
         self._arguments = {kind: argument} if argument else {}
         self.query_one(Cycle).value = kind
