@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
-from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.engine.rules import Rules
-from costmodel.engine.tries import Source, Try
+from costmodel.engine.tries import Try
 
-CHUNK: Final = 512
-"""Attempts that are drawn at a time."""
 MAX_READY: Final = 1 << 20
 """Ready sandboxes that are kept count of one by one; more than these are never taken."""
 
@@ -59,13 +56,12 @@ class Snapshot(NamedTuple):
 class System:
     """Workers, throttle and pool of one run, which keep their state from step to step."""
 
-    def __init__(self, rules: Rules, source: Source, rng: Random) -> None:
-        """Everything is ready: the burst unused, the pool full."""
+    def __init__(self, rules: Rules, draws: Iterator[Try]) -> None:
+        """Everything is ready: the burst unused, the pool full. ``draws`` are attempts without end."""
         self.rules = rules
         self.counts = Counts()
         self.clocks_ns: list[int] = []  # of each sandbox; with over-provisioning only
-        self._drawn = source.drawer(rng)
-        self._draws: Iterator[Try] = iter(())
+        self._draws = draws
         self._full_again = 0.0  # when the create limit has its whole burst again
         self._cut_at = 0
         pool = rules.pool
@@ -149,11 +145,7 @@ class System:
                     heapreplace(heap, int(granted) << shift | worker)
                     continue
                 full_again = (full_again if full_again > now else now) + gap
-            drawn = next(draws, None)
-            if drawn is None:
-                draws = self._drawn(CHUNK)
-                drawn = next(draws)
-            ok, held, clock, warm_ok, warm, warm_clock = drawn
+            ok, held, clock, warm_ok, warm, warm_clock = next(draws)
             attempts += 1
             if group:
                 image = images[worker]
@@ -206,7 +198,7 @@ class System:
                 else:
                     all_clocks.append(clocks[worker] - max(0, hold_left))
             wasted_ns += 0 if goes_on else spent
-        self._full_again, self._draws, self._cut_at = full_again, draws, now
+        self._full_again, self._cut_at = full_again, now
         self.counts = Counts(attempts, hits, held_ns, backoff_ns, waited_ns, wasted_ns, idle_ns)
         return now, snapshots, beyond
 

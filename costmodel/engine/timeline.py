@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from random import Random
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from costmodel.engine.events import Carried, Counts, System
 from costmodel.engine.rules import Rules
-from costmodel.engine.tries import Source
+from costmodel.engine.tries import Try
 
 
 class Run(NamedTuple):
@@ -22,9 +21,9 @@ class Run(NamedTuple):
     clocks: dict[int, float]  # with over-provisioning: how many sandboxes ran for how long
 
 
-def in_steps(rules: Rules, source: Source, rng: Random, sizes: Sequence[int], missing: float, steady: int) -> Run:
+def in_steps(rules: Rules, draws: Iterator[Try], sizes: Sequence[int], missing: float, steady: int) -> Run:
     """Steps of these sizes; ``missing`` more like those from number ``steady`` on that are as large as the first."""
-    system = System(rules, source, rng)
+    system = System(rules, draws)
     start = trained = 0
     carried: list[Carried] = []
     starts, lasted, counts, clocks = [0], [], [system.counts], [0]
@@ -62,12 +61,12 @@ class Window(NamedTuple):
     missing: float
 
 
-def stream(rules: Rules, source: Source, rng: Random, jobs: int, window: Window | None, batch: int | None) -> Run:
+def stream(rules: Rules, draws: Iterator[Try], jobs: int, window: Window | None, batch: int | None) -> Run:
     """``jobs`` rollouts that never wait for the trainer, who needs ``batch`` of them for each step.
 
     With a ``window``, ``missing`` more like those in it.
     """
-    system = System(rules, source, rng)
+    system = System(rules, draws)
     marks = set() if window is None else {window.begin, window.end}
     if batch is not None:
         marks |= {*range(batch, jobs, batch), jobs}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
 from random import Random
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from costmodel.distribution import Distribution
 from costmodel.simulation import drawer
+
+CHUNK: Final = 512
+"""Attempts that are drawn at a time."""
 
 
 class Try(NamedTuple):
@@ -84,7 +88,7 @@ class Source:
         """The same attempts, ``factor`` times as long."""
         return Source((one.scaled(factor), weight) for one, weight in zip(self.tries, self.weights, strict=True))
 
-    def drawer(self, rng: Random) -> Callable[[int], Iterator[Try]]:
-        """Draws that many attempts."""
-        draw, tries = drawer(self._index, rng), self.tries
-        return lambda count: map(tries.__getitem__, draw(count))  # type: ignore[arg-type]
+    def draws(self, rng: Random) -> Iterator[Try]:
+        """Attempts without end."""
+        draw = drawer(self._index, rng)
+        return map(self.tries.__getitem__, chain.from_iterable(map(draw, repeat(CHUNK))))  # type: ignore[arg-type]

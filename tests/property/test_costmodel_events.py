@@ -30,21 +30,15 @@ def expect(source: Source, rollouts: int, rules: Rules, *, seed: int = 1, most: 
 
 
 def ends(source: Source, rollouts: int, rules: Rules, seed: int = 0) -> int:
-    return System(rules, source, Random(seed)).phase(0, rollouts, rollouts)[0]
+    return System(rules, source.draws(Random(seed))).phase(0, rollouts, rollouts)[0]
 
 
 @few
 @given(laws, st.integers(1, 200), st.integers(1, 30), st.integers(0, 5))
 def test_without_policies_it_is_list_scheduling(law: Distribution, jobs: int, workers: int, seed: int) -> None:
     source = Source.of(law)
-    drawn: list[int] = []
-    rng, draw = Random(seed), None
-    draw = source.drawer(rng)
-    while len(drawn) < jobs:
-        drawn += [one.held_ns for one in draw(512)]
-    assert ends(source, jobs, Rules(workers=workers, policy=Async()), seed) == list_makespan(
-        islice(drawn, jobs), workers
-    )
+    drawn = [one.held_ns for one in islice(source.draws(Random(seed)), jobs)]
+    assert ends(source, jobs, Rules(workers=workers, policy=Async()), seed) == list_makespan(drawn, workers)
 
 
 @few
@@ -54,7 +48,7 @@ def test_no_create_is_let_through_before_the_bucket_has_a_token(
 ) -> None:
     source = Source.of(law)
     free = ends(source, jobs, Rules(workers=workers, policy=Async()))
-    system = System(Rules(workers=workers, gap_ns=gap, burst=burst, policy=Async()), source, Random(0))
+    system = System(Rules(workers=workers, gap_ns=gap, burst=burst, policy=Async()), source.draws(Random(0)))
     end, _, _ = system.phase(0, jobs, jobs)
     assert end >= max(free, (jobs - burst) * gap + law.values[0])
     assert end <= free + jobs * gap  # the wait of all of them, one after another
@@ -121,7 +115,7 @@ def test_groups_hit_what_is_kept_for_their_image(rollouts: int, group: int, size
 def test_a_pool_made_at_a_rate_hits_what_the_rate_gives() -> None:
     source = Source([(Try(True, 20 * S + n, 20 * S, True, 10 * S + n, 20 * S), 1) for n in range(0, 10**9, 10**8)])
     rate, workers = 1.0, 40
-    found = expect(source, 10**7, Rules(workers=workers, pool=Pool(5, gap_ns=S), policy=Async()), most=60_000)
+    found = expect(source, 10**7, Rules(workers=workers, pool=Pool(50, gap_ns=S), policy=Async()), most=60_000)
     cold, saved = source.mean_ns / S, (source.mean_ns - source.warm_mean_ns) / S
     assert found.hits.value / found.attempts.value == pytest.approx(rate * cold / (workers + rate * saved), rel=0.01)
 
@@ -188,7 +182,7 @@ def test_one_step_off_is_the_mean_of_maxima() -> None:
 
 def test_a_cut_gives_back_the_creates_that_it_had_promised() -> None:
     rules = Rules(workers=10, gap_ns=S, batch=2, over_provision=4.0, policy=Sync())
-    system = System(rules, Source.of(Distribution.of([3 * S])), Random(0))
+    system = System(rules, Source.of(Distribution.of([3 * S])).draws(Random(0)))
     end, _, _ = system.phase(0, 10, 2)
     assert end == 4 * S  # begun at 0 and 1 s, done at 3 and 4 s
     assert system.counts.attempts in (4, 5)  # at 2, 3, and perhaps at 4 s, which is when the step ends

@@ -9,8 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from costmodel import Demand, Think, load_prices, project, read
-from costmodel.recording import Recording
+from costmodel import Demand, Recording, Think, load_prices, project, read
 from costmodel.samples import attempts, pools
 from costmodel.timed import timed_run
 from tests.support.costmodel_files import S, cell, trial, write
@@ -86,9 +85,8 @@ def a_case(seed: int) -> Case:
         both("backoff_s", "backoff_s", rng.choice((0.0, round(mean / 3, 2))))
     if "timeout" in policies:
         lengths = sorted(one.cold_s + sum(one.actions_s) for one in trials)
-        both(
-            "timeout_s", "timeout_s", round(lengths[TRIALS * 4 // 5] + 0.45 * mean * ("think" in policies), 4) + 0.00005
-        )
+        thinks = 0.45 * mean * ("think" in policies)
+        both("timeout_s", "timeout_s", round(lengths[TRIALS * 4 // 5] + thinks, 4) + 0.00005)
     if "think" in policies:
         median, sigma = round(mean / 10, 2), rng.choice((0.6, 1.2))
         demand["think"], asked["think"] = Think(round(median * S), sigma), (median, sigma)
@@ -128,8 +126,8 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
         for number, one in enumerate(case.asked.trials)
     ]
     recording = read(write(folder / "case.msgpack", events, cell(actions=4)))
-    (folder / "sheet.toml").write_text(SHEET)
     assert isinstance(recording, Recording)
+    (folder / "sheet.toml").write_text(SHEET)
     (row,) = project([recording], case.demand, load_prices(folder / "sheet.toml"))
     (pool,) = pools([recording])
     timed = timed_run(attempts(pool, pool.length, case.demand), pool, case.demand)

@@ -245,7 +245,8 @@ class Twin:
                 return
 
     def phase(self, jobs: list[Job], keep: int) -> Generator[Any, Any, None]:
-        self.done, self.keep, self.full, self.carried = 0, keep, self.env.event(), []
+        self.done, self.keep, self.full = 0, keep, self.env.event()
+        self.carried: list[Job] = []
         workers = [self.env.process(self.worker(jobs)) for _ in range(min(self.asked.workers, len(jobs)))]
         yield self.full
         for one in workers:

@@ -1,0 +1,100 @@
+"""Every combination of policies against the SimPy twin, and how many events a second the engine handles.
+
+    python -m tests.benchmarks.bench_policies [FILE]
+
+Random demands combine two to five policies (tests/support/policy_cases.py); each is projected once and simulated many
+times by the twin. A quantity is inside where the two differ by no more than what is stated, the twin's own noise
+(three standard errors) and a thousandth. Prints a table, and writes it to FILE where one is given.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from costmodel.distribution import Distribution
+from costmodel.engine.events import System
+from costmodel.engine.rules import Pool, Rules
+from costmodel.engine.tries import Source, Try
+from costmodel.policies import Async
+from tests.support.policy_cases import a_case, compared
+from tests.support.simpy_twin import Asked, Recorded, Twin
+
+CASES, RUNS = 200, 80
+S = 10**9
+ATTEMPTS, SIMPY_ATTEMPTS, ROUNDS = 300_000, 6_000, 3
+
+
+def study() -> list[str]:
+    asked: Counter[str] = Counter()
+    inside: Counter[str] = Counter()
+    by_policy: Counter[str] = Counter()
+    in_policy: Counter[str] = Counter()
+    outside = []
+    for seed in range(CASES):
+        case = a_case(seed)
+        with tempfile.TemporaryDirectory() as folder:
+            for one in compared(case, Path(folder), RUNS):
+                asked[one.name] += 1
+                inside[one.name] += one.inside
+                for policy in case.policies:
+                    by_policy[policy] += 1
+                    in_policy[policy] += one.inside
+                if not one.inside:
+                    what = f"{case.law}: {', '.join(case.policies)}"
+                    off = one.projected / one.twin - 1 if one.twin else float("inf")
+                    noise = one.noise / one.twin if one.twin else 0.0
+                    outside.append(f"  {seed:4} {one.name:13} {off:+8.2%} (twin's noise {noise:.2%}) {what}")
+    lines = [f"{CASES} demands, each simulated {RUNS} times by the twin", "", f"{'quantity':16} {'inside':>12}"]
+    lines += [f"{name:16} {inside[name]:5} of {asked[name]:4} {inside[name] / asked[name]:7.1%}" for name in asked]
+    total, found = sum(asked.values()), sum(inside.values())
+    lines += [f"{'all':16} {found:5} of {total:4} {found / total:7.1%} (wanted >= 95 %)", "", "by policy"]
+    lines += [f"{name:16} {in_policy[name] / by_policy[name]:7.1%}" for name in sorted(by_policy)]
+    return [*lines, "", "outside", *(outside or ["  none"])]
+
+
+def speed() -> list[str]:
+    """Events of the engine a second, beside the twin's in the same run."""
+    rng = Random(1)
+    law = Distribution.of([round(S * rng.lognormvariate(3, 0.4)) for _ in range(100)])
+    plain = Source.of(law)
+    failing = Source((Try.plain(value, ok=number % 10 > 0), 1) for number, value in enumerate(law.values))
+    pool = Pool(100, refill_ns=10 * S)
+    systems = {
+        "workers alone": (Rules(workers=500, policy=Async()), plain),
+        "retries, backoff": (Rules(workers=500, backoff_ns=S, policy=Async()), failing),
+        "create rate": (Rules(workers=500, gap_ns=S / 20, burst=10, policy=Async()), plain),
+        "rate, pool, retries": (Rules(workers=500, gap_ns=S / 40, pool=pool, policy=Async()), failing),
+    }
+    lines = [f"{'500 workers':22} {'M attempts/s':>13} {'M events/s':>12}"]
+    for name, (rules, source) in systems.items():
+        best = float("inf")
+        for _ in range(ROUNDS):
+            system = System(rules, source.draws(Random(2)))
+            begin = time.process_time()
+            system.phase(0, ATTEMPTS, ATTEMPTS)
+            best = min(best, time.process_time() - begin)
+        attempts = system.counts.attempts
+        events = attempts * (3 if rules.gap_ns else 2)  # it asks, is let through where that is an event, and ends
+        lines.append(f"{name:22} {attempts / best / 1e6:13.2f} {events / best / 1e6:12.2f}")
+    trials = [Recorded(True, 0.0, (value / S,)) for value in law.values]
+    begin = time.process_time()
+    Twin(Asked(trials=trials, rollouts=SIMPY_ATTEMPTS, workers=500, rate=20.0, burst=10), Random(3)).run()
+    took = time.process_time() - begin
+    return [*lines, f"{'SimPy twin, create rate':22} {SIMPY_ATTEMPTS / took / 1e6:12.3f}"]
+
+
+def main() -> str:
+    return "\n".join([f"Python {platform.python_version()}", "", *speed(), "", *study()])
+
+
+if __name__ == "__main__":
+    report = main()
+    print(report)
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(f"{report}\n", encoding="utf-8")
