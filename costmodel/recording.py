@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from costmodel import wire
 from costmodel.errors import SourceError
+from costmodel.fitness import RunnerFitness, Seconds, cpu_median_permille, lag_quantile_ns
 from costmodel.length import FIXED
 from costmodel.measures import (
     NO_COMMANDS,
@@ -16,14 +17,11 @@ from costmodel.measures import (
     STARTED,
     UNKNOWN,
     Measures,
-    RunnerFitness,
     Split,
     both,
-    cpu_median_permille,
     cpu_of,
     held_ns,
     known_runs,
-    lag_quantile_ns,
     measure,
 )
 
@@ -73,6 +71,8 @@ class RecordedTrial:
         "block",
         "complete",
         "durations_ns",
+        "end_ns",
+        "exposed",
         "gap_ns",
         "gaps_ns",
         "measures",
@@ -81,13 +81,18 @@ class RecordedTrial:
         "runs_ns",
         "sandbox_ns",
         "setup",
+        "start_delay_ns",
+        "start_ns",
         "thinks_ns",
     )
 
-    def __init__(self, run_id: str, block: int) -> None:
+    def __init__(self, run_id: str, block: int, scheduled_ns: int = 0, start_ns: int = 0) -> None:
         """A trial of which nothing is known yet."""
         self.run_id = run_id
         self.block = block
+        self.start_ns = self.end_ns = start_ns  # on the run's clock
+        self.start_delay_ns = max(0, start_ns - scheduled_ns)  # after its turn had come
+        self.exposed = 0.0  # the share of its time in seconds in which the measuring process was not fit
         self.ok = False
         self.complete = True  # no action is missing between those that are there
         self.measures: Measures = NOTHING  # of the trial at its recorded length
@@ -186,6 +191,7 @@ class _Reader:
         self._cells: dict[int, RecordedCell] = {}
         self._open: dict[int, _OpenTrial] = {}
         self._fitness = RunnerFitness()
+        self._seconds = Seconds()
         self._lags_ns: list[int] = []
         self._cpus_permille: list[int] = []
 
@@ -209,6 +215,7 @@ class _Reader:
             self._ended(event)
         elif isinstance(event, wire.Health):
             self._fitness.add(event.lag_p99_ns, event.cpu_permille)
+            self._seconds.add(event.at_ns, event.lag_p99_ns, event.cpu_permille)
             self._lags_ns.append(event.lag_p99_ns)
             self._cpus_permille.append(event.cpu_permille)
             self._recording.floor_ns = max(self._recording.floor_ns, event.floor_ns)
@@ -234,6 +241,9 @@ class _Reader:
 
     def finish(self) -> Recording:
         recording = self._recording
+        for cell in recording.cells:
+            for trial in cell.trials:
+                trial.exposed = self._seconds.share(trial.start_ns, trial.end_ns)
         recording.distorted = bool(self._fitness.problems)
         recording.lag_p99_ns = lag_quantile_ns(self._lags_ns)
         recording.cpu_permille = cpu_median_permille(self._cpus_permille)
@@ -266,7 +276,7 @@ class _OpenTrial:
         self.setup_commands = 0
         self.think_ns = 0
         self.cpu_ns: int | None = 0  # of set-up and actions; None: not of all
-        self.trial = RecordedTrial(run_id, event.block)
+        self.trial = RecordedTrial(run_id, event.block, event.scheduled_ns, event.start_ns)
 
     def mark(self, event: wire.Mark) -> None:
         if event.name in STARTED:
@@ -324,6 +334,7 @@ class _OpenTrial:
         if trial.thinks_ns:
             trial.thinks_ns.extend([0] * (len(trial.durations_ns) - len(trial.thinks_ns)))
         trial.ok = event.outcome == OK
+        trial.end_ns = event.end_ns
         trial.measures = measure(
             self.phases,
             trial.setup,

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel.uncertainty import Interval
+from costmodel.validity import Exposure
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, TAXES, Rank, Row, Tax
 from taxtui.report.measured.tables import LATENCIES
 
 _PARTS: Final = (
     *("create", "ready", "orchestration", "preload", "setup", "work", "contention", "waiting", "dispatch", "unsplit"),
-    *("harness", "ready_again", "queued", "think", "cleanup", "held"),
+    *("harness", "ready_again", "queued", "think", "cleanup", "held", "start_delay"),
 )
 
 
@@ -39,7 +40,16 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
         found["mean_ns"] = {part: row.mean_ns(_COLUMNS.get(part, part)) for part in _PARTS}
     if "tax" in tables:
         found |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
-    return {**found, "flags": row.flags}
+    return {**found, "bad_seconds": _exposure(row.exposure), "flags": row.flags}
+
+
+def _exposure(found: Exposure | None) -> dict[str, Any]:
+    """What the seconds in which the measuring process was not fit did to the mean trajectory."""
+    return {
+        "exposed_trials": found.exposed if found else 0,
+        "clean_trajectory_ns": found and found.clean_ns.value,
+        "difference_ns": found and found.difference_ns,
+    }
 
 
 def _latency(row: Row, name: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from costmodel.measures import Causes
 from costmodel.recording import CellIdentity, RecordedTrial
 from costmodel.samples import Pool
 from costmodel.uncertainty import Interval, ratio_interval, wilson
+from costmodel.validity import Exposure
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.samples import column
 from taxtui.report.measured.summary import DurationSummary, clusters_of, not_negative, summarize
@@ -73,6 +74,11 @@ class Row:
     def comparable(self) -> tuple[Any, ...]:
         """Equal for rows that may be ranked; what imitates a provider is never ranked with what was measured."""
         return (*(getattr(self.identity, field) for field in COMPARABLE), self.length, self.cell.provenance)
+
+    @cached_property
+    def exposure(self) -> Exposure | None:
+        """What bad seconds of the measuring process did to it."""
+        return self.cell.exposure
 
     @cached_property
     def failures(self) -> Interval:

@@ -41,6 +41,7 @@ PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
         "queued": lambda trial: trial.measures.queued_ns,
         "think": lambda trial: trial.measures.think_ns,
         "held": lambda trial: trial.measures.held_ns,
+        "start_delay": lambda trial: trial.start_delay_ns,
         "cleanup": lambda trial: trial.measures.cleanup_ns,
     }
 )

@@ -55,6 +55,7 @@ PARTS: Final[dict[str, Callable[[Row], float]]] = {
 """Part of a completion → its mean in ns."""
 
 HEAD: Final = "sandbox\ntier actions mode"
+SHOWN_DELAY_NS: Final = 1_000_000
 _SCALES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -73,7 +74,7 @@ def sections(
         if table in LATENCIES:
             found += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
-            found += [_breakdown(names), _beside(names)]
+            found += [_breakdown(names), _beside(names), *_bad_seconds(names)]
         else:
             found += [_tax(names)]
     brief = [" · ".join(f"{letter} {flag}" for flag, letter in letters.items())] if letters else []
@@ -163,15 +164,39 @@ def _breakdown(names: dict[Row, str]) -> Section:
 
 
 def _beside(names: dict[Row, str]) -> Section:
-    columns = ("orchestration", "ready_again", "setup", "queued", "think", "cleanup", "held")
+    columns = ["orchestration", "ready_again", "setup", "queued", "think", "cleanup", "held"]
+    late = [row for row in names if (row.mean_ns("start_delay") or 0.0) > SHOWN_DELAY_NS]
+    columns += ["start_delay"] * bool(late)
     lines = [[named, *(_mean(row, name) for name in columns)] for row, named in names.items()]
     notes = [
         "orchestration: the part of create and ready before the sandbox's own process ran, where marks show it. "
         "ready_again: a second no-op. setup: the phase, whose commands are in work and dispatch above. "
         "queued: throttles. held: what a worker is occupied for."
     ]
+    if late:
+        notes.append("start delay: from a trial's turn to its start, before anything that is held.")
     head = [HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
     return Section("Beside completion: means", head, lines, notes)
+
+
+def _bad_seconds(names: dict[Row, str]) -> list[Section]:
+    """Rows with trials in seconds in which the measuring process was not fit; no table where there are none."""
+    lines = []
+    for row, named in names.items():
+        found = row.exposure
+        if found is None:
+            continue
+        low, high = found.every_ns.low, found.every_ns.high
+        resolved = NOTHING if low is None or high is None else f"± {duration((high - low) / 2)}"
+        line = [named, f"{found.exposed:,}\nof {found.successes:,}", duration(found.every_ns.value)]
+        line += [duration(found.clean_ns.value), duration(found.difference_ns), resolved]
+        lines.append([*line, "yes" if found.matters else "no"])
+    head = [HEAD, "trials in\nbad seconds", "all\n", "clean\n", "difference\n", "resolved\n", "matters\n"]
+    notes = [
+        "Mean completion of all trials beside the clean ones: those in no second with a loop lag above 5 ms or a busy "
+        "runner; where these are few, the less exposed half. matters: the difference is more than the row resolves."
+    ]
+    return [Section("Trials in bad seconds of the runner", head, lines, notes)] if lines else []
 
 
 def _tax(names: dict[Row, str]) -> Section:
