@@ -86,7 +86,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
         sample = from_pool(sample, round(1000 * warm_pool.hit))
     timed = _timed(sample, pool, demand)
     if timed is None:
-        return replace(row, flags=(flags.NO_SUCCESS, *_trust(pool)))
+        return replace(row, flags=flags.ordered({flags.NO_SUCCESS: None, **_trust(pool)}))
 
     tally, retries, law, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
@@ -318,14 +318,16 @@ def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
     return tuple(found)
 
 
-def _trust(pool: Pool) -> list[str]:
-    """Flags about where the trials come from."""
+def _trust(pool: Pool) -> dict[str, float | None]:
+    """Flags about where the trials come from, with the share that they could move the row by where that is known."""
+    exposure = pool.exposure
     conditions = {
         flags.STAND_IN: pool.provenance == flags.STAND_IN,
-        flags.DISTORTED: pool.distorted,
+        flags.DISTORTED: exposure is not None and exposure.matters,
         flags.INCOMPLETE: not pool.complete,
     }
-    return [flag for flag, holds in conditions.items() if holds]
+    sizes = {flags.DISTORTED: abs(exposure.difference_ns) / (exposure.every_ns.value or 1.0) if exposure else None}
+    return {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
 
 
 def _flags(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Prices | None) -> tuple[str, ...]:
@@ -346,7 +348,15 @@ def _flags(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Pric
         flags.CONTENTION_UNKNOWN: pool.contention_unknown,
         flags.STALE_PRICES: prices is not None and prices.stale,
     }
-    return (*_trust(pool), *(flag for flag, holds in conditions.items() if holds))
+    held_ns = tally.per_success(lambda attempt: attempt.held_ns).value or 1.0
+    share = max(_doubt_ns(tally, pool)) / held_ns
+    sizes = {
+        flags.FIRST_CYCLE: share,
+        flags.BEYOND_LENGTH: 0.0 if conditions.get(flags.FIRST_CYCLE) else share,
+        flags.NO_FAILURES: 3 / len(pool.trials),
+        flags.LOCKSTEP: run.rollouts.error_ns / (run.rollouts.value_ns or 1.0),
+    }
+    return flags.ordered(_trust(pool) | {flag: sizes.get(flag) for flag, holds in conditions.items() if holds})
 
 
 def _doubt_ns(tally: Tally, pool: Pool) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from costmodel.uncertainty import Interval
 from costmodel.validity import Exposure
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, TAXES, Rank, Row, Tax
-from taxtui.report.measured.tables import LATENCIES
+from taxtui.report.measured.tables import LATENCIES, do_about
 
 _PARTS: Final = (
     *("create", "ready", "orchestration", "preload", "setup", "work", "contention", "waiting", "dispatch", "unsplit"),
@@ -40,7 +40,7 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
         found["mean_ns"] = {part: row.mean_ns(_COLUMNS.get(part, part)) for part in _PARTS}
     if "tax" in tables:
         found |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
-    return {**found, "bad_seconds": _exposure(row.exposure), "flags": row.flags}
+    return {**found, "bad_seconds": _exposure(row.exposure), "flags": row.flags, "do": do_about(row)}
 
 
 def _exposure(found: Exposure | None) -> dict[str, Any]:

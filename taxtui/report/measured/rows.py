@@ -160,7 +160,7 @@ def rows_of(cells: Sequence[Pool]) -> list[Row]:
         differs = len({peer.identity.environment for peer in peers}) > 1
         for row in peers:
             row.peers = peers
-            row.flags += [flags.ENVIRONMENT] * differs
+            row.flags = [*flags.including(row.flags, flags.ENVIRONMENT)] if differs else row.flags
     return rows
 
 
@@ -190,7 +190,7 @@ def _flags(cell: Pool, good: Sequence[RecordedTrial]) -> list[str]:
     }
     identity = cell.identity._asdict()
     unusual = [f"{field} {clean(identity[field])}" for field, usual in USUAL.items() if identity[field] not in usual]
-    return [flag for flag, holds in doubts.items() if holds] + unusual
+    return [*flags.ordered({flag: None for flag, holds in doubts.items() if holds}), *unusual]
 
 
 def _surely_below(one: Percentile, other: Percentile) -> bool:

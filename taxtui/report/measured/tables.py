@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain, count
-from string import ascii_lowercase
 from typing import Final
 
 from costmodel import flags
 from costmodel.measures import UNKNOWN
 from costmodel.recording import Recording
 from taxtui.report.formats import Section
+from taxtui.report.marks import Marks
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
 from taxtui.report.numbers import NOTHING, hours
@@ -35,11 +34,16 @@ WORDS: Final = {
     **flags.WORDS,
     flags.NO_SUCCESS: "not one trial succeeded, so there is no duration to show",
     PRELOADED: "the image lacks what the tier needs; each trial prepares it, in its fresh episode",
-}
-UNUSUAL: Final = {
     "arrival": "how trials were started: only rows with the same are ranked",
     "think": "idle time on purpose between actions; not in any latency, nor in the tax",
     "acquire": "how sandboxes were acquired, instead of made fresh for each trial",
+}
+DO: Final = {
+    **flags.DO,
+    flags.NO_SUCCESS: "see how they failed: taxtui recordings info",
+    flags.DISTORTED: "record on an idle machine; see the clean trials in the breakdown",
+    PRELOADED: "use taxtui's image, or compare completion without setup",
+    **dict.fromkeys(("arrival", "think", "acquire"), "rank such rows only with their like"),
 }
 
 PARTS: Final[dict[str, Callable[[Row], float]]] = {
@@ -67,8 +71,8 @@ def sections(
     ``unfinished`` is the number of cells that are no row because no trial of theirs has ended.
     """
     differing = namesakes(rows)
-    letters = letters_of(rows)
-    names = {row: name_of(row, letters) for row in rows}
+    marks = marks_of(rows)
+    names = {row: name_of(row, marks, row.flags) for row in rows}
     found = []
     for table in tables:
         if table in LATENCIES:
@@ -77,31 +81,28 @@ def sections(
             found += [_breakdown(names), _beside(names), *_bad_seconds(names)]
         else:
             found += [_tax(names)]
-    brief = [" · ".join(f"{letter} {flag}" for flag, letter in letters.items())] if letters else []
+    brief = marks.brief()
     notes = [] if set(tables).isdisjoint(LATENCIES) else [*_HOW_TO_READ]
-    notes += in_words(letters)
+    notes += marks.notes()
     notes += [f"{name}: {what}" for name, what in differing.items()]
     notes += [f"Not shown: cells without a finished trial ({unfinished:,})."] if unfinished else []
     return [*(section._replace(notes=section.notes + brief) for section in found), _sources(sources, notes)]
 
 
-def letters_of(rows: Sequence[Row]) -> dict[str, str]:
-    """Flag → the letter that stands for it, in order of appearance."""
-    seen = dict.fromkeys(flag for row in rows for flag in row.flags)
-    return dict(zip(seen, chain(ascii_lowercase, map("({})".format, count(1))), strict=False))
+def marks_of(rows: Sequence[Row]) -> Marks:
+    """How rows are marked with their flags."""
+    return Marks([row.flags for row in rows], WORDS, DO)
 
 
-def in_words(letters: dict[str, str]) -> list[str]:
-    """What each letter stands for."""
-    return [
-        f"{letter}  {flag}: {WORDS.get(flag) or UNUSUAL[flag.partition(' ')[0]]}" for flag, letter in letters.items()
-    ]
+def do_about(row: Row) -> dict[str, str]:
+    """What to do about the flags that could move a row most."""
+    return {flag: DO[flag.partition(" ")[0]] for flag in row.flags[: flags.MOST]}
 
 
-def name_of(row: Row, letters: dict[str, str]) -> str:
-    """What a row is, on two lines, with the letters of its flags."""
-    marks = "".join(letters[flag] for flag in row.flags)
-    return f"{row.label}{f' [{marks}]' if marks else ''}\n{row.details}"
+def name_of(row: Row, marks: Marks, doubts: Sequence[str]) -> str:
+    """What a row is, on two lines, with the letters of ``doubts``."""
+    letters = marks.of(doubts)
+    return f"{row.label}{f' [{letters}]' if letters else ''}\n{row.details}"
 
 
 _HOW_TO_READ: Final = [

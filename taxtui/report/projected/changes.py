@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from costmodel.comparison import Change
-from costmodel.flags import WORDS
 from costmodel.uncertainty import Interval
 from taxtui.report.formats import Section
 from taxtui.report.numbers import rounded_seconds, seconds, span
 from taxtui.report.projected.record import record
-from taxtui.report.projected.sections import letters_of, name_of
+from taxtui.report.projected.sections import marks_of, name_of
 from taxtui.terminal_text import clean
 
 
 def section(changes: Sequence[Change], before: str, after: str) -> Section:
     """The table; seconds are what one delivered trajectory holds a worker for."""
-    letters = letters_of([change.after for change in changes])
+    marks = marks_of([change.after for change in changes])
     lines = []
     for change in changes:
         name = name_of(change.after)
@@ -31,13 +30,13 @@ def section(changes: Sequence[Change], before: str, after: str) -> Section:
                 _held(change.after.held_per_success_s),
                 f"{_signed(change.held_s.value)}{tie}\n{span(change.held_s, _signed)}",
                 f"{change.ratio:.3f}x",
-                "".join(letters[flag] for flag in change.after.flags),
+                marks.of(change.after.flags),
             ]
         )
     notes = [
         "Seconds that one delivered trajectory holds a worker for, failures included; second lines: 95 % intervals."
     ]
-    notes += [f"{letter}  {flag}: {WORDS[flag]}" for flag, letter in letters.items()]
+    notes += marks.notes()
     head = ["sandbox\ntier n mode", "before\ns", "after\ns", "change\ns", "ratio\n", "flags\n"]
     return Section(f"{clean(before)} → {clean(after)}", head, lines, notes)
 

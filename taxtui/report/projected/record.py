@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from costmodel.flags import DO, MOST
 from costmodel.length import FIXED
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
@@ -48,6 +49,7 @@ def record(row: Projection) -> dict[str, Any]:
         "stress": row.stress._asdict() if row.stress else None,
         "held_out": _held_out(row),
         "flags": list(row.flags),
+        "do": {flag: DO[flag] for flag in row.flags[:MOST]},
     }
 
 

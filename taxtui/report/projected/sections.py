@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from string import ascii_lowercase
 
 from costmodel.demand import Demand
-from costmodel.flags import TAIL, WORDS
+from costmodel.flags import DO, TAIL, WORDS
 from costmodel.published import Published
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 from costmodel.whatif import levers, sensitivity
 from taxtui.report.formats import Section
+from taxtui.report.marks import Marks
 from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, seconds, span, usd
 from taxtui.terminal_text import clean
 
@@ -30,10 +30,9 @@ def tax_in_words(cleanup: bool) -> str:
     return " + ".join(["startup", "dispatch", "contention", "harness", "queued", "failed", *["cleanup"] * cleanup])
 
 
-def letters_of(rows: Sequence[Projection]) -> dict[str, str]:
-    """Flag → the letter that stands for it, in order of appearance."""
-    keys = dict.fromkeys(flag for row in rows for flag in row.flags)
-    return dict(zip(keys, ascii_lowercase, strict=False))
+def marks_of(rows: Sequence[Projection]) -> Marks:
+    """How rows are marked with their flags."""
+    return Marks([row.flags for row in rows], WORDS, DO)
 
 
 def title(rows: Sequence[Projection], demand: Demand) -> str:
@@ -61,7 +60,7 @@ def name_of(row: Projection) -> str:
 
 
 def _main(rows: Sequence[Projection], demand: Demand) -> Section:
-    letters = letters_of(rows)
+    marks = marks_of(rows)
     baseline = next((row.versus.label for row in rows if row.versus), None)
     head = ["sandbox\ntier n mode", "trajectory\nmean s", "worker-hours\n", "wall-clock\nh"]
     table = []
@@ -77,9 +76,9 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
         ]
         if baseline is not None:
             line.append(_versus(row))
-        table.append([*line, "".join(letters[flag] for flag in row.flags)])
+        table.append([*line, marks.of(row.flags)])
     head += [] if baseline is None else [f"vs {_short(baseline)}\nworker-hours"]
-    notes = [f"{letters[flag]}  {flag}: {WORDS[flag]}" for flag in letters]
+    notes = marks.notes()
     if any(row.worker_hours and row.worker_hours.low is not None for row in rows):
         tie = "; tie: the interval of the difference spans 0" if baseline is not None else ""
         notes.insert(0, f"Second lines: 95 % intervals{tie}.")
