@@ -112,6 +112,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
         trajectory_s=_trajectory(tally, doubt_ns),
         held_per_success_s=_not_negative(held.times(1 / NS_PER_S)),
         think_s=float(tally.total(lambda attempt: attempt.think_ns * attempt.ok) / tally.successes) / NS_PER_S,
+        cleanup_left_out=None if demand.include_cleanup else _cleanup_ns(pool) / (held.value or 1.0),
         attempts=float(retries.attempts),
         delivered=float(retries.delivered),
         worker_hours=worker_hours,
@@ -228,6 +229,12 @@ def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_ho
         failed=share(lambda a: a.held_ns * (not a.ok)) + waiting_hours,
         cleanup=share(lambda a: a.cleanup_ns * a.ok) if demand.include_cleanup else None,
     )
+
+
+def _cleanup_ns(pool: Pool) -> float:
+    """Of a success, on average."""
+    good = pool.successes
+    return sum(trial.measures.cleanup_ns or 0 for trial in good) / (len(good) or 1)
 
 
 def _work_ns(attempt: Attempt) -> int:

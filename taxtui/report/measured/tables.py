@@ -12,7 +12,7 @@ from taxtui.report.formats import Section
 from taxtui.report.marks import Marks
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
-from taxtui.report.numbers import NOTHING, hours
+from taxtui.report.numbers import NOTHING, hours, left_out
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
@@ -224,6 +224,8 @@ def _tax(names: dict[Row, str]) -> Section:
         "share: of held. contention: waiting in the sandbox beyond the same cell's alone; –: not known, part of work. "
         "h per 1M: worker-hours of tax in a million trajectories."
     ]
+    if shares := [cleanup / row.held_ns for row in names if (cleanup := row.mean_ns("cleanup")) and row.held_ns]:
+        notes.append(f"{left_out(shares)}.")
     return Section("Tax", head, lines, notes)
 
 

@@ -12,7 +12,7 @@ from costmodel.uncertainty import Interval
 from costmodel.whatif import levers, sensitivity
 from taxtui.report.formats import Section
 from taxtui.report.marks import Marks
-from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, seconds, span, usd
+from taxtui.report.numbers import NOTHING, clock, hours, left_out, rounded_seconds, seconds, span, usd
 from taxtui.terminal_text import clean
 
 
@@ -129,6 +129,8 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         notes.append("slowdown is unknown and part of work; --reference SUBSTRATE tells them apart.")
     else:
         notes.append(f"slowdown: the commands' own time beyond what they take on {clean(demand.reference)}.")
+    if shares := [row.cleanup_left_out for row in rows if row.cleanup_left_out]:
+        notes.append(f"{left_out(shares)}; --include-cleanup has the worker wait for it.")
     if demand.over_provision > 0:
         notes.append(
             "wasted: rollouts launched in excess, until they were done or cut; the other columns are the kept."
