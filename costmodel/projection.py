@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from costmodel import flags
 from costmodel.comparison import with_baseline, with_reference
-from costmodel.continuation import doubt
+from costmodel.continuation import EXACT, Margin, doubt
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
 from costmodel.errors import DemandError, SourceError
@@ -91,7 +91,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     tally, retries, law, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
     doubt_ns = _doubt_ns(tally, pool)
-    held = _wider(tally.per_success(lambda attempt: attempt.held_ns), doubt_ns)
+    held = doubt_ns.around(tally.per_success(lambda attempt: attempt.held_ns))
     exact_held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
     delivered = demand.trajectories * retries.delivered
@@ -194,20 +194,20 @@ def _pool_use(tally: Tally, demand: Demand) -> PoolUse:
     return pool_use(demand, min(demand.usable_workers, demand.trajectories or 1), float(held - cold), float(cold))
 
 
-def _trajectory(tally: Tally, doubt_ns: tuple[float, float]) -> Trajectory:
+def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
     ascending = sorted(attempt.trajectory_ns for attempt in tally.attempts if attempt.ok)
-    mean = _wider(tally.of_successes(lambda attempt: attempt.trajectory_ns), doubt_ns).times(1 / NS_PER_S)
+    mean = doubt_ns.around(tally.of_successes(lambda attempt: attempt.trajectory_ns)).times(1 / NS_PER_S)
     if mean.low is None:
         return Trajectory(mean, None, None)
     return Trajectory(_not_negative(mean), quantile(ascending, 0.5) / NS_PER_S, quantile(ascending, 0.95) / NS_PER_S)
 
 
-def _tax(tally: Tally, doubt_ns: tuple[float, float], hours: float, waiting_hours: float) -> Interval | None:
+def _tax(tally: Tally, doubt_ns: Margin, hours: float, waiting_hours: float) -> Interval | None:
     """Worker-hours beyond think time and the successes' own work; None where a command's own time is unknown."""
     if not tally.run_known:
         return None
     tax = tally.per_success(lambda a: a.held_ns - a.think_ns - a.run_ns + a.contention_ns if a.ok else a.held_ns)
-    return _not_negative(_shifted(_wider(tax, doubt_ns).times(hours), waiting_hours))
+    return _not_negative(_shifted(doubt_ns.around(tax).times(hours), waiting_hours))
 
 
 def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_hours: float) -> ByCause:
@@ -319,7 +319,7 @@ def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
     found = []
     for short, long in combinations(usable, 2):
         tallies = [Tally(attempts(pool, long.length, one), pool.trials) for pool in (short, long)]
-        doubts = _doubt_ns(tallies[0], short), (0.0, 0.0)
+        doubts = _doubt_ns(tallies[0], short), EXACT
         predicted, measured = (_trajectory(*pair).mean for pair in zip(tallies, doubts, strict=True))
         found.append(HeldOut(short.length.high, long.length.high, predicted, measured))
     return tuple(found)
@@ -366,20 +366,10 @@ def _flags(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Pric
     return flags.ordered(_trust(pool) | {flag: sizes.get(flag) for flag, holds in conditions.items() if holds})
 
 
-def _doubt_ns(tally: Tally, pool: Pool) -> tuple[float, float]:
-    """How much less, and how much more, the actions beyond the recorded ones may take, per success."""
-    continued = tally.of_successes(lambda attempt: attempt.continued_ns).value
-    if not continued:
-        return 0.0, 0.0
-    share = doubt(pool.trials, pool.cycle)
-    return (1 - share.low) * continued, (share.high - 1) * continued
-
-
-def _wider(interval: Interval, by: tuple[float, float]) -> Interval:
-    """With what no number of trials of that length can tell, beyond the interval over trials."""
-    if interval.low is None or interval.high is None:
-        return interval
-    return interval._replace(low=interval.low - by[0], high=interval.high + by[1])
+def _doubt_ns(tally: Tally, pool: Pool) -> Margin:
+    """How far the actions beyond the recorded ones may be off, per success."""
+    continued_ns = tally.of_successes(lambda attempt: attempt.continued_ns).value
+    return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT
 
 
 def _shifted(interval: Interval, by: float) -> Interval:

@@ -12,7 +12,7 @@ Flags = Sequence[str]
 """Of one row, that first which could move it most. A flag may have a value behind a space."""
 
 
-class Marks:
+class FlagMarks:
     """What a table marks its rows with; every text and screen that shows flags has it from here."""
 
     def __init__(self, rows: Sequence[Flags], words: Mapping[str, str], do: Mapping[str, str]) -> None:

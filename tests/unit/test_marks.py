@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from costmodel import flags
-from taxtui.report.marks import Marks
+from taxtui.report.marks import FlagMarks
 
 
 def test_what_all_rows_share_is_one_line_and_a_row_has_two_marks_at_most() -> None:
@@ -12,7 +12,7 @@ def test_what_all_rows_share_is_one_line_and_a_row_has_two_marks_at_most() -> No
         (flags.STAND_IN, flags.FEW_TRIALS, flags.SINGLE_RUN, flags.LOCKSTEP, flags.NO_FAILURES),
         (flags.FEW_TRIALS, flags.SINGLE_RUN, flags.NO_FAILURES),
     ]
-    marks = Marks(rows, flags.WORDS, flags.DO)
+    marks = FlagMarks(rows, flags.WORDS, flags.DO)
     assert marks.shared == (flags.SINGLE_RUN, flags.NO_FAILURES)
     assert [marks.of(row) for row in rows] == ["", "ab", "b"]
     assert list(marks.letters) == [flags.STAND_IN, flags.FEW_TRIALS]
@@ -26,10 +26,10 @@ def test_what_all_rows_share_is_one_line_and_a_row_has_two_marks_at_most() -> No
 
 
 def test_one_row_alone_shares_nothing() -> None:
-    marks = Marks([(flags.STAND_IN, flags.FEW_TRIALS, flags.SINGLE_RUN)], flags.WORDS, flags.DO)
+    marks = FlagMarks([(flags.STAND_IN, flags.FEW_TRIALS, flags.SINGLE_RUN)], flags.WORDS, flags.DO)
     assert marks.of_all() == []
     assert marks.of((flags.STAND_IN, flags.FEW_TRIALS, flags.SINGLE_RUN)) == "ab"
-    assert Marks([], flags.WORDS, flags.DO).notes() == []
+    assert FlagMarks([], flags.WORDS, flags.DO).notes() == []
 
 
 def test_flags_are_in_the_order_of_what_they_could_move() -> None:

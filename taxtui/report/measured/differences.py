@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from costmodel.comparison import is_tie
 from costmodel.uncertainty import Interval, difference
 from taxtui.report.formats import Section
-from taxtui.report.marks import Marks
+from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.summary import DurationSummary
 from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, WORDS, duration, name_of, percentile
@@ -42,7 +42,7 @@ def pairs(before: Sequence[Row], after: Sequence[Row]) -> list[Pair]:
 
 def sections(found: Sequence[Pair], tables: Sequence[str], before: str, after: str) -> list[Section]:
     """The tables asked for, as differences; ``before`` and ``after`` name the recordings."""
-    marks = Marks([_flags(pair) for pair in found], WORDS, DO)
+    marks = FlagMarks([_flags(pair) for pair in found], WORDS, DO)
     names = {pair: _name(pair, marks) for pair in found}
     shown = []
     for table in tables:
@@ -63,7 +63,7 @@ def _flags(pair: Pair) -> list[str]:
     )
 
 
-def _name(pair: Pair, marks: Marks) -> str:
+def _name(pair: Pair, marks: FlagMarks) -> str:
     name = name_of(pair.after, marks, _flags(pair))
     if pair.before.identity.label == pair.after.identity.label:
         return name

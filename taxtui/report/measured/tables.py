@@ -9,7 +9,7 @@ from costmodel import flags
 from costmodel.measures import UNKNOWN
 from costmodel.recording import Recording
 from taxtui.report.formats import Section
-from taxtui.report.marks import Marks
+from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
 from taxtui.report.numbers import NOTHING, hours, left_out
@@ -89,9 +89,9 @@ def sections(
     return [*(section._replace(notes=section.notes + brief) for section in found), _sources(sources, notes)]
 
 
-def marks_of(rows: Sequence[Row]) -> Marks:
+def marks_of(rows: Sequence[Row]) -> FlagMarks:
     """How rows are marked with their flags."""
-    return Marks([row.flags for row in rows], WORDS, DO)
+    return FlagMarks([row.flags for row in rows], WORDS, DO)
 
 
 def do_about(row: Row) -> dict[str, str]:
@@ -99,7 +99,7 @@ def do_about(row: Row) -> dict[str, str]:
     return {flag: DO[flag.partition(" ")[0]] for flag in row.flags[: flags.MOST]}
 
 
-def name_of(row: Row, marks: Marks, doubts: Sequence[str]) -> str:
+def name_of(row: Row, marks: FlagMarks, doubts: Sequence[str]) -> str:
     """What a row is, on two lines, with the letters of ``doubts``."""
     letters = marks.of(doubts)
     return f"{row.label}{f' [{letters}]' if letters else ''}\n{row.details}"

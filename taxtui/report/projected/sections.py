@@ -11,7 +11,7 @@ from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 from costmodel.whatif import levers, sensitivity
 from taxtui.report.formats import Section
-from taxtui.report.marks import Marks
+from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, clock, hours, left_out, rounded_seconds, seconds, span, usd
 from taxtui.terminal_text import clean
 
@@ -30,9 +30,9 @@ def tax_in_words(cleanup: bool) -> str:
     return " + ".join(["startup", "dispatch", "contention", "harness", "queued", "failed", *["cleanup"] * cleanup])
 
 
-def marks_of(rows: Sequence[Projection]) -> Marks:
+def marks_of(rows: Sequence[Projection]) -> FlagMarks:
     """How rows are marked with their flags."""
-    return Marks([row.flags for row in rows], WORDS, DO)
+    return FlagMarks([row.flags for row in rows], WORDS, DO)
 
 
 def title(rows: Sequence[Projection], demand: Demand) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 from costmodel.flags import MOST
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
-from taxtui.report.marks import Marks
+from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, span, usd
 from taxtui.report.projected.sections import marks_of
 from taxtui.terminal_text import clean, fit
@@ -69,7 +69,7 @@ class ProjectionRows(CursorList[ProjectionLine]):
         return self.chosen.row if self.chosen else None
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> FlagMarks:
         """How rows are marked with their flags."""
         return self._marks
 
