@@ -100,7 +100,7 @@ def with_baseline(
             result.append(row)
         elif baseline is None:
             comparable = peer(row, candidates) is None
-            result.append(row if comparable else replace(row, flags=(*row.flags, flags.PROVENANCE)))
+            result.append(row if comparable else replace(row, flags=flags.including(row.flags, flags.PROVENANCE)))
         else:
             compared = replace(row, versus=_versus(row, baseline, run_sd), break_even=break_even(row, baseline))
             result.append(_doubting(compared, row, baseline))
@@ -111,7 +111,7 @@ def _doubting(result: Projection, row: Projection, other: Projection) -> Project
     """The result, flagged if the two were not measured in the same place."""
     if row.identity.environment == other.identity.environment or flags.ENVIRONMENT in result.flags:
         return result
-    return replace(result, flags=(*result.flags, flags.ENVIRONMENT))
+    return replace(result, flags=flags.including(result.flags, flags.ENVIRONMENT))
 
 
 def _versus(row: Projection, baseline: Projection, run_sd: float | None) -> Versus:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Self
 
 from costmodel.recording import RecordedTrial
+from costmodel.uncertainty import Interval
 
 FIRST_CYCLE: Final = (0.7, 1.05)
 """What later cycles may cost of the first, where only that was recorded. An assumption, from the recordings that ship:
@@ -50,12 +51,32 @@ def later_cycles(recorded: int, cycle: int) -> int:
     return max(1, recorded // cycle // 2) if cycle else 1
 
 
+class Margin(NamedTuple):
+    """By how much less, and how much more, a quantity may be than it is taken to be; in its unit."""
+
+    less: float
+    more: float
+
+    def around(self, interval: Interval) -> Interval:
+        """Added to both ends: no number of trials of that length could tell it."""
+        if interval.low is None or interval.high is None:
+            return interval
+        return interval._replace(low=interval.low - self.less, high=interval.high + self.more)
+
+
+EXACT: Final = Margin(0.0, 0.0)
+
+
 class Doubt(NamedTuple):
     """What the actions beyond the recorded ones may take, as shares of what they are taken to take."""
 
     low: float
     high: float
     first_only: bool  # no trial has a second cycle, so FIRST_CYCLE was assumed
+
+    def of(self, continued: float) -> Margin:
+        """Of what the actions beyond the recorded ones are taken to take."""
+        return Margin((1 - self.low) * continued, (self.high - 1) * continued)
 
 
 def doubt(trials: Iterable[RecordedTrial], cycle: int) -> Doubt:

@@ -1,7 +1,9 @@
-"""Reasons to doubt a row: short keys, and the words that explain them."""
+"""Reasons to doubt a row: short keys, the words that explain them, what to do, and how far each could move the row."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 NO_SUCCESS: Final = "no_success"
@@ -51,7 +53,8 @@ WORDS: Final = {
     "`taxtui run --repeat 3` measures it",
     NO_FAILURES: "no failure was seen, so none is projected; with K trials up to 3/K may still fail",
     LOCKSTEP: "workers move in waves, so the makespan has no closed form here: simulated, or the middle of its bounds",
-    DISTORTED: "the measuring process was too busy (loop lag above 5 ms or CPU above 80 %): latencies may be its own",
+    DISTORTED: "trials in seconds in which the measuring process was late or busy differ from the others by more than "
+    "this row resolves",
     INCOMPLETE: "the recording ends early, or parts of it were not understood",
     CREATE_UNTOLD: "the source does not tell how long sandboxes took to come: that is missing from what was held",
     HELD_UNTOLD: "the source tells only parts of what workers were held for",
@@ -68,3 +71,77 @@ WORDS: Final = {
 
 UNTOLD: Final = {"create": CREATE_UNTOLD, "held": HELD_UNTOLD, "think": THINK_UNTOLD, "actions": ACTIONS_UNTOLD}
 """By what a source of imported trials may not tell, where that changes what a row means."""
+
+DO: Final = {
+    NO_SUCCESS: "see how they failed: taxtui report",
+    PUBLISHED: "compare published with published, or measure it",
+    STAND_IN: "measure the provider itself",
+    LENGTH_UNKNOWN: "ask for the published length",
+    FIRST_CYCLE: "record 50 actions or more",
+    BEYOND_LENGTH: "record that length",
+    BEYOND_CONCURRENCY: "record with --concurrency as high as it goes",
+    TAIL: "record more trials; read the stress row",
+    FEW_TRIALS: "record more trials",
+    FEW_RUNS: "taxtui run --repeat 3, or record again on other days and give all files",
+    NO_FAILURES: "record more trials, plan for retries",
+    LOCKSTEP: "nothing: --explain has the bounds",
+    DISTORTED: "record on an idle machine; compare with the clean trials in taxtui report",
+    INCOMPLETE: "taxtui recordings verify",
+    RUN_UNKNOWN: "leave --no-bracket off; an image with bash",
+    CONTENTION_UNKNOWN: "record --concurrency 1 beside it",
+    ENVIRONMENT: "measure both on one machine",
+    PROVENANCE: "do not subtract them",
+    STALE_PRICES: "look the prices up anew",
+    BILLED_MEAN: "measure it",
+}
+
+SIZE: Final = {
+    NO_SUCCESS: math.inf,
+    PUBLISHED: 8.0,
+    STAND_IN: 7.0,
+    LENGTH_UNKNOWN: 6.0,
+    PROVENANCE: 5.0,
+    BEYOND_CONCURRENCY: 1.0,
+    ENVIRONMENT: 0.5,
+    INCOMPLETE: 0.4,
+    RUN_UNKNOWN: 0.35,
+    CONTENTION_UNKNOWN: 0.3,
+    TAIL: 0.29,
+    FIRST_CYCLE: 0.25,
+    STALE_PRICES: 0.2,
+    FEW_TRIALS: 0.15,
+    BILLED_MEAN: 0.1,
+    FEW_RUNS: 0.07,
+    DISTORTED: 0.05,
+    NO_FAILURES: 0.03,
+    BEYOND_LENGTH: 0.03,
+    LOCKSTEP: 0.02,
+}
+"""By what share of itself a flag could move a row's number, where the row does not say: the stress row's 29 %, 7 %
+between runs of the same day (two that ship), twice as long on a shared core. What cannot be told is put by its rank."""
+
+
+def ordered(sizes: Mapping[str, float | None]) -> tuple[str, ...]:
+    """Flags by what they could move the row by, as given or else as usual, the largest first."""
+    return tuple(sorted(sizes, key=lambda flag: -(SIZE.get(flag, 0.0) if sizes[flag] is None else sizes[flag] or 0.0)))
+
+
+def including(flags: Sequence[str], flag: str) -> tuple[str, ...]:
+    """With one more, before the first that usually moves a row less."""
+    place = next((i for i, other in enumerate(flags) if SIZE.get(other, 0.0) < SIZE.get(flag, 0.0)), len(flags))
+    return (*flags[:place], flag, *flags[place:])
+
+
+MOST: Final = 2
+"""Flags that a row is marked with; all of them are in the exports and in ``--explain``."""
+
+
+def shared(rows: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """What all of several rows are flagged with, in the order of the first; nothing of one row alone."""
+    first, *others = rows
+    return tuple(flag for flag in first if others and all(flag in other for other in others))
+
+
+def marks(flags: Sequence[str], of_all: Sequence[str]) -> tuple[str, ...]:
+    """A row's own flags that could move it most, without those that all rows share."""
+    return tuple(flag for flag in flags if flag not in of_all)[:MOST]

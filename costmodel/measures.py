@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -19,9 +18,6 @@ UNKNOWN: Final = -1
 
 STARTED: Final = frozenset({"started", "running"})
 """Marks that show that the sandbox's own process runs: what came before is orchestration."""
-
-LAG_LIMIT_NS: Final = 5_000_000
-CPU_LIMIT_PERMILLE: Final = 800
 
 
 def known_runs(durations_ns: Sequence[int], runs_ns: Sequence[int]) -> Sequence[int]:
@@ -233,47 +229,3 @@ def contended(waiting_ns: float, alone_ns: float) -> float:
     command that sleeps, or waits for a disk or a peer, does so alone too: that is no contention.
     """
     return max(0.0, 1 - alone_ns / waiting_ns) if waiting_ns else 0.0
-
-
-@dataclass(slots=True)
-class RunnerFitness:
-    """Whether the measuring process was fit to measure: counts of its seconds, so that a stream can be judged."""
-
-    seconds: int = 0
-    late: int = 0  # of them, those whose loop lag (its p99 over the second) was above LAG_LIMIT_NS
-    busy: int = 0  # those in which it took more of a core than CPU_LIMIT_PERMILLE
-
-    def add(self, lag_p99_ns: int, cpu_permille: int) -> None:
-        """One more second."""
-        self.seconds += 1
-        self.late += lag_p99_ns > LAG_LIMIT_NS
-        self.busy += cpu_permille > CPU_LIMIT_PERMILLE
-
-    @property
-    def lagged(self) -> bool:
-        """Whether ``lag_quantile_ns`` is above its limit: one late second in a hundred may be."""
-        return self.late > self.seconds // 100
-
-    @property
-    def overworked(self) -> bool:
-        """Whether ``cpu_median_permille`` is above its limit: half of the seconds may be busy."""
-        return self.busy > self.seconds // 2
-
-    @property
-    def problems(self) -> list[str]:
-        """Why what was measured is badged; empty when it is not."""
-        return ["loop lag"] * self.lagged + ["client CPU"] * self.overworked
-
-    def copy(self) -> Self:
-        """A detached copy."""
-        return replace(self)
-
-
-def lag_quantile_ns(lags_ns: Sequence[int]) -> int:
-    """The seconds' lag at rank ⌈0.99·n⌉: one bad second badges a short run, not an hour. 0 without any."""
-    return sorted(lags_ns)[-1 - len(lags_ns) // 100] if lags_ns else 0
-
-
-def cpu_median_permille(cpus_permille: Sequence[int]) -> int:
-    """The seconds' CPU at rank ⌈n/2⌉. 0 without any."""
-    return sorted(cpus_permille)[(len(cpus_permille) - 1) // 2] if cpus_permille else 0

@@ -10,7 +10,7 @@ from typing import Final
 from costmodel import flags
 from costmodel.bounds import Reference, tax_between
 from costmodel.comparison import with_baseline, with_full_speed
-from costmodel.continuation import doubt
+from costmodel.continuation import EXACT, Margin, doubt
 from costmodel.demand import Demand
 from costmodel.engine.estimate import Outcome
 from costmodel.errors import DemandError, SourceError
@@ -101,12 +101,12 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     )
     timed = timed_run(sample, pool, demand)
     if timed is None:
-        return replace(row, flags=(flags.NO_SUCCESS, *_trust(pool)))
+        return replace(row, flags=flags.ordered({flags.NO_SUCCESS: None, **_trust(pool)}))
 
     tally, retries, law, _, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
     doubt_ns = _doubt_ns(tally, pool)
-    held = _wider(tally.per_success(lambda attempt: attempt.held_ns, lambda attempt: attempt.think_ns), doubt_ns)
+    held = doubt_ns.around(tally.per_success(lambda attempt: attempt.held_ns, lambda attempt: attempt.think_ns))
     exact_held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
     delivered = demand.trajectories * retries.delivered
@@ -137,6 +137,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         trajectory_s=_trajectory(tally, doubt_ns),
         held_per_success_s=_not_negative(held.times(1 / NS_PER_S)),
         think_s=float(tally.total(lambda attempt: attempt.think_ns * attempt.ok) / tally.successes) / NS_PER_S,
+        cleanup_left_out=None if demand.include_cleanup else _cleanup_ns(pool) / (held.value or 1.0),
         attempts=float(retries.attempts),
         delivered=float(retries.delivered),
         worker_hours=worker_hours,
@@ -201,20 +202,20 @@ def _pool_use(demand: Demand, outcome: Outcome | None) -> PoolUse:
     return PoolUse(hit, idle, rule)
 
 
-def _trajectory(tally: Tally, doubt_ns: tuple[float, float]) -> Trajectory:
+def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
     ascending = sorted(attempt.trajectory_ns for attempt in tally.attempts if attempt.ok)
-    mean = _wider(tally.of_successes(lambda attempt: attempt.trajectory_ns), doubt_ns).times(1 / NS_PER_S)
+    mean = doubt_ns.around(tally.of_successes(lambda attempt: attempt.trajectory_ns)).times(1 / NS_PER_S)
     if mean.low is None:
         return Trajectory(mean, None, None)
     return Trajectory(_not_negative(mean), quantile(ascending, 0.5) / NS_PER_S, quantile(ascending, 0.95) / NS_PER_S)
 
 
-def _tax(tally: Tally, doubt_ns: tuple[float, float], hours: float, waiting_hours: float) -> Interval | None:
+def _tax(tally: Tally, doubt_ns: Margin, hours: float, waiting_hours: float) -> Interval | None:
     """Worker-hours beyond think time and the successes' own work; None where a command's own time is unknown."""
     if not tally.run_known:
         return None
     tax = tally.per_success(lambda a: a.held_ns - a.think_ns - a.run_ns + a.contention_ns if a.ok else a.held_ns)
-    return _not_negative(_shifted(_wider(tax, doubt_ns).times(hours), waiting_hours))
+    return _not_negative(_shifted(doubt_ns.around(tax).times(hours), waiting_hours))
 
 
 def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_hours: float) -> ByCause:
@@ -237,6 +238,12 @@ def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_ho
         failed=share(lambda a: a.held_ns * (not a.ok)) + waiting_hours,
         cleanup=share(lambda a: a.cleanup_ns * a.ok) if demand.include_cleanup else None,
     )
+
+
+def _cleanup_ns(pool: Pool) -> float:
+    """Of a success, on average."""
+    good = pool.successes
+    return sum(trial.measures.cleanup_ns or 0 for trial in good) / (len(good) or 1)
 
 
 def _work_ns(attempt: Attempt) -> int:
@@ -338,22 +345,24 @@ def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
     found = []
     for short, long in combinations(usable, 2):
         tallies = [Tally(attempts(pool, long.length, one), pool.trials) for pool in (short, long)]
-        doubts = _doubt_ns(tallies[0], short), (0.0, 0.0)
+        doubts = _doubt_ns(tallies[0], short), EXACT
         predicted, measured = (_trajectory(*pair).mean for pair in zip(tallies, doubts, strict=True))
         found.append(HeldOut(short.length.high, long.length.high, predicted, measured))
     return tuple(found)
 
 
-def _trust(pool: Pool) -> list[str]:
-    """Flags about where the trials come from."""
+def _trust(pool: Pool) -> dict[str, float | None]:
+    """Flags about where the trials come from, with the share that they could move the row by where that is known."""
+    exposure = pool.exposure
     conditions = {
         flags.STAND_IN: pool.provenance == flags.STAND_IN,
         flags.IMPORTED: pool.provenance == flags.IMPORTED,
-        flags.DISTORTED: pool.distorted,
+        flags.DISTORTED: exposure is not None and exposure.matters,
         flags.INCOMPLETE: not pool.complete,
+        **{flag: quantity in pool.untold for quantity, flag in flags.UNTOLD.items()},
     }
-    untold = [flag for quantity, flag in flags.UNTOLD.items() if quantity in pool.untold]
-    return [*(flag for flag, holds in conditions.items() if holds), *untold]
+    sizes = {flags.DISTORTED: abs(exposure.difference_ns) / (exposure.every_ns.value or 1.0) if exposure else None}
+    return {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
 
 
 def _flags(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Prices | None) -> tuple[str, ...]:
@@ -374,23 +383,21 @@ def _flags(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Pric
         flags.CONTENTION_UNKNOWN: pool.contention_unknown,
         flags.STALE_PRICES: prices is not None and prices.stale,
     }
-    return (*_trust(pool), *(flag for flag, holds in conditions.items() if holds))
+    held_ns = tally.per_success(lambda attempt: attempt.held_ns).value or 1.0
+    share = max(_doubt_ns(tally, pool)) / held_ns
+    sizes = {
+        flags.FIRST_CYCLE: share,
+        flags.BEYOND_LENGTH: 0.0 if conditions.get(flags.FIRST_CYCLE) else share,
+        flags.NO_FAILURES: 3 / len(pool.trials),
+        flags.LOCKSTEP: run.rollouts.error_ns / (run.rollouts.value_ns or 1.0),
+    }
+    return flags.ordered(_trust(pool) | {flag: sizes.get(flag) for flag, holds in conditions.items() if holds})
 
 
-def _doubt_ns(tally: Tally, pool: Pool) -> tuple[float, float]:
-    """How much less, and how much more, the actions beyond the recorded ones may take, per success."""
-    continued = tally.of_successes(lambda attempt: attempt.continued_ns).value
-    if not continued:
-        return 0.0, 0.0
-    share = doubt(pool.trials, pool.cycle)
-    return (1 - share.low) * continued, (share.high - 1) * continued
-
-
-def _wider(interval: Interval, by: tuple[float, float]) -> Interval:
-    """With what no number of trials of that length can tell, beyond the interval over trials."""
-    if interval.low is None or interval.high is None:
-        return interval
-    return interval._replace(low=interval.low - by[0], high=interval.high + by[1])
+def _doubt_ns(tally: Tally, pool: Pool) -> Margin:
+    """How far the actions beyond the recorded ones may be off, per success."""
+    continued_ns = tally.of_successes(lambda attempt: attempt.continued_ns).value
+    return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT
 
 
 def _shifted(interval: Interval, by: float) -> Interval:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel import wire
 from costmodel.errors import SourceError
+from costmodel.fitness import RunnerFitness, Seconds, cpu_median_permille, lag_quantile_ns
 from costmodel.length import FIXED
 from costmodel.measures import (
     NO_COMMANDS,
@@ -17,14 +18,11 @@ from costmodel.measures import (
     STARTED,
     UNKNOWN,
     Measures,
-    RunnerFitness,
     Split,
     both,
-    cpu_median_permille,
     cpu_of,
     held_ns,
     known_runs,
-    lag_quantile_ns,
     measure,
 )
 from costmodel.runs import RunKey
@@ -77,7 +75,9 @@ class RecordedTrial:
         "block",
         "complete",
         "durations_ns",
+        "end_ns",
         "error",
+        "exposed",
         "failed_in",
         "gap_ns",
         "gaps_ns",
@@ -88,13 +88,20 @@ class RecordedTrial:
         "runs_ns",
         "sandbox_ns",
         "setup",
+        "start_delay_ns",
+        "start_ns",
         "thinks_ns",
+        "worker",
     )
 
-    def __init__(self, run: RunKey, block: int) -> None:
+    def __init__(self, run: RunKey, block: int, scheduled_ns: int = 0, start_ns: int = 0, worker: int = 0) -> None:
         """A trial of which nothing is known yet."""
         self.run = run
         self.block = block
+        self.worker = worker  # whose clock its instants are on
+        self.start_ns = self.end_ns = start_ns
+        self.start_delay_ns = max(0, start_ns - scheduled_ns)  # after its turn had come
+        self.exposed = 0.0  # the share of its time in seconds in which the measuring process was not fit
         self.ok = False
         self.failed_in = ""  # the phase where it ended that did not succeed, and the class of its error
         self.error = ""
@@ -201,6 +208,8 @@ class _Reader:
         self._outcomes: Counter[str] = Counter()  # of ended trials, warm-ups excluded
         self._counts: Counter[str] | None = None  # the same, as the end of the run has it
         self._fitness = RunnerFitness()
+        self._worker = 0  # whose events these are
+        self._seconds: defaultdict[int, Seconds] = defaultdict(Seconds)  # by worker: two clocks are never mixed
         self._lags_ns: list[int] = []
         self._cpus_permille: list[int] = []
 
@@ -211,7 +220,9 @@ class _Reader:
             self._cells[event.id] = cell = RecordedCell(event)
             self._recording.cells.append(cell)
         elif isinstance(event, wire.TrialStarted):
-            self._open[event.trial] = OpenTrial(event, self._recording.run_id)
+            self._open[event.trial] = OpenTrial(event, self._recording.run_id, self._worker)
+        elif isinstance(event, wire.Clock):
+            self._worker = event.worker
         elif isinstance(event, wire.Mark):
             if trial := self._open.get(event.trial):
                 trial.mark(event)
@@ -224,6 +235,7 @@ class _Reader:
             self._ended(event)
         elif isinstance(event, wire.Health):
             self._fitness.add(event.lag_p99_ns, event.cpu_permille)
+            self._seconds[self._worker].add(event.at_ns, event.lag_p99_ns, event.cpu_permille)
             self._lags_ns.append(event.lag_p99_ns)
             self._cpus_permille.append(event.cpu_permille)
             self._recording.floor_ns = max(self._recording.floor_ns, event.floor_ns)
@@ -252,6 +264,9 @@ class _Reader:
     def finish(self) -> Recording:
         recording = self._recording
         recording.complete = self._counts is not None and self._counts == self._outcomes
+        for cell in recording.cells:
+            for trial in cell.trials:
+                trial.exposed = self._seconds[trial.worker].share(trial.start_ns, trial.end_ns)
         recording.distorted = bool(self._fitness.problems)
         recording.lag_p99_ns = lag_quantile_ns(self._lags_ns)
         recording.cpu_permille = cpu_median_permille(self._cpus_permille)
@@ -274,7 +289,7 @@ class OpenTrial:
         "warm_up",
     )
 
-    def __init__(self, event: wire.TrialStarted, run_id: str) -> None:
+    def __init__(self, event: wire.TrialStarted, run_id: str, worker: int = 0) -> None:
         """A trial of which only its start is known."""
         self.cell = event.cell
         self.warm_up = event.warm_up
@@ -285,7 +300,9 @@ class OpenTrial:
         self.setup_commands = 0
         self.think_ns = 0
         self.cpu_ns: int | None = 0  # of set-up and actions; None: not of all
-        self.trial = RecordedTrial(RunKey(run_id, event.repetition), event.block)
+        self.trial = RecordedTrial(
+            RunKey(run_id, event.repetition), event.block, event.scheduled_ns, event.start_ns, worker
+        )
         self.trial.group = event.group
 
     def mark(self, event: wire.Mark) -> None:
@@ -348,6 +365,7 @@ class OpenTrial:
             trial.thinks_ns.extend([0] * (len(trial.durations_ns) - len(trial.thinks_ns)))
         trial.ok = event.outcome == OK
         trial.failed_in, trial.error = event.phase, event.error
+        trial.end_ns = event.end_ns
         trial.measures = measure(
             self.phases,
             trial.setup,

@@ -14,6 +14,7 @@ from costmodel.length import FIXED, Length
 from costmodel.measures import UNKNOWN, Split, contended
 from costmodel.recording import CellIdentity, RecordedCell, RecordedTrial, Recording
 from costmodel.thinking import strata_of_sum
+from costmodel.validity import Exposure, exposure
 
 MIN_DRAWS = 1_000
 """A law of many lengths gives each trial as many versions as make this many in all."""
@@ -61,9 +62,15 @@ class Pool:
         return all(recording.whole for recording in self.recordings)
 
     @property
+    def exposure(self) -> Exposure | None:
+        """What the seconds in which the measuring process was not fit did to it; None where they did nothing."""
+        return exposure(self.trials)
+
+    @property
     def distorted(self) -> bool:
-        """Whether one of the recordings comes from a process that was too busy."""
-        return any(recording.distorted for recording in self.recordings)
+        """Whether they did more than its mean claims to resolve."""
+        found = self.exposure
+        return found is not None and found.matters
 
     @property
     def successes(self) -> list[RecordedTrial]:

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel.measures import RunnerFitness, Split, both, cpu_of, known_runs
+from costmodel.fitness import RunnerFitness
+from costmodel.measures import Split, both, cpu_of, known_runs
 from taxtui.live.cell_state import CellState, OpenTrial, take_in
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
@@ -47,7 +48,7 @@ class Runner:
 
     @property
     def lag_p99_ns(self) -> int:
-        """About ``measures.lag_quantile_ns``: within the width of a bucket."""
+        """About ``fitness.lag_quantile_ns``: within the width of a bucket."""
         return self.lag.quantile(0.99)
 
     @property

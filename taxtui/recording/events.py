@@ -101,7 +101,9 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     substrate_version: str
     cycle: Count  # length of the tier's action cycle
     bracket: str  # bash | date | none: how run_ns was taken
-    bracket_cost_ns: MaybeNanoseconds  # p50 of an empty bracket inside the sandbox, UNKNOWN where it was not measured
+    bracket_cost_ns: (
+        MaybeNanoseconds  # UNKNOWN: differences of a few dispatches were noise. Written by the first versions
+    )
     preload: str  # none | image | trial
     limits: str  # in force: cgroup | prlimit | none | as asked
     provenance: str  # measured | stand_in | imported

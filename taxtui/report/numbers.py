@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from costmodel.uncertainty import Between, Interval
@@ -35,6 +35,12 @@ def _rounded(value: float | None, *, whole_from: float, sign: str) -> str:
     if size >= whole_from:
         return f"{value:{sign},.0f}"
     return f"{value:{sign}.2f}" if size >= 0.01 or size == 0 else f"{value:{sign}.2g}"
+
+
+def left_out(cleanups: Sequence[float]) -> str:
+    """How much clean-up is not in held, from its shares of it; there is at least one."""
+    ends = dict.fromkeys(f"{100 * share:.2g}" for share in (min(cleanups), max(cleanups)))
+    return f"Clean-up is left out: {' to '.join(ends)} % of held on top"
 
 
 def seconds(value: float | None) -> str:

@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from taxtui.plan.spec import CellPlan, Plan, SandboxSpec
-from taxtui.recording.events import UNKNOWN, Event
+from taxtui.recording.events import Event
 from taxtui.runner.bracket import Method, method_for
 from taxtui.runner.identity import cell_event
 from taxtui.runner.journal import Journal
@@ -50,7 +50,6 @@ class CellRun:
         self._found = found
         self._journal = journal
         self._environment = environment
-        self._bracket_costs: list[int] = []
 
     def __str__(self) -> str:
         """As in every message: substrate, tier x actions, mode."""
@@ -60,14 +59,8 @@ class CellRun:
         """Append to the recording."""
         self._journal.emit(event)
 
-    def bracket_costs(self, cost_ns: int) -> None:
-        """Note what the bracket costs here, and write the cell again with the median of what was noted."""
-        self._bracket_costs.append(cost_ns)
-        self.announce()
-
     def announce(self) -> None:
-        """Write the cell, or write it again with what is known by now."""
-        costs = sorted(self._bracket_costs)
+        """Write the cell."""
         described = cell_event(
             self.cell,
             self.plan,
@@ -77,7 +70,6 @@ class CellRun:
             self._environment,
             self.method,
             preload="none" if not self.plan.tier.preload else "trial" if self.preload else "image",
-            bracket_cost_ns=costs[len(costs) // 2] if costs else UNKNOWN,
         )
         self.emit(described)
 

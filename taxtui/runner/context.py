@@ -31,7 +31,3 @@ class Context(Protocol):
     def emit(self, event: Event) -> None:
         """Append to the recording."""
         ...
-
-    def bracket_costs(self, cost_ns: int) -> None:
-        """Note what the bracket costs in this cell."""
-        ...

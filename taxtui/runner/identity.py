@@ -105,9 +105,8 @@ def cell_event(
     environment_digest: str,
     method: Method,
     preload: str,
-    bracket_cost_ns: int = UNKNOWN,
 ) -> Cell:
-    """The event that describes a cell; written again, with the same identity, once the bracket's cost is known."""
+    """The event that describes a cell."""
     return Cell(
         id=number,
         substrate=substrate.name,
@@ -129,7 +128,7 @@ def cell_event(
         substrate_version=" ".join(filter(None, [found.version, found.region])),
         cycle=len(cell.tier.cycle),
         bracket=method,
-        bracket_cost_ns=bracket_cost_ns,
+        bracket_cost_ns=UNKNOWN,
         preload=preload,
         limits=found.limits,
         provenance=substrate.provenance,

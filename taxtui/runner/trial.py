@@ -44,7 +44,6 @@ from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Se
 
 NO_OP: Final = "true"
 READY_POLL_S: Final = 0.05
-BRACKET_ROUNDS: Final = 5
 CLEANUP_TIMEOUT_S: Final = 120.0
 ABANDONED_CREATE_S: Final = 60.0
 """How long an abandoned create may still take to answer; after that it is found by its labels."""
@@ -167,8 +166,6 @@ class Trial:
             await self._create()
         await self._timed(READY, self._ready())
         await self._timed(READY_AGAIN, self._no_op(CHECK if self._reuse else NO_OP))
-        if self.warm_up and self.context.method != "none":
-            self.context.bracket_costs(await self._bracket_cost())
         if self.context.preload:
             await self._timed(PRELOAD, self._step(Step(name=PRELOAD, run=tier.preload)))
         if tier.setup:
@@ -256,17 +253,6 @@ class Trial:
         if result.exit_code != 0:
             what = "the reset left something behind" if self._reuse else "the second no-op failed"
             raise WrongResult(f"{what} (exit {result.exit_code})")
-
-    async def _bracket_cost(self) -> int:
-        """What the bracket adds to a command here: p50 with it − p50 without, taken in turns in a warm-up."""
-        took: tuple[list[int], list[int]] = ([], [])
-        for _ in range(BRACKET_ROUNDS):
-            for method, durations in zip(("none", self.context.method), took, strict=True):
-                began = time.monotonic_ns()
-                await self._exec(bracket.wrap(NO_OP, self._nonce, method), self.context.timeout_s)
-                durations.append(time.monotonic_ns() - began)
-        plain, bracketed = (sorted(durations)[BRACKET_ROUNDS // 2] for durations in took)
-        return max(0, bracketed - plain)
 
     async def _steps(self, kind: str, steps: Sequence[Step], think: ThinkTime | None = None) -> None:
         for index, step in enumerate(steps):

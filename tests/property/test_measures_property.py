@@ -7,15 +7,17 @@ from array import array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.measures import (
+from costmodel.fitness import (
     CPU_LIMIT_PERMILLE,
     LAG_LIMIT_NS,
-    UNKNOWN,
     RunnerFitness,
-    Split,
     cpu_median_permille,
-    known_runs,
     lag_quantile_ns,
+)
+from costmodel.measures import (
+    UNKNOWN,
+    Split,
+    known_runs,
     measure,
     parted,
 )

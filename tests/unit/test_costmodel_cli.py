@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from costmodel.errors import CostModelError
+from costmodel.flags import DO, WORDS
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report import numbers
@@ -90,7 +91,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_the_essays_table_is_printed() -> None:
     lines = [line.split() for line in output("project", ESSAY, *ASK).splitlines()]
-    printed = {line[0]: line[1:5] for line in lines if len(line) == 6 and line[0][0].isalpha()}
+    printed = {line[0]: line[1:] for line in lines if len(line) == 5 and line[0][0].isalpha() and "." in line[1]}
     assert printed == {
         "Docker": ["14.1", "39", "0.08", "-17"],
         "EC2": ["30.5", "85", "0.17", "+29"],
@@ -134,10 +135,16 @@ def test_the_table_fits_80_columns(recording: str, more: list[str]) -> None:
 def test_every_flag_is_explained_in_words(recording: str) -> None:
     rows = json.loads(projected(recording, *ASK, "--format", "json"))
     text = " ".join(projected(recording, *ASK).split())
-    assert {flag for row in rows for flag in row["flags"]}
+    in_all = set.intersection(*(set(row["flags"]) for row in rows))
+    assert in_all
+    for flag in in_all:
+        assert f" {flag} ({DO[flag]})" in text
     for row in rows:
-        for flag in row["flags"]:
-            assert f" {flag}: " in text
+        for flag in [flag for flag in row["flags"] if flag not in in_all][:2]:
+            assert f" {flag}: {WORDS[flag]}; {DO[flag]}" in text
+        assert row["do"] == {flag: DO[flag] for flag in row["flags"][:2]}
+    told = " ".join(projected(recording, *ASK, "--explain").split())
+    assert all(f"{flag} {WORDS[flag]}; {DO[flag]}" in told for row in rows for flag in row["flags"])
 
 
 def test_the_unrounded_latency_recomputes_the_table(recording: str) -> None:
@@ -154,7 +161,7 @@ def test_json_rows_hold_the_contract(recording: str) -> None:
     assert set(docker) >= ROW
     assert set(docker["trajectory_s"]) == {"mean", "low", "high", "p50", "p95"}
     assert set(docker["worker_hours"]) == set(docker["tax_worker_hours"]) == {"value", "low", "high"}
-    causes = ("startup", "dispatch", "slowdown", "work", "harness", "queued", "think", "failed")
+    causes = ("startup", "dispatch", "slowdown", "contention", "work", "harness", "queued", "think", "failed")
     assert tuple(docker["by_cause"]) == causes
     assert set(docker["wall_clock_hours"]) == {"value", "low", "high", "fluid", "method", "error"}
     assert (docker["cost"], docker["vs_baseline"], docker["provenance"]) == (None, None, "measured")

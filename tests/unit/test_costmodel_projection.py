@@ -100,7 +100,9 @@ def test_a_timeout_fails_what_takes_longer(folder: Path) -> None:
 def test_clean_up_counts_only_where_asked(folder: Path) -> None:
     file = write(folder / "a", [trial(1, cleanup=4 * S)])
     assert hours(one(file)) == pytest.approx(6)
+    assert one(file).cleanup_left_out == pytest.approx(4 / 6)
     assert hours(one(file, include_cleanup=True)) == pytest.approx(10)
+    assert one(file, include_cleanup=True).cleanup_left_out is None
 
 
 def test_lengths_cut_and_prolonged(folder: Path) -> None:
@@ -295,17 +297,18 @@ def test_flags_say_what_to_doubt(folder: Path) -> None:
     few = one(write(folder / "a", [trial(n, create=(20 + n % 3) * S) for n in range(4)]), trajectories=95)
     assert few.flags == (
         "beyond_measured_concurrency",
+        "no_failures_seen",  # up to 3/4
         "tail_unsupported",
         "few_trials",
         "few_runs",
-        "no_failures_seen",
         "lockstep",
     )
     assert few.stress is not None
     assert few.stress.worker_hours == pytest.approx(1.29 * hours(few))
     torn = write(folder / "b", [trial(1)], cell(provenance="stand_in"), complete=False)
     torn.write_bytes(torn.read_bytes() + frame([health(lag_p99=10**8)]) + frame([header()])[:7])
-    assert one(torn).flags[:3] == ("stand_in", "runner_distorted", "incomplete_recording")
+    assert one(torn).flags[0] == "stand_in"
+    assert "incomplete_recording" in one(torn).flags
     enough = one(write(folder / "c", [trial(n) for n in range(300)]), workers=1)
     assert enough.flags == ("few_runs", "no_failures_seen")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from costmodel.runs import Assumed
@@ -10,9 +11,10 @@ from costmodel.uncertainty import Interval, difference
 from costmodel.verdict import CANNOT_TELL, TIE, Difference, across, judge
 from taxtui.report import variation
 from taxtui.report.formats import Section
+from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import Row
-from taxtui.report.measured.tables import HEAD, LATENCIES, PARTS, duration, in_words, letters_of, name_of, percentile
+from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, WORDS, duration, name_of, percentile
 from taxtui.report.numbers import NOTHING
 
 _HOW_TO_READ: Final = (
@@ -43,8 +45,8 @@ def pairs(before: Sequence[Row], after: Sequence[Row]) -> list[Pair]:
 
 def sections(found: Sequence[Pair], tables: Sequence[str], before: str, after: str) -> list[Section]:
     """The tables asked for, as differences; ``before`` and ``after`` name the recordings."""
-    letters = letters_of([row for pair in found for row in pair])
-    names = {pair: _name(pair, letters) for pair in found}
+    marks = FlagMarks([_flags(pair) for pair in found], WORDS, DO)
+    names = {pair: _name(pair, marks) for pair in found}
     shown = []
     for table in tables:
         if table == "breakdown":
@@ -54,12 +56,19 @@ def sections(found: Sequence[Pair], tables: Sequence[str], before: str, after: s
         else:
             shown += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
     told = variation.in_words(row.basis for pair in found for row in pair if row.basis)
-    notes = [f"before: {before}. after: {after}.", *([told] if told else []), _HOW_TO_READ, *in_words(letters)]
+    notes = [f"before: {before}. after: {after}.", *([told] if told else []), _HOW_TO_READ, *marks.notes()]
     return [*shown[:-1], *(section._replace(notes=section.notes + notes) for section in shown[-1:])]
 
 
-def _name(pair: Pair, letters: dict[str, str]) -> str:
-    name = name_of(pair.after, letters)
+def _flags(pair: Pair) -> list[str]:
+    """Of either, those that could move it most first."""
+    return list(
+        dict.fromkeys(flag for both in zip_longest(pair.after.flags, pair.before.flags) for flag in both if flag)
+    )
+
+
+def _name(pair: Pair, marks: FlagMarks) -> str:
+    name = name_of(pair.after, marks, _flags(pair))
     if pair.before.identity.label == pair.after.identity.label:
         return name
     return f"{name}, was {pair.before.label}"

@@ -7,15 +7,16 @@ from typing import Any, Final
 
 from costmodel.stability import Modes
 from costmodel.uncertainty import Interval
+from costmodel.validity import Exposure
 from taxtui.report import variation
 from taxtui.report.measured import laws
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, TAXES, Rank, Row, Tax
-from taxtui.report.measured.tables import LATENCIES, LAWS
+from taxtui.report.measured.tables import LATENCIES, LAWS, do_about
 
 _PARTS: Final = (
     *("create", "ready", "orchestration", "preload", "setup", "work", "contention", "waiting", "dispatch", "unsplit"),
-    *("harness", "ready_again", "queued", "think", "verify", "cleanup", "held"),
+    *("harness", "ready_again", "queued", "think", "verify", "cleanup", "held", "start_delay"),
 )
 
 
@@ -48,7 +49,16 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
     if "completion" in tables:
         stable = row.stability
         found["in_time"] = stable._asdict() | {"modes": _fields(Modes, stable.modes)}
-    return {**found, "flags": row.flags}
+    return {**found, "bad_seconds": _exposure(row.exposure), "flags": row.flags, "do": do_about(row)}
+
+
+def _exposure(found: Exposure | None) -> dict[str, Any]:
+    """What the seconds in which the measuring process was not fit did to the mean trajectory."""
+    return {
+        "exposed_trials": found.exposed if found else 0,
+        "clean_trajectory_ns": found and found.clean_ns.value,
+        "difference_ns": found and found.difference_ns,
+    }
 
 
 def _latency(row: Row, name: str) -> dict[str, Any]:

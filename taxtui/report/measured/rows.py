@@ -15,6 +15,7 @@ from costmodel.runs import Basis, Estimate, RunKey, assumed, basis, estimate, in
 from costmodel.samples import Pool
 from costmodel.stability import Stability, stability
 from costmodel.uncertainty import Between, Interval, wilson
+from costmodel.validity import Exposure
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.samples import column
 from taxtui.report.measured.summary import DurationSummary, not_negative, summarize
@@ -92,6 +93,11 @@ class Row:
     def comparable(self) -> tuple[Any, ...]:
         """Equal for rows that may be ranked; what imitates a provider is never ranked with what was measured."""
         return (*(getattr(self.identity, field) for field in COMPARABLE), self.length, self.cell.provenance)
+
+    @cached_property
+    def exposure(self) -> Exposure | None:
+        """What bad seconds of the measuring process did to it."""
+        return self.cell.exposure
 
     @cached_property
     def failures(self) -> Interval:
@@ -208,7 +214,7 @@ def rows_of(cells: Sequence[Pool], run_sd: float | None = None) -> list[Row]:
         differs = len({peer.identity.environment for peer in peers}) > 1
         for row in peers:
             row.peers = peers
-            row.flags += [flags.ENVIRONMENT] * differs
+            row.flags = [*flags.including(row.flags, flags.ENVIRONMENT)] if differs else row.flags
     return rows
 
 
@@ -252,8 +258,8 @@ def _flags(cell: Pool, good: Sequence[RecordedTrial]) -> list[str]:
     }
     identity = cell.identity._asdict()
     unusual = [f"{field} {clean(identity[field])}" for field, usual in USUAL.items() if identity[field] not in usual]
-    untold = [flag for quantity, flag in flags.UNTOLD.items() if quantity in cell.untold]
-    return [flag for flag, holds in doubts.items() if holds] + untold + unusual
+    doubts |= {flag: quantity in cell.untold for quantity, flag in flags.UNTOLD.items()}
+    return [*flags.ordered({flag: None for flag, holds in doubts.items() if holds}), *unusual]
 
 
 def _surely_below(one: Percentile, other: Percentile) -> bool:

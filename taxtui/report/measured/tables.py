@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, count
-from string import ascii_lowercase
 from typing import Final
 
 from costmodel import flags
@@ -12,10 +10,11 @@ from costmodel.measures import UNKNOWN
 from costmodel.recording import Recording
 from taxtui.report import variation
 from taxtui.report.formats import Section
+from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import laws
 from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
-from taxtui.report.numbers import NOTHING, UNSPLIT, between, hours
+from taxtui.report.numbers import NOTHING, UNSPLIT, between, hours, left_out
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
@@ -39,11 +38,16 @@ WORDS: Final = {
     **flags.WORDS,
     flags.NO_SUCCESS: "not one trial succeeded, so there is no duration to show",
     PRELOADED: "the image lacks what the tier needs; each trial prepares it, in its fresh episode",
-}
-UNUSUAL: Final = {
     "arrival": "how trials were started: only rows with the same are ranked",
     "think": "time between actions: idle on purpose, or the model's where recorded; not in any latency, nor in the tax",
     "acquire": "how sandboxes were acquired, instead of made fresh for each trial",
+}
+DO: Final = {
+    **flags.DO,
+    flags.NO_SUCCESS: "see how they failed: taxtui recordings info",
+    flags.DISTORTED: "record on an idle machine; see the clean trials in the breakdown",
+    PRELOADED: "use taxtui's image, or compare completion without setup",
+    **dict.fromkeys(("arrival", "think", "acquire"), "rank such rows only with their like"),
 }
 
 PARTS: Final[dict[str, Callable[[Row], float]]] = {
@@ -59,6 +63,7 @@ PARTS: Final[dict[str, Callable[[Row], float]]] = {
 """Part of a completion → its mean in ns."""
 
 HEAD: Final = "sandbox\ntier actions mode"
+SHOWN_DELAY_NS: Final = 1_000_000
 _SCALES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -70,25 +75,25 @@ def sections(
     ``unfinished`` is the number of cells that are no row because no trial of theirs has ended.
     """
     differing = namesakes(rows)
-    letters = letters_of(rows)
-    names = {row: name_of(row, letters) for row in rows}
+    marks = marks_of(rows)
+    names = {row: name_of(row, marks, row.flags) for row in rows}
     found = []
     for table in tables:
         if table in LATENCIES:
             found += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
-            found += [_breakdown(names), _beside(names)]
+            found += [_breakdown(names), _beside(names), *_bad_seconds(names)]
         elif table == LAWS:
             found += laws.sections(names, HEAD)
         else:
             found += [_tax(names)]
     if "completion" in tables:
         found += [section for section in [_in_time(names)] if section.rows]
-    brief = [" · ".join(f"{letter} {flag}" for flag, letter in letters.items())] if letters else []
+    brief = marks.brief()
     told = variation.in_words(row.basis for row in rows if row.basis)
     notes = [told] if told else []
     notes += [] if set(tables).isdisjoint(LATENCIES) else _HOW_TO_READ
-    notes += in_words(letters)
+    notes += marks.notes()
     coarse = {row.label: row.cell.resolution_ns for row in rows if row.cell.resolution_ns}
     notes += [f"{label}: the source's clock tells {duration(ns)}" for label, ns in coarse.items()]
     notes += [f"{name}: {what}" for name, what in differing.items()]
@@ -96,23 +101,20 @@ def sections(
     return [*(section._replace(notes=section.notes + brief) for section in found), _sources(sources, notes)]
 
 
-def letters_of(rows: Sequence[Row]) -> dict[str, str]:
-    """Flag → the letter that stands for it, in order of appearance."""
-    seen = dict.fromkeys(flag for row in rows for flag in row.flags)
-    return dict(zip(seen, chain(ascii_lowercase, map("({})".format, count(1))), strict=False))
+def marks_of(rows: Sequence[Row]) -> FlagMarks:
+    """How rows are marked with their flags."""
+    return FlagMarks([row.flags for row in rows], WORDS, DO)
 
 
-def in_words(letters: dict[str, str]) -> list[str]:
-    """What each letter stands for."""
-    return [
-        f"{letter}  {flag}: {WORDS.get(flag) or UNUSUAL[flag.partition(' ')[0]]}" for flag, letter in letters.items()
-    ]
+def do_about(row: Row) -> dict[str, str]:
+    """What to do about the flags that could move a row most."""
+    return {flag: DO[flag.partition(" ")[0]] for flag in row.flags[: flags.MOST]}
 
 
-def name_of(row: Row, letters: dict[str, str]) -> str:
-    """What a row is, on two lines, with the letters of its flags."""
-    marks = "".join(letters[flag] for flag in row.flags)
-    return f"{row.label}{f' [{marks}]' if marks else ''}\n{row.details}"
+def name_of(row: Row, marks: FlagMarks, doubts: Sequence[str]) -> str:
+    """What a row is, on two lines, with the letters of ``doubts``."""
+    letters = marks.of(doubts)
+    return f"{row.label}{f' [{letters}]' if letters else ''}\n{row.details}"
 
 
 _HOW_TO_READ: Final = [
@@ -184,6 +186,8 @@ def _beside(names: dict[Row, str]) -> Section:
     columns = ["orchestration", "ready_again", "setup", "queued", "think", "verify", "cleanup", "held"]
     if not any(row.mean_ns("verify") for row in names):
         columns.remove("verify")
+    late = [row for row in names if (row.mean_ns("start_delay") or 0.0) > SHOWN_DELAY_NS]
+    columns += ["start_delay"] * bool(late)
     lines = [[named, *(_mean(row, name) for name in columns)] for row, named in names.items()]
     notes = [
         "orchestration: the part of create and ready before the sandbox's own process ran, where marks show it. "
@@ -192,6 +196,8 @@ def _beside(names: dict[Row, str]) -> Section:
         + " verify: the task's own tests after the last action, in no sum."
         * ("verify" in columns)
     ]
+    if late:
+        notes.append("start delay: from a trial's turn to its start, before anything that is held.")
     head = [HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
     return Section("Beside completion: means", head, lines, notes)
 
@@ -217,6 +223,26 @@ def _in_time(names: dict[Row, str]) -> Section:
         "modes: two groups of trials with little between them; their mean is the time of neither."
     ]
     return Section("In time", [HEAD, "drift\n", "neighbours\n", "first\n", "modes\n"], lines, notes)
+
+
+def _bad_seconds(names: dict[Row, str]) -> list[Section]:
+    """Rows with trials in seconds in which the measuring process was not fit; no table where there are none."""
+    lines = []
+    for row, named in names.items():
+        found = row.exposure
+        if found is None:
+            continue
+        low, high = found.every_ns.low, found.every_ns.high
+        resolved = NOTHING if low is None or high is None else f"± {duration((high - low) / 2)}"
+        line = [named, f"{found.exposed:,}\nof {found.successes:,}", duration(found.every_ns.value)]
+        line += [duration(found.clean_ns.value), duration(found.difference_ns), resolved]
+        lines.append([*line, "yes" if found.matters else "no"])
+    head = [HEAD, "trials in\nbad seconds", "all\n", "clean\n", "difference\n", "resolved\n", "matters\n"]
+    notes = [
+        "Mean completion of all trials beside the clean ones: those in no second with a loop lag above 5 ms or a busy "
+        "runner; where these are few, the less exposed half. matters: the difference is more than the row resolves."
+    ]
+    return [Section("Trials in bad seconds of the runner", head, lines, notes)] if lines else []
 
 
 def _tax(names: dict[Row, str]) -> Section:
@@ -246,6 +272,8 @@ def _tax(names: dict[Row, str]) -> Section:
         "share: of held. contention: waiting in the sandbox beyond the same cell's alone; –: not known, part of work. "
         "h per 1M: worker-hours of tax in a million trajectories."
     ]
+    if shares := [cleanup / row.held_ns for row in names if (cleanup := row.mean_ns("cleanup")) and row.held_ns]:
+        notes.append(f"{left_out(shares)}.")
     return Section("Tax", head, lines, notes + [UNSPLIT] * unsplit + references(names))
 
 

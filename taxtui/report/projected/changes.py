@@ -7,14 +7,13 @@ from typing import Any
 
 from costmodel.bounds import Reference
 from costmodel.comparison import Change
-from costmodel.flags import WORDS
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, UNSPLIT, between, rounded_seconds, seconds, span
 from taxtui.report.projected.record import record
-from taxtui.report.projected.sections import letters_of, name_of
+from taxtui.report.projected.sections import marks_of, name_of
 from taxtui.terminal_text import clean
 
 
@@ -50,7 +49,7 @@ def _tax(row: Projection) -> str:
 
 def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
     """The table; seconds are what one delivered trajectory holds a worker for."""
-    letters = letters_of([change.after for change in changes])
+    marks = marks_of([change.after for change in changes])
     lines = []
     for change in changes:
         name = name_of(change.after)
@@ -64,13 +63,13 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
                 f"{_signed(change.held_s.value)}\n{span(change.held_s, _signed)}",
                 f"{change.ratio:.3f}x",
                 "\n".join(change.verdict.parts),
-                "".join(letters[flag] for flag in change.after.flags),
+                marks.of(change.after.flags),
             ]
         )
     notes = ["Seconds that one delivered trajectory holds a worker for, failures included."]
     told = variation.in_words(row.evidence.basis for change in changes for row in change[:2] if row.evidence)
     notes += [told] if told else []
-    notes += [f"{letter}  {flag}: {WORDS[flag]}" for flag, letter in letters.items()]
+    notes += marks.notes()
     head = ["sandbox\ntier n mode", "before\ns", "after\ns", "change\ns", "ratio\n", "verdict\n", "flags\n"]
     return Section(f"{clean(before)} → {clean(after)}", head, lines, notes)
 

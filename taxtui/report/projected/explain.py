@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from costmodel.demand import Demand
+from costmodel.flags import DO, WORDS
 from costmodel.renewal import bounds, expected_max
 from costmodel.results import Evidence, GpuStall, Projection
 from costmodel.runs import run_limits
@@ -50,6 +51,7 @@ def to_text(row: Projection, demand: Demand, width: int = WIDTH) -> str:
             ("Worker-hours", _worker_hours(row, row.evidence, demand)),
             ("Wall-clock", _wall_clock(row, row.evidence, demand)),
             ("Where they go", _causes(row)),
+            ("Reasons to doubt it, the largest first", ((flag, f"{WORDS[flag]}; {DO[flag]}") for flag in row.flags)),
         ):
             lines += ["", title, *_table(list(items), width)]
     lines += _table(_cost(row, demand), width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from costmodel.flags import DO, MOST
 from costmodel.length import FIXED
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
@@ -34,6 +35,7 @@ def record(row: Projection) -> dict[str, Any]:
         "runs": variation.record(row.evidence.basis) if row.evidence else None,
         "held_per_success_s": row.held_per_success_s.value if row.held_per_success_s else None,
         "think_s": row.think_s,
+        "cleanup_share_left_out": row.cleanup_left_out,
         "attempts": row.attempts,
         "delivered": row.delivered,
         "worker_hours": _interval(row.worker_hours),
@@ -51,6 +53,7 @@ def record(row: Projection) -> dict[str, Any]:
         "stress": row.stress._asdict() if row.stress else None,
         "held_out": _held_out(row),
         "flags": list(row.flags),
+        "do": {flag: DO[flag] for flag in row.flags[:MOST]},
     }
 
 

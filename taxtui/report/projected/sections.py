@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from string import ascii_lowercase
 
 from costmodel.bounds import Reference
 from costmodel.demand import Demand
-from costmodel.flags import TAIL, WORDS
+from costmodel.flags import DO, TAIL, WORDS
 from costmodel.published import Published
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
@@ -15,7 +14,8 @@ from costmodel.verdict import CANNOT_TELL, TIE, Finding
 from costmodel.whatif import levers, sensitivity
 from taxtui.report import variation
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, UNSPLIT, between, clock, hours, rounded_seconds, seconds, span, usd
+from taxtui.report.marks import FlagMarks
+from taxtui.report.numbers import NOTHING, UNSPLIT, between, clock, hours, left_out, rounded_seconds, seconds, span, usd
 from taxtui.terminal_text import clean
 
 
@@ -37,10 +37,9 @@ def tax_in_words(cleanup: bool) -> str:
     return " + ".join(["startup", "dispatch", "contention", "harness", "queued", "failed", *["cleanup"] * cleanup])
 
 
-def letters_of(rows: Sequence[Projection]) -> dict[str, str]:
-    """Flag → the letter that stands for it, in order of appearance."""
-    keys = dict.fromkeys(flag for row in rows for flag in row.flags)
-    return dict(zip(keys, ascii_lowercase, strict=False))
+def marks_of(rows: Sequence[Projection]) -> FlagMarks:
+    """How rows are marked with their flags."""
+    return FlagMarks([row.flags for row in rows], WORDS, DO)
 
 
 def title(rows: Sequence[Projection], demand: Demand) -> str:
@@ -68,7 +67,7 @@ def name_of(row: Projection) -> str:
 
 
 def _main(rows: Sequence[Projection], demand: Demand) -> Section:
-    letters = letters_of(rows)
+    marks = marks_of(rows)
     baseline = next((row.versus.label for row in rows if row.versus), None)
     head = ["sandbox\ntier n mode", "trajectory\nmean s", "worker-hours\n", "wall-clock\nh"]
     table = []
@@ -84,9 +83,9 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
         ]
         if baseline is not None:
             line.append(_versus(row))
-        table.append([*line, "".join(letters[flag] for flag in row.flags)])
+        table.append([*line, marks.of(row.flags)])
     head += [] if baseline is None else [f"vs {_short(baseline)}\nworker-hours"]
-    notes = [f"{letters[flag]}  {flag}: {WORDS[flag]}" for flag in letters]
+    notes = marks.notes()
     if any(row.worker_hours and row.worker_hours.low is not None for row in rows):
         told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
         notes.insert(0, f"Second lines: {told}")
@@ -155,6 +154,8 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         notes.append("slowdown is unknown and part of work; --full-speed SUBSTRATE tells them apart.")
     else:
         notes.append(f"slowdown: the commands' own time beyond what they take on {clean(demand.full_speed)}.")
+    if shares := [row.cleanup_left_out for row in rows if row.cleanup_left_out]:
+        notes.append(f"{left_out(shares)}; --include-cleanup has the worker wait for it.")
     if demand.over_provision > 0:
         notes.append(
             "wasted: rollouts launched in excess, until they were done or cut; the other columns are the kept."

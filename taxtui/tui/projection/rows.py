@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.text import Text
 
+from costmodel.flags import MOST
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 from costmodel.verdict import Finding
+from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, span, usd
-from taxtui.report.projected.sections import letters_of, mark
+from taxtui.report.projected.sections import mark, marks_of
 from taxtui.terminal_text import clean, fit
 from taxtui.tui.colours import glyph, substrate_style
 from taxtui.tui.lists.cursor_list import CursorList
@@ -45,14 +47,14 @@ class ProjectionRows(CursorList[ProjectionLine]):
         """Begin without rows."""
         super().__init__(id=id)
         self.rows: Sequence[Projection] = ()
-        self._letters: Mapping[str, str] = {}
+        self._marks = marks_of([])
         self._columns: list[TableColumn] = []
         self._names: dict[int, str] = {}
 
     def present(self, rows: Sequence[Projection]) -> None:
         """Show these, the cursor on the cell where it was."""
         before = self.row
-        self.rows, self._letters = rows, letters_of(rows)
+        self.rows, self._marks = rows, marks_of(rows)
         self._lay_out()
         if before is not None:
             like = [n for n, line in enumerate(self.items) if line.row.identity == before.identity]
@@ -69,9 +71,9 @@ class ProjectionRows(CursorList[ProjectionLine]):
         return self.chosen.row if self.chosen else None
 
     @property
-    def letters(self) -> Mapping[str, str]:
-        """Flag → the letter that stands for it."""
-        return self._letters
+    def marks(self) -> FlagMarks:
+        """How rows are marked with their flags."""
+        return self._marks
 
     def can_choose(self, number: int) -> bool:
         """Not second lines."""
@@ -84,7 +86,7 @@ class ProjectionRows(CursorList[ProjectionLine]):
         wanted = [WORKER_HOURS, LIMITS, WALL, TRAJECTORY, TAX]
         wanted += [MONEY] if any(row.cost for row in self.rows) else []
         wanted += [VERSUS] if any(row.versus for row in self.rows) else []
-        room = width - 2 - 2 - self._label_width - 1 - work - 2 - len(self._letters)
+        room = width - 2 - 2 - self._label_width - 1 - work - 2 - MOST
         self._work_width = work
         needed = sum(column.width + 1 for column in wanted)
         for spare in (TRAJECTORY, TAX):
@@ -112,7 +114,7 @@ class ProjectionRows(CursorList[ProjectionLine]):
         line.append(fit(_work(row), self._work_width))
         for column in self._columns:
             line.append(f" {_value(column, row):>{column.width}}", None if column is not LIMITS else MUTED)
-        line.append(f"  {self._flags(row)}", MUTED)
+        line.append(f"  {self._marks.of(row.flags)}", MUTED)
         return self.marked(line, number, width)
 
     def _brief(self, row: Projection) -> list[tuple[str, str] | str]:
@@ -123,9 +125,6 @@ class ProjectionRows(CursorList[ProjectionLine]):
         parts += [f" · ${_value(MONEY, row)}"] if row.cost else []
         parts += [f" · {_value(VERSUS, row)}"] if row.versus else []
         return parts
-
-    def _flags(self, row: Projection) -> str:
-        return "".join(self._letters.get(flag, "") for flag in row.flags)
 
 
 def _label(row: Projection) -> str:

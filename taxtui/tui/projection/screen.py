@@ -14,7 +14,6 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from costmodel.flags import WORDS
 from costmodel.whatif import Curve
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
@@ -177,11 +176,12 @@ class ProjectionScreen(NumberedScreen):
             told.append(f"✗ {clean(self.refusal)}", themed(self.app.theme_variables, "text-error"))
         elif rows.row is not None:
             brief = self.has_class("-medium")
+            marks = rows.marks
             flags = [
-                f"{letter} {flag.replace('_', ' ') if brief else WORDS.get(flag, flag)}"
-                for flag, letter in rows.letters.items()
-                if flag in rows.row.flags
+                f"{marks.letters[flag]} {flag.replace('_', ' ') if brief else marks.told(flag)}"
+                for flag in marks.own(rows.row.flags)
             ]
+            flags += marks.of_all()
             told.append(" · ".join(flags) or "no reason to doubt this row", "dim")
         self.query_one("#words", Static).update(told)
         self.set_class(bool(self.refusal), "-refused")

@@ -1,0 +1,83 @@
+"""Whether the measuring process was fit to measure: over a whole run, and in each second of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+LAG_LIMIT_NS: Final = 5_000_000
+CPU_LIMIT_PERMILLE: Final = 800
+
+
+class Seconds:
+    """The bad seconds of a recording; each reaches from the report before it to its own."""
+
+    __slots__ = ("_bad", "_ends", "_last_ns")
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._bad: list[tuple[int, int]] = []
+        self._ends: list[int] = []
+        self._last_ns = 0
+
+    def add(self, at_ns: int, lag_p99_ns: int, cpu_permille: int) -> None:
+        """One more second."""
+        if lag_p99_ns > LAG_LIMIT_NS or cpu_permille > CPU_LIMIT_PERMILLE:
+            self._bad.append((self._last_ns, at_ns))
+            self._ends.append(at_ns)
+        self._last_ns = at_ns
+
+    def share(self, start_ns: int, end_ns: int) -> float:
+        """Of the time between two instants."""
+        shared_ns = 0
+        for began_ns, ended_ns in self._bad[bisect_left(self._ends, start_ns) :]:
+            if began_ns >= end_ns:
+                break
+            shared_ns += min(end_ns, ended_ns) - max(start_ns, began_ns)
+        return shared_ns / (end_ns - start_ns) if end_ns > start_ns else 0.0
+
+
+@dataclass(slots=True)
+class RunnerFitness:
+    """Whether the measuring process was fit to measure: counts of its seconds, so that a stream can be judged."""
+
+    seconds: int = 0
+    late: int = 0  # of them, those whose loop lag (its p99 over the second) was above LAG_LIMIT_NS
+    busy: int = 0  # those in which it took more of a core than CPU_LIMIT_PERMILLE
+
+    def add(self, lag_p99_ns: int, cpu_permille: int) -> None:
+        """One more second."""
+        self.seconds += 1
+        self.late += lag_p99_ns > LAG_LIMIT_NS
+        self.busy += cpu_permille > CPU_LIMIT_PERMILLE
+
+    @property
+    def lagged(self) -> bool:
+        """Whether ``lag_quantile_ns`` is above its limit: one late second in a hundred may be."""
+        return self.late > self.seconds // 100
+
+    @property
+    def overworked(self) -> bool:
+        """Whether ``cpu_median_permille`` is above its limit: half of the seconds may be busy."""
+        return self.busy > self.seconds // 2
+
+    @property
+    def problems(self) -> list[str]:
+        """Why what was measured is badged; empty when it is not."""
+        return ["loop lag"] * self.lagged + ["client CPU"] * self.overworked
+
+    def copy(self) -> Self:
+        """A detached copy."""
+        return replace(self)
+
+
+def lag_quantile_ns(lags_ns: Sequence[int]) -> int:
+    """The seconds' lag at rank ⌈0.99·n⌉: one bad second badges a short run, not an hour. 0 without any."""
+    return sorted(lags_ns)[-1 - len(lags_ns) // 100] if lags_ns else 0
+
+
+def cpu_median_permille(cpus_permille: Sequence[int]) -> int:
+    """The seconds' CPU at rank ⌈n/2⌉. 0 without any."""
+    return sorted(cpus_permille)[(len(cpus_permille) - 1) // 2] if cpus_permille else 0
