@@ -13,16 +13,29 @@ from costmodel.demand import Demand
 from costmodel.distribution import Distribution
 from costmodel.errors import DemandError, SourceError
 from costmodel.overprovision import Rollouts, Try, Usage
+from costmodel.percentiles import Percentile, Quantile, percentile
 from costmodel.pricing import Prices, billed_ns
 from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import Recording
-from costmodel.results import ByCause, Cost, Evidence, GpuStall, HeldOut, Projection, Stress, Trajectory, WallClock
+from costmodel.results import (
+    ByCause,
+    Cost,
+    Evidence,
+    GpuStall,
+    HeldOut,
+    Projection,
+    Steps,
+    Stress,
+    Trajectory,
+    WallClock,
+)
 from costmodel.retries import Retries, effective_workers, with_retries
 from costmodel.samples import Attempt, Pool, attempts, from_pool, killed_after, nearest_length, pools
+from costmodel.tails import Reach
 from costmodel.tally import Tally, Value
-from costmodel.uncertainty import Interval, quantile
-from costmodel.wallclock import WholeRun, limits, run_in_time
+from costmodel.uncertainty import Interval
+from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
 from costmodel.warmpool import PoolUse, pool_use
 
 NS_PER_S: Final = 1e9
@@ -97,7 +110,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
     exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
     worker_hours = _not_negative(_shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)))
     tax, by_cause = _tax(tally, hours, waiting_hours), _by_cause(tally, demand, hours, waiting_hours)
-    wall_clock = _wall_clock(run, worker_hours, demand)
+    ends = limits(run, demand, worker_hours)
+    wall_clock = _wall_clock(run, worker_hours, demand, ends.run)
     if run.usage is not None:
         kept = (run.usage.busy_ns - run.usage.wasted_ns) / (law.mean * demand.trajectories or 1.0)
         worker_hours = _launched(worker_hours, run.usage.busy_ns / NS_PER_HOUR, run.usage)
@@ -115,13 +129,13 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None) -> Projection:
         tax_worker_hours=tax,
         by_cause_worker_hours=by_cause,
         wall_clock_hours=wall_clock,
-        steps=run.steps,
+        steps=run.steps and _with_limits(run.steps, ends.step),
         gpu=run.gpu and _with_generation(run.gpu, sample, pool, demand),
         warm_pool=warm_pool,
         cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run),
         stress=_stress(law, demand, float(retries.attempts), worker_hours),
         flags=_flags(pool, tally, demand, actions, run, prices),
-        evidence=_evidence(tally, law, run, demand, actions),
+        evidence=_evidence(tally, law, run, demand, actions, ends.run.tail),
     )
 
 
@@ -191,11 +205,19 @@ def _pool_use(tally: Tally, demand: Demand) -> PoolUse:
 
 
 def _trajectory(tally: Tally) -> Trajectory:
-    ascending = sorted(attempt.trajectory_ns for attempt in tally.attempts if attempt.ok)
+    """In seconds; versions of one trial count as one."""
+    successes = [attempt for attempt in tally.attempts if attempt.ok]
+    ascending = sorted(attempt.trajectory_ns for attempt in successes)
     mean = tally.of_successes(lambda attempt: attempt.trajectory_ns).times(1 / NS_PER_S)
     if mean.low is None:
-        return Trajectory(mean, None, None)
-    return Trajectory(_not_negative(mean), quantile(ascending, 0.5) / NS_PER_S, quantile(ascending, 0.95) / NS_PER_S)
+        return Trajectory(mean, None, None, None)
+    trials = len({attempt.trial for attempt in successes})
+    return Trajectory(_not_negative(mean), *(_quantile(percentile(ascending, p, trials)) for p in (0.5, 0.95, 0.99)))
+
+
+def _quantile(found: Percentile) -> Quantile:
+    value, low, high = (None if ns is None else ns / NS_PER_S for ns in found[:3])
+    return Quantile(value, low, high, found.needs)
 
 
 def _tax(tally: Tally, hours: float, waiting_hours: float) -> Interval | None:
@@ -226,11 +248,16 @@ def _by_cause(tally: Tally, demand: Demand, hours: float, waiting_hours: float) 
     )
 
 
-def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand) -> WallClock:
-    """Hours; the mean's interval carries over to the rollouts in proportion, widened by the makespan's own error."""
+def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand, ends: Ends) -> WallClock:
+    """Hours, between the ``ends``."""
     value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
-    low, high = limits(run, demand, worker_hours)
-    return WallClock(value, low, high, worker_hours.value / demand.usable_workers, run.wall.method, error)
+    fluid = worker_hours.value / demand.usable_workers
+    return WallClock(value, ends.low, ends.high, fluid, run.wall.method, error, ends.tail.needs_trials)
+
+
+def _with_limits(steps: Steps, step: Ends) -> Steps:
+    low_s, high_s = (None if end is None else end * 3600 for end in (step.low, step.high))
+    return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
 
 
 def _cost(
@@ -278,7 +305,7 @@ def _stress(law: Distribution, demand: Demand, attempts_per: float, worker_hours
     return Stress(hours, run.wall.value_ns / NS_PER_HOUR)
 
 
-def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand, actions: int) -> Evidence:
+def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand, actions: int, tail: Reach) -> Evidence:
     known = tally.run_known
     return Evidence(
         successes=tally.successes,
@@ -295,6 +322,7 @@ def _evidence(tally: Tally, law: Distribution, run: WholeRun, demand: Demand, ac
         throttle_floor_ns=run.floor_ns,
         work_per_success_ns=tally.total(lambda a: a.run_ns * a.ok) / tally.successes if known else None,
         line=tally.line(actions),
+        tail=tail,
     )
 
 

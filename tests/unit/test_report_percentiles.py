@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from array import array
 
-from taxtui.report.measured.percentiles import effective_count, outliers, percentile
+from costmodel.percentiles import percentile
+from taxtui.report.measured.percentiles import effective_count, outliers
 from taxtui.report.measured.samples import Column
 from taxtui.report.measured.summary import clusters_of, summarize
 

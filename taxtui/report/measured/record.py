@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from costmodel.percentiles import Percentile
 from costmodel.uncertainty import Interval
-from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, TAXES, Rank, Row, Tax
 from taxtui.report.measured.tables import LATENCIES
 

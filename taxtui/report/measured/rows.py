@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 
 from costmodel import flags
 from costmodel.measures import Causes
+from costmodel.percentiles import Percentile
 from costmodel.recording import CellIdentity, RecordedTrial
 from costmodel.samples import Pool
 from costmodel.uncertainty import Interval, ratio_interval, wilson
-from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.samples import column
 from taxtui.report.measured.summary import DurationSummary, clusters_of, not_negative, summarize
 from taxtui.terminal_text import clean

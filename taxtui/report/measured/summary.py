@@ -6,8 +6,9 @@ from collections.abc import Hashable, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from costmodel.percentiles import Percentile, percentile
 from costmodel.uncertainty import MIN_CLUSTERS, Interval, quantile, ratio_interval
-from taxtui.report.measured.percentiles import Percentile, effective_count, outliers, percentile
+from taxtui.report.measured.percentiles import effective_count, outliers
 from taxtui.report.measured.samples import Column
 
 Origin = tuple[str, int]

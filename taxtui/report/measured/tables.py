@@ -9,9 +9,9 @@ from typing import Final
 
 from costmodel import flags
 from costmodel.measures import UNKNOWN
+from costmodel.percentiles import Percentile
 from costmodel.recording import Recording
 from taxtui.report.formats import Section
-from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
 from taxtui.report.numbers import NOTHING, hours
 from taxtui.terminal_text import clean

@@ -82,8 +82,17 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
     notes = [f"{letters[flag]}  {flag}: {WORDS[flag]}" for flag in letters]
     if any(row.worker_hours and row.worker_hours.low is not None for row in rows):
         tie = "; tie: the interval of the difference spans 0" if baseline is not None else ""
-        notes.insert(0, f"Second lines: 95 % intervals{tie}.")
+        notes.insert(0, f"Second lines: 95 % intervals{tie}.{_at_least(rows)}")
     return Section(title(rows, demand), [*head, "flags\n"], table, notes)
+
+
+def _at_least(rows: Sequence[Projection]) -> str:
+    """What the sign before a lower limit means, where there is one."""
+    needs = sorted({row.wall_clock_hours.needs_trials or 0 for row in rows if row.wall_clock_hours} - {0})
+    if not needs:
+        return ""
+    wanted = " to ".join(f"{count:,}" for count in dict.fromkeys((needs[0], needs[-1])))
+    return f" ≥: at least; an upper limit takes {wanted} successes, or a bound on the longest: --timeout-seconds S."
 
 
 def _versus(row: Projection) -> str:
@@ -151,11 +160,13 @@ def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
         if row.steps is None:
             return None
         steps = row.steps
-        step = f"{rounded_seconds(steps.step.value_ns / 1e9)}\n± {rounded_seconds(steps.step.error_ns / 1e9)}"
+        value_s, error_s = steps.step.value_ns / 1e9, steps.step.error_ns / 1e9
+        ends = span(Interval(value_s, steps.low_s, steps.high_s), rounded_seconds) or f"± {rounded_seconds(error_s)}"
+        step = f"{rounded_seconds(value_s)}\n{ends}"
         line = [f"{steps.steps:,}", f"{steps.launched:,}", step, hours(steps.idle_worker_hours)]
         return [*line, hours(steps.busy_worker_hours), hours(steps.wasted_worker_hours)]
 
-    head = ["steps\n", "launched\nper step", "rollouts\ns per step", "idle at barrier\nworker-hours"]
+    head = ["steps\n", "launched\nper step", "rollouts\ns per step", "barrier idle\nworker-hours"]
     head += ["busy\nworker-hours", "thrown away\nworker-hours"]
     policy = f"Training steps of {demand.batch:,}, {demand.effective_policy.name}" if demand.batch else ""
     return _table(policy, head, rows, cells)
