@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
@@ -16,10 +17,10 @@ class Distribution:
     Weighted, so that a mixture of two laws is a law again, exactly and without repeating a sample.
     """
 
-    __slots__ = ("counts", "cumulative", "mean", "sd", "second_moment", "size", "total", "values")
+    __slots__ = ("counts", "cumulative", "mean", "sd", "second_moment", "size", "total", "trials", "values")
 
-    def __init__(self, weights: Mapping[int, int]) -> None:
-        """Weights by duration.
+    def __init__(self, weights: Mapping[int, int], trials: int | None = None) -> None:
+        """Weights by duration; ``trials`` is how many independent ones they rest on, all of them by default.
 
         Raises:
             DemandError: there is no duration, or one is negative.
@@ -30,6 +31,7 @@ class Distribution:
         self.counts = [weights[value] for value in self.values]
         self.cumulative = list(accumulate(self.counts))
         self.size = self.cumulative[-1]
+        self.trials = self.size if trials is None else trials
         self.total = sum(value * count for value, count in zip(self.values, self.counts, strict=True))
         squares = sum(value * value * count for value, count in zip(self.values, self.counts, strict=True))
         self.mean = self.total / self.size
@@ -53,7 +55,11 @@ class Distribution:
         weights: Counter[int] = Counter()
         for value, count in zip(self.values, self.counts, strict=True):
             weights[(2 * value * numerator + denominator) // (2 * denominator)] += count
-        return Distribution(weights)
+        return Distribution(weights, self.trials)
+
+    def quantile(self, share: float) -> int:
+        """The smallest duration that more than ``share`` of the jobs do not exceed; ``share`` is below 1."""
+        return self.values[bisect_right(self.cumulative, share * self.size)]
 
     def mixed(self, own: int, other: Distribution, weight: int) -> Distribution:
         """Of ``own + weight`` jobs, ``own`` are drawn from this law and ``weight`` from the other."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heapreplace
-from itertools import islice
+from itertools import islice, pairwise
 from random import Random
 from typing import Final, NamedTuple
 
 from costmodel import renewal, simulation
 from costmodel.distribution import Distribution
 from costmodel.errors import DemandError
+from costmodel.overhang import Survival, overrun
 from costmodel.uncertainty import student_t
 
 DRAWS: Final = 1_000_000
@@ -92,7 +93,7 @@ def expected_makespan(
     if len(ends) < MIN_REPLICATES:
         return middle
     value = min(max(sum(ends) / len(ends), low), high)
-    error = _error_of_mean(ends, high - low)
+    error = _error_of_mean(ends, high - low) + _unseen(law, trajectories, workers, ends)
     return Makespan(value, error, "simulation") if error < middle.error_ns else middle
 
 
@@ -116,6 +117,21 @@ def _error_of_mean(ends: list[int], possible: float) -> float:
     mean = sum(ends) / len(ends)
     variance = math.fsum((end - mean) ** 2 for end in ends) / (len(ends) - 1)
     return student_t(len(ends) - 1, CONFIDENCE) * math.sqrt(variance / len(ends))
+
+
+def _unseen(law: Distribution, jobs: int, workers: int, ends: list[int]) -> float:
+    """What outcomes beyond all replicates may add to, or take from, the mean: they happen with at most this chance.
+
+    The end is below x only if every job is, which has the probability F(x)^N.
+    """
+    chance = 1 - math.pow(1 - CONFIDENCE, 1 / len(ends))
+    survival = Survival(law.values, law.counts)
+    sooner = math.fsum(
+        min(chance, math.exp(jobs * math.log(below / law.size))) * (min(upper, min(ends)) - lower)
+        for below, (lower, upper) in zip(law.cumulative, pairwise(law.values), strict=False)
+        if lower < min(ends)
+    )
+    return max(sooner, overrun(survival, jobs, workers, max(ends), chance))
 
 
 def check_counts(trajectories: int, workers: int) -> None:

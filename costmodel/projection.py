@@ -14,6 +14,7 @@ from costmodel.continuation import EXACT, Margin, doubt
 from costmodel.demand import Demand
 from costmodel.engine.estimate import Outcome
 from costmodel.errors import DemandError, SourceError
+from costmodel.percentiles import Percentile, Quantile, percentile
 from costmodel.pricing import Prices, billed_ns
 from costmodel.published import Published
 from costmodel.quoted import quoted
@@ -26,6 +27,7 @@ from costmodel.results import (
     HeldOut,
     PoolUse,
     Projection,
+    Steps,
     Stress,
     Trajectory,
     WallClock,
@@ -33,10 +35,11 @@ from costmodel.results import (
 from costmodel.retries import effective_workers, throttle_floor_ns
 from costmodel.runs import MIN_RUNS, basis
 from costmodel.samples import Attempt, Pool, attempts, nearest_length, pools
+from costmodel.tails import Reach
 from costmodel.tally import Tally, Value
 from costmodel.timed import Timed, timed_run
-from costmodel.uncertainty import Between, Interval, quantile
-from costmodel.wallclock import WholeRun, limits, run_in_time
+from costmodel.uncertainty import Between, Interval
+from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
 
 NS_PER_S: Final = 1e9
 NS_PER_HOUR: Final = 3_600_000_000_000
@@ -116,7 +119,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     worker_hours = _not_negative(_shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)))
     tax, by_cause = _tax(tally, doubt_ns, hours, waiting_hours), _by_cause(tally, pool, demand, hours, waiting_hours)
     between = tax_between(tally, (reference or {}).get(pool.identity.substrate), hours, waiting_hours)
-    wall_clock = _wall_clock(run, worker_hours, demand)
+    ends = limits(run, demand, worker_hours)
+    wall_clock = _wall_clock(run, worker_hours, demand, ends.run)
     outcome = run.outcome
     if outcome is not None and demand.over_provision > 0:
         own_ns = outcome.held_ns.value + outcome.backoff_ns.value
@@ -145,13 +149,13 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         tax_between_worker_hours=between,
         by_cause_worker_hours=by_cause,
         wall_clock_hours=wall_clock,
-        steps=run.steps,
+        steps=run.steps and _with_limits(run.steps, ends.step),
         gpu=run.gpu and _with_generation(run.gpu, sample, pool, demand),
         warm_pool=warm_pool,
         cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run, demand),
         stress=_stress(timed, demand, worker_hours),
         flags=_flags(pool, tally, demand, run, prices),
-        evidence=_evidence(timed, demand),
+        evidence=_evidence(timed, demand, ends.run.tail),
     )
 
 
@@ -203,11 +207,19 @@ def _pool_use(demand: Demand, outcome: Outcome | None) -> PoolUse:
 
 
 def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
-    ascending = sorted(attempt.trajectory_ns for attempt in tally.attempts if attempt.ok)
+    """In seconds; versions of one trial count as one."""
+    successes = [attempt for attempt in tally.attempts if attempt.ok]
+    ascending = sorted(attempt.trajectory_ns for attempt in successes)
     mean = doubt_ns.around(tally.of_successes(lambda attempt: attempt.trajectory_ns)).times(1 / NS_PER_S)
     if mean.low is None:
-        return Trajectory(mean, None, None)
-    return Trajectory(_not_negative(mean), quantile(ascending, 0.5) / NS_PER_S, quantile(ascending, 0.95) / NS_PER_S)
+        return Trajectory(mean, None, None, None)
+    trials = len({attempt.trial for attempt in successes})
+    return Trajectory(_not_negative(mean), *(_quantile(percentile(ascending, p, trials)) for p in (0.5, 0.95, 0.99)))
+
+
+def _quantile(found: Percentile) -> Quantile:
+    value, low, high = (None if ns is None else ns / NS_PER_S for ns in found[:3])
+    return Quantile(value, low, high, found.needs)
 
 
 def _tax(tally: Tally, doubt_ns: Margin, hours: float, waiting_hours: float) -> Interval | None:
@@ -250,13 +262,18 @@ def _work_ns(attempt: Attempt) -> int:
     return (attempt.run_ns - attempt.contention_ns) * attempt.ok
 
 
-def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand) -> WallClock:
-    """Hours; the mean's interval carries over to the rollouts in proportion, widened by the makespan's own error."""
+def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand, ends: Ends) -> WallClock:
+    """Hours, between the ``ends``; these do not know how rollouts and training overlap, the value does."""
     value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
-    low, high = limits(run, demand, worker_hours)
-    if low is not None and high is not None:  # they do not know how rollouts and training overlap; the value does
-        low, high = min(low, value - error), max(high, value + error)
-    return WallClock(value, low, high, worker_hours.value / demand.usable_workers, run.wall.method, error)
+    fluid = worker_hours.value / demand.usable_workers
+    low = None if ends.low is None else min(ends.low, value - error)
+    high = None if ends.high is None else max(ends.high, value + error)
+    return WallClock(value, low, high, fluid, run.wall.method, error, ends.tail.needs_trials)
+
+
+def _with_limits(steps: Steps, step: Ends) -> Steps:
+    low_s, high_s = (None if end is None else end * 3600 for end in (step.low, step.high))
+    return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
 
 
 def _cost(
@@ -314,7 +331,7 @@ def _stress(timed: Timed, demand: Demand, worker_hours: Interval) -> Stress:
     return Stress(worker_hours.value * factor, wall_hours)
 
 
-def _evidence(timed: Timed, demand: Demand) -> Evidence:
+def _evidence(timed: Timed, demand: Demand, tail: Reach) -> Evidence:
     tally, retries, law, _, run = timed
     held = tally.estimate(lambda a: a.held_ns, lambda a: a.think_ns)
     creates = float(retries.attempts) * demand.trajectories
@@ -335,6 +352,7 @@ def _evidence(timed: Timed, demand: Demand) -> Evidence:
         waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
         work_per_success_ns=tally.total(_work_ns) / tally.successes if tally.run_known else None,
         line=tally.line(),
+        tail=tail,
     )
 
 

@@ -82,7 +82,7 @@ def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices |
     doubts = [flags.BILLED_MEAN] * (prices is not None) + [flags.STALE_PRICES] * (prices is not None and prices.stale)
     return replace(
         projection,
-        trajectory_s=Trajectory(Interval(latency_s), None, None),
+        trajectory_s=Trajectory(Interval(latency_s), None, None, None),
         held_per_success_s=Interval(latency_s),
         worker_hours=Interval(worker_hours),
         wall_clock_hours=WallClock(fluid, None, None, fluid, "fluid", None),

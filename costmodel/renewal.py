@@ -63,9 +63,12 @@ def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) ->
     """Whether the workers provably lost step before the end, so that ``renewal_makespan`` holds to ``tolerance``.
 
     The r-th harmonic of the renewal density displaces the end by at most μ/(πr) · |φ(2πr/μ)|^(N/W). Harmonics
-    beyond 1/(π · tolerance · N/W) are below the tolerance whatever φ is.
+    beyond 1/(π · tolerance · N/W) are below the tolerance whatever φ is. What φ does not show: as long as the longest
+    job takes, fewer are in progress than later, because none began before the run did.
     """
     waves = jobs / workers
+    if SETTLED * law.values[-1] > waves * law.mean:
+        return False
     beyond = tolerance * math.pi * waves
     return _stays_below(law, 0.5, 1 / beyond, lambda r: (beyond * r) ** (1 / waves))
 
@@ -82,6 +85,8 @@ def sums_are_smooth(law: Distribution, terms: int, jobs: int, workers: int, tole
 
 
 MAX_EVALUATIONS = 400
+SETTLED = 2
+"""So many of the longest job a run must last for the jobs in progress to be those of the equilibrium."""
 
 
 def _stays_below(law: Distribution, start: float, stop: float, ceiling: Callable[[float], float]) -> bool:

@@ -13,8 +13,10 @@ from typing import NamedTuple
 from costmodel.distribution import Distribution
 from costmodel.length import Length
 from costmodel.makespan import Makespan
+from costmodel.percentiles import Quantile
 from costmodel.recording import CellIdentity
 from costmodel.runs import Basis, Estimate
+from costmodel.tails import Reach
 from costmodel.uncertainty import Between, Interval
 from costmodel.verdict import Finding
 
@@ -23,8 +25,9 @@ class Trajectory(NamedTuple):
     """Latency of one successful trajectory, without think time and throttles; unrounded."""
 
     mean: Interval
-    p50: float | None
-    p95: float | None
+    p50: Quantile | None
+    p95: Quantile | None
+    p99: Quantile | None
 
 
 class ByCause(NamedTuple):
@@ -62,6 +65,7 @@ class WallClock(NamedTuple):
     fluid: float  # N·L/W, the essay's: as if the last worker never ran alone
     method: str
     error: float | None  # of ``value``, for the durations that were measured
+    needs_trials: int | None = None  # successes that an upper limit takes, where there is a lower one only
 
 
 class Steps(NamedTuple):
@@ -74,6 +78,9 @@ class Steps(NamedTuple):
     idle_worker_hours: float  # at the barriers: W·E[M] − B·μ, summed; 0 where there are none
     busy_worker_hours: float | None  # with over-provisioning: of all that was launched, until it was done or cut
     wasted_worker_hours: float | None  # of that, on what was thrown away
+    low_s: float | None = None  # of the rollouts of a full step; None where no step waits for its own
+    high_s: float | None = None
+    needs_trials: int | None = None  # as for the wall-clock
 
 
 class GpuStall(NamedTuple):
@@ -179,6 +186,7 @@ class Evidence(NamedTuple):
     waited_ns: float  # for creates to be let through, by all trajectories
     work_per_success_ns: Fraction | None
     line: StraightLine | None
+    tail: Reach  # how much the wall-clock, or a step's, hangs on jobs rarer than any trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ def with_retries(
             index = (2 * stratum + 1) * success.size // (2 * CHAINS)
             busy += _at(success, index)
         weights[busy] += 1
-    chained = Distribution(weights)
+    chained = Distribution(weights, success.trials)
     retried = retries.attempts - 1
     exact = (
         retries.delivered * Fraction(success.total, success.size)

@@ -70,10 +70,12 @@ class Tally:
     def held_times(self, ok: bool) -> Distribution | None:
         """How long successes, or failures, hold their worker; None if there are none."""
         weights: Counter[int] = Counter()
+        seen: set[int] = set()
         for attempt in self.attempts:
             if attempt.ok == ok:
                 weights[attempt.held_ns] += attempt.weight
-        return _reduced(weights) if weights else None
+                seen.add(attempt.trial)
+        return _reduced(weights, len(seen)) if weights else None
 
     def line(self) -> StraightLine | None:
         """The straight line through the successes' fixed and per-action time; None with fewer than 3."""
@@ -96,7 +98,7 @@ class Tally:
         return StraightLine(means[0], means[1], var_fixed, var_slope, covariance)
 
 
-def _reduced(weights: Counter[int]) -> Distribution:
+def _reduced(weights: Counter[int], trials: int) -> Distribution:
     """The law with the smallest whole weights: small ones can be drawn from faster."""
     divisor = math.gcd(*weights.values())
-    return Distribution({value: weight // divisor for value, weight in weights.items()})
+    return Distribution({value: weight // divisor for value, weight in weights.items()}, trials)

@@ -14,6 +14,7 @@ from costmodel.makespan import Makespan, expected_makespan
 from costmodel.policies import POLICIES, OneStepOff, Policy, Sync
 from costmodel.renewal import bounds, expected_max
 from costmodel.results import GpuStall, Steps
+from costmodel.tails import Reach, Timeout, reach
 from costmodel.uncertainty import Interval
 
 NS_PER_HOUR = 3.6e12
@@ -27,6 +28,7 @@ class WholeRun(NamedTuple):
     steps: Steps | None
     gpu: dict[str, GpuStall] | None
     parts: list[tuple[int, Makespan]]  # the rollouts of a step and how many steps are alike; none without steps
+    law: Distribution  # of how long a worker is busy with one trajectory
     outcome: Outcome | None = None  # where it was simulated event by event: what else it takes
 
 
@@ -38,10 +40,10 @@ def run_in_time(law: Distribution, demand: Demand, source: Source | None = None,
     """
     source = source or Source.of(law)
     if _by_events(law, demand, source):
-        return _simulated(demand, source, aside=aside)
+        return _simulated(law, demand, source, aside=aside)
     if demand.batch is None:
         whole = _makespan(law, demand, demand.trajectories)
-        return WholeRun(whole, whole, None, None, [])
+        return WholeRun(whole, whole, None, None, [], law)
     return _in_steps(law, demand, demand.batch, source)
 
 
@@ -81,7 +83,7 @@ def _in_steps(law: Distribution, demand: Demand, batch: int, source: Source) -> 
         busy_worker_hours=None,
         wasted_worker_hours=None,
     )
-    return WholeRun(walls[policy.name], rollouts, steps, _gpu(demand, count, walls), parts)
+    return WholeRun(walls[policy.name], rollouts, steps, _gpu(demand, count, walls), parts, law)
 
 
 def _wall(
@@ -126,7 +128,7 @@ def _at_least(law: Distribution, demand: Demand, size: int, step: Makespan, trai
     return Estimate(longer + excess / 2, step.error_ns + excess / 2)
 
 
-def _simulated(demand: Demand, source: Source, *, aside: bool) -> WholeRun:
+def _simulated(law: Distribution, demand: Demand, source: Source, *, aside: bool) -> WholeRun:
     policy = demand.effective_policy
     names = list(POLICIES) if demand.gpus is not None else [policy.name]
     if demand.batch is not None and not policy.barrier and Sync.name not in names:
@@ -135,7 +137,7 @@ def _simulated(demand: Demand, source: Source, *, aside: bool) -> WholeRun:
     own = outcomes[policy.name]
     walls = {name: Makespan(*outcome.wall_ns, "events") for name, outcome in outcomes.items()}
     if demand.batch is None:
-        return WholeRun(walls[policy.name], walls[policy.name], None, None, [], own)
+        return WholeRun(walls[policy.name], walls[policy.name], None, None, [], law, own)
     one_step = own if policy.barrier else outcomes[Sync.name]
     sizes = _sizes(demand, demand.batch)
     step = Makespan(*one_step.step_ns, "events")
@@ -156,7 +158,7 @@ def _simulated(demand: Demand, source: Source, *, aside: bool) -> WholeRun:
         wasted_worker_hours=own.wasted_ns.value / NS_PER_HOUR if cut else None,
     )
     rollouts = step if policy.barrier else Makespan(*own.steps_ns, "events")
-    return WholeRun(walls[policy.name], rollouts, steps, _gpu(demand, count, walls), parts, own)
+    return WholeRun(walls[policy.name], rollouts, steps, _gpu(demand, count, walls), parts, law, own)
 
 
 def _sizes(demand: Demand, batch: int) -> list[tuple[int, int]]:
@@ -177,26 +179,80 @@ def _expect(demand: Demand, source: Source, policy: Policy, *, aside: bool = Fal
     )
 
 
-def limits(run: WholeRun, demand: Demand, mean: Interval) -> tuple[float | None, float | None]:
-    """Between which hours the run ends if trajectories last as long as the ends of their mean's interval say.
+class Ends(NamedTuple):
+    """Between which hours something ends; both None where the mean has no interval."""
 
-    Only rollouts are as uncertain as that, and as their makespan: training takes what it takes, so that no limit is
-    below the run's training alone. None where the mean has no interval.
+    low: float | None = None
+    high: float | None = None  # None beside a lower limit: at least that
+    tail: Reach = Reach(0.0, 0.0, None)  # what of it the last jobs account for: of the run's, or of one step's
+
+
+class Limits(NamedTuple):
+    """The ends of a run, and of the rollouts of one full step where steps wait for them."""
+
+    run: Ends
+    step: Ends
+
+
+def limits(run: WholeRun, demand: Demand, mean: Interval) -> Limits:
+    """Between which hours the run ends, for all that ``mean``, the interval of its worker-hours, and the trials say.
+
+    Two doubts are independent enough to add up in squares (as in ``uncertainty.difference``): how long trajectories
+    last, in proportion to the mean, and how much the end hangs on jobs rarer than any trial. The makespan's own error
+    comes on top. Training takes what it takes, so that no limit is below the run's training alone.
     """
     if mean.low is None or mean.high is None or not mean.value:
-        return None, None
+        return Limits(Ends(), Ends())
+    policy = demand.effective_policy
+    if not run.parts or not policy.barrier:
+        whole = _ends(run, run.rollouts, demand, demand.trajectories, mean)
+        parts = [(times, Ends(0.0, 0.0)) for times, _ in run.parts]
+    else:
+        whole, sizes = Ends(0.0, 0.0), (demand.batch or 0, demand.trajectories % (demand.batch or 1))
+        parts = [
+            (times, _ends(run, step, demand, size, mean))
+            for (times, step), size in zip(run.parts, (size for size in sizes if size), strict=True)
+        ]
+    if not run.parts:
+        return Limits(whole, Ends())
 
-    def at(end: float, sign: int) -> float:
-        def lasting(rollouts: Makespan) -> float:
-            hours = rollouts.value_ns / NS_PER_HOUR + sign * rollouts.error_ns / NS_PER_HOUR
-            return max(0.0, hours) * end / mean.value
+    def wall(steps: list[tuple[int, float | None]], rollouts: float | None) -> float | None:
+        known = [(times, end) for times, end in steps if end is not None]
+        if rollouts is None or len(known) < len(steps):
+            return None
+        return policy.wall(known, rollouts, demand.train_s / 3600)
 
-        if not run.parts:
-            return lasting(run.rollouts)
-        steps = [(times, lasting(rollouts)) for times, rollouts in run.parts]
-        return demand.effective_policy.wall(steps, lasting(run.rollouts), demand.train_s / 3600)
+    low = wall([(times, ends.low) for times, ends in parts], whole.low)
+    high = wall([(times, ends.high) for times, ends in parts], whole.high)
+    tails = [whole.tail, *(ends.tail for _, ends in parts)]
+    tail = max(tails, key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns))
+    return Limits(Ends(low, high, tail), parts[0][1] if policy.barrier else Ends())
 
-    return at(mean.low, -1), at(mean.high, +1)
+
+def _ends(run: WholeRun, makespan: Makespan, demand: Demand, size: int, mean: Interval) -> Ends:
+    """Of rollouts that keep ``size`` trajectories; ``mean`` has limits."""
+    assert mean.low is not None
+    assert mean.high is not None
+    jobs, timeout = size, None
+    if run.parts and demand.effective_policy.barrier:
+        jobs = launched(size, demand.over_provision)
+    if demand.timeout_s is not None:
+        timeout = Timeout(round(demand.timeout_s * 1e9), round(demand.backoff_s * 1e9), demand.max_attempts)
+    tail = reach(
+        run.law,
+        jobs,
+        demand.usable_workers,
+        makespan.value_ns,
+        tolerance=demand.tolerance,
+        excess=jobs - size,
+        timeout=timeout,
+    )
+    soonest, latest = max(0.0, makespan.value_ns - makespan.error_ns), makespan.value_ns + makespan.error_ns
+    low = soonest - math.hypot(soonest * (1 - mean.low / mean.value), tail.sooner_ns)
+    if tail.later_ns is None:
+        return Ends(max(0.0, low) / NS_PER_HOUR, None, tail)
+    high = latest + math.hypot(latest * (mean.high / mean.value - 1), tail.later_ns)
+    return Ends(max(0.0, low) / NS_PER_HOUR, high / NS_PER_HOUR, tail)
 
 
 def _makespan(law: Distribution, demand: Demand, jobs: int) -> Makespan:

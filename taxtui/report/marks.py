@@ -32,7 +32,7 @@ class FlagMarks:
         return "".join(self.letters.get(flag, "") for flag in self.own(row))
 
     def told(self, flag: str) -> str:
-        """``single_run: what it says; what to do``."""
+        """``few_runs: what it says; what to do``."""
         return f"{flag}: {self._found(self._words, flag)}; {self._found(self._do, flag)}"
 
     def notes(self) -> list[str]:

@@ -64,7 +64,9 @@ def between(limits: Between, show: Callable[[float], str]) -> str:
 
 
 def span(interval: Interval | None, show: Callable[[float], str] = hours) -> str:
-    """The limits of an interval, or nothing."""
-    if interval is None or interval.low is None or interval.high is None:
+    """The limits of an interval, "≥" before a lower one that is alone, or nothing."""
+    if interval is None or interval.low is None:
         return ""
+    if interval.high is None:
+        return f"≥ {show(interval.low)}"
     return f"{show(interval.low)} … {show(interval.high)}"

@@ -9,7 +9,8 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxtui.report.measured.percentiles import effective_count, least_count, outliers, percentile, rank_limits
+from costmodel.percentiles import least_count, percentile, rank_limits
+from taxtui.report.measured.percentiles import effective_count, outliers
 
 untimed = settings(deadline=None)
 TAIL = Fraction(1, 40)

@@ -159,11 +159,14 @@ def test_the_unrounded_latency_recomputes_the_table(recording: str) -> None:
 def test_json_rows_hold_the_contract(recording: str) -> None:
     docker, kata = json.loads(projected(recording, *ASK, "--baseline", "docker", "--format", "json"))
     assert set(docker) >= ROW
-    assert set(docker["trajectory_s"]) == {"mean", "low", "high", "p50", "p95"}
+    assert set(docker["trajectory_s"]) == {
+        *("mean", "low", "high"),
+        *(f"p{p}{part}" for p in (50, 95, 99) for part in ("", "_low", "_high", "_needs_trials")),
+    }
     assert set(docker["worker_hours"]) == set(docker["tax_worker_hours"]) == {"value", "low", "high"}
     causes = ("startup", "dispatch", "slowdown", "contention", "work", "harness", "queued", "think", "failed")
     assert tuple(docker["by_cause"]) == causes
-    assert set(docker["wall_clock_hours"]) == {"value", "low", "high", "fluid", "method", "error"}
+    assert set(docker["wall_clock_hours"]) == {*("value", "low", "high", "fluid", "method", "error", "needs_trials")}
     assert (docker["cost"], docker["vs_baseline"], docker["provenance"]) == (None, None, "measured")
     assert set(kata["vs_baseline"]) >= {"worker_hours", "low", "high", "tie"}
     assert (kata["trials"], kata["failures"], kata["variant"]) == (41, 1, "kata")

@@ -278,7 +278,7 @@ def test_few_trials_have_no_interval(folder: Path) -> None:
     row = one(write(folder / "a", [trial(1), trial(2)]))
     assert row.trajectory_s is not None
     assert row.wall_clock_hours is not None
-    assert row.trajectory_s == (Interval(6.0), None, None)
+    assert row.trajectory_s == (Interval(6.0), None, None, None)
     assert row.worker_hours == Interval(pytest.approx(6.0))
     assert (row.wall_clock_hours.low, row.wall_clock_hours.high) == (None, None)
 

@@ -99,8 +99,8 @@ def test_the_wall_clock_is_never_below_the_training_alone(file: Path, policy: st
     row = one(file, train_s=600.0, policy=policy)
     assert row.wall_clock_hours is not None
     assert row.wall_clock_hours.low is not None
-    assert row.wall_clock_hours.high is not None
-    assert 20 * 600 / HOUR <= row.wall_clock_hours.low <= row.wall_clock_hours.value <= row.wall_clock_hours.high
+    assert 20 * 600 / HOUR <= row.wall_clock_hours.low <= row.wall_clock_hours.value
+    assert (row.wall_clock_hours.high, row.wall_clock_hours.needs_trials) == (None, 149)  # of 12 trials
 
 
 def test_generation_is_told_from_the_rest_of_what_gpus_wait_for(tmp_path: Path) -> None:

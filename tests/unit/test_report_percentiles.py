@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 
+from costmodel.percentiles import percentile
 from costmodel.runs import RunKey
-from taxtui.report.measured.percentiles import effective_count, outliers, percentile
+from taxtui.report.measured.percentiles import effective_count, outliers
 from taxtui.report.measured.samples import Column
 from taxtui.report.measured.summary import summarize
 

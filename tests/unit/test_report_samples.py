@@ -187,7 +187,8 @@ def test_report_and_projection_say_the_same(tmp_path: Path) -> None:
     assert projected.tax_worker_hours is not None
     assert row.tax is not None
     assert projected.trajectory_s.mean.value * S == pytest.approx(summary.mean.value)
-    assert projected.trajectory_s.p50 == (summary.p50.value or 0) / S
+    for mine, theirs in zip(projected.trajectory_s[1:], (summary.p50, summary.p95, summary.p99), strict=True):
+        assert mine == (*(None if ns is None else ns / S for ns in theirs[:3]), theirs.needs)
     assert projected.tax_worker_hours == pytest.approx(tuple((end or 0) / S for end in row.tax.total))
 
 

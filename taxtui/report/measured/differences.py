@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
+from costmodel.percentiles import Percentile
 from costmodel.runs import Assumed
 from costmodel.uncertainty import Interval, difference
 from costmodel.verdict import CANNOT_TELL, TIE, Difference, across, judge
 from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
-from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, WORDS, duration, name_of, percentile
 from taxtui.report.numbers import NOTHING

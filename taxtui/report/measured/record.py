@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from costmodel.percentiles import Percentile
 from costmodel.stability import Modes
 from costmodel.uncertainty import Interval
 from costmodel.validity import Exposure
 from taxtui.report import variation
 from taxtui.report.measured import laws
-from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.rows import NS_PER_HOUR, TAXES, Rank, Row, Tax
 from taxtui.report.measured.tables import LATENCIES, LAWS, do_about
 

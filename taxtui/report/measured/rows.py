@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 from costmodel import flags
 from costmodel.bounds import MedianDispatch, Reference, check_used
 from costmodel.measures import Causes
+from costmodel.percentiles import Percentile
 from costmodel.recording import CellIdentity, RecordedTrial
 from costmodel.runs import Basis, Estimate, RunKey, assumed, basis, estimate, interval
 from costmodel.samples import Pool
 from costmodel.stability import Stability, stability
 from costmodel.uncertainty import Between, Interval, wilson
 from costmodel.validity import Exposure
-from taxtui.report.measured.percentiles import Percentile
 from taxtui.report.measured.samples import column
 from taxtui.report.measured.summary import DurationSummary, not_negative, summarize
 from taxtui.terminal_text import clean

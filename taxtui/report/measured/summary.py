@@ -8,9 +8,10 @@ from itertools import accumulate, pairwise
 from statistics import stdev
 from typing import NamedTuple
 
+from costmodel.percentiles import Percentile, percentile
 from costmodel.runs import MIN_RUNS, NORMAL, WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
 from costmodel.uncertainty import Interval, correlation_time, quantile, student_t
-from taxtui.report.measured.percentiles import Percentile, effective_count, outliers, percentile
+from taxtui.report.measured.percentiles import effective_count, outliers
 from taxtui.report.measured.samples import Column
 
 

@@ -173,8 +173,23 @@ def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator
     if row.gpu is not None:
         yield from _waiting(row.gpu[demand.effective_policy.name], demand)
     error = "" if wall.error is None else f" ± {_exact(wall.error)}"
+    yield from _last_jobs(evidence)
     yield "wall-clock", f"{_exact(wall.value)}{error} h{_limits(Interval(wall.value, wall.low, wall.high))}"
     yield "fluid, N·L/W", f"worker-hours / W = {_exact(wall.fluid)} h: without the tail of the last trajectories"
+
+
+def _last_jobs(evidence: Evidence) -> Iterator[tuple[str, str]]:
+    """What the wall-clock's interval consists of."""
+    tail = evidence.tail
+    if not tail.sooner_ns and tail.later_ns == 0:
+        yield "interval", "the worker-hours' in proportion, ± the error: the last jobs take less than the tolerance"
+        return
+    yield "jobs rarer than any trial", f"may end it {seconds(tail.sooner_ns / S)} s sooner: order statistics, any law"
+    if tail.later_ns is None:
+        yield "... and later", f"by how much is unknown: that takes {tail.needs_trials:,} successes, or a timeout"
+    else:
+        yield "... and later", f"by {seconds(tail.later_ns / S)} s: a generalised Pareto tail, or the timeout"
+    yield "interval", "√(worker-hours' in proportion² + that²) ± the error, on either side"
 
 
 def _waiting(stall: GpuStall, demand: Demand) -> Iterator[tuple[str, str]]:
@@ -228,6 +243,8 @@ def _exact(value: float) -> str:
 
 
 def _limits(interval: Interval) -> str:
-    if interval.low is None or interval.high is None:
+    if interval.low is None:
         return ""
+    if interval.high is None:
+        return f", at least {_exact(interval.low)}"
     return f" [{_exact(interval.low)}, {_exact(interval.high)}]"

@@ -6,6 +6,7 @@ from typing import Any
 
 from costmodel.flags import DO, MOST
 from costmodel.length import FIXED
+from costmodel.percentiles import Quantile
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 from taxtui.report import variation
@@ -62,16 +63,15 @@ def _interval(interval: Interval | None) -> dict[str, float | None] | None:
 
 
 def _trajectory(row: Projection) -> dict[str, float | None]:
-    if row.trajectory_s is None:
-        return dict.fromkeys(("mean", "low", "high", "p50", "p95"))
-    mean = row.trajectory_s.mean
-    return {
-        "mean": mean.value,
-        "low": mean.low,
-        "high": mean.high,
-        "p50": row.trajectory_s.p50,
-        "p95": row.trajectory_s.p95,
-    }
+    latency = row.trajectory_s
+    ends: tuple[float | None, ...] = latency.mean if latency else (None, None, None)
+    found = dict(zip(("mean", "low", "high"), ends, strict=True))
+    for name in ("p50", "p95", "p99"):
+        quantile: Quantile | None = getattr(latency, name, None)
+        found[name] = quantile.value if quantile else None
+        for part in ("low", "high", "needs_trials"):
+            found[f"{name}_{part}"] = getattr(quantile, part, None)
+    return found
 
 
 def _cost(row: Projection) -> dict[str, Any] | None:
@@ -113,6 +113,9 @@ def _steps(row: Projection) -> dict[str, Any] | None:
         "launched": steps.launched,
         "step_s": steps.step.value_ns / 1e9,
         "step_error_s": steps.step.error_ns / 1e9,
+        "step_low_s": steps.low_s,
+        "step_high_s": steps.high_s,
+        "step_needs_trials": steps.needs_trials,
         "idle_worker_hours": steps.idle_worker_hours,
         "busy_worker_hours": steps.busy_worker_hours,
         "wasted_worker_hours": steps.wasted_worker_hours,

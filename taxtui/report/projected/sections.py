@@ -88,7 +88,7 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
     notes = marks.notes()
     if any(row.worker_hours and row.worker_hours.low is not None for row in rows):
         told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
-        notes.insert(0, f"Second lines: {told}")
+        notes.insert(0, f"Second lines: {told}{_at_least(rows)}")
         if any(row.versus and row.versus.verdict.together for row in rows):
             notes.insert(1, "vs: paired within the run, so that what both shared cancels; tie: its interval spans 0.")
         notes[1:1] = dict.fromkeys(
@@ -102,6 +102,15 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
 def mark(verdict: Finding) -> str:
     """What follows a difference in a table; the words for ``?`` stand below it."""
     return {TIE: " tie", CANNOT_TELL: " ?"}.get(verdict.kind, "")
+
+
+def _at_least(rows: Sequence[Projection]) -> str:
+    """What the sign before a lower limit means, where there is one."""
+    needs = sorted({row.wall_clock_hours.needs_trials or 0 for row in rows if row.wall_clock_hours} - {0})
+    if not needs:
+        return ""
+    wanted = " to ".join(f"{count:,}" for count in dict.fromkeys((needs[0], needs[-1])))
+    return f" ≥: at least; an upper limit takes {wanted} successes, or a bound on the longest: --timeout-seconds S."
 
 
 def _versus(row: Projection) -> str:
@@ -183,11 +192,13 @@ def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
         if row.steps is None:
             return None
         steps = row.steps
-        step = f"{rounded_seconds(steps.step.value_ns / 1e9)}\n± {rounded_seconds(steps.step.error_ns / 1e9)}"
+        value_s, error_s = steps.step.value_ns / 1e9, steps.step.error_ns / 1e9
+        ends = span(Interval(value_s, steps.low_s, steps.high_s), rounded_seconds) or f"± {rounded_seconds(error_s)}"
+        step = f"{rounded_seconds(value_s)}\n{ends}"
         line = [f"{steps.steps:,}", f"{steps.launched:,}", step, hours(steps.idle_worker_hours)]
         return [*line, hours(steps.busy_worker_hours), hours(steps.wasted_worker_hours)]
 
-    head = ["steps\n", "launched\nper step", "rollouts\ns per step", "idle at barrier\nworker-hours"]
+    head = ["steps\n", "launched\nper step", "rollouts\ns per step", "barrier idle\nworker-hours"]
     head += ["busy\nworker-hours", "thrown away\nworker-hours"]
     policy = f"Training steps of {demand.batch:,}, {demand.effective_policy.name}" if demand.batch else ""
     return _table(policy, head, rows, cells)
