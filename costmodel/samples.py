@@ -188,8 +188,9 @@ def attempts(pool: Pool, length: Length | None, demand: Demand) -> list[Attempt]
         lengths = [Length.constant(len(trial.durations_ns)) for trial in pool.trials]
     else:
         lengths = _dealt(length, len(pool.trials), Random(demand.seed))
+    longest = max(pool.trials, key=lambda trial: len(trial.durations_ns), default=None)
     found = [
-        at_length(trial, index, actions, pool.cycle, pool.contended)._replace(weight=weight)
+        at_length(trial, index, actions, pool.cycle, pool.contended, longest)._replace(weight=weight)
         for index, trial in enumerate(pool.trials)
         for actions, weight in lengths[index].weights
     ]
@@ -235,30 +236,39 @@ def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]
     return [attempt if attempt.held_ns <= limit else _killed(attempt, limit) for attempt in recorded]
 
 
-def at_length(trial: RecordedTrial, index: int, actions: int, cycle: int, contended: float | None = None) -> Attempt:
+def at_length(
+    trial: RecordedTrial,
+    index: int,
+    actions: int,
+    cycle: int,
+    contended: float | None = None,
+    longest: RecordedTrial | None = None,
+) -> Attempt:
     """The trial cut to its first ``actions``, or prolonged by what its own later cycles cost.
 
-    A trial that failed after more than ``actions`` commands had gone well is a success at this length.
+    One without an action has none: it goes on as the ``longest`` of its cell. A trial that failed after more than
+    ``actions`` commands had gone well is a success at this length.
     """
     measured, recorded = trial.measures, len(trial.durations_ns)
     ok = trial.ok or recorded > actions
     if not ok:
         actions = recorded
     cut = min(actions, recorded)
-    more = Continuation.of_trial(recorded, actions - cut, cycle)
+    like = trial if recorded or longest is None else longest
+    more = Continuation.of_trial(len(like.durations_ns), actions - cut, cycle)
     if cut == recorded:
         own, gap_ns, think_ns = trial.actions, trial.gap_ns, measured.think_ns
     else:
         own = Split.of(trial.durations_ns[:cut], trial.runs_ns[:cut])
         gap_ns, think_ns = sum(trial.gaps_ns[:cut]), sum(trial.thinks_ns[:cut])
-    more_ns, more_gap_ns = more.of(trial.durations_ns), more.of(trial.gaps_ns)
+    more_ns, more_gap_ns = more.of(like.durations_ns), more.of(like.gaps_ns)
     duration_ns = own.taken_ns + more_ns
     gap_ns += more_gap_ns
-    think_ns += more.of(trial.thinks_ns)
-    run_ns = own.work_ns + more.of(trial.runs_ns)
+    think_ns += more.of(like.thinks_ns)
+    run_ns = own.work_ns + more.of(like.runs_ns)
     longer_ns = gap_ns - trial.gap_ns
     change_ns = duration_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
-    known = trial.setup.known and own.known
+    known = trial.setup.known and own.known and (like is trial or like.actions.known)
     run_ns += trial.setup.work_ns
     contention_ns = measured.contention_ns(contended)
     if contention_ns and run_ns != measured.work_ns:  # in proportion

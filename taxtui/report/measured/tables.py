@@ -106,9 +106,9 @@ def marks_of(rows: Sequence[Row]) -> FlagMarks:
     return FlagMarks([row.flags for row in rows], WORDS, DO)
 
 
-def do_about(row: Row) -> dict[str, str]:
+def do_about(row: Row) -> list[str]:
     """What to do about the flags that could move a row most."""
-    return {flag: DO[flag.partition(" ")[0]] for flag in row.flags[: flags.MOST]}
+    return [f"{flag}: {DO[flag.partition(' ')[0]]}" for flag in row.flags[: flags.MOST]]
 
 
 def name_of(row: Row, marks: FlagMarks, doubts: Sequence[str]) -> str:

@@ -54,7 +54,7 @@ def record(row: Projection) -> dict[str, Any]:
         "stress": row.stress._asdict() if row.stress else None,
         "held_out": _held_out(row),
         "flags": list(row.flags),
-        "do": {flag: DO[flag] for flag in row.flags[:MOST]},
+        "do": [f"{flag}: {DO[flag]}" for flag in row.flags[:MOST]],
     }
 
 
