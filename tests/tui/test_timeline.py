@@ -23,7 +23,8 @@ from taxtui.recording.writer import Recorder
 from taxtui.tui.live import replay as replay_module
 from taxtui.tui.live import timeline as timeline_module
 from taxtui.tui.live.replay import ReplayFeed
-from taxtui.tui.live.timeline import KEYFRAMES, After, ReplayTimeline, Upto
+from taxtui.tui.live.timeline import KEYFRAMES, After, Upto
+from taxtui.tui.live.timeline import ReplayTimeline as Timeline
 from tests.property.test_state_property import fold, runs
 from tests.tui import story
 
@@ -196,7 +197,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_the_end_is_known_before_the_recording_is_read(path: Path) -> None:
     whole = fold(story.run(60))
-    with small_slices(600), closing(ReplayTimeline(path)) as timeline:
+    with small_slices(600), closing(Timeline(path)) as timeline:
         assert not timeline.complete
         assert (timeline.start_unix_ns, timeline.end_unix_ns) == (whole.started_unix_ns, whole.now_unix_ns)
         assert timeline.now_unix_ns < timeline.end_unix_ns
@@ -215,7 +216,7 @@ def test_the_end_is_known_where_the_last_frames_are_large(tmp_path: Path) -> Non
             file.writelines(encode([event]))
         file.writelines(encode(late))  # 600 kB, more than the first look at the end takes in
         file.writelines(encode(told[-1:]))
-    with small_slices(600), closing(ReplayTimeline(path)) as timeline:
+    with small_slices(600), closing(Timeline(path)) as timeline:
         assert not timeline.complete
         assert timeline.end_unix_ns == story.UNIX_NS + 10**12 + 599
 
@@ -224,7 +225,7 @@ def test_where_the_end_says_nothing_it_is_estimated_until_it_is_known(path: Path
     whole = fold(story.run(60))
     with path.open("ab") as file:
         file.write(frame(b"\x90") * (2 * (1 << 20) // 14 + 4))  # frames without an event
-    with small_slices(600), closing(ReplayTimeline(path)) as timeline:
+    with small_slices(600), closing(Timeline(path)) as timeline:
         assert not timeline.complete
         assert timeline.end_unix_ns > timeline.now_unix_ns
         while timeline.advance(0):
@@ -233,7 +234,7 @@ def test_where_the_end_says_nothing_it_is_estimated_until_it_is_known(path: Path
 
 
 def test_the_number_of_keyframes_is_bounded(path: Path) -> None:
-    with small_slices(60), closing(ReplayTimeline(path)) as timeline:
+    with small_slices(60), closing(Timeline(path)) as timeline:
         while timeline.advance(0):
             pass
         places = [timeline.before(After(number)).events for number in range(timeline.events + 1)]
