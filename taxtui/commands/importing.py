@@ -11,7 +11,7 @@ import click
 
 from taxtui.errors import UsageError
 from taxtui.importers import registry
-from taxtui.importers.importing import Imported, Progress, files_of, import_files, reader_for
+from taxtui.importers.importing import Imported, ImportProgress, files_of, import_files, reader_for
 from taxtui.importers.protocol import THINK, Asked
 from taxtui.recording.events import CLEANUP, CREATE, READY, SETUP, VERIFY
 from taxtui.terminal_text import clean
@@ -66,7 +66,7 @@ def _mapped(spans: Sequence[str]) -> dict[str, str]:
     return found
 
 
-class _Bar(Progress):
+class _Bar(ImportProgress):
     """A bar over the files, with the trials so far; only on a terminal."""
 
     def __init__(self, reader: Reader, paths: Sequence[Path]) -> None:

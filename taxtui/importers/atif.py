@@ -16,7 +16,7 @@ SLACK_NS: Final = 2 * 10**9
 """By how much clocks inside and outside a sandbox may differ."""
 
 
-class Span(NamedTuple):
+class AgentSpan(NamedTuple):
     """A command, or what the model took before one."""
 
     start_ns: int
@@ -27,7 +27,7 @@ class Span(NamedTuple):
 class Told(NamedTuple):
     """What a trajectory tells; without spans it tells nothing, and ``unknown`` says why."""
 
-    spans: list[Span]
+    spans: list[AgentSpan]
     unknown: list[Unknown]
 
 
@@ -82,9 +82,9 @@ def _laid(waits: list[tuple[int, int]], start_ns: int, end_ns: int) -> Told:
     cursor_ns = max(start_ns, end_ns - sum(think + tool for think, tool in waits))
     spans = []
     for think_ns, tool_ns in waits:
-        spans.append(Span(cursor_ns, cursor_ns + think_ns, action=False))
+        spans.append(AgentSpan(cursor_ns, cursor_ns + think_ns, action=False))
         cursor_ns += think_ns
-        spans.append(Span(cursor_ns, cursor_ns + tool_ns, action=True))
+        spans.append(AgentSpan(cursor_ns, cursor_ns + tool_ns, action=True))
         cursor_ns += tool_ns
     return Told(spans, [Unknown("gaps", "the harness's own time is known as a sum, before the first command")])
 
@@ -96,10 +96,8 @@ def _calls(steps: list[dict[str, Any]]) -> Iterator[tuple[int, int]]:
         for call in maps(step, "tool_calls"):
             result = results.get(text(call.get("tool_call_id")))
             start_ns = instant_ns(at(call, "extra", "started_at") or at(result, "extra", "started_at"))
-            end_ns = None
-            for holder in (result, call):
-                for key in ("completed_at", "ended_at"):
-                    end_ns = end_ns or instant_ns(at(holder, "extra", key))
+            stamps = (at(holder, "extra", key) for holder in (result, call) for key in ("completed_at", "ended_at"))
+            end_ns = next((found for stamp in stamps if stamp and (found := instant_ns(stamp)) is not None), None)
             took_ns = duration_ns(at(call, "extra", "duration_ms") or at(result, "extra", "duration_ms"), 10**6)
             if start_ns is not None and end_ns is None and took_ns is not None:
                 end_ns = start_ns + took_ns
@@ -107,14 +105,14 @@ def _calls(steps: list[dict[str, Any]]) -> Iterator[tuple[int, int]]:
                 yield start_ns, end_ns
 
 
-def _with_think(calls: list[tuple[int, int]], start_ns: int) -> list[Span]:
+def _with_think(calls: list[tuple[int, int]], start_ns: int) -> list[AgentSpan]:
     """Calls, and between them the model."""
     spans = []
     cursor_ns = start_ns
     for begun_ns, done_ns in sorted(calls):
         if begun_ns > cursor_ns:
-            spans.append(Span(cursor_ns, begun_ns, action=False))
-        spans.append(Span(begun_ns, done_ns, action=True))
+            spans.append(AgentSpan(cursor_ns, begun_ns, action=False))
+        spans.append(AgentSpan(begun_ns, done_ns, action=True))
         cursor_ns = max(cursor_ns, done_ns)
     return spans
 
@@ -129,7 +127,7 @@ def _turns(steps: list[dict[str, Any]], start_ns: int, end_ns: int) -> Told:
         return Told([], [Unknown(ACTIONS, "refused: the steps' times do not lie within the agent's")])
     ends = [*known[1:], max(end_ns, known[-1])]
     spans = [
-        Span(max(begun_ns, start_ns), max(done_ns, start_ns), action=True)
+        AgentSpan(max(begun_ns, start_ns), max(done_ns, start_ns), action=True)
         for step, begun_ns, done_ns in zip(steps, known, ends, strict=True)
         if items(step, "tool_calls")
     ]

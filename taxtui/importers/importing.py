@@ -35,7 +35,7 @@ class Imported:
     outcomes: Counter[str] = field(default_factory=Counter)
 
 
-class Progress:
+class ImportProgress:
     """Who watches; silent unless told otherwise."""
 
     def file(self, path: Path, trials: int) -> None:
@@ -109,7 +109,7 @@ def import_files(
     *,
     keep_names: bool = False,
     strict: bool = False,
-    progress: Progress | None = None,
+    progress: ImportProgress | None = None,
 ) -> Imported:
     """Write a recording of all trials in the files; what became of it.
 
@@ -124,7 +124,7 @@ def import_files(
         raise UsageError(f"{out} exists", fix="choose another name with -o, nothing is overwritten")
     if not out.absolute().parent.is_dir():
         raise UsageError(f"cannot create {out}: there is no such folder", fix="choose another with -o")
-    progress = progress or Progress()
+    progress = progress or ImportProgress()
     names = Names(keep=keep_names)
     result = Imported()
     with Spool() as spool:

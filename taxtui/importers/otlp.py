@@ -45,7 +45,7 @@ MOST_SPANS: Final = 500_000
 """Kept at once; beyond them the traces whose root came first are taken to be whole."""
 
 
-class Span(NamedTuple):
+class TraceSpan(NamedTuple):
     """What is kept of one."""
 
     id: str
@@ -67,7 +67,7 @@ class Trace:
         self.first_line = first_line
         self.rooted = False
         self.service = ""
-        self.spans: list[Span] = []
+        self.spans: list[TraceSpan] = []
 
 
 class OtlpReader:
@@ -141,14 +141,14 @@ def _keep(export: dict[str, Any], number: int, asked: Asked, traces: dict[str, T
     return kept
 
 
-def _span(span: dict[str, Any], asked: Asked) -> Span:
+def _span(span: dict[str, Any], asked: Asked) -> TraceSpan:
     operation = _attribute(span, "gen_ai.operation.name")
     kind = asked.span_phases.get(text(span.get("name"))) or OPERATIONS.get(operation, "")
     error = None
     if at(span, "status", "code") in FAILED_CODES:
         error = _attribute(span, "error.type")
     names = (_attribute(span, "gen_ai.agent.name"), _attribute(span, "gen_ai.request.model")) if kind else ()
-    return Span(
+    return TraceSpan(
         text(span.get("spanId")),
         text(span.get("parentSpanId")),
         kind,
@@ -180,7 +180,7 @@ def _trials(trace: Trace) -> Iterator[ImportedTrial | Skipped]:
         yield _trial(trace, inside, agent, False)
 
 
-def _outermost(span: Span, by_id: dict[str, Span]) -> Span | None:
+def _outermost(span: TraceSpan, by_id: dict[str, TraceSpan]) -> TraceSpan | None:
     """The outermost agent that a span lies in, itself included; None where there is none."""
     found, here = None, span
     seen = set()
@@ -195,7 +195,7 @@ def _outermost(span: Span, by_id: dict[str, Span]) -> Span | None:
     return found
 
 
-def _trial(trace: Trace, spans: list[Span], agent: Span | None, whole: bool) -> ImportedTrial | Skipped:
+def _trial(trace: Trace, spans: list[TraceSpan], agent: TraceSpan | None, whole: bool) -> ImportedTrial | Skipped:
     timeline = Timeline()
     timeline.lacks(RUN, "a span is a command as its caller saw it: dispatch and work are one")
     timeline.lacks(EXIT, "spans have none")
@@ -222,7 +222,7 @@ def _trial(trace: Trace, spans: list[Span], agent: Span | None, whole: bool) -> 
     return ImportedTrial(**timeline.times(), failure=failure, resolution_ns=1, workload=(trace.service, *names))
 
 
-def _failure(spans: list[Span], agent: Span | None) -> Failure | None:
+def _failure(spans: list[TraceSpan], agent: TraceSpan | None) -> Failure | None:
     """Of the agent, or of what had to be there before it could begin; that a command failed is no failure."""
     for span in spans:
         if span.error is not None and (span is agent or span.kind not in ("", AGENT, THINK, ACTION)):

@@ -51,7 +51,7 @@ class Phase(NamedTuple):
     duration_ns: int
 
 
-class Action(NamedTuple):
+class ImportedAction(NamedTuple):
     """One command of the agent, in ns: first the gap, then the think time, then the command."""
 
     duration_ns: int
@@ -78,7 +78,7 @@ class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
     start_ns: int  # the request for the sandbox, or the first thing known; Unix time
     end_ns: int  # the last action's end, or the failure
     phases: tuple[Phase, ...]
-    actions: tuple[Action, ...]
+    actions: tuple[ImportedAction, ...]
     dated: bool = True  # False: instants count from the trial's own start, which is 0
     failure: Failure | None = None
     resolution_ns: int  # of the source's clock

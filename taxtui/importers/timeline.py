@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final, NamedTuple, TypedDict
 
-from taxtui.importers.protocol import ACTIONS, THINK, Action, Phase, Unknown
+from taxtui.importers.protocol import ACTIONS, THINK, ImportedAction, Phase, Unknown
 from taxtui.importers.values import LONGEST_NS
 from taxtui.recording.events import CLEANUP, UNKNOWN, VERIFY
 
@@ -25,7 +25,7 @@ class Times(TypedDict):
     start_ns: int
     end_ns: int
     phases: tuple[Phase, ...]
-    actions: tuple[Action, ...]
+    actions: tuple[ImportedAction, ...]
     unknown: tuple[Unknown, ...]
 
 
@@ -123,9 +123,9 @@ class Timeline:
             unknown=tuple(self._unknown),
         )
 
-    def _actions(self, cursor_ns: int) -> tuple[list[Action], int]:
+    def _actions(self, cursor_ns: int) -> tuple[list[ImportedAction], int]:
         """The actions behind an instant, and where the last one ends; think time that leads to none is left out."""
-        actions: list[Action] = []
+        actions: list[ImportedAction] = []
         end_ns = cursor_ns
         gap_ns = think_ns = 0
         for span in sorted(self._spans):
@@ -137,7 +137,7 @@ class Timeline:
                 continue
             duration_ns = cursor_ns - begun_ns
             run_ns = span.run_ns if span.run_ns <= duration_ns else UNKNOWN
-            actions.append(Action(duration_ns, think_ns, gap_ns, run_ns, span.exit_code))
+            actions.append(ImportedAction(duration_ns, think_ns, gap_ns, run_ns, span.exit_code))
             gap_ns = think_ns = 0
             end_ns = cursor_ns
         return actions, end_ns

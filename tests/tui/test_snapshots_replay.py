@@ -16,7 +16,7 @@ from taxtui.recording.writer import Recorder
 from taxtui.tui.live import replay as replay_module
 from taxtui.tui.live import timeline as timeline_module
 from taxtui.tui.live.replay import ReplayFeed
-from taxtui.tui.live.timeline import Timeline
+from taxtui.tui.live.timeline import ReplayTimeline
 from tests.tui import story
 from tests.tui.driving import finished, live
 from tests.tui.feeds import app
@@ -76,7 +76,7 @@ def test_replay(
         cut(path, torn=state == "incomplete")
     if state == "seeking":  # the timeline has read some of it and comes no further
         monkeypatch.setattr(timeline_module, "SLICE_BYTES", 8_000)
-        monkeypatch.setattr(Timeline, "advance", lambda timeline, deadline_s: True)
+        monkeypatch.setattr(ReplayTimeline, "advance", lambda timeline, deadline_s: True)
     feed = ReplayFeed(path)
     opened.append(feed)
     if state in ("start", "middle", "seeking"):

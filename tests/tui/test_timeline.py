@@ -23,7 +23,8 @@ from taxtui.recording.writer import Recorder
 from taxtui.tui.live import replay as replay_module
 from taxtui.tui.live import timeline as timeline_module
 from taxtui.tui.live.replay import ReplayFeed
-from taxtui.tui.live.timeline import KEYFRAMES, After, Timeline, Upto
+from taxtui.tui.live.timeline import KEYFRAMES, After, Upto
+from taxtui.tui.live.timeline import ReplayTimeline as Timeline
 from tests.property.test_state_property import fold, runs
 from tests.tui import story
 

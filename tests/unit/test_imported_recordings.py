@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.live.state import RunState
+from taxtui.tui.recordings import catalogue
 from tests.support.costmodel_files import cell, trial, write
 from tests.support.importing import SAMPLES, events_of, imported
 
@@ -136,3 +137,11 @@ def test_a_replay_shows_them(harbor: Path) -> None:
     assert (shown.ok, shown.planned, shown.provenance) == (1, 1, "imported")
     assert shown.mean_ns("unsplit") == 2.5 * S
     assert shown.mean_ns("verify") == 18 * S
+
+
+def test_the_list_of_recordings_knows_them(harbor: Path, reference: Path) -> None:
+    entries = [catalogue.inspect(path) for path in (harbor, reference)]
+    assert [entry and (entry.imported, entry.trials, entry.state) for entry in entries] == [
+        (True, 1, "complete"),
+        (False, None, "complete"),
+    ]

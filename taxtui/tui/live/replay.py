@@ -17,7 +17,7 @@ from taxtui.recording.events import Event
 from taxtui.recording.reader import Follower
 from taxtui.terminal_text import clean
 from taxtui.tui.live.feed import BUDGET_S, SLICE_BYTES
-from taxtui.tui.live.timeline import After, Place, Timeline, Upto
+from taxtui.tui.live.timeline import After, Place, ReplayTimeline, Upto
 
 CLOCK: Final = re.compile(r"(?:(\d{1,6}):)?(\d{1,6}):(\d{1,6}(?:\.\d*)?)", re.ASCII)
 SHARE: Final = re.compile(r"(\d{1,6}(?:\.\d*)?) ?%", re.ASCII)
@@ -64,7 +64,7 @@ class ReplayFeed:
         self.paused = False
         self.seeking = False  # on the way to where a person wants it to be
         self.refusal = ""  # why it cannot be there
-        self.timeline = Timeline(path)  # what is known of the recording, also beyond what is shown
+        self.timeline = ReplayTimeline(path)  # what is known of the recording, also beyond what is shown
         self._follower = Follower(path)
         self._waiting: deque[Event] = deque(self._follower.poll(SLICE_BYTES))
         self._applied = 0  # events

@@ -57,7 +57,7 @@ class Keyframe(NamedTuple):
         return state
 
 
-class Timeline:
+class ReplayTimeline:
     """The index of one recording; ``advance`` builds it in slices."""
 
     def __init__(self, path: Path) -> None:

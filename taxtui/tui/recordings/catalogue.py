@@ -57,6 +57,7 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     cells: int = 0
     trials: int | None = None  # planned
     stand_in: bool = False  # measured on an imitation of the provider
+    imported: bool = False  # from the logs of another tool
     outcome: str = ""  # of the run; "" where its end is missing
     counts: Mapping[str, int] = {}  # trials by outcome; {} where the end is missing
     software: Mapping[str, str] = {}
@@ -243,6 +244,7 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
         cells=len(cells),
         trials=sum(known) if len(known) == len(cells) else None,
         stand_in=any(cell.provenance == "stand_in" for cell in cells),
+        imported=any(cell.provenance == "imported" for cell in cells),
         outcome=run.outcome or "",
         counts={clean(key): n for key, n in last.counts.items()} if isinstance(last, RunFinished) else {},
         software=run.software,

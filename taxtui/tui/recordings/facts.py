@@ -65,6 +65,8 @@ class RecordingFacts(Static):
         where = labels(entry.substrates, "labels", dark=self.app.current_theme.dark)
         if entry.stand_in:
             where.append(" STAND-IN, not the provider", "bold")
+        if entry.imported:
+            where.append(" IMPORTED, not measured", "bold")
         yield "on", where
         trials = "trials not known" if entry.trials is None else _many(entry.trials, "trial")
         yield "plan", f"{trials} in {_many(entry.cells, 'cell')}: {' '.join(entry.workloads)} · {' '.join(entry.modes)}"
