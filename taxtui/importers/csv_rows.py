@@ -166,7 +166,7 @@ def _place(timeline: Timeline, row: dict[str, str], number: int, dated: bool) ->
     took_ns = duration_ns(_number(row["duration_s"]))
     start_ns, end_ns = _instant(row["start"]), _instant(row["end"])
     if start_ns is not None and end_ns is not None and end_ns < start_ns:
-        timeline.lacks(phase, BACKWARDS)
+        timeline.lacks(phase, BACKWARDS, partly=True)
         return
     if not dated:
         took_ns = took_ns if took_ns is not None or start_ns is None or end_ns is None else end_ns - start_ns

@@ -91,7 +91,7 @@ def _trial(result: dict[str, Any], folder: Path) -> ImportedTrial:
             _agent(timeline, step, result, inside)
         _phase(timeline, steps[-1], "verifier", "")
         if len(steps) > 1:
-            timeline.lacks("verify", "what was verified between steps is part of the gaps")
+            timeline.lacks(VERIFY, "what was verified between steps is part of the gaps", partly=True)
     else:
         _agent(timeline, result, result, folder)
         _phase(timeline, result, "verifier", "")
@@ -140,7 +140,7 @@ def _agent(timeline: Timeline, holder: dict[str, Any], result: dict[str, Any], f
     commands_ns = _times(at(metadata, "command_exec_times_msec"))
     if thinks_ns and commands_ns:
         if len(thinks_ns) != len(commands_ns):
-            timeline.lacks(THINK, "calls and commands are counted apart: which precedes which is guessed by order")
+            timeline.lacks(THINK, "calls and commands are counted apart, and paired by their order", partly=True)
         _spread(timeline, thinks_ns, commands_ns, start_ns, end_ns)
         return
     if commands_ns:
@@ -150,8 +150,8 @@ def _agent(timeline: Timeline, holder: dict[str, Any], result: dict[str, Any], f
     agent = text(at(result, "agent_info", "name"))
     if folder is not None and agent not in SILENT:
         told = atif.read(folder / "agent" / "trajectory.json", agent, start_ns, end_ns)
-        for quantity, why in told.unknown:
-            timeline.lacks(quantity, why)
+        for quantity, why, partly in told.unknown:
+            timeline.lacks(quantity, why, partly=partly)
         for action in told.spans:
             (timeline.action if action.action else timeline.think)(action.start_ns, action.end_ns)
         if told.spans:

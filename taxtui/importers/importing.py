@@ -176,6 +176,6 @@ def _nothing(reader: Reader, result: Imported) -> TaxtuiError:
 def _unknown(spool: Spool) -> Iterator[str]:
     """A line per quantity and reason; with how many trials it concerns where it is not all."""
     total = len(spool)
-    for (quantity, why), count in sorted(spool.unknown.items()):
+    for (quantity, why, partly), count in sorted(spool.unknown.items()):
         where = "" if count == total else f" ({count:,} of {total:,} trials)"
-        yield f"{quantity} unknown: {why}{where}"
+        yield f"{quantity} {'partly ' * partly}unknown: {why}{where}"

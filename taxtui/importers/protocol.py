@@ -40,6 +40,7 @@ class Unknown(NamedTuple):
 
     quantity: str
     why: str
+    partly: bool = False  # some of it is told: what is there counts, and no table hides it
 
 
 class Phase(NamedTuple):

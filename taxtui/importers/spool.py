@@ -113,7 +113,7 @@ class Spool:
         cell.resolution_ns = max(cell.resolution_ns, trial.resolution_ns)
         if outcome == OK:
             cell.successes += 1
-            cell.unknown.update({unknown.quantity for unknown in trial.unknown})
+            cell.unknown.update({unknown.quantity for unknown in trial.unknown if not unknown.partly})
         self.outcomes[outcome] += 1
         self.actions += len(trial.actions)
         self.unknown.update(trial.unknown)

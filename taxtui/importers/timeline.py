@@ -54,9 +54,9 @@ class Timeline:
         """Whether nothing at all is known."""
         return not self._phases and not self._spans
 
-    def lacks(self, quantity: str, why: str) -> None:
-        """Say that the source does not tell a quantity."""
-        self._unknown[Unknown(quantity, why)] = None
+    def lacks(self, quantity: str, why: str, *, partly: bool = False) -> None:
+        """Say that the source does not tell a quantity, or not all of it."""
+        self._unknown[Unknown(quantity, why, partly)] = None
 
     def phase(self, name: str, start_ns: int | None, end_ns: int | None, why: str = "") -> bool:
         """A phase by its ends; ``why`` is said where one is missing, "" where that goes without saying. Is it known?"""
@@ -162,14 +162,14 @@ class Timeline:
         """Both ends where they are told, in order, and within a year of the trial's start."""
         if start_ns is None or end_ns is None:
             if why:
-                self.lacks(quantity, why)
+                self.lacks(quantity, why, partly=True)
             return None
         first_ns = self._first_ns = start_ns if self._first_ns is None else self._first_ns
         if end_ns < start_ns or (self._start_ns is not None and start_ns < self._start_ns):
-            self.lacks(quantity, BACKWARDS)
+            self.lacks(quantity, BACKWARDS, partly=True)
             return None
         if end_ns - first_ns > LONGEST_NS or first_ns - start_ns > LONGEST_NS:
-            self.lacks(quantity, TOO_LONG)
+            self.lacks(quantity, TOO_LONG, partly=True)
             return None
         self.cursor_ns = max(self.cursor_ns, end_ns)
         return start_ns, end_ns

@@ -147,6 +147,7 @@ class Trial:
                 end_ns=end_ns,
                 queued_ns=self._queued_ns,
                 connection=self._marks.connection,
+                node=self._marks.node,
             )
         )
 
@@ -387,9 +388,9 @@ class Trial:
             self.context.emit(Notice(self.context.now(), "warning", f"closing a session: {' '.join(redact(error))}"))
 
     def _flush_marks(self) -> None:
-        seen = self._marks.seen
+        seen, moved, anchor_ns = self._marks.seen, self._marks.moved, self.context.anchor_ns
         for name, at_ns, resolution_ns in seen[self._marks_written :]:
-            self.context.emit(Mark(self.number, name, max(0, at_ns - self.context.anchor_ns), resolution_ns))
+            self.context.emit(Mark(self.number, name, max(0, at_ns - anchor_ns), resolution_ns, moved(name)))
         self._marks_written = len(seen)
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import Command, SandboxSpec
+from taxtui.recording.digests import digest
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,10 +97,27 @@ class Marks:
         self.seen: list[tuple[str, int, int]] = []
         self.connection: Literal["cold", "warm"] = "warm"
         self.queued_ns = 0
+        self.node = ""  # a digest
+        self._moved_bytes: dict[str, int] = {}
 
-    def __call__(self, name: str, *, at_ns: int | None = None, resolution_ns: int = 0) -> None:
-        """Note that ``name`` was seen at ``at_ns`` (monotonic, now by default), by a look every ``resolution_ns``."""
+    def __call__(
+        self, name: str, *, at_ns: int | None = None, resolution_ns: int = 0, moved_bytes: int | None = None
+    ) -> None:
+        """Note that ``name`` was seen at ``at_ns`` (monotonic, now by default), by a look every ``resolution_ns``.
+
+        ``moved_bytes``: what had been moved until then, as for an image that was pulled.
+        """
+        if moved_bytes is not None:
+            self._moved_bytes[name] = moved_bytes
         self.seen.append((name, time.monotonic_ns() if at_ns is None else at_ns, resolution_ns))
+
+    def moved(self, name: str) -> int:
+        """Bytes that had been moved until a mark; −1 where nobody told."""
+        return self._moved_bytes.get(name, -1)
+
+    def on(self, node: str) -> None:
+        """Note which machine runs it, where the provider tells; its name becomes a digest here."""
+        self.node = digest(node)
 
     def cold(self) -> None:
         """Note that a connection had to be made for this sandbox."""

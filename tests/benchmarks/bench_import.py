@@ -68,7 +68,7 @@ def main(trials: int) -> None:
         print(f"{count:,} trials of {COMMANDS} commands: {took_s:.1f} s, {count / took_s:,.0f} trials/s")
         print(f"  {took_s / plain_s:.2f} x json alone ({plain_s:.1f} s); {size / count:,.0f} bytes a trial")
         peaks = []
-        for share in (10, 2):
+        for share in (100, 10):
             part = Path(root, f"part{share}")
             part.mkdir()
             for number in range(trials // share):
@@ -80,7 +80,7 @@ def main(trials: int) -> None:
             import_files(registry.load("harbor"), few, Path(root, f"{share}.msgpack"), Asked())
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-        print("  peak memory " + ", ".join(f"{peak / 1e6:.1f} MB" for peak in peaks) + " for a tenth and half of them")
+        print("  peak memory " + ", ".join(f"{peak / 1e6:.1f} MB" for peak in peaks) + " for a hundredth and a tenth of them")
 
 
 if __name__ == "__main__":

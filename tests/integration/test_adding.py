@@ -130,6 +130,63 @@ print(json.dumps({
     assert "Tabs" in told["copied"]
 
 
+LAPS: Final = '''"""Stop watches."""
+
+from taxtui.importers.files import lines, walk
+from taxtui.importers.protocol import RUN, ImportedTrial
+from taxtui.importers.timeline import Timeline
+from taxtui.importers.values import duration_ns
+
+
+class LapsReader:
+    """A trial a line: seconds of its commands."""
+
+    name = "laps"
+    summary = "lines of seconds"
+    takes_map = False
+
+    def files(self, folder):
+        """As the protocol has it."""
+        return walk(folder, lambda name: name.endswith(".laps"))
+
+    def recognises(self, path, head):
+        """As the protocol has it."""
+        return head.startswith(b"laps")
+
+    def trials(self, path, asked):
+        """As the protocol has it."""
+        for number, line in lines(path):
+            timeline = Timeline(0)
+            timeline.lacks(RUN, "a watch has one button")
+            for word in line.split()[1:]:
+                timeline.next_action(duration_ns(float(word)) or 0)
+            yield ImportedTrial(**timeline.times(), dated=False, resolution_ns=10_000_000)
+'''
+
+
+def test_a_reader_of_logs_is_one_file_and_one_entry_point(copy: Copy, place: Path) -> None:
+    copy.new("taxtui/importers/laps.py", LAPS)
+    installed = copy.root / "mine-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    (installed / "entry_points.txt").write_text("[taxtui.importers]\nlaps = taxtui.importers.laps:LapsReader\n")
+    assert len(copy.touched) == 1
+    (place / "logs").mkdir()
+    (place / "logs" / "a.laps").write_text("laps 1.5 0.5\nlaps 2\n")
+    told = copy.tell(
+        ASKED
+        + """
+said("import", "logs", "-o", "laps.msgpack")
+print(json.dumps({"refused": CliRunner().invoke(app, ["import", "lap", "logs", "-o", "x"]).exception.fix,
+    "row": json.loads(said("report", "laps.msgpack", "--format", "json"))[0]}))
+""",
+        place,
+    )
+    assert told["refused"] == "did you mean 'laps'?"
+    assert (told["row"]["tier"], told["row"]["trials"]) == ("laps", 2)
+    assert told["row"]["mean_ns"]["unsplit"] == 2 * 10**9
+
+
 RAMP: Final = '''class Ramp(Arrival, frozen=True, tag="ramp"):
     """Each trial waits a step longer than the one before."""
 

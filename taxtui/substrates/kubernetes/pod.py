@@ -63,11 +63,18 @@ class Status(Camel, frozen=True):
     container_statuses: list[ContainerStatus] | None = None
 
 
+class Spec(Camel, frozen=True):
+    """Where a pod was put."""
+
+    node_name: str | None = None
+
+
 class Pod(Camel, frozen=True):
     """What we look at of a pod."""
 
     metadata: Metadata
     status: Status = Status()
+    spec: Spec = Spec()
 
     def reached(self) -> list[str]:
         """The marks that this state proves, in the order in which pods pass them."""

@@ -60,6 +60,8 @@ class KubernetesSandbox:
     def changed(self, pod: Pod, at_ns: int, resolution_ns: int) -> None:
         """As ``Follower.changed``."""
         self._pod = pod
+        if pod.spec.node_name and not self._marks.node:
+            self._marks.on(pod.spec.node_name)
         for mark in pod.reached():
             if mark not in self._reached:
                 self._reached.add(mark)
