@@ -80,7 +80,11 @@ def main(trials: int) -> None:
             import_files(registry.load("harbor"), few, Path(root, f"{share}.msgpack"), Asked())
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-        print("  peak memory " + ", ".join(f"{peak / 1e6:.1f} MB" for peak in peaks) + " for a hundredth and a tenth of them")
+        print(
+            "  peak memory "
+            + ", ".join(f"{peak / 1e6:.1f} MB" for peak in peaks)
+            + " for a hundredth and a tenth of them"
+        )
 
 
 if __name__ == "__main__":

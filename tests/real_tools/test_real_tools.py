@@ -17,6 +17,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from taxtui.importers import registry
@@ -95,6 +96,15 @@ def test_mini_swe_agent(python: Callable[[str], str], tmp_path: Path) -> None:
     drive(python("3.11"), "drive_mini_swe_agent.py", tmp_path, THINK_S, *SLEEPS_S)
     trial = imported("mini-swe-agent", tmp_path / "logs")
     check(trial, (*SLEEPS_S, sum(SLEEPS_S)), json.loads((tmp_path / "logs" / "bounds.txt").read_text()))
+
+
+def test_verifiers(python: Callable[[str], str], tmp_path: Path) -> None:
+    drive(python("3.12"), "drive_verifiers.py", tmp_path, THINK_S, *SLEEPS_S)
+    trial = imported("verifiers", tmp_path / "logs" / "outputs")
+    bounds_s = json.loads((tmp_path / "logs" / "bounds.txt").read_text())
+    *between, _ = trial.actions  # the last is what the harness does behind the last answer
+    check(msgspec.structs.replace(trial, actions=tuple(between)), SLEEPS_S, bounds_s)
+    assert {phase.name for phase in trial.phases} >= {"create", "setup", "verify"}
 
 
 @pytest.mark.docker
