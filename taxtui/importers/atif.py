@@ -96,10 +96,8 @@ def _calls(steps: list[dict[str, Any]]) -> Iterator[tuple[int, int]]:
         for call in maps(step, "tool_calls"):
             result = results.get(text(call.get("tool_call_id")))
             start_ns = instant_ns(at(call, "extra", "started_at") or at(result, "extra", "started_at"))
-            end_ns = None
-            for holder in (result, call):
-                for key in ("completed_at", "ended_at"):
-                    end_ns = end_ns or instant_ns(at(holder, "extra", key))
+            stamps = (at(holder, "extra", key) for holder in (result, call) for key in ("completed_at", "ended_at"))
+            end_ns = next((found for stamp in stamps if stamp and (found := instant_ns(stamp)) is not None), None)
             took_ns = duration_ns(at(call, "extra", "duration_ms") or at(result, "extra", "duration_ms"), 10**6)
             if start_ns is not None and end_ns is None and took_ns is not None:
                 end_ns = start_ns + took_ns

@@ -1,4 +1,4 @@
-"""Importing 10,000 Harbor trials of 50 commands, beside only decoding the same files with ``json``.
+"""Importing 10,000 Harbor trials of 50 commands, beside only decoding the same files with ``json``: CPU time.
 
 python tests/benchmarks/bench_import.py [TRIALS]
 """
@@ -49,9 +49,9 @@ def trial(folder: Path, number: int) -> None:
 
 
 def run(source: Path, out: Path) -> tuple[int, float]:
-    began = time.perf_counter()
+    began = time.process_time()
     found = import_files(registry.load("harbor"), [source], out, Asked())
-    return found.trials, time.perf_counter() - began
+    return found.trials, time.process_time() - began
 
 
 def main(trials: int) -> None:
@@ -59,13 +59,13 @@ def main(trials: int) -> None:
         source = Path(root, "jobs")
         for number in range(trials):
             trial(source / f"t{number:06d}", number)
-        began = time.perf_counter()
+        began = time.process_time()
         for path in sorted(source.rglob("*.json")):
             json.loads(path.read_bytes())
-        plain_s = time.perf_counter() - began
+        plain_s = time.process_time() - began
         count, took_s = run(source, Path(root, "all.msgpack"))
         size = Path(root, "all.msgpack").stat().st_size
-        print(f"{count:,} trials of {COMMANDS} commands: {took_s:.1f} s, {count / took_s:,.0f} trials/s")
+        print(f"{count:,} trials of {COMMANDS} commands: {took_s:.1f} s of CPU, {count / took_s:,.0f} trials/s")
         print(f"  {took_s / plain_s:.2f} x json alone ({plain_s:.1f} s); {size / count:,.0f} bytes a trial")
         peaks = []
         for share in (100, 10):

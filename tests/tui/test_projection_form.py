@@ -13,7 +13,8 @@ from taxtui.commands.project import command
 from taxtui.errors import UsageError
 from taxtui.tui.projection import form
 
-ABOUT_PRINTING = {"format", "explain", "plot", "over", "cell"}
+OF_NO_DEMAND = {"format", "explain", "plot", "over", "cell", "reference"}
+"""About printing, or a recording to be read beside."""
 LADDERS = [field for field in form.fields().values() if len(field.stops) > 1]
 
 
@@ -22,7 +23,7 @@ def test_every_option_of_the_cost_model_is_in_the_panel_once() -> None:
         option.name
         for option in command.params
         if isinstance(option, click.Option)
-        if option.opts[-1][2:] not in ABOUT_PRINTING
+        if option.opts[-1][2:] not in OF_NO_DEMAND
     }
     named = [name for group in form.GROUPS.values() for name in group]
     assert sorted(named) == sorted(str(name) for name in options)
