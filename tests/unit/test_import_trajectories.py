@@ -131,9 +131,11 @@ def test_a_result_of_verifiers_before_1(tmp_path: Path) -> None:
         env={"spans": [{"start": 1008.0, "end": 1009.5}, {"start": 1015.0, "end": 1020.0}]},
     )
     path = tmp_path / "results.jsonl"
-    path.write_text(f"{json.dumps(row)}\n{json.dumps(legacy(generation_ms=5.0, total_ms=6.0))}\n")
+    old, odd = legacy(generation_ms=5.0, total_ms=6.0), {**legacy(), "timing": True}
+    path.write_text("\n".join(map(json.dumps, (row, old, odd))))
     assert reader_for(None, [path]).name == "verifiers"
-    trial, refused = registry.load("verifiers").trials(path, Asked())
+    trial, refused, damaged = registry.load("verifiers").trials(path, Asked())
+    assert isinstance(damaged, Skipped)
     assert isinstance(trial, ImportedTrial)
     assert ms(trial) == [(5_000, 0, 1_500), (5_500, 0, 5_000)]
     assert (trial.task, trial.group) == ("swe:3", "swe:3")
