@@ -60,7 +60,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 def drive(interpreter: str, driver: str, folder: Path, *arguments: object) -> None:
     (folder / "home").mkdir()
     search = f"{Path(interpreter).parent}{os.pathsep}{os.environ['PATH']}"  # the tools start each other by name
-    environment = {"PATH": search, "HOME": str(folder / "home"), "MSWEA_SILENT_STARTUP": "1"}
+    environment = {**os.environ, "PATH": search, "HOME": str(folder / "home"), "MSWEA_SILENT_STARTUP": "1"}
     command = [interpreter, str(HERE / driver), "logs", *map(str, arguments)]
     (folder / "logs").mkdir()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
