@@ -184,7 +184,7 @@ def _failure(episode: dict[str, Any], trace: dict[str, Any]) -> Failure:
 def _legacy(row: dict[str, Any]) -> ImportedTrial:
     """A result of a version before 1, in seconds since its #1182; in ``*_ms`` before, which tell sums alone."""
     timing = at(row, "timing")
-    if any(str(key).endswith("_ms") for key in timing if isinstance(timing, dict)):
+    if isinstance(timing, dict) and any(str(key).endswith("_ms") for key in timing):
         raise Unreadable("its times are sums in milliseconds: results tell spans since verifiers #1182")
     start_ns = instant_ns(at(timing, "generation", "start")) or instant_ns(at(timing, "start_time"))
     if start_ns is None:

@@ -17,6 +17,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from taxtui.importers import registry
@@ -58,7 +59,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 
 def drive(interpreter: str, driver: str, folder: Path, *arguments: object) -> None:
     (folder / "home").mkdir()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "MSWEA_SILENT_STARTUP": "1"}
+    search = f"{Path(interpreter).parent}{os.pathsep}{os.environ['PATH']}"  # the tools start each other by name
+    environment = {**os.environ, "PATH": search, "HOME": str(folder / "home"), "MSWEA_SILENT_STARTUP": "1"}
     command = [interpreter, str(HERE / driver), "logs", *map(str, arguments)]
     (folder / "logs").mkdir()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -95,6 +97,15 @@ def test_mini_swe_agent(python: Callable[[str], str], tmp_path: Path) -> None:
     drive(python("3.11"), "drive_mini_swe_agent.py", tmp_path, THINK_S, *SLEEPS_S)
     trial = imported("mini-swe-agent", tmp_path / "logs")
     check(trial, (*SLEEPS_S, sum(SLEEPS_S)), json.loads((tmp_path / "logs" / "bounds.txt").read_text()))
+
+
+def test_verifiers(python: Callable[[str], str], tmp_path: Path) -> None:
+    drive(python("3.12"), "drive_verifiers.py", tmp_path, THINK_S, *SLEEPS_S)
+    trial = imported("verifiers", tmp_path / "logs" / "outputs")
+    bounds_s = json.loads((tmp_path / "logs" / "bounds.txt").read_text())
+    *between, _ = trial.actions  # the last is what the harness does behind the last answer
+    check(msgspec.structs.replace(trial, actions=tuple(between)), SLEEPS_S, bounds_s)
+    assert {phase.name for phase in trial.phases} >= {"create", "setup", "verify"}
 
 
 @pytest.mark.docker

@@ -19,7 +19,7 @@ LOGS = Path(__file__).parents[1] / "logs"
 FILES = {
     "inspect": ("inspect-given.eval", "inspect-slept.eval"),
     "mini-swe-agent": ("given.traj.json", "slept.traj.json"),
-    "verifiers": ("verifiers-given.jsonl",),
+    "verifiers": ("verifiers-given.jsonl", "verifiers-slept.jsonl"),
 }
 SWE_AGENT_S = (0.116, 0.138, 1.951, 0.138, 0.327, 0.228, 0.115, 0.119, 0.139, 0.753, 0.217, 0.115, 0.121)
 
@@ -35,7 +35,11 @@ def one(name: str, path: Path) -> ImportedTrial:
 
 
 def unknown(trial: ImportedTrial) -> set[str]:
-    return {quantity for quantity, _ in trial.unknown}
+    return {one.quantity for one in trial.unknown}
+
+
+def said(trial: ImportedTrial) -> set[tuple[str, str]]:
+    return {(one.quantity, one.why) for one in trial.unknown}
 
 
 def ms(trial: ImportedTrial) -> list[tuple[float, float, float]]:
@@ -127,9 +131,11 @@ def test_a_result_of_verifiers_before_1(tmp_path: Path) -> None:
         env={"spans": [{"start": 1008.0, "end": 1009.5}, {"start": 1015.0, "end": 1020.0}]},
     )
     path = tmp_path / "results.jsonl"
-    path.write_text(f"{json.dumps(row)}\n{json.dumps(legacy(generation_ms=5.0, total_ms=6.0))}\n")
+    old, odd = legacy(generation_ms=5.0, total_ms=6.0), {**legacy(), "timing": True}
+    path.write_text("\n".join(map(json.dumps, (row, old, odd))))
     assert reader_for(None, [path]).name == "verifiers"
-    trial, refused = registry.load("verifiers").trials(path, Asked())
+    trial, refused, damaged = registry.load("verifiers").trials(path, Asked())
+    assert isinstance(damaged, Skipped)
     assert isinstance(trial, ImportedTrial)
     assert ms(trial) == [(5_000, 0, 1_500), (5_500, 0, 5_000)]
     assert (trial.task, trial.group) == ("swe:3", "swe:3")
@@ -158,6 +164,10 @@ def test_known_sleeps_lie_between_themselves_and_what_was_measured_around_them()
     for action, slept_s, most_s in zip(mini, (0.2, 0.5, 0.05, 0.75), (0.2197, 0.5159, 0.0724, 0.816), strict=True):
         assert slept_s <= action.duration_ns / 1e9 <= most_s
     assert all(action.think_ns / 1e9 >= 0.3 for action in mini[1:])
+    traced = one("verifiers", LOGS / "verifiers-slept.jsonl").actions
+    for action, slept_s, most_s in zip(traced, (0.2, 0.5, 0.05), (0.478, 0.5673, 0.1187), strict=False):
+        assert slept_s <= action.duration_ns / 1e9 <= most_s
+        assert action.think_ns / 1e9 >= 0.3
 
 
 def log_of(**sample: object) -> dict[str, object]:
@@ -215,14 +225,14 @@ def test_a_log_that_python_can_decompress_itself(tmp_path: Path) -> None:
 def test_answers_that_are_older_than_what_they_answer_have_no_times() -> None:
     trial = one("mini-swe-agent", LOGS / "given.traj.json")
     assert ms(trial) == [(0, 0, 216.885)]
-    assert ("actions", "its clock runs backwards") in trial.unknown
+    assert ("actions", "its clock runs backwards") in said(trial)
     assert trial.failure is None
 
 
 def test_actions_of_one_answer_share_one_interval() -> None:
     trial = one("mini-swe-agent", LOGS / "slept.traj.json")
     assert [round(duration) for _, _, duration in ms(trial)] == [219, 515, 70, 810]
-    assert ("actions", "commands of one answer share one interval") in trial.unknown
+    assert ("actions", "commands of one answer share one interval") in said(trial)
     assert [action.exit_code for action in trial.actions] == [0, 0, 0, -1]
 
 
