@@ -295,7 +295,8 @@ def _conclude(run: AnyRun) -> None:
     if run.crash is not None:
         from taxtui.runner.redaction import scrub
 
-        cause = f"{located(run.crash)} {scrub(str(run.crash))}".rstrip()
+        known = isinstance(run.crash, RunCrashed)  # of a repetition, which has said where
+        cause = scrub(str(run.crash)) if known else f"{located(run.crash)} {scrub(str(run.crash))}".rstrip()
         raise RunCrashed(
             f"the run crashed: {cause}; what it has measured is kept, its watchdog removes what may be left",
             fix=f"look with: {check}",

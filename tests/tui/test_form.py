@@ -26,6 +26,15 @@ def planned(form: Choices) -> Plan:
     return scenario.plan(msgspec.convert(form.scenario(), ScenarioFile), Path())
 
 
+def test_repeated_runs_are_said_to_the_command_line_and_counted() -> None:
+    said = Choices(substrates=("local",), tiers=("T0",), actions=(10,), modes=("exec",), trials="20", repeat="3")
+    assert said.missing == ""
+    assert said.plan().repeat == 3
+    assert said.command().endswith("--repeat 3")
+    assert said.summary().endswith("× 20 × 3 runs = 60 trials")
+    assert msgspec.structs.replace(said, repeat="0").missing == "runs must be a whole number from 1 up"
+
+
 def test_the_scenario_is_what_the_form_says() -> None:
     plan = planned(FORM)
     assert len(plan.cells) == 2 * 2 * 2 * 2

@@ -105,7 +105,7 @@ def test_actions_of_one_trial_are_not_independent(tmp_path: Path) -> None:
     assert found["action_ns"]["p99"]["needs"] > 4000
     alike = [trial(n, actions=[MS * k for k in range(1, 41)], runs=[0] * 40) for n in range(20)]
     path = write(tmp_path / "b.msgpack", alike, cell(0, actions=40))
-    found = records(path, "--table", "actions")[0]["action_ns"]
+    found = records(path, "--table", "actions", "--run-sd", "0")[0]["action_ns"]
     assert (found["p50"]["low"], found["p50"]["high"]) == enclosing(sorted([MS * k for k in range(1, 41)] * 20), 0.5)
 
 

@@ -83,7 +83,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             "concurrency": int(self.concurrency),
             "arrival": self.arrival,
         }
-        return {"name": NAME, "budget": self.budget, "repeat": int(self.repeat), "cells": [block]}
+        repeat = {"repeat": int(self.repeat)} if int(self.repeat) > 1 else {}
+        return {"name": NAME, "budget": self.budget, **repeat, "cells": [block]}
 
     def command(self, limits: Sequence[str] = ()) -> str:
         """The command line that makes exactly this run; ``limits`` are options that hold a paid one back."""
