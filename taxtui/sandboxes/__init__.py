@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.kit.framed_shell import launch_argv as launch_argv
     from taxtui.sandboxes.kit.framed_shell import overdue as overdue
     from taxtui.sandboxes.kit.framed_shell import unbroken as unbroken
+    from taxtui.sandboxes.kit.kept_output import KeptOutput as KeptOutput
+    from taxtui.sandboxes.kit.kept_output import exec_result as exec_result
     from taxtui.sandboxes.kit.kill import MARK as MARK
     from taxtui.sandboxes.kit.kill import kill_marked as kill_marked
     from taxtui.sandboxes.kit.kill import kill_script as kill_script
@@ -69,6 +71,7 @@ _PUBLIC: Final = {
     "taxtui.sandboxes.kit.blocking_pool": "BlockingPool Timed",
     "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell STDERR STDOUT after launch_argv "
     "overdue unbroken",
+    "taxtui.sandboxes.kit.kept_output": "KeptOutput exec_result",
     "taxtui.sandboxes.kit.kill": "MARK kill_marked kill_script new_mark",
     "taxtui.sandboxes.kit.labels": "LABEL_DEADLINE LABEL_RUN LABEL_TRIAL found",
     "taxtui.sandboxes.kit.process": "Process",

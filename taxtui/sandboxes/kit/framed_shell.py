@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.kept_output import KeptOutput, result
+from taxtui.sandboxes.kit.kept_output import KeptOutput, exec_result
 from taxtui.sandboxes.protocol import ExecResult
 
 STDOUT: Final = 1
@@ -300,7 +300,7 @@ class _SplitFrames:
         out, err = (self._frames[channel].payload for channel in (STDOUT, STDERR))
         assert isinstance(out, KeptOutput)
         assert isinstance(err, KeptOutput)
-        return result(self._frames[STDOUT].exit_code, out, err)
+        return exec_result(self._frames[STDOUT].exit_code, out, err)
 
 
 class _MergedFrames:
@@ -334,7 +334,7 @@ class _MergedFrames:
         self._frame.feed(chunk)
 
     def result(self) -> ExecResult:
-        return result(self._frame.exit_code, *self._streams.ended())
+        return exec_result(self._frame.exit_code, *self._streams.ended())
 
 
 _NOT_BASE64: Final = bytes(set(range(256)) - set(string.ascii_letters.encode() + string.digits.encode() + b"+/="))

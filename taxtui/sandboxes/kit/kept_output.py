@@ -48,6 +48,6 @@ class KeptOutput:
         return self.length - len(self._head) - min(len(self._tail), TAIL_BYTES)
 
 
-def result(code: int, out: KeptOutput, err: KeptOutput) -> ExecResult:
+def exec_result(code: int, out: KeptOutput, err: KeptOutput) -> ExecResult:
     """What a command has done."""
     return ExecResult(code, out.kept, err.kept, stdout_dropped=out.dropped, stderr_dropped=err.dropped)

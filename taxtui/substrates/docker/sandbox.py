@@ -9,7 +9,7 @@ from typing import Final
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue
-from taxtui.sandboxes.kit.kept_output import result
+from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script
 from taxtui.sandboxes.kit.session import OwnedStream
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
@@ -158,4 +158,4 @@ async def _completed(
         running.send(stdin)
     stdout, stderr = await running.output()
     code = await running.exit_code(stdout.kept)
-    return result(code, stdout, stderr)
+    return exec_result(code, stdout, stderr)

@@ -20,7 +20,7 @@ from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
 from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, after, launch_argv, overdue
-from taxtui.sandboxes.kit.kept_output import result
+from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import kill_script
 from taxtui.sandboxes.protocol import ExecResult
 from taxtui.substrates.kubernetes.access import Access
@@ -101,7 +101,7 @@ class RemoteProcess:
         code = self.status.exit_code() if self.status is not None else streams[STDOUT].exit_code
         if code is None:
             raise ExecFailed(_BROKEN)
-        return result(code, streams[STDOUT].output(), streams[STDERR].output())
+        return exec_result(code, streams[STDOUT].output(), streams[STDERR].output())
 
     async def write(self, data: bytes) -> None:
         """As ``ByteStream.write``, but ``ExecFailed`` where the connection breaks: the pod may well live."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
 from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue, unbroken
-from taxtui.sandboxes.kit.kept_output import result
+from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.session import OwnedStream
@@ -70,7 +70,7 @@ class LocalSandbox:
         assert code is not None
         if unstarted := not_started(code, stderr.kept):
             raise unstarted
-        return result(code, stdout, stderr)
+        return exec_result(code, stdout, stderr)
 
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``."""

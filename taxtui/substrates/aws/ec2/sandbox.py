@@ -22,7 +22,7 @@ from taxtui.sandboxes.kit.framed_shell import (
     overdue,
     unbroken,
 )
-from taxtui.sandboxes.kit.kept_output import result
+from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
@@ -238,4 +238,4 @@ async def _collect(program: Program, marker: bytes) -> ExecResult:
         code = program.exit_code  # the command has killed the shell around it
     if code is None:
         raise SandboxLost("the SSH channel was closed while a command ran")
-    return result(code, streams[STDOUT].output(), streams[STDERR].output())
+    return exec_result(code, streams[STDOUT].output(), streams[STDERR].output())
