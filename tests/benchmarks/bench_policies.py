@@ -1,6 +1,6 @@
 """Every combination of policies against the SimPy twin, and how many events a second the engine handles.
 
-    python -m tests.benchmarks.bench_policies [FILE]
+    python -m tests.benchmarks.bench_policies [FILE [CASES]]
 
 Random demands combine two to five policies (tests/support/policy_cases.py); each is projected once and simulated many
 times by the twin. A quantity is inside where the two differ by no more than what is stated, the twin's own noise
@@ -25,18 +25,18 @@ from costmodel.policies import Async
 from tests.support.policy_cases import a_case, compared
 from tests.support.simpy_twin import Asked, Recorded, Twin
 
-CASES, RUNS = 200, 80
+CASES, RUNS = 200, 40
 S = 10**9
 ATTEMPTS, SIMPY_ATTEMPTS, ROUNDS = 300_000, 6_000, 3
 
 
-def study() -> list[str]:
+def study(cases: int) -> list[str]:
     asked: Counter[str] = Counter()
     inside: Counter[str] = Counter()
     by_policy: Counter[str] = Counter()
     in_policy: Counter[str] = Counter()
     outside = []
-    for seed in range(CASES):
+    for seed in range(cases):
         case = a_case(seed)
         with tempfile.TemporaryDirectory() as folder:
             for one in compared(case, Path(folder), RUNS):
@@ -50,7 +50,7 @@ def study() -> list[str]:
                     off = one.projected / one.twin - 1 if one.twin else float("inf")
                     noise = one.noise / one.twin if one.twin else 0.0
                     outside.append(f"  {seed:4} {one.name:13} {off:+8.2%} (twin's noise {noise:.2%}) {what}")
-    lines = [f"{CASES} demands, each simulated {RUNS} times by the twin", "", f"{'quantity':16} {'inside':>12}"]
+    lines = [f"{cases} demands, each simulated {RUNS} times by the twin", "", f"{'quantity':16} {'inside':>12}"]
     lines += [f"{name:16} {inside[name]:5} of {asked[name]:4} {inside[name] / asked[name]:7.1%}" for name in asked]
     total, found = sum(asked.values()), sum(inside.values())
     lines += [f"{'all':16} {found:5} of {total:4} {found / total:7.1%} (wanted >= 95 %)", "", "by policy"]
@@ -89,12 +89,12 @@ def speed() -> list[str]:
     return [*lines, f"{'SimPy twin, create rate':22} {SIMPY_ATTEMPTS / took / 1e6:12.3f}"]
 
 
-def main() -> str:
-    return "\n".join([f"Python {platform.python_version()}", "", *speed(), "", *study()])
+def main(cases: int = CASES) -> str:
+    return "\n".join([f"Python {platform.python_version()}", "", *speed(), "", *study(cases)])
 
 
 if __name__ == "__main__":
-    report = main()
+    report = main(*map(int, sys.argv[2:3]))
     print(report)
     if len(sys.argv) > 1:
         Path(sys.argv[1]).write_text(f"{report}\n", encoding="utf-8")

@@ -105,7 +105,7 @@ def a_case(seed: int) -> Case:
         both("train_s", "train_s", round(mean * rng.choice((0.5, 2)), 2) if "trainer" in policies else 0.0)
         choices = ("sync", "one-step-off") if "over" in policies else ("sync", "one-step-off", "async")
         both("policy", "policy", rng.choice(choices))
-        demand["gpus"] = 1
+        demand["gpus"] = 1 if "trainer" in policies else None
     if "over" in policies:
         both("over_provision", "over", rng.choice((0.2, 0.5)))
         both("partial_rollouts", "partial", rng.random() < 0.5)
