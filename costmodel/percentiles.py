@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache
+from statistics import stdev
 from typing import Final, NamedTuple
 
-from costmodel.uncertainty import LEVEL, quantile
+from costmodel.runs import MIN_RUNS, NORMAL, Assumed
+from costmodel.uncertainty import LEVEL, MIN_CLUSTERS, correlation_time, quantile, student_t
 
 TAIL: Final = (1 - LEVEL) / 2
 
@@ -80,3 +82,57 @@ def _binomial(count: int, p: float) -> Iterator[tuple[int, float]]:
     for successes in range(first, count + 1):
         yield successes, mass
         mass *= (count - successes) / (successes + 1) * p / (1 - p)
+
+
+def effective_count(clusters: Sequence[Sequence[int]], at: int) -> int:
+    """How many independent values a sample is worth at its quantile ``at``, if its values come in clusters.
+
+    A trial's actions are a cluster. The variance between clusters
+    of the share that is not above ``at`` is compared with the binomial one, and few clusters are paid for through
+    Student's t (Korn and Graubard, Survey Methodology 24, 1998). Fewer than three count as one value each.
+    """
+    sizes = list(map(len, clusters))
+    count, number = sum(sizes), len(sizes)
+    if number < MIN_CLUSTERS:
+        return number
+    below = [sum(map(at.__ge__, values)) for values in clusters]
+    share = sum(below) / count
+    spread = math.fsum((hits - share * size) ** 2 for hits, size in zip(below, sizes, strict=True))
+    variance = number / (number - 1) * spread / count**2
+    if variance == 0:
+        return count
+    price = student_t(count - 1) / student_t(number - 1)
+    return max(1, min(count, math.floor(share * (1 - share) / variance * price**2)))
+
+
+def worth(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
+    """How many independent values a sample is worth at its quantile ``at``: by run, then by trial, in time order.
+
+    This number decides whether a percentile is printed at all, so only a correlation that is seen counts.
+    """
+    trials = [own for run in runs for own in run]
+    total = sum(map(len, trials))
+    count = total if max(map(len, trials)) == 1 else effective_count(trials, at)
+    share = sum(sum(map(at.__ge__, own)) for own in trials) / total
+    series = [[sum(map(at.__ge__, own)) - share * len(own) for own in run] for run in runs]
+    return max(1, math.floor(count / correlation_time(series, only_if_seen=True)))
+
+
+def with_runs(one: Percentile, p: float, runs: Sequence[Sequence[Sequence[int]]], assume: Assumed) -> Percentile:
+    """A percentile's interval with how much runs differ: as their own percentiles do, from three runs on."""
+    if not one.value:
+        return one
+    if len(runs) >= MIN_RUNS and not assume.given:
+        own = [quantile(sorted(value for trial in trials for value in trial), p) for trials in runs]
+        if min(own) <= 0:
+            return one
+        factor = math.exp(student_t(len(own) - 1) * stdev(map(math.log, own)) / math.sqrt(len(own)))
+        low = None if one.low is None else min(one.low, round(one.value / factor))
+        return one._replace(low=low, high=None if one.high is None else max(one.high, round(one.value * factor)))
+    total = sum(map(len, runs))
+    factor = math.exp(NORMAL * assume.sd * math.sqrt(sum((len(trials) / total) ** 2 for trials in runs)))
+    below, above = one.value * (1 - 1 / factor), one.value * (factor - 1)
+    return one._replace(
+        low=None if one.low is None else round(one.value - math.hypot(one.value - one.low, below)),
+        high=None if one.high is None else round(one.value + math.hypot(one.high - one.value, above)),
+    )

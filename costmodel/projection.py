@@ -14,7 +14,7 @@ from costmodel.continuation import EXACT, Margin, doubt
 from costmodel.demand import Demand
 from costmodel.engine.estimate import Outcome
 from costmodel.errors import DemandError, SourceError
-from costmodel.percentiles import Percentile, Quantile, percentile
+from costmodel.percentiles import Percentile, Quantile
 from costmodel.pricing import Prices, billed_ns
 from costmodel.published import Published
 from costmodel.quoted import quoted
@@ -207,14 +207,11 @@ def _pool_use(demand: Demand, outcome: Outcome | None) -> PoolUse:
 
 
 def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
-    """In seconds; versions of one trial count as one."""
-    successes = [attempt for attempt in tally.attempts if attempt.ok]
-    ascending = sorted(attempt.trajectory_ns for attempt in successes)
+    """In seconds."""
     mean = doubt_ns.around(tally.of_successes(lambda attempt: attempt.trajectory_ns)).times(1 / NS_PER_S)
     if mean.low is None:
         return Trajectory(mean, None, None, None)
-    trials = len({attempt.trial for attempt in successes})
-    return Trajectory(_not_negative(mean), *(_quantile(percentile(ascending, p, trials)) for p in (0.5, 0.95, 0.99)))
+    return Trajectory(_not_negative(mean), *map(_quantile, tally.percentiles((0.5, 0.95, 0.99))))
 
 
 def _quantile(found: Percentile) -> Quantile:

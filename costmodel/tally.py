@@ -9,11 +9,12 @@ from fractions import Fraction
 
 from costmodel.distribution import Distribution
 from costmodel.measures import UNKNOWN
+from costmodel.percentiles import Percentile, percentile, with_runs, worth
 from costmodel.recording import RecordedTrial
 from costmodel.results import StraightLine
-from costmodel.runs import WITHIN_ONLY, Assumed, Estimate, Origin, estimate, interval
+from costmodel.runs import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
 from costmodel.samples import Attempt
-from costmodel.uncertainty import Interval
+from costmodel.uncertainty import Interval, quantile
 
 Value = Callable[[Attempt], int]
 
@@ -56,6 +57,23 @@ class Tally:
     def of_successes(self, value: Value) -> Interval:
         """The mean of ``value`` over successes alone, with its interval."""
         return self.per_success(lambda attempt: value(attempt) if attempt.ok else 0)
+
+    def percentiles(self, ps: Sequence[float]) -> list[Percentile]:
+        """Of the trajectories of successes, in ns, with how much runs differ; versions of a trial are one in worth."""
+        versions: dict[int, Counter[int]] = {}
+        for attempt in self.attempts:
+            if attempt.ok:
+                versions.setdefault(attempt.trial, Counter())[attempt.trajectory_ns] += attempt.weight
+        divisor = math.gcd(*(weight for own in versions.values() for weight in own.values()))
+        by_run: dict[RunKey, list[list[int]]] = {}
+        for trial, own in sorted(versions.items()):
+            told = [value for value, weight in own.items() for _ in range(weight // divisor)]
+            by_run.setdefault(self.trials[trial].run, []).append(told)
+        runs = list(by_run.values())
+        ascending = sorted(value for run in runs for own_ns in run for value in own_ns)
+        return [
+            with_runs(percentile(ascending, p, worth(runs, quantile(ascending, p))), p, runs, self.assume) for p in ps
+        ]
 
     @property
     def failure(self) -> Fraction:

@@ -28,7 +28,7 @@ The commands are those of the set-up and the actions.
 
 
 @dataclass(slots=True)
-class OpenTrial:
+class TrialInFlight:
     """What is known of a trial in flight; forgotten when it ends."""
 
     cell: int
@@ -46,7 +46,7 @@ class OpenTrial:
         """What it held its worker for, once it has ended."""
         return held_ns(self.start_ns, end_ns, self.phases)
 
-    def copy(self) -> OpenTrial:
+    def copy(self) -> TrialInFlight:
         """A detached copy."""
         return dataclasses.replace(self, phases=self.phases.copy(), actions=self.actions.copy())
 
@@ -127,7 +127,7 @@ class CellState:
         )
 
 
-def take_in(cell: CellState, trial: OpenTrial, end: events.TrialEnded) -> None:
+def take_in(cell: CellState, trial: TrialInFlight, end: events.TrialEnded) -> None:
     """A successful trial's durations into its cell."""
     facets = cell.facets
     actions, think_ns = NO_COMMANDS, 0

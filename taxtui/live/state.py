@@ -17,7 +17,7 @@ import msgspec
 
 from costmodel.fitness import RunnerFitness
 from costmodel.measures import Split, both, cpu_of, known_runs
-from taxtui.live.cell_state import CellState, OpenTrial, take_in
+from taxtui.live.cell_state import CellState, TrialInFlight, take_in
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
 from taxtui.recording.events import Event
@@ -69,7 +69,7 @@ class RunState:
     name: str = ""
     software: dict[str, str] = field(default_factory=dict)
     cells: dict[int, CellState] = field(default_factory=dict)
-    open: dict[int, OpenTrial] = field(default_factory=dict)
+    open: dict[int, TrialInFlight] = field(default_factory=dict)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
     runner: Runner = field(default_factory=Runner)
     actions: int = 0  # commands that were run, warm-ups and setup too
@@ -196,7 +196,7 @@ class RunState:
 
     def _trial_started(self, event: events.TrialStarted) -> None:
         self._cell(event.cell).started += 1
-        self.open[event.trial] = OpenTrial(event.cell, event.start_ns, event.warm_up)
+        self.open[event.trial] = TrialInFlight(event.cell, event.start_ns, event.warm_up)
 
     def _mark(self, event: events.Mark) -> None:
         if trial := self.open.get(event.trial):
@@ -254,7 +254,7 @@ class RunState:
         else:
             self.errors[clean(event.error) or clean(event.outcome)] += 1
 
-    def _log_trial(self, event: events.TrialEnded, trial: OpenTrial | None, held_ns: int) -> None:
+    def _log_trial(self, event: events.TrialEnded, trial: TrialInFlight | None, held_ns: int) -> None:
         if event.outcome == events.OK:
             level, text = "ok", ""
         else:

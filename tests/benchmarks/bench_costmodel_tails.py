@@ -100,7 +100,7 @@ def coverage(
     highs = []
     for _ in range(repeats):
         sample = [round(law.draw(rng) * S) for _ in range(trials)]
-        run = run_in_time(Distribution.of(sample), demand, 1.0)
+        run = run_in_time(Distribution.of(sample), demand)
         mean = mean_interval(sample).times(demand.trajectories / HOUR_NS)
         low, high = scaled(run.wall.value_ns, run.wall.error_ns, mean)
         before += low <= truth_s <= high

@@ -9,8 +9,8 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.percentiles import least_count, percentile, rank_limits
-from taxtui.report.measured.percentiles import effective_count, outliers
+from costmodel.percentiles import effective_count, least_count, percentile, rank_limits
+from taxtui.report.measured.outliers import outliers
 
 untimed = settings(deadline=None)
 TAIL = Fraction(1, 40)
@@ -97,10 +97,9 @@ def test_monotone_in_every_value_and_in_the_percentage(values: list[int], index:
 def test_scale_and_shift_equivariant(trials: list[list[int]], factor: int, shift: int, p: float) -> None:
     values = [value for trial in trials for value in trial]
     moved = [factor * value + shift for value in values]
-    sizes = [len(trial) for trial in trials]
     at = sorted(values)[len(values) // 2]
-    worth = effective_count(values, sizes, at)
-    assert worth == effective_count(moved, sizes, factor * at + shift)
+    worth = effective_count(trials, at)
+    assert worth == effective_count([[factor * value + shift for value in own] for own in trials], factor * at + shift)
     plain, other = percentile(sorted(values), p, worth), percentile(sorted(moved), p, worth)
     assert other[:3] == tuple(None if end is None else factor * end + shift for end in plain[:3])
     assert outliers(sorted(values)) == outliers(sorted(moved))
@@ -111,7 +110,7 @@ def test_scale_and_shift_equivariant(trials: list[list[int]], factor: int, shift
 def test_actions_are_worth_between_one_value_and_all_of_them(trials: list[list[int]]) -> None:
     values = [value for trial in trials for value in trial]
     ascending = sorted(values)
-    worth = effective_count(values, [len(trial) for trial in trials], ascending[len(values) // 2])
+    worth = effective_count(trials, ascending[len(values) // 2])
     assert 1 <= worth <= len(values)
     assert len(trials) >= 3 or worth == len(trials)
     found = percentile(ascending, 0.95, worth)
@@ -123,8 +122,8 @@ def test_actions_are_worth_between_one_value_and_all_of_them(trials: list[list[i
 @untimed
 @given(st.lists(durations, min_size=3, max_size=40, unique=True), st.integers(2, 9))
 def test_trials_that_repeat_one_value_are_worth_no_more_than_their_number(values: list[int], size: int) -> None:
-    repeated = [value for value in values for _ in range(size)]
-    assert effective_count(repeated, [size] * len(values), sorted(values)[len(values) // 2 - 1]) < len(values)
+    repeated = [[value] * size for value in values]
+    assert effective_count(repeated, sorted(values)[len(values) // 2 - 1]) < len(values)
 
 
 @untimed

@@ -67,7 +67,7 @@ def test_30_trials_bound_it_from_below_alone(name: str) -> None:
 def test_where_the_tail_is_nothing_the_interval_is_the_means() -> None:
     law = law_of("gamma, CV 0.3", 30)
     demand = Demand(trajectories=1_000_000, workers=500)
-    run = run_in_time(law, demand, 1.0)
+    run = run_in_time(law, demand)
     low, high, tail = limits(run, demand, Interval(10.0, 9.0, 12.0)).run
     assert low is not None
     assert high is not None
@@ -88,7 +88,7 @@ def test_how_many_trials_an_upper_limit_takes() -> None:
 def test_a_timeout_bounds_what_no_trial_showed() -> None:
     for seed in range(20):
         law = law_of("98 % 1 s, 2 % 21 s", 30, seed)
-        run = run_in_time(law, demand := Demand(trajectories=512, workers=512, timeout_s=29.0), 1.0)
+        run = run_in_time(law, demand := Demand(trajectories=512, workers=512, timeout_s=29.0))
         ends = limits(run, demand, Interval(1.0, 0.95, 1.05)).run
         assert ends.low is not None
         assert ends.high is not None
@@ -117,7 +117,7 @@ def test_cutting_the_last_ones_leaves_less_to_guess() -> None:
 def test_over_provisioned_steps_have_an_interval_of_their_own() -> None:
     law = law_of("lognormal, sigma 1", 300)
     demand = Demand(trajectories=1024, workers=700, batch=512, over_provision=0.2)
-    run = run_in_time(law, demand, 1.0)
+    run = run_in_time(law, demand)
     both = limits(run, demand, Interval(1.0, 0.99, 1.01))
     step_s = run.parts[0][1].value_ns / S / HOUR
     assert both.step.low is not None
@@ -129,11 +129,11 @@ def test_over_provisioned_steps_have_an_interval_of_their_own() -> None:
 def test_rollouts_that_nothing_waits_for_are_one_stream() -> None:
     law = law_of("gamma, CV 0.3", 30)
     demand = Demand(trajectories=1_000_000, workers=500, batch=500, policy="async")
-    both = limits(run_in_time(law, demand, 1.0), demand, Interval(1.0, 0.9, 1.1))
+    both = limits(run_in_time(law, demand), demand, Interval(1.0, 0.9, 1.1))
     assert both.step == Ends()
     assert both.run.high is not None
     sync = Demand(trajectories=1_000_000, workers=500, batch=500)
-    assert limits(run_in_time(law, sync, 1.0), sync, Interval(1.0, 0.9, 1.1)).run.high is None
+    assert limits(run_in_time(law, sync), sync, Interval(1.0, 0.9, 1.1)).run.high is None
 
 
 @pytest.mark.parametrize(("jobs", "workers"), [(40, 64), (64, 64), (128, 64), (640, 64), (6_400, 64)])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 
-from costmodel.percentiles import percentile
+from costmodel.percentiles import effective_count, percentile
 from costmodel.runs import RunKey
-from taxtui.report.measured.percentiles import effective_count, outliers
+from taxtui.report.measured.outliers import outliers
 from taxtui.report.measured.samples import Column
 from taxtui.report.measured.summary import summarize
 
@@ -26,14 +26,13 @@ def test_ranks_of_a_sample_that_is_worth_less_than_its_size() -> None:
 
 def test_the_worth_of_clusters_is_korn_and_graubards() -> None:
     trials = [[1, 1, 1, 9], [1, 1, 9, 9], [1, 1, 1, 1], [9, 9, 9, 1], [1, 1, 9, 9]]
-    values = [value for trial in trials for value in trial]
     share = 12 / 20
     shares = [3 / 4, 2 / 4, 4 / 4, 1 / 4, 2 / 4]
     variance = sum((one - share) ** 2 for one in shares) / 4 / 5  # of the mean of five equal clusters
     worth = share * (1 - share) / variance * (STUDENT[19] / STUDENT[4]) ** 2
-    assert effective_count(values, [4] * 5, 1) == math.floor(worth)
-    assert effective_count(values, [4, 16], 1) == 2
-    assert effective_count([1, 2] * 50, [2] * 50, 1) == 100  # every cluster alike: no worse than independent values
+    assert effective_count(trials, 1) == math.floor(worth)
+    assert effective_count(trials[:2], 1) == 2
+    assert effective_count([[1, 2]] * 50, 1) == 100  # every cluster alike: no worse than independent values
 
 
 def test_outliers_begin_at_three_and_a_half_modified_z() -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from statistics import stdev
 from typing import NamedTuple
 
-from costmodel.percentiles import Percentile, percentile
-from costmodel.runs import MIN_RUNS, NORMAL, WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
-from costmodel.uncertainty import Interval, correlation_time, quantile, student_t
-from taxtui.report.measured.percentiles import effective_count, outliers
+from costmodel.percentiles import Percentile, percentile, with_runs, worth
+from costmodel.runs import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
+from costmodel.uncertainty import Interval, quantile
+from taxtui.report.measured.outliers import outliers
 from taxtui.report.measured.samples import Column
 
 
@@ -44,12 +42,13 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
         if own:
             by_run.setdefault(run, []).append(own)
 
+    runs = list(by_run.values())
+
     def within(p: float) -> Percentile:
-        worth = _worth(column, list(by_run.values()), quantile(ascending, p))
-        return percentile(ascending, p, worth)
+        return percentile(ascending, p, worth(runs, quantile(ascending, p)))
 
     def at(p: float, one: Percentile) -> Percentile:
-        return _with_runs(one, p, list(by_run.values()), assume)
+        return with_runs(one, p, runs, assume)
 
     found = estimate([sum(own) for own in values], sizes, origins)
     mean = interval(found, assume)
@@ -65,38 +64,6 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
         outliers=outliers(ascending),
         middle=middle,
         estimate=found,
-    )
-
-
-def _worth(column: Column, runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
-    """How many independent values the column is worth at its quantile ``at``.
-
-    This number decides whether a percentile is printed at all, so only a correlation that is seen counts.
-    """
-    clusters = [size for size in column.sizes if size]
-    count = len(column.values) if max(clusters) == 1 else effective_count(column.values, clusters, at)
-    share = sum(map(at.__ge__, column.values)) / len(column.values)
-    series = [[sum(map(at.__ge__, own)) - share * len(own) for own in trials] for trials in runs]
-    return max(1, math.floor(count / correlation_time(series, only_if_seen=True)))
-
-
-def _with_runs(one: Percentile, p: float, runs: Sequence[Sequence[Sequence[int]]], assume: Assumed) -> Percentile:
-    """A percentile's interval with how much runs differ: as their own percentiles do, from three runs on."""
-    if not one.value:
-        return one
-    if len(runs) >= MIN_RUNS and not assume.given:
-        own = [quantile(sorted(value for trial in trials for value in trial), p) for trials in runs]
-        if min(own) <= 0:
-            return one
-        factor = math.exp(student_t(len(own) - 1) * stdev(map(math.log, own)) / math.sqrt(len(own)))
-        low = None if one.low is None else min(one.low, round(one.value / factor))
-        return one._replace(low=low, high=None if one.high is None else max(one.high, round(one.value * factor)))
-    total = sum(map(len, runs))
-    factor = math.exp(NORMAL * assume.sd * math.sqrt(sum((len(trials) / total) ** 2 for trials in runs)))
-    below, above = one.value * (1 - 1 / factor), one.value * (factor - 1)
-    return one._replace(
-        low=None if one.low is None else round(one.value - math.hypot(one.value - one.low, below)),
-        high=None if one.high is None else round(one.value + math.hypot(one.high - one.value, above)),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from taxtui.live.cell_state import FACETS, CellState, OpenTrial
+from taxtui.live.cell_state import FACETS, CellState, TrialInFlight
 from taxtui.live.histogram import LogHistogram
 from taxtui.live.state import RunState
 from taxtui.terminal_text import clean
@@ -85,5 +85,5 @@ def waiting(state: RunState, cell: CellState | None) -> str:
     return "\n".join(lines + notices[-1:])
 
 
-def _progress_of(key: int, trial: OpenTrial) -> str:
+def _progress_of(key: int, trial: TrialInFlight) -> str:
     return f"#{key} past {clean(trial.doing)}" if trial.doing else f"#{key} being created"
