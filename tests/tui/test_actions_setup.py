@@ -245,7 +245,7 @@ async def test_the_arrival_is_turned_by_keys_and_by_the_mouse() -> None:
         await focus(pilot, setup(pilot).query_one("#concurrency"))
         await pilot.press("backspace", "4")
         assert "‹ closed (default) ›" in shown(pilot)
-        await pilot.press("tab", "tab")
+        await pilot.press("tab", "tab", "tab")
         seen = []
         for key in ("right", "space", "right", "right", "right", "left"):
             await pilot.press(key)
@@ -266,7 +266,7 @@ async def test_an_arrival_that_cannot_be_is_refused_as_the_run_would() -> None:
     async with app().run_test(size=SIZE) as pilot:
         await pilot.pause()
         await focus(pilot, setup(pilot).query_one("#concurrency"))
-        await pilot.press("backspace", "4", "tab", "tab", "right")
+        await pilot.press("backspace", "4", "tab", "tab", "tab", "right")
         assert "Not ready: arrival sequential means concurrency 1, not 4; write arrival" in shown(pilot)
         assert setup(pilot).query_one("#launch").disabled
 
@@ -331,12 +331,13 @@ async def test_every_field_is_reached_by_tab() -> None:
         pick(pilot, substrates=["ecs"])
         await pilot.pause()
         seen = []
-        for _ in range(15):
+        for _ in range(16):
             assert pilot.app.focused is not None
             seen.append(pilot.app.focused.id)
             await pilot.press("tab")
     wanted = (
-        "substrates tiers actions modes trials warmup concurrency budget arrival prices most launch copy preset add"
+        "substrates tiers actions modes trials warmup concurrency repeat budget arrival prices most launch copy preset "
+        "add"
     )
     assert seen == wanted.split()
 
