@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from costmodel.distribution import Distribution
 from costmodel.engine.events import Counts
 from costmodel.engine.rules import Rules
+from costmodel.engine.settling import WAVES, Start, attempts_per_rollout, start
 from costmodel.engine.timeline import Run, Window, in_steps, stream
 from costmodel.engine.tries import Source
 from costmodel.renewal import expected_max
@@ -34,8 +35,6 @@ MIN_RUNS: Final = 8
 MAX_RUNS: Final = 768
 ENOUGH: Final = 5
 """Of what it may cost, at least this part is used before a small error is believed."""
-WAVES: Final = 12
-"""Rollouts per worker after which nobody remembers that all began at once."""
 MAX_STEPS: Final = 40
 CONFIDENCE: Final = 0.997
 
@@ -88,9 +87,11 @@ def simulate(
 
     ``batch`` are a training step where rollouts are a stream; where they are not, the rules know.
     """
-    per_rollout = _attempts_per_rollout(rules, source)
+    per_rollout = attempts_per_rollout(rules, source)
     budget = most / MIN_RUNS
-    settling = _settling(rules, source, per_rollout, rollouts)
+    begun = start(rules, source, rollouts)
+    rules, settling, everything = begun.rules, begun.settling, rollouts
+    rollouts -= begun.leapt
     if rules.batch is not None:
         launched = rules.launched(min(rules.batch, rollouts))
         full, rest = divmod(rollouts, rules.batch)
@@ -98,6 +99,9 @@ def simulate(
     else:
         needed = min(rollouts, settling + WAVES * rules.workers)
     scale = min(rules.workers, max(1, math.ceil(needed * per_rollout / budget)))
+    if settling * per_rollout > scale * budget:  # nor can the smallest system be simulated until it has settled
+        begun = begun._replace(error_ns=begun.error_ns + everything * per_rollout * source.saved_ns / rules.workers)
+        settling = scale * budget / per_rollout / 2
     small = rules.smaller(scale)
     if rules.batch is not None:
         sizes, missing, steady = _steps(small, rules, rollouts, settling / scale, budget / per_rollout)
@@ -129,7 +133,9 @@ def simulate(
             sure = outcome.wall_ns.error <= tolerance / 2 * outcome.wall_ns.value
             if sure or spent >= most or len(runs) >= MAX_RUNS:
                 break
-    return outcome if scale == 1 else _with_size(outcome, rules, small, source, rollouts, scale)
+    if scale > 1:
+        outcome = _with_size(outcome, rules, source, rollouts, scale)
+    return _with_start(outcome, begun, source, per_rollout, everything)
 
 
 def _looks(runs: int) -> bool:
@@ -143,34 +149,6 @@ def _rare(runs: Sequence[Run], source: Source, found: Estimate) -> Estimate:
     if len({run.wall_ns for run in runs}) > 1 or least == most:
         return found
     return found._replace(error=found.error + (most - least) * (1 - math.pow(1 - CONFIDENCE, 1 / len(runs))))
-
-
-def _attempts_per_rollout(rules: Rules, source: Source) -> float:
-    failure = source.failures
-    if rules.cap is None:
-        return 1 / (1 - failure)
-    return rules.cap if failure == 1 else (1 - failure**rules.cap) / (1 - failure)
-
-
-def _settling(rules: Rules, source: Source, per_rollout: float, rollouts: int) -> float:
-    """Rollouts until what is there at the start is used up: the burst, the pool's stock, its first refills."""
-    busy = per_rollout * min(source.mean_ns, source.warm_mean_ns) + (per_rollout - 1) * rules.backoff_ns
-    asked = rules.workers * per_rollout / max(busy, 1.0)  # attempts per ns, if nothing held them up
-    settling = float(WAVES * rules.workers)
-    let_through = asked
-    if rules.gap_ns:
-        settling += _emptied(rules.burst, asked, 1 / rules.gap_ns) / per_rollout
-        let_through = min(asked, 1 / rules.gap_ns)
-    if rules.pool is not None and rules.pool.refill_ns is not None:
-        settling += 3 * let_through * rules.pool.refill_ns / per_rollout
-    if rules.pool is not None and rules.pool.gap_ns is not None:
-        settling += _emptied(rules.pool.size, let_through, 1 / max(1, rules.pool.gap_ns)) / per_rollout
-    return min(settling, float(rollouts))
-
-
-def _emptied(stock: int, taken: float, made: float) -> float:
-    """How many are taken until a stock that is refilled is empty; if it never is, nothing has to settle."""
-    return 1.5 * stock * taken / (taken - made) if taken > 1.02 * made else 0.0
 
 
 def _steps(small: Rules, rules: Rules, rollouts: int, settling: float, budget: float) -> tuple[list[int], float, int]:
@@ -244,7 +222,32 @@ def estimated(values: Sequence[float], off: Sequence[float] | None) -> Estimate:
     return Estimate(mean, student_t(freedom, CONFIDENCE) * math.sqrt(variance / count))
 
 
-def _with_size(outcome: Outcome, rules: Rules, small: Rules, source: Source, rollouts: int, scale: int) -> Outcome:
+def _with_start(outcome: Outcome, begun: Start, source: Source, per_rollout: float, rollouts: int) -> Outcome:
+    """With what was leapt over, and what that may be off by."""
+    if not begun.leapt and not begun.error_ns:
+        return outcome
+    longer, attempts = begun.leapt_ns, begun.leapt * per_rollout
+    share = rollouts / (rollouts - begun.leapt)
+
+    def later(one: Estimate) -> Estimate:
+        return Estimate(one.value + longer, one.error + begun.error_ns)
+
+    def more(one: Estimate, by: float) -> Estimate:
+        return Estimate(one.value + by, one.error)
+
+    return outcome._replace(
+        wall_ns=later(outcome.wall_ns),
+        step_ns=later(outcome.step_ns) if begun.rules.batch is None else outcome.step_ns,
+        steps_ns=later(outcome.steps_ns),
+        attempts=more(outcome.attempts, attempts),
+        hits=Estimate(outcome.hits.value * share, outcome.hits.error * share + (share - 1) * outcome.hits.value),
+        held_ns=more(outcome.held_ns, attempts * source.mean_ns),
+        backoff_ns=more(outcome.backoff_ns, begun.leapt * (per_rollout - 1) * begun.rules.backoff_ns),
+        idle_ns=Estimate(outcome.idle_ns.value * share, outcome.idle_ns.error * share),
+    )
+
+
+def _with_size(outcome: Outcome, rules: Rules, source: Source, rollouts: int, scale: int) -> Outcome:
     """With what the smaller system may be off by."""
     law = Distribution({one.held_ns: 0 for one in source.tries} | _weights(source))
     at_once = min(rollouts, rules.batch or rollouts)

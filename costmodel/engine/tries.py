@@ -50,6 +50,7 @@ class Source:
         "failures",
         "longest_ns",
         "mean_ns",
+        "saved_ns",
         "shortest_ns",
         "tries",
         "warm_failures",
@@ -66,6 +67,7 @@ class Source:
         total = self._index.size
         self.mean_ns = sum(one.held_ns * weight for one, weight in pairs) / total
         self.warm_mean_ns = sum(one.warm_ns * weight for one, weight in pairs) / total
+        self.saved_ns = max(0.0, self.mean_ns - self.warm_mean_ns)  # by a sandbox that is ready
         self.failures = sum(weight for one, weight in pairs if not one.ok) / total
         self.warm_failures = sum(weight for one, weight in pairs if not one.warm_ok) / total
         self.longest_ns = max(one.held_ns for one in self.tries)

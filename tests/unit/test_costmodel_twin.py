@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.policy_cases import POLICIES, a_case, compared
 
-SEEDS = (0, 4, 8, 16, 21, 24, 35)
+SEEDS = (4, 8, 16, 21, 22)
 """Together they have every policy and every kind of pool."""
 
 
