@@ -16,9 +16,9 @@ import botocore.config
 import botocore.exceptions
 import botocore.parsers
 
-from taxtui.errors import SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.errors import SubstrateError, SubstrateUnavailable
 from taxtui.sandboxes.kit import labels
-from taxtui.sandboxes.kit.backoff import until_heard
+from taxtui.sandboxes.kit.backoff import pause_s, until_heard
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import SETTLING_S
@@ -107,26 +107,16 @@ async def once_known(call: Callable[[], Awaitable[T]], unknown: str, *, first_s:
     ``unknown`` is the code of that refusal, which is raised when it lasts longer than ``removal.SETTLING_S``.
     """
 
-    async def attempt() -> T:
+    give_up, tries = time.monotonic() + SETTLING_S, 0
+    while True:
         try:
             return await call()
         except SubstrateError as error:
-            if code_of(error.__cause__) == unknown:
-                raise _NotYet(error) from error
-            raise
-
-    try:
-        return await until_heard(attempt, first_s=first_s, within_s=SETTLING_S)
-    except _NotYet as late:
-        raise late.said from late.said.__cause__
-
-
-class _NotYet(Throttled):
-    """For ``once_known`` alone: what AWS said."""
-
-    def __init__(self, said: SubstrateError) -> None:
-        super().__init__(str(said))
-        self.said = said
+            wait_s = pause_s(tries, None, first_s=first_s)
+            if code_of(error.__cause__) != unknown or time.monotonic() + wait_s > give_up:
+                raise
+        await asyncio.sleep(wait_s)
+        tries += 1
 
 
 S = TypeVar("S")
