@@ -12,7 +12,7 @@ from costmodel.bounds import Reference, tax_between
 from costmodel.comparison import with_baseline, with_full_speed
 from costmodel.continuation import EXACT, Margin, doubt
 from costmodel.demand import Demand
-from costmodel.engine.estimate import Outcome
+from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
 from costmodel.percentiles import Percentile, Quantile
 from costmodel.pricing import Prices, billed_ns
@@ -37,7 +37,7 @@ from costmodel.runs import MIN_RUNS, basis
 from costmodel.samples import Attempt, Pool, attempts, nearest_length, pools
 from costmodel.tails import Reach
 from costmodel.tally import Tally, Value
-from costmodel.timed import Timed, timed_run
+from costmodel.timed import TimedRun, timed_run
 from costmodel.uncertainty import Between, Interval
 from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
 
@@ -177,7 +177,7 @@ def _with_generation(
     return parted
 
 
-def _launched(one_by_one: Interval, value: float, outcome: Outcome) -> Interval:
+def _launched(one_by_one: Interval, value: float, outcome: SimulatedRun) -> Interval:
     """An amount for all that was launched: as sure, in proportion, as one by one, less the simulation's error."""
     if one_by_one.low is None or one_by_one.high is None or not one_by_one.value:
         return Interval(value)
@@ -186,7 +186,7 @@ def _launched(one_by_one: Interval, value: float, outcome: Outcome) -> Interval:
     return Interval(value, max(0.0, 1 - off) * value * low, (1 + off) * value * high)
 
 
-def _waited(hours: Interval, outcome: Outcome) -> Interval:
+def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
     """Worker-hours with those in which workers wait for creates."""
     value, error = outcome.waited_ns.value / NS_PER_HOUR, outcome.waited_ns.error / NS_PER_HOUR
     low = None if hours.low is None else hours.low + max(0.0, value - error)
@@ -194,7 +194,7 @@ def _waited(hours: Interval, outcome: Outcome) -> Interval:
     return Interval(hours.value + value, low, high)
 
 
-def _pool_use(demand: Demand, outcome: Outcome | None) -> PoolUse:
+def _pool_use(demand: Demand, outcome: SimulatedRun | None) -> PoolUse:
     """The pool's share of all attempts, and what stands ready meanwhile."""
     assert demand.warm_pool is not None
     hit = outcome.hits.value / outcome.attempts.value if outcome is not None else 0.0
@@ -313,7 +313,7 @@ def _cost(
     )
 
 
-def _stress(timed: Timed, demand: Demand, worker_hours: Interval) -> Stress:
+def _stress(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
     law, source = timed.law, timed.source
     run = run_in_time(
         law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1),
@@ -328,7 +328,7 @@ def _stress(timed: Timed, demand: Demand, worker_hours: Interval) -> Stress:
     return Stress(worker_hours.value * factor, wall_hours)
 
 
-def _evidence(timed: Timed, demand: Demand, tail: Reach) -> Evidence:
+def _evidence(timed: TimedRun, demand: Demand, tail: Reach) -> Evidence:
     tally, retries, law, _, run = timed
     held = tally.estimate(lambda a: a.held_ns, lambda a: a.think_ns)
     creates = float(retries.attempts) * demand.trajectories

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
-from costmodel.engine.estimate import Outcome
+from costmodel.engine.estimate import SimulatedRun
 from costmodel.engine.tries import Source, Try
 from costmodel.retries import Retries, with_retries
 from costmodel.runs import assumed
@@ -18,7 +18,7 @@ from costmodel.tally import Tally
 from costmodel.wallclock import WholeRun, run_in_time
 
 
-class Timed(NamedTuple):
+class TimedRun(NamedTuple):
     """A sample of attempts as a run of the demand's size."""
 
     tally: Tally  # with as many hits as the pool gives
@@ -28,7 +28,7 @@ class Timed(NamedTuple):
     run: WholeRun
 
 
-def timed_run(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> Timed | None:
+def timed_run(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> TimedRun | None:
     """None where no attempt succeeds in time."""
     if demand.create_rate is not None:
         sample = [attempt.unthrottled() for attempt in sample]
@@ -43,11 +43,11 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> Timed | 
         mixed = _tallied(_killed(from_pool(sample, round(HITS * hits)), demand), pool, demand, run.outcome)
         assert mixed is not None  # a hit only saves time
         tally, retries, law = mixed
-    return Timed(tally, retries, law, source, run)
+    return TimedRun(tally, retries, law, source, run)
 
 
 def _tallied(
-    sample: Sequence[Attempt], pool: Pool, demand: Demand, outcome: Outcome | None
+    sample: Sequence[Attempt], pool: Pool, demand: Demand, outcome: SimulatedRun | None
 ) -> tuple[Tally, Retries, Distribution] | None:
     tally = Tally(sample, pool.trials, assumed(pool.identity.substrate, demand.run_sd))
     success = tally.held_times(ok=True)

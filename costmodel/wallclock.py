@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
-from costmodel.engine.estimate import ASIDE, ATTEMPTS, Estimate, Outcome, simulate
+from costmodel.engine.estimate import ASIDE, ATTEMPTS, SimulatedRun, SimulatedValue, simulate
 from costmodel.engine.rules import Rules, launched
 from costmodel.engine.tries import Source
 from costmodel.makespan import Makespan, expected_makespan
@@ -29,7 +29,7 @@ class WholeRun(NamedTuple):
     gpu: dict[str, GpuStall] | None
     parts: list[tuple[int, Makespan]]  # the rollouts of a step and how many steps are alike; none without steps
     law: Distribution  # of how long a worker is busy with one trajectory
-    outcome: Outcome | None = None  # where it was simulated event by event: what else it takes
+    outcome: SimulatedRun | None = None  # where it was simulated event by event: what else it takes
 
 
 def run_in_time(law: Distribution, demand: Demand, source: Source | None = None, *, aside: bool = False) -> WholeRun:
@@ -113,11 +113,11 @@ def _wall(
     return Makespan(*outcome.wall_ns, "events")
 
 
-def _at_least(law: Distribution, demand: Demand, size: int, step: Makespan, train_ns: float) -> Estimate | None:
+def _at_least(law: Distribution, demand: Demand, size: int, step: Makespan, train_ns: float) -> SimulatedValue | None:
     """E[max(rollouts of a step, training)], which is more than the longer of the two means; None: not known."""
     workers = demand.usable_workers
     if size <= workers:
-        return Estimate(expected_max(law, size, at_least=train_ns))
+        return SimulatedValue(expected_max(law, size, at_least=train_ns))
     apart = step.value_ns - train_ns
     spread = 2 * law.sd * math.sqrt(size) / workers
     # Scarf 1958: the most that a variable of this mean and spread exceeds a limit by, on average.
@@ -125,7 +125,7 @@ def _at_least(law: Distribution, demand: Demand, size: int, step: Makespan, trai
     longer = max(step.value_ns, train_ns)
     if excess > demand.tolerance / 4 * longer:
         return None
-    return Estimate(longer + excess / 2, step.error_ns + excess / 2)
+    return SimulatedValue(longer + excess / 2, step.error_ns + excess / 2)
 
 
 def _simulated(law: Distribution, demand: Demand, source: Source, *, aside: bool) -> WholeRun:
@@ -167,7 +167,7 @@ def _sizes(demand: Demand, batch: int) -> list[tuple[int, int]]:
     return [(times, size) for times, size in ((full, batch), (1, rest)) if times and size]
 
 
-def _expect(demand: Demand, source: Source, policy: Policy, *, aside: bool = False) -> Outcome:
+def _expect(demand: Demand, source: Source, policy: Policy, *, aside: bool = False) -> SimulatedRun:
     return simulate(
         Rules.of(demand, policy),
         source,
@@ -187,14 +187,14 @@ class Ends(NamedTuple):
     tail: Reach = Reach(0.0, 0.0, None)  # what of it the last jobs account for: of the run's, or of one step's
 
 
-class Limits(NamedTuple):
+class RunLimits(NamedTuple):
     """The ends of a run, and of the rollouts of one full step where steps wait for them."""
 
     run: Ends
     step: Ends
 
 
-def limits(run: WholeRun, demand: Demand, mean: Interval) -> Limits:
+def limits(run: WholeRun, demand: Demand, mean: Interval) -> RunLimits:
     """Between which hours the run ends, for all that ``mean``, the interval of its worker-hours, and the trials say.
 
     Two doubts are independent enough to add up in squares (as in ``uncertainty.difference``): how long trajectories
@@ -202,7 +202,7 @@ def limits(run: WholeRun, demand: Demand, mean: Interval) -> Limits:
     comes on top. Training takes what it takes, so that no limit is below the run's training alone.
     """
     if mean.low is None or mean.high is None or not mean.value:
-        return Limits(Ends(), Ends())
+        return RunLimits(Ends(), Ends())
     policy = demand.effective_policy
     if not run.parts or not policy.barrier:
         whole = _ends(run, run.rollouts, demand, demand.trajectories, mean)
@@ -214,7 +214,7 @@ def limits(run: WholeRun, demand: Demand, mean: Interval) -> Limits:
             for (times, step), size in zip(run.parts, (size for size in sizes if size), strict=True)
         ]
     if not run.parts:
-        return Limits(whole, Ends())
+        return RunLimits(whole, Ends())
 
     def wall(steps: list[tuple[int, float | None]], rollouts: float | None) -> float | None:
         known = [(times, end) for times, end in steps if end is not None]
@@ -226,7 +226,7 @@ def limits(run: WholeRun, demand: Demand, mean: Interval) -> Limits:
     high = wall([(times, ends.high) for times, ends in parts], whole.high)
     tails = [whole.tail, *(ends.tail for _, ends in parts)]
     tail = max(tails, key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns))
-    return Limits(Ends(low, high, tail), parts[0][1] if policy.barrier else Ends())
+    return RunLimits(Ends(low, high, tail), parts[0][1] if policy.barrier else Ends())
 
 
 def _ends(run: WholeRun, makespan: Makespan, demand: Demand, size: int, mean: Interval) -> Ends:

@@ -22,7 +22,7 @@ from costmodel.distribution import Distribution
 from costmodel.engine.events import Counts
 from costmodel.engine.rules import Rules
 from costmodel.engine.settling import WAVES, Start, attempts_per_rollout, start
-from costmodel.engine.timeline import Run, Window, in_steps, stream
+from costmodel.engine.timeline import TimelineRun, Window, in_steps, stream
 from costmodel.engine.tries import Source
 from costmodel.renewal import expected_max
 from costmodel.uncertainty import student_t
@@ -39,26 +39,26 @@ MAX_STEPS: Final = 40
 CONFIDENCE: Final = 0.997
 
 
-class Estimate(NamedTuple):
+class SimulatedValue(NamedTuple):
     """An expectation, and half its 99.7 % interval with what a smaller system may lose."""
 
     value: float
     error: float = 0.0
 
 
-class Outcome(NamedTuple):
+class SimulatedRun(NamedTuple):
     """What a demand takes under one policy. ns."""
 
-    wall_ns: Estimate
-    step_ns: Estimate  # the rollouts of a full step; of all, where there are no steps
-    steps_ns: Estimate  # ... summed over the steps
-    attempts: Estimate
-    hits: Estimate
-    held_ns: Estimate
-    backoff_ns: Estimate
-    waited_ns: Estimate
-    wasted_ns: Estimate
-    idle_ns: Estimate
+    wall_ns: SimulatedValue
+    step_ns: SimulatedValue  # the rollouts of a full step; of all, where there are no steps
+    steps_ns: SimulatedValue  # ... summed over the steps
+    attempts: SimulatedValue
+    hits: SimulatedValue
+    held_ns: SimulatedValue
+    backoff_ns: SimulatedValue
+    waited_ns: SimulatedValue
+    wasted_ns: SimulatedValue
+    idle_ns: SimulatedValue
     clocks: dict[int, float]
 
     @property
@@ -82,7 +82,7 @@ class _Plan(NamedTuple):
 
 def simulate(
     rules: Rules, source: Source, rollouts: int, *, tolerance: float, seed: int, batch: int | None, most: int = ATTEMPTS
-) -> Outcome:
+) -> SimulatedRun:
     """Expect what ``rollouts`` take by these rules, with at ``most`` so many attempts.
 
     ``batch`` are a training step where rollouts are a stream; where they are not, the rules know.
@@ -118,7 +118,7 @@ def simulate(
             small = _retimed(small, stands_for / per_step, rollouts, batch)
     larger = rollouts / stands_for
     draws = source.draws(Random(seed))
-    runs: list[Run] = []
+    runs: list[TimelineRun] = []
     spent = 0.0
     while True:
         if rules.batch is not None:
@@ -143,7 +143,7 @@ def _looks(runs: int) -> bool:
     return runs % MIN_RUNS == 0 and (runs // MIN_RUNS).bit_count() == 1
 
 
-def _rare(runs: Sequence[Run], source: Source, found: Estimate) -> Estimate:
+def _rare(runs: Sequence[TimelineRun], source: Source, found: SimulatedValue) -> SimulatedValue:
     """With what an outcome that none of the runs had could add, where all had the same."""
     least, most = source.shortest_ns, source.longest_ns
     if len({run.wall_ns for run in runs}) > 1 or least == most:
@@ -182,7 +182,7 @@ def _retimed(small: Rules, steps: float, rollouts: int, batch: int) -> Rules:
     return replace(small, train_ns=round(small.train_ns * wanted / max(1.0, math.ceil(steps))))
 
 
-def _outcome(runs: Sequence[Run], source: Source, larger: float, *, controlled: bool) -> Outcome:
+def _outcome(runs: Sequence[TimelineRun], source: Source, larger: float, *, controlled: bool) -> SimulatedRun:
     """Means over the runs, with what is known about the mean of an attempt put to use."""
     off = [
         run.counts.held_ns
@@ -198,12 +198,12 @@ def _outcome(runs: Sequence[Run], source: Source, larger: float, *, controlled: 
             clocks[ns] = clocks.get(ns, 0.0) + often * larger / len(runs)
     times, counts = (
         [_rare(runs, source, one) for one in found[:3]],
-        [Estimate(one.value * larger, one.error * larger) for one in found[3:]],
+        [SimulatedValue(one.value * larger, one.error * larger) for one in found[3:]],
     )
-    return Outcome._make([*times, *counts, clocks])
+    return SimulatedRun._make([*times, *counts, clocks])
 
 
-def estimated(values: Sequence[float], off: Sequence[float] | None) -> Estimate:
+def estimated(values: Sequence[float], off: Sequence[float] | None) -> SimulatedValue:
     """The mean with its error; ``off`` is what of the noise has an expectation of 0."""
     count = len(values)
     mean = math.fsum(values) / count
@@ -219,35 +219,35 @@ def estimated(values: Sequence[float], off: Sequence[float] | None) -> Estimate:
             mean -= slope * center
             freedom -= 1
     variance = math.fsum(d * d for d in deviations) / freedom
-    return Estimate(mean, student_t(freedom, CONFIDENCE) * math.sqrt(variance / count))
+    return SimulatedValue(mean, student_t(freedom, CONFIDENCE) * math.sqrt(variance / count))
 
 
-def _with_start(outcome: Outcome, begun: Start, source: Source, per_rollout: float, rollouts: int) -> Outcome:
+def _with_start(outcome: SimulatedRun, begun: Start, source: Source, per_rollout: float, rollouts: int) -> SimulatedRun:
     """With what was leapt over, and what that may be off by."""
     if not begun.leapt and not begun.error_ns:
         return outcome
     longer, attempts = begun.leapt_ns, begun.leapt * per_rollout
     share = rollouts / (rollouts - begun.leapt)
 
-    def later(one: Estimate) -> Estimate:
-        return Estimate(one.value + longer, one.error + begun.error_ns)
+    def later(one: SimulatedValue) -> SimulatedValue:
+        return SimulatedValue(one.value + longer, one.error + begun.error_ns)
 
-    def more(one: Estimate, by: float) -> Estimate:
-        return Estimate(one.value + by, one.error)
+    def more(one: SimulatedValue, by: float) -> SimulatedValue:
+        return SimulatedValue(one.value + by, one.error)
 
     return outcome._replace(
         wall_ns=later(outcome.wall_ns),
         step_ns=later(outcome.step_ns) if begun.rules.batch is None else outcome.step_ns,
         steps_ns=later(outcome.steps_ns),
         attempts=more(outcome.attempts, attempts),
-        hits=Estimate(outcome.hits.value * share, outcome.hits.error * share + (share - 1) * outcome.hits.value),
+        hits=SimulatedValue(outcome.hits.value * share, outcome.hits.error * share + (share - 1) * outcome.hits.value),
         held_ns=more(outcome.held_ns, attempts * source.mean_ns),
         backoff_ns=more(outcome.backoff_ns, begun.leapt * (per_rollout - 1) * begun.rules.backoff_ns),
-        idle_ns=Estimate(outcome.idle_ns.value * share, outcome.idle_ns.error * share),
+        idle_ns=SimulatedValue(outcome.idle_ns.value * share, outcome.idle_ns.error * share),
     )
 
 
-def _with_size(outcome: Outcome, rules: Rules, source: Source, rollouts: int, scale: int) -> Outcome:
+def _with_size(outcome: SimulatedRun, rules: Rules, source: Source, rollouts: int, scale: int) -> SimulatedRun:
     """With what the smaller system may be off by."""
     law = Distribution({one.held_ns: 0 for one in source.tries} | _weights(source))
     at_once = min(rollouts, rules.batch or rollouts)

@@ -46,7 +46,7 @@ class Carried(NamedTuple):
     clock_ns: int  # its sandbox's, when it is let go
 
 
-class Snapshot(NamedTuple):
+class StepTotals(NamedTuple):
     """How things stood when so many rollouts of a phase were done."""
 
     at_ns: int
@@ -76,7 +76,7 @@ class System:
 
     def phase(
         self, start: int, fresh: int, keep: int, carried: Sequence[Carried] = (), marks: Sequence[int] = ()
-    ) -> tuple[int, list[Snapshot], list[Carried]]:
+    ) -> tuple[int, list[StepTotals], list[Carried]]:
         """From ``start``, run what is carried and ``fresh`` rollouts until ``keep`` of them are done.
 
         Returns when that is, how things stood when each of the ``marks`` (ascending numbers of rollouts) was done,
@@ -109,7 +109,7 @@ class System:
         held_ns += sum(max(0, one.hold_left_ns) for one in carried)
         backoff_ns += sum(one.left_ns - max(0, one.hold_left_ns) for one in carried)
         all_clocks, draws = self.clocks_ns, self._draws
-        snapshots: list[Snapshot] = []
+        snapshots: list[StepTotals] = []
         coming = iter(marks)
         mark = next(coming, -1)
         done, now = 0, start
@@ -124,7 +124,7 @@ class System:
                 done += 1
                 if done == mark:
                     so_far = Counts(attempts, hits, held_ns, backoff_ns, waited_ns, wasted_ns, idle_ns)
-                    snapshots.append(Snapshot(now, so_far))
+                    snapshots.append(StepTotals(now, so_far))
                     mark = next(coming, -1)
                 if launched == fresh or done == keep:
                     heappop(heap)

@@ -10,7 +10,7 @@ from costmodel.demand import Demand
 from costmodel.policies import Policy
 
 
-class Pool(NamedTuple):
+class WarmPool(NamedTuple):
     """Sandboxes kept ready. Exactly one of the last three says how they are replaced."""
 
     size: int  # at the start; with ``group``, for every image
@@ -28,7 +28,7 @@ class Rules:
     backoff_ns: int = 0
     gap_ns: float = 0.0  # between two creates, once the burst is used up; 0: no limit
     burst: int = 1
-    pool: Pool | None = None
+    pool: WarmPool | None = None
     batch: int | None = None  # None: one stream of rollouts
     over_provision: float = 0.0  # a step launches this share more than it keeps
     partial: bool = False
@@ -41,7 +41,7 @@ class Rules:
         policy = policy or demand.effective_policy
         pool = None
         if demand.warm_pool is not None:
-            pool = Pool(
+            pool = WarmPool(
                 demand.warm_pool,
                 None if demand.refill_s is None else round(demand.refill_s * 1e9),
                 None if demand.refill_rate is None else round(1e9 / demand.refill_rate),

@@ -11,7 +11,7 @@ from costmodel.engine.rules import Rules
 from costmodel.engine.tries import Try
 
 
-class Run(NamedTuple):
+class TimelineRun(NamedTuple):
     """What a run takes; amounts are expectations where not all of it was simulated."""
 
     wall_ns: float
@@ -21,7 +21,7 @@ class Run(NamedTuple):
     clocks: dict[int, float]  # with over-provisioning: how many sandboxes ran for how long
 
 
-def in_steps(rules: Rules, draws: Iterator[Try], sizes: Sequence[int], missing: float, steady: int) -> Run:
+def in_steps(rules: Rules, draws: Iterator[Try], sizes: Sequence[int], missing: float, steady: int) -> TimelineRun:
     """Steps of these sizes; ``missing`` more like those from number ``steady`` on that are as large as the first."""
     system = System(rules, draws)
     start = trained = 0
@@ -50,7 +50,7 @@ def in_steps(rules: Rules, draws: Iterator[Try], sizes: Sequence[int], missing: 
         for ns, times in Counter(system.clocks_ns[clocks[steady] : clocks[full]]).items():
             used[ns] = used.get(ns, 0.0) + share * times
     step_ns = (sum(lasted[:steady]) + (alike + missing) / alike * sum(lasted[steady:full])) / (full + missing)
-    return Run(wall_ns, step_ns, steps_ns, total, used)
+    return TimelineRun(wall_ns, step_ns, steps_ns, total, used)
 
 
 class Window(NamedTuple):
@@ -61,7 +61,7 @@ class Window(NamedTuple):
     missing: float
 
 
-def stream(rules: Rules, draws: Iterator[Try], jobs: int, window: Window | None, batch: int | None) -> Run:
+def stream(rules: Rules, draws: Iterator[Try], jobs: int, window: Window | None, batch: int | None) -> TimelineRun:
     """``jobs`` rollouts that never wait for the trainer, who needs ``batch`` of them for each step.
 
     With a ``window``, ``missing`` more like those in it.
@@ -89,7 +89,7 @@ def stream(rules: Rules, draws: Iterator[Try], jobs: int, window: Window | None,
         longer = share * (last.at_ns - first.at_ns)
         whole_ns += longer
         wall_ns += longer if batch is None else _trained_longer(trained, window, longer, whole_ns, rules, batch)
-    return Run(wall_ns, whole_ns, whole_ns, total, {})
+    return TimelineRun(wall_ns, whole_ns, whole_ns, total, {})
 
 
 def _trained_longer(

@@ -60,7 +60,7 @@ class Landmark(NamedTuple):
         return self.lines[self.number - 1]
 
 
-class Snapshot:
+class RepositoryCopy:
     """The one commit that was cloned: what its tiers are made from. Reads with git, runs nothing of the repository."""
 
     def __init__(self, bare: Path) -> None:
@@ -122,7 +122,7 @@ _SOURCES: Final = {
 # fmt: on
 
 
-def clone(source: str, folder: Path) -> Snapshot:
+def clone(source: str, folder: Path) -> RepositoryCopy:
     """Put the repository at a path or URL, as it is committed, into ``folder`` as one commit without its history.
 
     Raises:
@@ -150,7 +150,7 @@ def clone(source: str, folder: Path) -> Snapshot:
     _run(["git", f"--git-dir={bare}", "remote", "remove", "origin"], "git cannot forget where it cloned from")
     shutil.copyfile(fixtures.DATA / GITCONFIG, folder / GITCONFIG)
     try:
-        snapshot = Snapshot(bare)
+        snapshot = RepositoryCopy(bare)
     except TaxtuiError as error:
         raise UsageError(f"{_shown(source)} has no commit", fix="commit something first") from error
     for path in [folder, *folder.rglob("*")]:
@@ -158,7 +158,7 @@ def clone(source: str, folder: Path) -> Snapshot:
     return snapshot
 
 
-def inspection(name: str, snapshot: Snapshot) -> Tier:
+def inspection(name: str, snapshot: RepositoryCopy) -> Tier:
     """Ten steps that only read, as an agent does that finds its way; the repository is cloned before them."""
     return Tier(
         name=f"{name}-inspect",
@@ -169,7 +169,7 @@ def inspection(name: str, snapshot: Snapshot) -> Tier:
     )
 
 
-def testing(name: str, snapshot: Snapshot, tests: TestCommand, setup: Sequence[str], *, network: bool) -> Tier:
+def testing(name: str, snapshot: RepositoryCopy, tests: TestCommand, setup: Sequence[str], *, network: bool) -> Tier:
     """From a clone to a passing test, then a cycle of reading, an edit, the tests, and the edit undone.
 
     ``setup`` are commands between the clone and the first test, such as what installs the dependencies.
@@ -204,7 +204,7 @@ _NOTHING_CHANGED: Final = Step(
 )
 
 
-def _reading(snapshot: Snapshot) -> list[Step]:
+def _reading(snapshot: RepositoryCopy) -> list[Step]:
     shown = snapshot.shown()
     file, folder = shlex.quote(shown.path), str(Path(shown.path).parent)
     word, number = shlex.quote(shown.word), shown.number

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from costmodel import list_makespan
 from costmodel.distribution import Distribution
-from costmodel.engine.estimate import Outcome, simulate
+from costmodel.engine.estimate import SimulatedRun, simulate
 from costmodel.engine.events import System
 from costmodel.engine.rules import Pool, Rules
 from costmodel.engine.tries import Source, Try
@@ -25,7 +25,7 @@ durations = st.lists(st.integers(1, 10**11), min_size=1, max_size=20)
 laws = durations.map(Distribution.of)
 
 
-def expect(source: Source, rollouts: int, rules: Rules, *, seed: int = 1, most: int = 40_000) -> Outcome:
+def expect(source: Source, rollouts: int, rules: Rules, *, seed: int = 1, most: int = 40_000) -> SimulatedRun:
     return simulate(rules, source, rollouts, tolerance=1e-9, seed=seed, batch=None, most=most)
 
 
@@ -149,7 +149,7 @@ def test_what_is_launched_is_kept_or_wasted(
 
 
 def test_more_launches_end_sooner_and_cutting_a_straggler_may_save_more_than_they_cost() -> None:
-    def steps(law: Distribution, over: float) -> Outcome:
+    def steps(law: Distribution, over: float) -> SimulatedRun:
         rules = Rules(workers=1000, batch=20, over_provision=over, policy=Sync())
         return expect(Source.of(law), 200, rules)
 
