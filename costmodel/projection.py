@@ -141,7 +141,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         trajectory_s=_trajectory(tally, doubt_ns),
         held_per_success_s=_not_negative(held.times(1 / NS_PER_S)),
         think_s=float(tally.total(lambda attempt: attempt.think_ns * attempt.ok) / tally.successes) / NS_PER_S,
-        cleanup_left_out=None if demand.include_cleanup else _cleanup_ns(pool) / (held.value or 1.0),
+        cleanup_share_left_out=None if demand.include_cleanup else _cleanup_ns(pool) / (held.value or 1.0),
         attempts=float(retries.attempts),
         delivered=float(retries.delivered),
         worker_hours=worker_hours,

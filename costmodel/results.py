@@ -203,7 +203,7 @@ class Projection:
     trajectory_s: Trajectory | None = None
     held_per_success_s: Interval | None = None
     think_s: float | None = None  # of one trajectory
-    cleanup_left_out: float | None = None  # clean-up of a success as a share of held, where it is not part of it
+    cleanup_share_left_out: float | None = None  # clean-up of a success as a share of held, where it is not part of it
     attempts: float = 1.0  # per trajectory
     delivered: float = 1.0  # share that succeeds in the end
     worker_hours: Interval | None = None

@@ -100,9 +100,9 @@ def test_a_timeout_fails_what_takes_longer(folder: Path) -> None:
 def test_clean_up_counts_only_where_asked(folder: Path) -> None:
     file = write(folder / "a", [trial(1, cleanup=4 * S)])
     assert hours(one(file)) == pytest.approx(6)
-    assert one(file).cleanup_left_out == pytest.approx(4 / 6)
+    assert one(file).cleanup_share_left_out == pytest.approx(4 / 6)
     assert hours(one(file, include_cleanup=True)) == pytest.approx(10)
-    assert one(file, include_cleanup=True).cleanup_left_out is None
+    assert one(file, include_cleanup=True).cleanup_share_left_out is None
 
 
 def test_lengths_cut_and_prolonged(folder: Path) -> None:

@@ -36,7 +36,7 @@ def record(row: Projection) -> dict[str, Any]:
         "runs": variation.record(row.evidence.basis) if row.evidence else None,
         "held_per_success_s": row.held_per_success_s.value if row.held_per_success_s else None,
         "think_s": row.think_s,
-        "cleanup_share_left_out": row.cleanup_left_out,
+        "cleanup_share_left_out": row.cleanup_share_left_out,
         "attempts": row.attempts,
         "delivered": row.delivered,
         "worker_hours": _interval(row.worker_hours),

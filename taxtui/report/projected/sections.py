@@ -163,7 +163,7 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         notes.append("slowdown is unknown and part of work; --full-speed SUBSTRATE tells them apart.")
     else:
         notes.append(f"slowdown: the commands' own time beyond what they take on {clean(demand.full_speed)}.")
-    if shares := [row.cleanup_left_out for row in rows if row.cleanup_left_out]:
+    if shares := [row.cleanup_share_left_out for row in rows if row.cleanup_share_left_out]:
         notes.append(f"{left_out(shares)}; --include-cleanup has the worker wait for it.")
     if demand.over_provision > 0:
         notes.append(
