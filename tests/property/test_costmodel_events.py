@@ -14,7 +14,7 @@ from costmodel import list_makespan
 from costmodel.distribution import Distribution
 from costmodel.engine.estimate import SimulatedRun, simulate
 from costmodel.engine.events import System
-from costmodel.engine.rules import Pool, Rules
+from costmodel.engine.rules import Rules, WarmPool
 from costmodel.engine.tries import Source, Try
 from costmodel.policies import POLICIES, Async, Sync
 from costmodel.renewal import bounds, expected_max, renewal_makespan
@@ -82,7 +82,7 @@ def test_long_streams_end_where_the_renewal_form_says(jobs: int, sigma: float) -
 
 def test_a_burst_at_a_barrier_hits_the_stock_and_nothing_more() -> None:
     source = Source([(Try(True, 9 * S, 9 * S, True, 6 * S, 9 * S), 1)])
-    rules = Rules(workers=64, pool=Pool(8, refill_ns=20 * S), policy=Async())
+    rules = Rules(workers=64, pool=WarmPool(8, refill_ns=20 * S), policy=Async())
     found = expect(source, 64, rules)
     assert (found.hits.value, found.hits.error) == (8, 0)  # an eighth, whatever the steady state is
     long = expect(source, 128, rules)
@@ -94,7 +94,7 @@ def test_pool_in_the_steady_state_of_many_workers_is_erlangs_loss() -> None:
     law = [round(S * rng.expovariate(1 / 40)) + 1 for _ in range(400)]
     source = Source((Try.plain(one), 1) for one in law)
     workers, slots, refill_s = 400, 30, 4.0
-    rules = Rules(workers=workers, pool=Pool(slots, refill_ns=round(refill_s * S)), policy=Async())
+    rules = Rules(workers=workers, pool=WarmPool(slots, refill_ns=round(refill_s * S)), policy=Async())
     found = expect(source, 10**7, rules, most=120_000)
     load = workers / (source.mean_ns / S) * refill_s
     lost = 1.0
@@ -106,7 +106,7 @@ def test_pool_in_the_steady_state_of_many_workers_is_erlangs_loss() -> None:
 @few
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 12))
 def test_groups_hit_what_is_kept_for_their_image(rollouts: int, group: int, size: int) -> None:
-    rules = Rules(workers=7, pool=Pool(size, group=group), policy=Async())
+    rules = Rules(workers=7, pool=WarmPool(size, group=group), policy=Async())
     found = expect(Source.of(Distribution.of([S, 2 * S])), rollouts, rules, most=2_000)
     full, rest = divmod(rollouts, group)
     assert found.hits.value == full * min(size, group) + min(size, rest)
@@ -115,7 +115,7 @@ def test_groups_hit_what_is_kept_for_their_image(rollouts: int, group: int, size
 def test_a_pool_made_at_a_rate_hits_what_the_rate_gives() -> None:
     source = Source([(Try(True, 20 * S + n, 20 * S, True, 10 * S + n, 20 * S), 1) for n in range(0, 10**9, 10**8)])
     rate, workers = 1.0, 40
-    found = expect(source, 10**7, Rules(workers=workers, pool=Pool(50, gap_ns=S), policy=Async()), most=60_000)
+    found = expect(source, 10**7, Rules(workers=workers, pool=WarmPool(50, gap_ns=S), policy=Async()), most=60_000)
     cold, saved = source.mean_ns / S, (source.mean_ns - source.warm_mean_ns) / S
     assert found.hits.value / found.attempts.value == pytest.approx(rate * cold / (workers + rate * saved), rel=0.01)
 
