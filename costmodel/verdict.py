@@ -31,20 +31,17 @@ class Finding(NamedTuple):
     @property
     def words(self) -> str:
         """``cannot tell from one run each (seen +11 %, runs differ by ±19 %)``; empty where nothing is known."""
-        return " ".join(filter(None, self.parts))
+        if self.kind != CANNOT_TELL:
+            return "" if self.kind == UNKNOWN else self.kind
+        runs, _, apart = self.reason.partition(" (")
+        return f"cannot tell {runs} ({'' if self.seen is None else f'seen {100 * self.seen:+.0f} %, '}{apart}"
 
     @property
-    def parts(self) -> tuple[str, str]:
-        """The words, and what of them is the reason."""
-        if self.kind != CANNOT_TELL:
-            return ("" if self.kind == UNKNOWN else self.kind), ""
-        assert self.runs_apart is not None
+    def reason(self) -> str:
+        """Why it cannot be told: ``from one run each (runs differ by ±19 %)``."""
         one, other = (_RUNS.get(count, f"{count} runs") for count in self.runs)
-        seen = "" if self.seen is None else f"seen {100 * self.seen:+.0f} %, "
-        return (
-            f"cannot tell from {f'{one} each' if one == other else f'{one} and {other}'}",
-            f"({seen}runs differ by ±{100 * self.runs_apart:.0f} %)",
-        )
+        each = f"{one} each" if one == other else f"{one} and {other}"
+        return f"from {each} (runs differ by ±{100 * (self.runs_apart or 0.0):.0f} %)"
 
 
 class Difference(NamedTuple):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from costmodel.bounds import Reference
 from costmodel.comparison import Change
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
+from costmodel.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN
 from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, UNSPLIT, between, rounded_seconds, seconds, span
 from taxtui.report.projected.record import record
 from taxtui.report.projected.sections import marks_of, name_of
 from taxtui.terminal_text import clean
+
+VERDICTS: Final = {DIFFERS: "differs", TIE: "tie", CANNOT_TELL: "cannot tell", UNKNOWN: ""}
 
 
 def sections(changes: Sequence[Change], before: str, after: str, reference: Reference | None) -> list[Section]:
@@ -61,16 +64,20 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
                 _held(change.before.held_per_success_s),
                 _held(change.after.held_per_success_s),
                 f"{_signed(change.held_s.value)}\n{span(change.held_s, _signed)}",
-                f"{change.ratio:.3f}x",
-                "\n".join(change.verdict.parts),
+                f"{change.ratio:.3f}x\n{VERDICTS[change.verdict.kind]}",
                 marks.of(change.after.flags),
             ]
         )
     notes = ["Seconds that one delivered trajectory holds a worker for, failures included."]
     told = variation.in_words(row.evidence.basis for change in changes for row in change[:2] if row.evidence)
     notes += [told] if told else []
+    notes += dict.fromkeys(
+        f"cannot tell {change.verdict.reason}: more than varies within the runs, less than so few differ by."
+        for change in changes
+        if change.verdict.kind == CANNOT_TELL
+    )
     notes += marks.notes()
-    head = ["sandbox\ntier n mode", "before\ns", "after\ns", "change\ns", "ratio\n", "verdict\n", "flags\n"]
+    head = ["sandbox\ntier n mode", "before\ns", "after\ns", "change\ns", "ratio\nverdict", "flags\n"]
     return Section(f"{clean(before)} → {clean(after)}", head, lines, notes)
 
 
@@ -90,8 +97,8 @@ def records(changes: Sequence[Change]) -> list[dict[str, Any]]:
 
 
 def _held(interval: Interval | None) -> str:
-    return f"{seconds(interval.value if interval else None)}\n{span(interval, rounded_seconds)}"
+    return f"{seconds(interval.value if interval else None)}\n{span(interval, lambda value: f'{value:.3g}')}"
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.4g}"
+    return f"{value:+.3g}"
