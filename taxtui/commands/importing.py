@@ -100,7 +100,8 @@ class _Bar(ImportProgress):
 
 def _told(reader: Reader, result: Imported, out: Path) -> list[str]:
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(result.outcomes.items()))
-    told = [f"{out}: {result.trials:,} trials of {reader.name} from {result.files:,} files ({outcomes})"]
+    trials, files = _counted(result.trials, "trial"), _counted(result.files, "file")
+    told = [f"{out}: {trials} of {reader.name} from {files} ({outcomes})"]
     told += [f"  {line}" for line in result.unknown]
     if result.skipped:
         told.append(f"  left out: {result.skipped:,}")
@@ -108,3 +109,7 @@ def _told(reader: Reader, result: Imported, out: Path) -> list[str]:
         more = result.skipped - len(result.named)
         told += [f"    and {more:,} more"] * (more > 0)
     return told
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count:,} {name}{'s' * (count != 1)}"
