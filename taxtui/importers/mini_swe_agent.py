@@ -72,21 +72,23 @@ def _trial(told: dict[str, Any]) -> ImportedTrial:
     timeline.lacks(RUN, "dispatch and work are one")
     timeline.lacks(CREATE, "nothing before the first answer is dated")
     timeline.lacks(HELD, "counted from the first answer")
-    timeline.lacks(THINK, "the first answer has no begin")
+    timeline.lacks(THINK, "the first answer has no begin", partly=True)
     seen_ns: int | None = None
     for answer, observations in turns(list(maps(told, "messages"))):
         answered_ns = instant_ns(at(answer, "extra", "timestamp"))
         if answered_ns is not None and seen_ns is not None and answered_ns < seen_ns:
-            timeline.lacks(THINK, BACKWARDS)
-            timeline.lacks(ACTIONS, BACKWARDS)  # it was answered before it was asked: what follows has no begin
+            timeline.lacks(THINK, BACKWARDS, partly=True)
+            timeline.lacks(
+                ACTIONS, BACKWARDS, partly=True
+            )  # it was answered before it was asked: what follows has no begin
             answered_ns = None
         elif seen_ns is not None:
             timeline.think(seen_ns, answered_ns, "an answer has no time")
         if not observations:
-            timeline.lacks(ACTIONS, "a command that submits or fails has no end")
+            timeline.lacks(ACTIONS, "a command that submits or fails has no end", partly=True)
             continue
         if len(items(answer, "extra", "actions")) > 1:
-            timeline.lacks(ACTIONS, "commands of one answer share one interval")
+            timeline.lacks(ACTIONS, "commands of one answer share one interval", partly=True)
         seen_ns = max(instant_ns(at(one, "extra", "timestamp")) or 0 for one in observations)
         code = integer(at(observations[0], "extra", "returncode"), 255) if len(observations) == 1 else None
         timeline.action(answered_ns, seen_ns, exit_code=UNKNOWN if code is None else code)

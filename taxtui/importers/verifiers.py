@@ -142,7 +142,7 @@ def _agent(timeline: Timeline, trace: dict[str, Any]) -> int | None:
     ]
     calls = sorted((begun, done) for begun, done in told if begun is not None and done is not None)
     if len(calls) < len(told):
-        timeline.lacks(THINK, "a call has no ends")
+        timeline.lacks(THINK, "a call has no ends", partly=True)
     if not calls:
         _without_calls(timeline, span, start_ns, end_ns)
         return end_ns

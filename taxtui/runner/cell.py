@@ -42,6 +42,7 @@ class CellRun:
         self.create_timeout_s = run.create_timeout_s
         self.seed = run.seed
         self.repetition = repetition
+        self.image_bytes = found.image_bytes
         self.anchor_ns = journal.anchor_ns
         self.now = journal.now
         self.ok = 0

@@ -22,6 +22,7 @@ class Context(Protocol):
     create_timeout_s: float
     seed: int
     repetition: int  # of the whole run
+    image_bytes: int  # of what sandboxes are made from; UNKNOWN where nobody tells
     anchor_ns: int  # what every instant in the recording is relative to
 
     def now(self) -> int:

@@ -112,6 +112,7 @@ class Trial:
                 warm_up=self.warm_up,
                 block=self.block,
                 repetition=self.context.repetition,
+                image_bytes=self.context.image_bytes,
             )
         )
         error: BaseException | None = None

@@ -52,6 +52,7 @@ class FakeContext:
         self.create_timeout_s = 5.0
         self.seed = 0
         self.repetition = 0
+        self.image_bytes = 296_000_000
         self.anchor_ns = time.monotonic_ns()
         self.events: list[Event] = []
 
@@ -99,6 +100,7 @@ async def test_a_good_trial_passes_through_every_phase_in_order() -> None:
     expected = [events.CREATE, events.READY, events.READY_AGAIN, events.PRELOAD, events.SETUP, events.CLEANUP]
     assert context.phases() == expected
     assert isinstance(context.events[0], TrialStarted)
+    assert context.events[0].image_bytes == 296_000_000
     assert isinstance(context.events[-1], TrialEnded)
     assert (context.ended.outcome, context.ended.error, context.ended.phase) == ("ok", "", "")
     assert [mark.name for mark in context.of(Mark)] == ["accepted", "running"]

@@ -98,6 +98,7 @@ class DockerSubstrate:
             detail=f"ready, {server}, {runtime}",
             version=" ".join(filter(None, (server, runtime, runtime_version))),
             image=image["Id"],
+            image_bytes=image.get("Size", -1),
             cache="node",
             holds_fixtures=((image.get("Config") or {}).get("Labels") or {}).get(FIXTURES_LABEL) == DIGEST,
             limits=f"cgroup v{info.get('CgroupVersion', '1')}" + (f" without {', '.join(lacking)}" if lacking else ""),
