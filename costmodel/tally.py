@@ -18,6 +18,9 @@ from costmodel.uncertainty import Interval, quantile
 
 Value = Callable[[Attempt], int]
 
+MAX_VERSIONS = 1_000
+"""Of one trial, that its percentiles are told from: more are as many quantiles of their law."""
+
 
 class Tally:
     """The attempts at one length. A quantity "per success" is its sum over all attempts by the successes."""
@@ -65,9 +68,10 @@ class Tally:
             if attempt.ok:
                 versions.setdefault(attempt.trial, Counter())[attempt.trajectory_ns] += attempt.weight
         divisor = math.gcd(*(weight for own in versions.values() for weight in own.values()))
+        most = max((sum(own.values()) // divisor for own in versions.values()), default=0)
         by_run: dict[RunKey, list[list[int]]] = {}
         for trial, own in sorted(versions.items()):
-            told = [value for value, weight in own.items() for _ in range(weight // divisor)]
+            told = _told(own, divisor if most <= MAX_VERSIONS else most * divisor / MAX_VERSIONS)
             by_run.setdefault(self.trials[trial].run, []).append(told)
         runs = list(by_run.values())
         ascending = sorted(value for run in runs for own_ns in run for value in own_ns)
@@ -114,6 +118,13 @@ class Tally:
             math.fsum(pair[i] * pair[j] for pair in off) / (count - 1) / count for i, j in ((0, 0), (1, 1), (0, 1))
         )
         return StraightLine(means[0], means[1], var_fixed, var_slope, covariance)
+
+
+def _told(own: Counter[int], each: float) -> list[int]:
+    """Values for which ``each`` so much weight stands: the middles of as many equal parts, ascending."""
+    law = Distribution(own)
+    count = max(1, round(law.size / each))
+    return [law.quantile((part + 0.5) / count) for part in range(count)]
 
 
 def _reduced(weights: Counter[int], trials: int) -> Distribution:

@@ -36,6 +36,8 @@ MAX_RUNS: Final = 768
 ENOUGH: Final = 5
 """Of what it may cost, at least this part is used before a small error is believed."""
 MAX_STEPS: Final = 40
+LONGEST: Final = 2 * WAVES + 1
+"""Rollouts per worker that are simulated of one step."""
 CONFIDENCE: Final = 0.997
 
 
@@ -93,7 +95,8 @@ def simulate(
     rules, settling, everything = begun.rules, begun.settling, rollouts
     rollouts -= begun.leapt
     if rules.batch is not None:
-        launched = rules.launched(min(rules.batch, rollouts))
+        batch_size = min(rules.batch, rollouts)
+        launched = min(rules.launched(batch_size), (LONGEST + 1) * rules.workers)
         full, rest = divmod(rollouts, rules.batch)
         needed = min(full + (rest > 0), 3 + 2 * settling / max(1, launched)) * launched
     else:
@@ -105,6 +108,8 @@ def simulate(
     small = rules.smaller(scale)
     if rules.batch is not None:
         sizes, missing, steady = _steps(small, rules, rollouts, settling / scale, budget / per_rollout)
+        longest = LONGEST * small.workers
+        run_cost = sum(min(small.launched(size), longest + small.workers) for size in sizes) * per_rollout
         stands_for = sum(sizes) + missing * sizes[0]
     else:
         jobs = rollouts
@@ -122,8 +127,8 @@ def simulate(
     spent = 0.0
     while True:
         if rules.batch is not None:
-            run = in_steps(small, draws, sizes, missing, steady)
-            spent += sum(sizes) * (1 + small.over_provision) * per_rollout
+            run = in_steps(small, draws, sizes, missing, steady, longest)
+            spent += run_cost
         else:
             run = stream(small, draws, jobs, window, per_step)
             spent += jobs * per_rollout
@@ -157,7 +162,7 @@ def _steps(small: Rules, rules: Rules, rollouts: int, settling: float, budget: f
     assert rules.batch is not None
     full, rest = divmod(rollouts, rules.batch)
     rest = math.ceil(rest * small.batch / rules.batch)
-    launched = small.launched(small.batch)
+    launched = min(small.launched(small.batch), (LONGEST + 1) * small.workers)
     settled = 1 + math.ceil(settling / launched) if small.gap_ns or small.pool else 1
     count = min(full, max(2 * settled + 1, min(MAX_STEPS, int(budget / launched))))
     steady = min(settled, count - 1) if count < full else 0

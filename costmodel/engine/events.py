@@ -14,9 +14,6 @@ from typing import Final, NamedTuple
 from costmodel.engine.rules import Rules
 from costmodel.engine.tries import Try
 
-MAX_READY: Final = 1 << 20
-"""Ready sandboxes that are kept count of one by one; more than these are never taken."""
-
 DONE, ASKS, GRANTED = 0, 1, 2
 """What a worker's next event is: its rollout ends, it asks for a sandbox, its create is let through."""
 NOT_BEGUN: Final = -1
@@ -35,6 +32,11 @@ class Counts(NamedTuple):
     idle_ns: float = 0  # of ready sandboxes, until they were taken
 
 
+def plus(total: Counts, upper: Counts, lower: Counts, share: float) -> Counts:
+    """``total``, and ``share`` times what came from ``lower`` to ``upper``."""
+    return Counts._make(t + share * (u - v) for t, u, v in zip(total, upper, lower, strict=True))
+
+
 class Carried(NamedTuple):
     """A rollout that goes on in the next step."""
 
@@ -51,6 +53,7 @@ class StepTotals(NamedTuple):
 
     at_ns: int
     counts: Counts
+    clocks: int  # so many of the system's clocks were told
 
 
 class System:
@@ -65,14 +68,20 @@ class System:
         self._full_again = 0.0  # when the create limit has its whole burst again
         self._cut_at = 0
         pool = rules.pool
-        slots = 0 if pool is None or pool.group is not None else pool.size
-        self._ready = deque([0] * min(slots, MAX_READY))  # when each slot's sandbox is ready, ascending
-        self._never_taken = max(0, slots - MAX_READY)
+        self._stock = 0 if pool is None or pool.group is not None else pool.size  # ready from the start, and not taken
+        self._ready: deque[int] = deque()  # when each sandbox that replaces one is ready, ascending
 
     def idle_ns(self, end: int) -> float:
         """How long ready sandboxes have waited in all by ``end``, those that still do among them."""
         waiting = sum(end - since for since in self._ready if since < end)
-        return self.counts.idle_ns + waiting + self._never_taken * end
+        return self.counts.idle_ns + waiting + self._stock * end
+
+    def skip(self, ns: int, like: Counts) -> None:
+        """The same state so much later, after what ``like`` adds to the counts."""
+        self._full_again += ns
+        self._cut_at += ns
+        self._ready = deque(ready + ns for ready in self._ready)
+        self.counts = plus(self.counts, like, Counts(), 1.0)
 
     def phase(
         self, start: int, fresh: int, keep: int, carried: Sequence[Carried] = (), marks: Sequence[int] = ()
@@ -99,7 +108,7 @@ class System:
         heapify(heap)
         cuts, cap, backoff, gap = rules.over_provision > 0, rules.cap or 0, rules.backoff_ns, rules.gap_ns
         allowance, full_again = (rules.burst - 1) * gap, self._full_again
-        pool, ready = rules.pool, self._ready
+        pool, ready, stock = rules.pool, self._ready, self._stock
         group, refill, pool_gap = (0, 0, 0) if pool is None else (pool.group or 0, pool.refill_ns, pool.gap_ns or 0)
         left = [pool.size] * -(-fresh // group) if pool is not None and group else []
         launched = count - len(carried)
@@ -124,7 +133,7 @@ class System:
                 done += 1
                 if done == mark:
                     so_far = Counts(attempts, hits, held_ns, backoff_ns, waited_ns, wasted_ns, idle_ns)
-                    snapshots.append(StepTotals(now, so_far))
+                    snapshots.append(StepTotals(now, so_far, len(all_clocks)))
                     mark = next(coming, -1)
                 if launched == fresh or done == keep:
                     heappop(heap)
@@ -153,8 +162,9 @@ class System:
                     left[image] -= 1
                     hits += 1
                     ok, held, clock = warm_ok, warm, warm_clock
-            elif ready and ready[0] <= now:
-                since = ready.popleft()
+            elif stock or (ready and ready[0] <= now):
+                since = 0 if stock else ready.popleft()
+                stock -= stock > 0
                 idle_ns += now - since
                 hits += 1
                 ok, held, clock = warm_ok, warm, warm_clock
@@ -198,7 +208,7 @@ class System:
                 else:
                     all_clocks.append(clocks[worker] - max(0, hold_left))
             wasted_ns += 0 if goes_on else spent
-        self._full_again, self._cut_at = full_again, now
+        self._full_again, self._cut_at, self._stock = full_again, now, stock
         self.counts = Counts(attempts, hits, held_ns, backoff_ns, waited_ns, wasted_ns, idle_ns)
         return now, snapshots, beyond
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from costmodel.engine.events import Carried, Counts, System
+from costmodel.engine.events import Carried, Counts, System, plus
 from costmodel.engine.rules import Rules
 from costmodel.engine.tries import Try
 
@@ -21,15 +21,32 @@ class TimelineRun(NamedTuple):
     clocks: dict[int, float]  # with over-provisioning: how many sandboxes ran for how long
 
 
-def in_steps(rules: Rules, draws: Iterator[Try], sizes: Sequence[int], missing: float, steady: int) -> TimelineRun:
-    """Steps of these sizes; ``missing`` more like those from number ``steady`` on that are as large as the first."""
+def in_steps(
+    rules: Rules, draws: Iterator[Try], sizes: Sequence[int], missing: float, steady: int, longest: int
+) -> TimelineRun:
+    """Steps of these sizes; ``missing`` more like those from number ``steady`` on that are as large as the first.
+
+    Of a step that keeps more than ``longest``, so many are simulated, and its second half stands for the rest.
+    """
     system = System(rules, draws)
     start = trained = 0
     carried: list[Carried] = []
     starts, lasted, counts, clocks = [0], [], [system.counts], [0]
+    beside: list[dict[int, float]] = []  # of each step, the clocks of what is not simulated
     for size in sizes:
-        fresh = max(0, rules.launched(size) - len(carried))
-        end, _, carried = system.phase(start, fresh, size, carried)
+        kept = min(size, longest)
+        fresh = max(0, rules.launched(size) - (size - kept) - len(carried))
+        marks = (kept // 2, kept - rules.workers) if kept < size else ()
+        end, found, carried = system.phase(start, fresh, kept, carried, marks)
+        beside.append({})
+        if marks:
+            first, last = found
+            share = (size - kept) / (marks[1] - marks[0])
+            longer_ns = round(share * (last.at_ns - first.at_ns))
+            system.skip(longer_ns, plus(Counts(), last.counts, first.counts, share))
+            end += longer_ns
+            told = Counter(system.clocks_ns[first.clocks : last.clocks])
+            beside[-1] = {ns: share * times for ns, times in told.items()}
         before, trained = trained, max(end, trained) + rules.train_ns
         lasted.append(end - start)
         start = rules.policy.next_start(end, before, trained)
@@ -41,16 +58,22 @@ def in_steps(rules: Rules, draws: Iterator[Try], sizes: Sequence[int], missing: 
     alike = full - steady
     total = system.counts._replace(idle_ns=system.idle_ns(trained))
     used: dict[int, float] = dict(Counter(system.clocks_ns))
+    _add(used, beside, 1.0)
     wall_ns, steps_ns = float(trained), float(sum(lasted))
     if missing:
         share = missing / alike
         total = plus(total, counts[full], counts[steady], share)
         wall_ns += share * (starts[full] - starts[steady])
         steps_ns += share * sum(lasted[steady:full])
-        for ns, times in Counter(system.clocks_ns[clocks[steady] : clocks[full]]).items():
-            used[ns] = used.get(ns, 0.0) + share * times
+        _add(used, [Counter(system.clocks_ns[clocks[steady] : clocks[full]]), *beside[steady:full]], share)
     step_ns = (sum(lasted[:steady]) + (alike + missing) / alike * sum(lasted[steady:full])) / (full + missing)
     return TimelineRun(wall_ns, step_ns, steps_ns, total, used)
+
+
+def _add(used: dict[int, float], more: Sequence[Mapping[int, float]], share: float) -> None:
+    for clocks in more:
+        for ns, times in clocks.items():
+            used[ns] = used.get(ns, 0.0) + share * times
 
 
 class Window(NamedTuple):
@@ -102,7 +125,3 @@ def _trained_longer(
         return steps * (trained[inside[-1]] - trained[inside[0]]) / (len(inside) - 1)
     return max(longer, steps * rules.train_ns)
 
-
-def plus(total: Counts, upper: Counts, lower: Counts, share: float) -> Counts:
-    """``total``, and ``share`` times what came from ``lower`` to ``upper``."""
-    return Counts._make(t + share * (u - v) for t, u, v in zip(total, upper, lower, strict=True))

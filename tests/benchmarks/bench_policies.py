@@ -19,7 +19,7 @@ from random import Random
 
 from costmodel.distribution import Distribution
 from costmodel.engine.events import System
-from costmodel.engine.rules import Pool, Rules
+from costmodel.engine.rules import Rules, WarmPool
 from costmodel.engine.tries import Source, Try
 from costmodel.policies import Async
 from tests.support.policy_cases import a_case, compared
@@ -64,7 +64,7 @@ def speed() -> list[str]:
     law = Distribution.of([round(S * rng.lognormvariate(3, 0.4)) for _ in range(100)])
     plain = Source.of(law)
     failing = Source((Try.plain(value, ok=number % 10 > 0), 1) for number, value in enumerate(law.values))
-    pool = Pool(100, refill_ns=10 * S)
+    pool = WarmPool(100, refill_ns=10 * S)
     systems = {
         "workers alone": (Rules(workers=500, policy=Async()), plain),
         "retries, backoff": (Rules(workers=500, backoff_ns=S, policy=Async()), failing),
