@@ -15,6 +15,9 @@ class Policy(ABC):
     barrier: ClassVar[bool] = True
     """Whether a step waits for the last of its own rollouts, so that their makespans count and workers idle; else
     rollouts are one stream, and its makespan counts."""
+    linear: ClassVar[bool] = False
+    """Whether ``wall`` is linear in the durations, so that mean durations give its mean; else ``next_start`` is
+    simulated."""
 
     def wall(self, steps: Sequence[tuple[int, float]], whole: float, train: float) -> float:
         """Wall-clock of a run whose steps need rollouts of these durations (how often, how long), and training each.
@@ -38,6 +41,7 @@ class Sync(Policy):
     """Rollouts and training take turns."""
 
     name = "sync"
+    linear = True
 
     def _wall(self, steps: Sequence[tuple[int, float]], whole: float, train: float) -> float:
         return sum(times * (step + train) for times, step in steps)

@@ -94,7 +94,7 @@ def _wall(
     if not parts:
         return Makespan(0.0, 0.0, "order-statistic")
     method = parts[0][1].method
-    if policy.barrier and (isinstance(policy, Sync) or not train_ns):
+    if policy.barrier and (policy.linear or not train_ns):
         value = policy.wall([(times, one.value_ns) for times, one in parts], 0.0, train_ns)
         return Makespan(value, sum(times * one.error_ns for times, one in parts), method)
     if not policy.barrier and not train_ns:

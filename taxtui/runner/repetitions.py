@@ -122,7 +122,8 @@ class Repetitions:
                 break
             if part.repetition < self.plan.repeat and self.plan.gap_s:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopped.wait(), self.plan.gap_s)
+                    async with asyncio.timeout(self.plan.gap_s):
+                        await self._stopped.wait()
         if self.write_error is None:
             self._finish()
 

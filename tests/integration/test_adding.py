@@ -353,6 +353,7 @@ TWICE: Final = '''class Twice(Policy):
     """Everything twice."""
 
     name = "twice"
+    linear = True
 
     def _wall(self, steps: Sequence[tuple[int, float]], whole: float, train: float) -> float:
         return 2 * sum(times * (step + train) for times, step in steps)

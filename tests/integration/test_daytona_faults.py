@@ -13,6 +13,7 @@ from taxtui.errors import ExecFailed, ReadyTimeout
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.daytona import states as daytona_states
 from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.api_faults import DAYTONA, NO_OPS, Measure, measuring, told
@@ -44,8 +45,11 @@ async def test_a_sandbox_that_goes_to_error_is_deleted(standin: DaytonaStandin, 
     assert not got.cleanup_failed
 
 
-async def test_events_have_no_resolution_and_polls_tell_theirs(standin: DaytonaStandin, measure: Measure) -> None:
+async def test_events_have_no_resolution(
+    standin: DaytonaStandin, measure: Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
     standin.start_s = 0.15
+    monkeypatch.setattr(daytona_states, "SAFETY_LOOK_S", 3600.0)
     got = await measure()
     assert [mark.resolution_ns for mark in got.marks if mark.name == "started"] == [0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,8 +17,10 @@ from taxtui.substrates.aws.ec2.instance import user_data
 from taxtui.substrates.aws.ec2.ssh import new_key
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.support import ec2_standin_setup
-from tests.support.ec2_standin import Ec2Standin
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
+
+if TYPE_CHECKING:
+    from tests.support.ec2_standin import Ec2Standin
 
 UNKNOWN = "InvalidGroup.NotFound"
 

@@ -201,7 +201,7 @@ async def test_a_refused_login_says_what_to_check(ec2: Ec2Standin) -> None:
 @pytest.mark.parametrize("mode", ["exec", "session"])
 async def test_a_spot_interruption_is_its_own_outcome(ec2: Ec2Standin, mode: str, tmp_path: Path) -> None:
     async with Ec2Substrate(options(ec2, spot=True)) as substrate:
-        assert substrate.variant == "m7i.large spot"
+        assert substrate.variant == "m7i.large spot private"
         made = await substrate.create(spec(), Marks())
         await made.wait_ready(Marks())
         runner = made if mode == "exec" else await made.open_session()

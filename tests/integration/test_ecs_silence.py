@@ -72,6 +72,19 @@ async def test_a_container_that_dies_under_a_command_is_lost_long_before_its_tim
             await made.exec(TRUE)
 
 
+async def test_what_falls_silent_does_not_silence_others(ecs: EcsStandin, tmp_path: Path) -> None:
+    """The stand-in's next connection has the number of the terminal that died."""
+    async with sandbox(ecs) as made:
+        running = asyncio.ensure_future(run(made, "exec", Command(script=f"touch {tmp_path}/begun; sleep 600")))
+        await until((tmp_path / "begun").exists, "the command runs")
+        [session] = ecs.sessions()
+        ecs.kill_agent(ecs.running()[0])
+        await until(lambda: session.over, "its death")
+        assert await asyncio.to_thread(ecs.hears_itself)
+        with pytest.raises(SandboxLost, match="session agent has stopped"):
+            await running
+
+
 @pytest.mark.parametrize("mode", ["exec", "session"])
 async def test_an_agent_that_dies_in_a_container_that_lives_is_a_lost_sandbox(
     ecs: EcsStandin, tmp_path: Path, mode: str

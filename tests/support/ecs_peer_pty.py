@@ -119,6 +119,9 @@ class AgentSession:
         """Hang the terminal up and kill its shell, as an agent does whose session is terminated."""
         self._killed = True
         if self._master >= 0:
+            # Else whoever gets its number next is taken for watched, and hears nothing for ever.
+            self._loop.remove_reader(self._master)
+            self._loop.remove_writer(self._master)
             os.close(self._master)
             self._master = -1
         if self._process is not None and self._process.poll() is None:
@@ -198,6 +201,7 @@ class AgentSession:
         os.close(slave)
         os.set_blocking(master, False)
         self._master = master
+        self._loop = asyncio.get_running_loop()
         self._end.terminal = True
 
     def _argv(self) -> list[str]:
@@ -224,15 +228,15 @@ class AgentSession:
                     await self._ready(write=True)
 
     async def _ready(self, *, write: bool) -> None:
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         ready = asyncio.Event()
-        master = self._master
         add, remove = (loop.add_writer, loop.remove_writer) if write else (loop.add_reader, loop.remove_reader)
-        add(master, ready.set)
+        add(self._master, ready.set)
         try:
             await ready.wait()
         finally:
-            remove(master)
+            if self._master >= 0:
+                remove(self._master)
 
     async def _flush(self) -> None:
         for frame in self._end.take():

@@ -135,6 +135,19 @@ class EcsStandin:
             self._note_exit(task)
         return [task for task in self.tasks.values() if task.stopped_at is None]
 
+    def hears_itself(self) -> bool:
+        """Whether a descriptor that its loop opens now is watched by it."""
+
+        async def knock() -> None:
+            _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            writer.close()
+            await writer.wait_closed()
+
+        with contextlib.suppress(OSError):
+            self._on_loop(knock())
+            return True
+        return False
+
     def active_definitions(self) -> list[str]:
         """Task definitions that are registered."""
         return [arn for arn, each in self.definitions.items() if each["status"] == "ACTIVE"]

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ import pytest
 from taxtui.sandboxes.kit.framed_shell import STDOUT
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.process import Process
+from tests.support.waiting import until
 
 BUSYBOX: Final = shutil.which("busybox", path="/usr/bin:/bin")
 RUNAWAYS: Final = """
@@ -77,6 +79,11 @@ def alive(group: int, mark: str) -> set[str]:
     return left
 
 
+def begun(pid: int) -> bool:
+    """Whether its program is in place: between two it has no arguments and no environment."""
+    return all(Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
+
+
 @pytest.mark.parametrize("among_arguments", [False, True], ids=["environment", "arguments"])
 async def test_all_that_came_of_a_command_is_killed(
     killer: tuple[list[str], dict[str, str]], among_arguments: bool
@@ -114,10 +121,10 @@ async def test_what_has_lost_what_everything_carries_is_killed_too(killer: tuple
     script = kill_script(f"{MARK}=", carried_by_all="HERE").replace("-lt 100", "-lt 1").replace("kill -9", "echo kills")
     marked = await started("echo started; sleep 600", new_mark(), among_arguments=False)
     env = {"PATH": os.environ["PATH"]}
-    kept, stray = (
-        Process(["/bin/sh", "-c", "sleep 600"], {**env, **more}, stdin=False) for more in ({"HERE": "yes"}, {})
-    )
+    kept, stray = (Process(["/bin/sleep", "600"], {**env, **more}, stdin=False) for more in ({"HERE": "yes"}, {}))
     try:
+        for process in (marked, kept, stray):
+            await until(partial(begun, process.pid), "its program")
         done = await asyncio.to_thread(run, killer, script, HERE="yes")
         killed = {line.rpartition(" ")[2] for line in done.stdout.splitlines()}
         assert {str(marked.pid), str(stray.pid)} <= killed

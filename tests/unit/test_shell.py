@@ -109,13 +109,18 @@ async def test_a_command_that_kills_the_shell_loses_it(shell: FramedShell) -> No
 
 async def test_a_background_process_that_holds_the_streams(tmp_path: Path) -> None:
     """For longer than a test may take."""
-    sleeper = f"sh -c 'echo $$ >>{tmp_path}/sleepers; exec sleep 600'"
+    sleepers = tmp_path / "sleepers"
+    sleepers.touch()
+    sleeper = f"sh -c 'echo $$ >>{sleepers}; exec sleep 600'"
     shell = await FramedShell.open(shell_process())
     assert (await shell.exec(Command(script=f"{sleeper} & echo started"))).stdout == b"started\n"
+    # Neither the shell's answer nor its end waits for one to begin.
+    await until(lambda: sleepers.read_text().count("\n") == 1, "the first")
     with pytest.raises(SandboxLost):
         await shell.exec(Command(script=f"kill -9 $$; {sleeper}"))
+    await until(lambda: sleepers.read_text().count("\n") == 2, "the second")
     await shell.close()
-    for pid in (tmp_path / "sleepers").read_text().split():
+    for pid in sleepers.read_text().split():
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(pid), signal.SIGKILL)
 

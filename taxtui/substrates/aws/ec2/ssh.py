@@ -36,22 +36,23 @@ async def connect(
     address: str, port: int, user: str, client_key: asyncssh.SSHKey, host_key: asyncssh.SSHKey
 ) -> asyncssh.SSHClientConnection:
     """Log in to the one host that holds ``host_key``. Raises :data:`CONNECTION_ERRORS`, or ``TimeoutError``."""
-    return await asyncssh.connect(
-        address,
-        port,
-        username=user or USER,
-        client_keys=[client_key],
-        known_hosts=([host_key.convert_to_public()], [], []),
-        server_host_key_algs=["ssh-ed25519"],
-        config=None,
-        agent_path=None,
-        preferred_auth=["publickey"],
-        compression_algs=None,
-        login_timeout=LOGIN_TIMEOUT_S,
-        connect_timeout=LOGIN_TIMEOUT_S,
-        keepalive_interval=KEEP_ALIVE_S,
-        keepalive_count_max=KEEP_ALIVES_LOST,
-    )
+    # asyncssh's own limit is a wait_for, which before Python 3.12 may swallow a cancellation: the next one is ours.
+    async with asyncio.timeout(LOGIN_TIMEOUT_S):
+        return await asyncssh.connect(
+            address,
+            port,
+            username=user or USER,
+            client_keys=[client_key],
+            known_hosts=([host_key.convert_to_public()], [], []),
+            server_host_key_algs=["ssh-ed25519"],
+            config=None,
+            agent_path=None,
+            preferred_auth=["publickey"],
+            compression_algs=None,
+            login_timeout=LOGIN_TIMEOUT_S,
+            keepalive_interval=KEEP_ALIVE_S,
+            keepalive_count_max=KEEP_ALIVES_LOST,
+        )
 
 
 def remote_command(argv: Sequence[str], env: Mapping[str, str]) -> str:
