@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from costmodel.errors import NoPrice as NoPrice
     from costmodel.errors import PriceError as PriceError
     from costmodel.errors import SourceError as SourceError
+    from costmodel.length import Length as Length
     from costmodel.makespan import Makespan as Makespan
     from costmodel.makespan import expected_makespan as expected_makespan
     from costmodel.makespan import list_makespan as list_makespan
@@ -51,6 +52,7 @@ _HOMES: Final = {
     "PriceError": "errors",
     "SourceError": "errors",
     "frame": "tables",
+    "Length": "length",
     "Makespan": "makespan",
     "expected_makespan": "makespan",
     "list_makespan": "makespan",

@@ -115,7 +115,7 @@ async def crowded(pilot: Pilot[None]) -> None:
 async def refused(pilot: Pilot[None]) -> None:
     await ready(pilot)
     await focus(pilot, pilot.app.screen.query_one("#arrival"))
-    await pilot.press("right", "right", "right", "shift+tab", "shift+tab", "4", "tab", "tab", "left", "left")
+    await pilot.press("right", "right", "right", *["shift+tab"] * 3, "4", *["tab"] * 3, "left", "left")
     await pilot.pause()
 
 
