@@ -17,6 +17,7 @@ from costmodel.wallclock import WholeRun
 
 
 def evidence_of(timed: TimedRun, demand: Demand, tail: Reach) -> Evidence:
+    """The intermediate values of a row."""
     tally, retries, law, _, run = timed
     held = tally.estimate(lambda a: a.held_ns, lambda a: a.think_ns)
     creates = float(retries.attempts) * demand.trajectories
@@ -56,6 +57,7 @@ def trust(pool: Pool) -> dict[str, float | None]:
 
 
 def reasons(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Prices | None) -> tuple[str, ...]:
+    """All flags of a row that has a success, the one that could move it most first."""
     beyond = any(a.ok and a.actions > len(pool.trials[a.trial].durations_ns) for a in tally.attempts)
     in_flight = min(demand.usable_workers, demand.trajectories)
     simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
@@ -91,4 +93,5 @@ def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
 
 
 def work_ns(attempt: Attempt) -> int:
+    """The commands' own time of a success, contention left out."""
     return (attempt.run_ns - attempt.contention_ns) * attempt.ok

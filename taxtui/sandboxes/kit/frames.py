@@ -17,22 +17,27 @@ class SplitFrames:
     """Both streams of one command, each between its markers."""
 
     def __init__(self, left: str, right: str) -> None:
+        """``left`` and ``right`` are the halves of the nonce."""
         self._halves = f"{left} {right}"
         nonce = (left + right).encode()
         self._frames = {STDOUT: _Frame(nonce), STDERR: _Frame(nonce)}
 
     @property
     def complete(self) -> bool:
+        """Whether all has come that the command prints, and its exit code."""
         return self._frames[STDOUT].complete and self._frames[STDERR].complete
 
     def wrap(self, body: str) -> str:
+        """The shell program that runs ``body`` between its markers."""
         begin, end = f"printf '%s%s{{' {self._halves}", f"printf '%s%s}}%d\\n' {self._halves} $_r"
         return f"{begin}; {begin} >&3; {body} 2>&3 3>&-; _r=$?; {end}; {end} >&3\n"
 
     def feed(self, channel: int, chunk: bytes) -> None:
+        """Take the next bytes of ``channel``."""
         self._frames[channel].feed(chunk)
 
     def result(self) -> ExecResult:
+        """What a complete command printed."""
         out, err = (self._frames[channel].payload for channel in (STDOUT, STDERR))
         assert isinstance(out, KeptOutput)
         assert isinstance(err, KeptOutput)
@@ -46,15 +51,18 @@ class MergedFrames:
     """
 
     def __init__(self, left: str, right: str) -> None:
+        """``left`` and ``right`` are the halves of the nonce."""
         self._halves = f"{left} {right}"
         self._streams = _Unmerged()
         self._frame = _Frame((left + right).encode(), self._streams)
 
     @property
     def complete(self) -> bool:
+        """Whether all has come that the command prints, and its exit code."""
         return self._frame.complete
 
     def wrap(self, body: str) -> str:
+        """The shell program that runs ``body`` between its markers."""
         # A process that the command left running keeps an unlinked file, and can't reach the next command's.
         # Each process that is left out is a millisecond of every command.
         return (
@@ -67,9 +75,11 @@ class MergedFrames:
         )
 
     def feed(self, channel: int, chunk: bytes) -> None:
+        """Take the next bytes of ``channel``."""
         self._frame.feed(chunk)
 
     def result(self) -> ExecResult:
+        """What a complete command printed."""
         return exec_result(self._frame.exit_code, *self._streams.ended())
 
 
