@@ -10,10 +10,11 @@ from typing import Final
 from costmodel import flags
 from costmodel.bounds import Reference, tax_between
 from costmodel.comparison import with_baseline, with_full_speed
-from costmodel.continuation import EXACT, Margin, doubt
+from costmodel.continuation import EXACT, Margin
 from costmodel.demand import Demand
 from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
+from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust, work_ns
 from costmodel.percentiles import Percentile, Quantile
 from costmodel.pricing import Prices, billed_ns
 from costmodel.published import Published
@@ -22,7 +23,6 @@ from costmodel.recording import Recording
 from costmodel.results import (
     ByCause,
     Cost,
-    Evidence,
     GpuStall,
     HeldOut,
     PoolUse,
@@ -32,10 +32,7 @@ from costmodel.results import (
     Trajectory,
     WallClock,
 )
-from costmodel.retries import effective_workers, throttle_floor_ns
-from costmodel.runs import MIN_RUNS, basis
 from costmodel.samples import Attempt, Pool, attempts, nearest_length, pools
-from costmodel.tails import Reach
 from costmodel.tally import Tally, Value
 from costmodel.timed import TimedRun, timed_run
 from costmodel.uncertainty import Between, Interval
@@ -104,11 +101,11 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     )
     timed = timed_run(sample, pool, demand)
     if timed is None:
-        return replace(row, flags=flags.ordered({flags.NO_SUCCESS: None, **_trust(pool)}))
+        return replace(row, flags=flags.ordered({flags.NO_SUCCESS: None, **trust(pool)}))
 
     tally, retries, law, _, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
-    doubt_ns = _doubt_ns(tally, pool)
+    doubt_ns = beyond_recorded_ns(tally, pool)
     held = doubt_ns.around(tally.per_success(lambda attempt: attempt.held_ns, lambda attempt: attempt.think_ns))
     exact_held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
@@ -154,8 +151,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         warm_pool=warm_pool,
         cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run, demand),
         stress=_stress(timed, demand, worker_hours),
-        flags=_flags(pool, tally, demand, run, prices),
-        evidence=_evidence(timed, demand, ends.run.tail),
+        flags=reasons(pool, tally, demand, run, prices),
+        evidence=evidence_of(timed, demand, ends.run.tail),
     )
 
 
@@ -166,7 +163,7 @@ def _with_generation(
     if not any(attempt.think_ns for attempt in sample):
         return gpu
     silent = [attempt._replace(held_ns=attempt.held_ns - attempt.think_ns, think_ns=0) for attempt in sample]
-    timed = timed_run(silent, pool, demand)
+    timed = timed_run(silent, pool, demand, aside=True)
     assert timed is not None  # whatever succeeds in time also does so sooner
     assert timed.run.gpu is not None
     parted = {}
@@ -239,7 +236,7 @@ def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_ho
         dispatch=share(lambda a: a.dispatch_ns * a.ok) if known else None,
         slowdown=None,
         contention=share(lambda a: a.contention_ns * a.ok) if known and pool.contended is not None else None,
-        work=share(_work_ns) if known else None,
+        work=share(work_ns) if known else None,
         unsplit=None if known else share(lambda a: a.unsplit_ns * a.ok),
         harness=share(lambda a: a.harness_ns * a.ok),
         queued=share(lambda a: a.queued_ns * a.ok),
@@ -253,10 +250,6 @@ def _cleanup_ns(pool: Pool) -> float:
     """Of a success, on average."""
     good = pool.successes
     return sum(trial.measures.cleanup_ns or 0 for trial in good) / (len(good) or 1)
-
-
-def _work_ns(attempt: Attempt) -> int:
-    return (attempt.run_ns - attempt.contention_ns) * attempt.ok
 
 
 def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand, ends: Ends) -> WallClock:
@@ -328,31 +321,6 @@ def _stress(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
     return Stress(worker_hours.value * factor, wall_hours)
 
 
-def _evidence(timed: TimedRun, demand: Demand, tail: Reach) -> Evidence:
-    tally, retries, law, _, run = timed
-    held = tally.estimate(lambda a: a.held_ns, lambda a: a.think_ns)
-    creates = float(retries.attempts) * demand.trajectories
-    rate, busy_ns = demand.create_rate, law.mean / float(retries.attempts)
-    return Evidence(
-        successes=tally.successes,
-        attempts=len(tally.trials),
-        held_ok_ns=tally.total(lambda a: a.held_ns * a.ok),
-        held_failed_ns=tally.total(lambda a: a.held_ns * (not a.ok)),
-        sd_ns=law.sd,
-        failure=tally.failure,
-        held=held,
-        basis=basis(held, tally.assume),
-        busy_ns=law,
-        usable_workers=demand.usable_workers,
-        effective_workers=effective_workers(demand.usable_workers, rate, busy_ns),
-        throttle_floor_ns=None if rate is None else throttle_floor_ns(creates, rate, demand.create_burst),
-        waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
-        work_per_success_ns=tally.total(_work_ns) / tally.successes if tally.run_known else None,
-        line=tally.line(),
-        tail=tail,
-    )
-
-
 def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
     """Predict each recorded length from every shorter one, and put what was measured beside it."""
     usable = sorted((p for p in lengths if any(t.ok for t in p.trials)), key=lambda p: p.length.high)
@@ -360,59 +328,10 @@ def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
     found = []
     for short, long in combinations(usable, 2):
         tallies = [Tally(attempts(pool, long.length, one), pool.trials) for pool in (short, long)]
-        doubts = _doubt_ns(tallies[0], short), EXACT
+        doubts = beyond_recorded_ns(tallies[0], short), EXACT
         predicted, measured = (_trajectory(*pair).mean for pair in zip(tallies, doubts, strict=True))
         found.append(HeldOut(short.length.high, long.length.high, predicted, measured))
     return tuple(found)
-
-
-def _trust(pool: Pool) -> dict[str, float | None]:
-    """Flags about where the trials come from, with the share that they could move the row by where that is known."""
-    exposure = pool.exposure
-    conditions = {
-        flags.STAND_IN: pool.provenance == flags.STAND_IN,
-        flags.IMPORTED: pool.provenance == flags.IMPORTED,
-        flags.DISTORTED: exposure is not None and exposure.matters,
-        flags.INCOMPLETE: not pool.complete,
-        **{flag: quantity in pool.untold for quantity, flag in flags.UNTOLD.items()},
-    }
-    sizes = {flags.DISTORTED: abs(exposure.difference_ns) / (exposure.every_ns.value or 1.0) if exposure else None}
-    return {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
-
-
-def _flags(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Prices | None) -> tuple[str, ...]:
-    beyond = any(a.ok and a.actions > len(pool.trials[a.trial].durations_ns) for a in tally.attempts)
-    in_flight = min(demand.usable_workers, demand.trajectories)
-    simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
-    loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > demand.tolerance * run.rollouts.value_ns
-    conditions = {
-        flags.FIRST_CYCLE: beyond and doubt(pool.trials, pool.cycle).first_only,
-        flags.BEYOND_LENGTH: beyond,
-        flags.BEYOND_CONCURRENCY: in_flight > pool.identity.concurrency,
-        flags.TAIL: tally.successes < flags.TAIL_TRIALS,
-        flags.FEW_TRIALS: tally.successes < flags.FEW,
-        flags.FEW_RUNS: len({trial.run for trial in pool.trials}) < MIN_RUNS,
-        flags.NO_FAILURES: tally.failure == 0,
-        flags.LOCKSTEP: simulated or loose,
-        flags.RUN_UNKNOWN: not tally.run_known,
-        flags.CONTENTION_UNKNOWN: pool.contention_unknown,
-        flags.STALE_PRICES: prices is not None and prices.stale,
-    }
-    held_ns = tally.per_success(lambda attempt: attempt.held_ns).value or 1.0
-    share = max(_doubt_ns(tally, pool)) / held_ns
-    sizes = {
-        flags.FIRST_CYCLE: share,
-        flags.BEYOND_LENGTH: 0.0 if conditions.get(flags.FIRST_CYCLE) else share,
-        flags.NO_FAILURES: 3 / len(pool.trials),
-        flags.LOCKSTEP: run.rollouts.error_ns / (run.rollouts.value_ns or 1.0),
-    }
-    return flags.ordered(_trust(pool) | {flag: sizes.get(flag) for flag, holds in conditions.items() if holds})
-
-
-def _doubt_ns(tally: Tally, pool: Pool) -> Margin:
-    """How far the actions beyond the recorded ones may be off, per success."""
-    continued_ns = tally.of_successes(lambda attempt: attempt.continued_ns).value
-    return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT
 
 
 def _shifted(interval: Interval, by: float) -> Interval:

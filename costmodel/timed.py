@@ -28,8 +28,8 @@ class TimedRun(NamedTuple):
     run: WholeRun
 
 
-def timed_run(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> TimedRun | None:
-    """None where no attempt succeeds in time."""
+def timed_run(sample: Sequence[Attempt], pool: Pool, demand: Demand, *, aside: bool = False) -> TimedRun | None:
+    """None where no attempt succeeds in time; ``aside`` is simulated less."""
     if demand.create_rate is not None:
         sample = [attempt.unthrottled() for attempt in sample]
     source = _source(sample, demand.timeout_s)
@@ -37,7 +37,7 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> TimedRun
     if found is None or source is None:
         return None
     tally, retries, law = found
-    run = run_in_time(law, demand, source)
+    run = run_in_time(law, demand, source, aside=aside)
     if demand.warm_pool is not None and run.outcome is not None:
         hits = run.outcome.hits.value / run.outcome.attempts.value
         mixed = _tallied(_killed(from_pool(sample, round(HITS * hits)), demand), pool, demand, run.outcome)

@@ -10,9 +10,12 @@ import math
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from costmodel.engine.rules import Rules
+from costmodel.engine.rules import Rules, WarmPool
 from costmodel.engine.tries import Source
 
+NEVER_NS: Final = 1 << 80
+RARE: Final = 1_000
+"""Fewer hits than this in what can be simulated are reckoned instead: by chance none of them may lie in there."""
 WAVES: Final = 12
 """Rollouts per worker after which nobody remembers that all began at once."""
 
@@ -25,6 +28,7 @@ class Start(NamedTuple):
     leapt: int  # rollouts before that
     leapt_ns: float  # how long those take
     error_ns: float  # of the wall-clock
+    later_hits: int = 0  # that are not simulated
 
 
 def attempts_per_rollout(rules: Rules, source: Source) -> float:
@@ -42,6 +46,7 @@ def start(rules: Rules, source: Source, rollouts: int) -> Start:
     asked = rules.workers * per_rollout / max(busy, 1.0)  # attempts per ns, if nothing held them up
     attempts = rollouts * per_rollout
     settling, error_ns, leapt, leapt_ns = float(WAVES * rules.workers), 0.0, 0, 0.0
+    later_hits = 0
     most = math.ceil(WAVES * per_rollout * max(rules.workers, rules.launched(min(rules.batch or 0, rollouts))))
     let_through = asked
     if rules.gap_ns and rules.burst >= 2 * attempts:
@@ -63,15 +68,32 @@ def start(rules: Rules, source: Source, rollouts: int) -> Start:
         let_through = min(asked, made)
     pool = rules.pool
     if pool is not None and pool.size < attempts:
-        if pool.refill_ns is not None and pool.size < 1.05 * let_through * pool.refill_ns:
+        taken = let_through * (pool.refill_ns or 0)  # during one refill
+        if pool.refill_ns is not None and pool.size < taken / 1.5 and 3 * taken > most:
+            steps = 0 if rules.batch is None else -(-rollouts // rules.batch)
+            cold_ns = attempts * source.mean_ns / rules.workers  # hits are few
+            lasts_ns = max(cold_ns, attempts / let_through) + steps * rules.train_ns
+            refills = int(lasts_ns // pool.refill_ns)
+            rare = most * pool.size < RARE * taken
+            later_hits = pool.size * refills if rare else 0
+            pool = _at_a_rate(pool, 0 if rare else refills, lasts_ns)
+            error_ns += (pool.size + later_hits) * source.saved_ns / rules.workers
+            settling += 1.5 * pool.size / per_rollout
+        elif pool.refill_ns is not None and pool.size < 1.05 * taken:
             settling += 3 * let_through * pool.refill_ns / per_rollout
-        elif pool.gap_ns is not None:
+        elif pool.refill_ns is None and pool.gap_ns is not None:
             if pool.size > most:
                 error_ns += (pool.size - most) * source.saved_ns / rules.workers
                 pool = pool._replace(size=most)
             settling += _emptied(pool.size, let_through, 1 / max(1, pool.gap_ns or 0)) / per_rollout
         rules = replace(rules, pool=pool)
-    return Start(rules, min(settling, float(rollouts - leapt)), leapt, leapt_ns, error_ns)
+    return Start(rules, min(settling, float(rollouts - leapt)), leapt, leapt_ns, error_ns, later_hits)
+
+
+def _at_a_rate(pool: WarmPool, refills: int, lasts_ns: float) -> WarmPool:
+    """A pool whose slots are taken as soon as they are ready: its stock at the start, and once more for each refill."""
+    gap_ns = math.ceil(lasts_ns / refills / pool.size) if refills else NEVER_NS
+    return pool._replace(refill_ns=None, gap_ns=max(1, gap_ns))
 
 
 def _emptied(stock: int, taken: float, made: float) -> float:

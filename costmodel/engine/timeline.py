@@ -124,4 +124,3 @@ def _trained_longer(
     if len(inside) > 1:
         return steps * (trained[inside[-1]] - trained[inside[0]]) / (len(inside) - 1)
     return max(longer, steps * rules.train_ns)
-

@@ -189,3 +189,28 @@ def test_a_cut_gives_back_the_creates_that_it_had_promised() -> None:
     again, _, _ = system.phase(100 * S, 10, 2)
     assert again == 104 * S  # nothing that was promised to the first step is still owed
     assert math.isclose(system.counts.waited_ns, 2 * sum((1, 2, 3, *[4] * 6)) * S, rel_tol=0.1)
+
+
+@pytest.mark.parametrize(("rollouts", "hits"), [(10**5, 100), (10**6, 200), (10**7, 1200)])
+def test_a_pool_that_is_refilled_too_slowly_to_settle_gives_its_stock_once_per_refill(rollouts: int, hits: int) -> None:
+    source = Source([(Try(True, 20 * S + n, 20 * S, True, 18 * S + n, 18 * S), 1) for n in range(0, 10**9, 10**8)])
+    rules = Rules(workers=500, pool=WarmPool(100, refill_ns=36_000 * S), policy=Async())
+    found = expect(source, rollouts, rules, most=60_000)  # of 20.45 s: 1.1, 11.4 and 113.6 hours
+    assert found.hits.value == pytest.approx(hits, rel=0.05)
+
+
+def test_a_step_too_long_to_simulate_is_its_rate_and_wastes_only_what_is_in_flight() -> None:
+    source = Source.of(Distribution.of([S * n for n in range(10, 30)]))
+    rules = Rules(workers=500, batch=10**9, over_provision=0.1, policy=Sync())
+    found = simulate(rules, source, 10**12, tolerance=1e-9, seed=1, batch=10**9, most=16_000)
+    even = 10**12 * source.mean_ns / 500
+    assert abs(found.wall_ns.value - even) <= found.wall_ns.error + 1e-3 * even
+    assert found.attempts.value == pytest.approx(10**12, rel=1e-5)
+    assert sum(found.clocks.values()) == pytest.approx(found.attempts.value, rel=1e-6)
+    assert found.wasted_ns.value <= 1000 * 500 * source.longest_ns
+
+
+def test_a_pool_larger_than_any_run_is_a_number() -> None:
+    rules = Rules(workers=50, pool=WarmPool(10**12, refill_ns=S), policy=Async())
+    found = expect(Source.of(Distribution.of([S])), 10**4, rules, most=4_000)
+    assert found.hits.value == pytest.approx(10**4)

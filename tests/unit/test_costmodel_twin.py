@@ -9,7 +9,7 @@ import pytest
 from tests.support.policy_cases import POLICIES, a_case, compared
 
 SEEDS = (4, 8, 16, 21, 22)
-"""Together they have every policy and every kind of pool."""
+"""Together they have every policy; every kind of pool is in tests/benchmarks/bench_policies.py."""
 
 
 def test_the_seeds_cover_every_policy() -> None:

@@ -1,0 +1,97 @@
+"""On what a projected row rests: the evidence that explains it, and the reasons to doubt it."""
+
+from __future__ import annotations
+
+from costmodel import flags
+from costmodel.continuation import EXACT, Margin, doubt
+from costmodel.demand import Demand
+from costmodel.pricing import Prices
+from costmodel.results import Evidence
+from costmodel.retries import effective_workers, throttle_floor_ns
+from costmodel.runs import MIN_RUNS, basis
+from costmodel.samples import Attempt, Pool
+from costmodel.tails import Reach
+from costmodel.tally import Tally
+from costmodel.timed import TimedRun
+from costmodel.wallclock import WholeRun
+
+
+def evidence_of(timed: TimedRun, demand: Demand, tail: Reach) -> Evidence:
+    """The intermediate values of a row."""
+    tally, retries, law, _, run = timed
+    held = tally.estimate(lambda a: a.held_ns, lambda a: a.think_ns)
+    creates = float(retries.attempts) * demand.trajectories
+    rate, busy_ns = demand.create_rate, law.mean / float(retries.attempts)
+    return Evidence(
+        successes=tally.successes,
+        attempts=len(tally.trials),
+        held_ok_ns=tally.total(lambda a: a.held_ns * a.ok),
+        held_failed_ns=tally.total(lambda a: a.held_ns * (not a.ok)),
+        sd_ns=law.sd,
+        failure=tally.failure,
+        held=held,
+        basis=basis(held, tally.assume),
+        busy_ns=law,
+        usable_workers=demand.usable_workers,
+        effective_workers=effective_workers(demand.usable_workers, rate, busy_ns),
+        throttle_floor_ns=None if rate is None else throttle_floor_ns(creates, rate, demand.create_burst),
+        waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
+        work_per_success_ns=tally.total(work_ns) / tally.successes if tally.run_known else None,
+        line=tally.line(),
+        tail=tail,
+    )
+
+
+def trust(pool: Pool) -> dict[str, float | None]:
+    """Flags about where the trials come from, with the share that they could move the row by where that is known."""
+    exposure = pool.exposure
+    conditions = {
+        flags.STAND_IN: pool.provenance == flags.STAND_IN,
+        flags.IMPORTED: pool.provenance == flags.IMPORTED,
+        flags.DISTORTED: exposure is not None and exposure.matters,
+        flags.INCOMPLETE: not pool.complete,
+        **{flag: quantity in pool.untold for quantity, flag in flags.UNTOLD.items()},
+    }
+    sizes = {flags.DISTORTED: abs(exposure.difference_ns) / (exposure.every_ns.value or 1.0) if exposure else None}
+    return {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
+
+
+def reasons(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Prices | None) -> tuple[str, ...]:
+    """All flags of a row that has a success, the one that could move it most first."""
+    beyond = any(a.ok and a.actions > len(pool.trials[a.trial].durations_ns) for a in tally.attempts)
+    in_flight = min(demand.usable_workers, demand.trajectories)
+    simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
+    loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > demand.tolerance * run.rollouts.value_ns
+    conditions = {
+        flags.FIRST_CYCLE: beyond and doubt(pool.trials, pool.cycle).first_only,
+        flags.BEYOND_LENGTH: beyond,
+        flags.BEYOND_CONCURRENCY: in_flight > pool.identity.concurrency,
+        flags.TAIL: tally.successes < flags.TAIL_TRIALS,
+        flags.FEW_TRIALS: tally.successes < flags.FEW,
+        flags.FEW_RUNS: len({trial.run for trial in pool.trials}) < MIN_RUNS,
+        flags.NO_FAILURES: tally.failure == 0,
+        flags.LOCKSTEP: simulated or loose,
+        flags.RUN_UNKNOWN: not tally.run_known,
+        flags.CONTENTION_UNKNOWN: pool.contention_unknown,
+        flags.STALE_PRICES: prices is not None and prices.stale,
+    }
+    held_ns = tally.per_success(lambda attempt: attempt.held_ns).value or 1.0
+    share = max(beyond_recorded_ns(tally, pool)) / held_ns
+    sizes = {
+        flags.FIRST_CYCLE: share,
+        flags.BEYOND_LENGTH: 0.0 if conditions.get(flags.FIRST_CYCLE) else share,
+        flags.NO_FAILURES: 3 / len(pool.trials),
+        flags.LOCKSTEP: run.rollouts.error_ns / (run.rollouts.value_ns or 1.0),
+    }
+    return flags.ordered(trust(pool) | {flag: sizes.get(flag) for flag, holds in conditions.items() if holds})
+
+
+def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
+    """How far the actions beyond the recorded ones may be off, per success."""
+    continued_ns = tally.of_successes(lambda attempt: attempt.continued_ns).value
+    return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT
+
+
+def work_ns(attempt: Attempt) -> int:
+    """The commands' own time of a success, contention left out."""
+    return (attempt.run_ns - attempt.contention_ns) * attempt.ok
