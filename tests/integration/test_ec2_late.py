@@ -53,6 +53,17 @@ async def test_a_group_that_is_not_known_yet_is_asked_about_again(ec2: Ec2Standi
 
 
 @pytest.mark.sshd
+async def test_a_wait_that_is_begun_again_leaves_no_connection_behind(ec2: Ec2Standin) -> None:
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        await made.wait_ready(Marks())
+        first = made._open
+        await made.wait_ready(Marks())
+        assert first.is_closed()
+        await made.destroy()
+
+
+@pytest.mark.sshd
 async def test_a_group_that_never_comes_is_the_creates_failure(
     ec2: Ec2Standin, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ class Place:
         self.temporary = self.folder / ".tmp"
         self.temporary.mkdir()
         self.processes: list[Process] = []
+        self._removed = False
         self.path = os.environ["PATH"]
 
     def begun(self) -> bool:
@@ -37,6 +38,7 @@ class Place:
         quiet: bool = False,
     ) -> Process:
         """Start a program as the leader of a session and process group of its own. Raises ``OSError``."""
+        self._must_exist()
         out = DEVNULL if quiet else PIPE
         process = await asyncio.create_subprocess_exec(
             *argv,
@@ -48,7 +50,14 @@ class Place:
             start_new_session=True,
         )
         self.processes.append(process)
+        if self._removed:  # while it began, so that nobody has killed it
+            await self.remove()
+        self._must_exist()
         return process
+
+    def _must_exist(self) -> None:
+        if self._removed:
+            raise ProcessLookupError("its place is gone")
 
     def kill(self) -> None:
         """Kill every process group that was started here."""
@@ -61,7 +70,8 @@ class Place:
         return sum(group_lives(process.pid) for process in self.processes)
 
     async def remove(self) -> None:
-        """Kill everything and delete the folder."""
+        """Kill everything and delete the folder; what is just beginning is killed too."""
+        self._removed = True
         self.kill()
         for process in self.processes:
             await process.wait()

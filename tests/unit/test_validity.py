@@ -45,6 +45,21 @@ def test_a_trial_is_exposed_for_its_share_of_the_bad_seconds() -> None:
     assert shares == [0, 1, 0.5, 0.6, 0, 0.25, 0]
 
 
+def test_a_bad_second_of_one_repetition_exposes_no_trial_of_another(tmp_path: Path) -> None:
+    """Each worker's clock is its own: what happened at the same instants did not happen together."""
+    frames: list[list[list[Any]]] = [[], [], [], []]
+    for worker, lag_ns in enumerate((BAD_NS, 0)):
+        clock = [1, worker, 0, 0, "h"]
+        started, *rest = ([event[0], worker, *event[2:]] for event in trial(0, repetition=worker))
+        frames[worker] = [clock, started]
+        frames[2 + worker] = [clock, second(0), second(2 * S, lag_ns), *rest]
+    recording = read(write(tmp_path / "a.msgpack", frames, cell(0)))
+    assert isinstance(recording, Recording)
+    first, other = recording.cells[0].trials
+    assert (first.start_ns, first.end_ns) == (other.start_ns, other.end_ns)
+    assert (first.exposed, other.exposed) == (1 / 3, 0)
+
+
 def test_what_bad_seconds_do_is_told_with_and_without_their_trials(tmp_path: Path) -> None:
     found = exposure(recorded(tmp_path, 4 * S).cells[0].trials)
     assert found is not None

@@ -122,6 +122,8 @@ class Ec2Sandbox:
     async def _log_in(self, address: str, marks: Marks, give_up_ns: int) -> None:
         """Until cloud-init has made the user and put the host key in place; both take their time after the port."""
         options = self._api.options
+        if self._connection is not None:
+            self._connection.abort()  # of a wait that was cancelled, or cut off by cloud-init
         while True:
             try:
                 self._connection = await connect(address, options.port, options.user, self._client_key, self._host_key)
