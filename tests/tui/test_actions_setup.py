@@ -107,12 +107,12 @@ async def test_where_the_price_is_known_the_run_is_held_to_it(launched: list[tup
     async with TaxtuiApp(None, priced).run_test(size=SIZE) as pilot:
         await pilot.pause()
         pick(pilot, substrates=["ecs"])
-        limits = ["--max-sandboxes", "101", "--max-cost", "0.16", "--prices", "aws-fargate"]
+        limits = ["--max-sandboxes", "101", "--max-cost", "0.19", "--prices", "aws-fargate"]
         await pilot.press("y")
         assert pilot.app.clipboard.endswith(" ".join(limits))
         assert "--yes" not in pilot.app.clipboard
         await pilot.press("ctrl+r")
-        assert "at least $0.08 (not measured yet)" in shown(pilot)
+        assert "at least $0.09 (not measured yet)" in shown(pilot)
         await pilot.press(*"ecs", "enter")
         await pilot.pause()
         live(pilot)

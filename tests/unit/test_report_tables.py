@@ -17,6 +17,8 @@ from click.testing import CliRunner
 
 from taxtui.commands.report import command
 from taxtui.errors import RecordingError
+from taxtui.report.formats import Section
+from taxtui.report.formats.plain_tables import to_text
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
 from taxtui.report.measured.tables import duration
@@ -261,3 +263,12 @@ def test_more_reasons_than_letters(tmp_path: Path) -> None:
 )
 def test_three_digits_and_a_unit(ns: float, low: float | None, high: float | None, expected: str) -> None:
     assert duration(ns, low, high) == expected
+
+
+def test_a_heading_of_several_words_is_broken_before_the_name_of_the_rows_is_cut() -> None:
+    head = ["sandbox\ntier actions mode", "ready again\n", "start delay\n"]
+    section = Section("", head, [["local\nT0 10 exec c1", "2.00 ms", "1,000,000 ms"]], [])
+    assert "ready again" in to_text([section], 42).splitlines()[0]
+    narrower = to_text([section], 41).splitlines()
+    assert narrower[0].split() == ["sandbox", "ready", "start", "delay"]
+    assert narrower[1].split() == ["tier", "actions", "mode", "again"]

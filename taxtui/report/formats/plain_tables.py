@@ -33,14 +33,17 @@ def laid_out(section: Section, width: int = WIDTH) -> list[tuple[str, int | None
         lines += [(line, None) for line in [*wrap(clean(section.title), width), ""]]
     rows = [list(map(clean_lines, row)) for row in section.rows]
     columns = list(zip(section.head, *rows, strict=True))
-    widths = [widest(line for cell in column for line in cell.split("\n")) for column in columns]
+    widths = list(map(_width, columns))
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= width else 1
+    if sum(widths) + gap * (len(widths) - 1) > width:
+        columns = [(_broken(head, _width(cells)), *cells) for head, *cells in columns]
+        widths = list(map(_width, columns))
     excess = sum(widths) + gap * (len(widths) - 1) - width
     if excess > 0:
         widths[0] = max(MIN_FIRST, widths[0] - excess)
     left = {0} | {i for i, column in enumerate(columns) if column[0].startswith(("flags", "rule", "policy", "95"))}
     rule = (" " * gap).join("─" * width for width in widths)
-    lines += [(line, None) for line in _lines_of(section.head, widths, left, gap)]
+    lines += [(line, None) for line in _lines_of([column[0] for column in columns], widths, left, gap)]
     lines.append((rule, None))
     for number, row in enumerate(rows):
         lines += [(line, number) for line in _lines_of(row, widths, left, gap)]
@@ -50,6 +53,18 @@ def laid_out(section: Section, width: int = WIDTH) -> list[tuple[str, int | None
         indent = "   " if note[1:3] == "  " else "  "
         lines += [(line, None) for line in wrap(clean(note), width, indent)]
     return lines
+
+
+def _width(cells: Sequence[str]) -> int:
+    return widest(line for cell in cells for line in cell.split("\n"))
+
+
+def _broken(head: str, below: int) -> str:
+    """A heading of several words that is all that makes its column wide goes on in its second line, if that is free."""
+    first, second = _two_lines(head)
+    if second or width_of(first) <= below:
+        return head
+    return "\n".join(first.rsplit(" ", 1))
 
 
 def _lines_of(row: Sequence[str], widths: Sequence[int], left: set[int], gap: int) -> list[str]:

@@ -198,7 +198,7 @@ def _beside(names: dict[Row, str]) -> Section:
     ]
     if late:
         notes.append("start delay: from a trial's turn to its start, before anything that is held.")
-    head = [HEAD, *(name.replace("_", "\n") if "_" in name else f"{name}\n" for name in columns)]
+    head = [HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
     return Section("Beside completion: means", head, lines, notes)
 
 
