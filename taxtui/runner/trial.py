@@ -342,7 +342,7 @@ class Trial:
             text = f"{self.context.substrate.name}: {self.spec.name} may still exist: {' '.join(redact(error))}"
             self.context.emit(Notice(self.context.now(), "error", text))
             return
-        self.context.emit(PhaseEnded(self.number, CLEANUP, began, self.context.now() - began))
+        self._phase_ended(CLEANUP, began, self.context.now() - began)  # with what was told meanwhile
 
     async def _remove(self) -> None:
         """By its handle where we have one; a create that failed or never answered by its labels."""

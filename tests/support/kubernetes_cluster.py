@@ -17,6 +17,7 @@ from tests.support.standin_place import Place
 
 Json = dict[str, Any]
 NODE = "node-1"
+IMAGE_BYTES = 123_456_789
 
 
 class Conflict(Exception):
@@ -28,7 +29,8 @@ class Pods:
 
     The knobs: ``fate`` of the pods created from now on (``runs``, ``unschedulable``, ``image_pull_backoff``,
     ``no_sandbox`` for a runtime class without handler, of which only events tell),
-    ``stuck`` for deletions that never end, ``schedule_s`` and ``start_s``.
+    ``stuck`` for deletions that never end, ``schedule_s`` and ``start_s``; ``cold`` where the next pod's node has to
+    pull its image, which takes ``pull_s`` and is ``IMAGE_BYTES`` large.
     """
 
     def __init__(self) -> None:
@@ -38,6 +40,8 @@ class Pods:
         self.stuck = False
         self.schedule_s = 0.002
         self.start_s = 0.01
+        self.cold = False
+        self.pull_s = 0.05
         self.version = 1
         self.forgotten = 1  # resource versions before this one are too old to watch from
         self.history: list[tuple[int, str, Json]] = []
@@ -148,6 +152,7 @@ class Pods:
         self._emit("MODIFIED", pod)
         await asyncio.sleep(self.start_s)
         container = pod["spec"]["containers"][0]
+        await self._bring(pod, container["image"])
         place = self.places[pod["metadata"]["uid"]]
         with contextlib.suppress(ProcessLookupError):  # deleted meanwhile
             await place.start(container["command"], environment(pod, place), stdin=False, quiet=True)
@@ -166,6 +171,17 @@ class Pods:
         if self.objects.get((pod["metadata"]["namespace"], pod["metadata"]["name"])) is pod:
             late = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than its deadline"}
             self._fail(pod["metadata"]["name"], late, "Error", 137)
+
+    async def _bring(self, pod: Json, image: str) -> None:
+        """The image onto the node, in the kubelet's words (pkg/kubelet/images/image_manager.go)."""
+        text = f'Container image "{image}" already present on machine'
+        if self.cold:
+            self.cold = False
+            await asyncio.sleep(self.pull_s)
+            took = f"{round(self.pull_s * 1000)}ms"
+            text = f'Successfully pulled image "{image}" in {took} ({took} including waiting).'
+            text += f" Image size: {IMAGE_BYTES} bytes."
+        self._tell(pod, 1, "Normal", "Pulled", text)
 
     def _tell(self, pod: Json, second: int, kind: str, reason: str, message: str) -> None:
         about = pod["metadata"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeVar
@@ -22,8 +22,8 @@ from kubernetes.aio.client import ApiClient
 from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.access import Access
-from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, said, unanswered
-from taxtui.substrates.kubernetes.pod import Camel, Events, Metadata, Pod
+from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, unanswered
+from taxtui.substrates.kubernetes.pod import Camel, Event, Events, Metadata, Pod
 
 T = TypeVar("T")
 
@@ -157,14 +157,13 @@ class PodApi:
             except (aiohttp.ClientError, OSError) as error:
                 raise unanswered(error) from error
 
-    async def last_warning(self, pod: Metadata) -> str:
-        """What the cluster last complained of about a pod, as ``reason: message``; "" where it has not."""
-        query = {"fieldSelector": f"involvedObject.uid={pod.uid},type=Warning", "limit": PAGE}
+    async def events(self, pod: Metadata, which: str) -> Sequence[Event]:
+        """The events about a pod that a field selector like ``type=Warning`` takes, in no order."""
+        query = {"fieldSelector": f"involvedObject.uid={pod.uid},{which}", "limit": PAGE}
         path = f"/api/v1/namespaces/{quote(pod.namespace)}/events"
         response = await self._send("GET", path, query, right="events")
         with contextlib.closing(response):
-            found = _decode(await response.read(), Events).items or []
-        return said(max(found, key=lambda event: event.when)) if found else ""
+            return _decode(await response.read(), Events).items or []
 
     async def may(self, namespace: str, verb: str, resource: str) -> bool:
         """Whether our own permissions cover something like ``create`` ``pods/exec``."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError, Throttled
 from taxtui.plan.spec import Command
@@ -17,6 +17,7 @@ from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.kubernetes import failure
 from taxtui.substrates.kubernetes.api import PodApi
+from taxtui.substrates.kubernetes.events import MILLISECOND_NS, PodEvents
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions
@@ -29,6 +30,15 @@ KILLED: Final = 128 + 9
 QUIET_S: Final = 3.0
 LONGEST_QUIET_S: Final = 24.0
 """How long a pod may take until its events are asked for the reason: at first, and at most between two times."""
+PULL_S: Final = 1.0
+"""A pod that ran sooner after its node took it is not asked what it pulled: one list less for each warm pod."""
+
+
+class Seen(NamedTuple):
+    """When our watch saw that a pod had come somewhere."""
+
+    at_ns: int  # monotonic
+    resolution_ns: int  # how much earlier it may have been
 
 
 class KubernetesSandbox:
@@ -38,6 +48,7 @@ class KubernetesSandbox:
         self,
         name: str,
         api: PodApi,
+        events: PodEvents,
         runner: PodExec,
         watch: PodWatch,
         marks: Marks,
@@ -47,15 +58,16 @@ class KubernetesSandbox:
         """Begin to follow the pod of this name, which is about to be made."""
         self.name = name
         self._api = api
+        self._events = events
         self._watch = watch
         self._marks = marks
         self._options = options
         self._pod: Pod | None = None
-        self._reached: set[str] = set()
+        self._reached: dict[str, Seen] = {}
         self._gone = asyncio.Event()
         self._news = asyncio.Event()
         self._blind: ApiRefused | None = None
-        self._may_ask = True
+        self._pull_asked = False
         self._runner = runner
         self._room = room
         watch.follow(name, self)
@@ -80,7 +92,7 @@ class KubernetesSandbox:
             self._marks.on(pod.spec.node_name)
         for mark in pod.reached():
             if mark not in self._reached:
-                self._reached.add(mark)
+                self._reached[mark] = Seen(at_ns, resolution_ns)
                 self._marks(mark, at_ns=at_ns, resolution_ns=resolution_ns)
         self._tell()
 
@@ -125,21 +137,12 @@ class KubernetesSandbox:
             if time.monotonic() >= ask_at:
                 quiet_s = min(LONGEST_QUIET_S, 2 * quiet_s)
                 ask_at = time.monotonic() + quiet_s
-                await self._ask_why(marks)
+                if why := await self._events.last_warning(self._identity):
+                    marks.obstructed(why)
                 continue
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left_s, ask_at - time.monotonic())):
                     await self._news.wait()
-
-    async def _ask_why(self, marks: Marks) -> None:
-        """What its events say; the right to read them is optional."""
-        if not self._may_ask:
-            return
-        try:
-            if why := await self._api.last_warning(self._identity):
-                marks.obstructed(why)
-        except ApiRefused as error:
-            self._may_ask = not error.final
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``: a websocket of its own."""
@@ -181,8 +184,34 @@ class KubernetesSandbox:
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: until the watch, or a look, says that the object is gone."""
-        await remove(self._api, self._identity, self._options.grace_s, self._gone, look_s=removal.LOOK_S)
+        # Events outlive their pod, and nothing is measured in it any more: asking delays no command, nor the removal.
+        pull = asyncio.ensure_future(self._mark_pull())
+        try:
+            await remove(self._api, self._identity, self._options.grace_s, self._gone, look_s=removal.LOOK_S)
+        finally:
+            pull.cancel()
+            await asyncio.wait({pull})
         self.forget()
+
+    async def _mark_pull(self) -> None:
+        """Marks ``pulling`` and ``pulled``, as far apart as the kubelet says, where it had to pull the image.
+
+        Only that duration is the kubelet's. The pull lay between "scheduled" and "running" as our watch saw them; it is
+        put at the end of that time, and what is left of the time is how much earlier it may have been.
+        """
+        node, runs = self._reached.get("scheduled"), self._reached.get("running")
+        if self._pull_asked or not node or not runs or runs.at_ns - node.at_ns < PULL_S * 1e9:
+            return
+        self._pull_asked = True
+        pull = await self._events.last_pull(self._identity)
+        room_ns = runs.at_ns - (node.at_ns - node.resolution_ns)
+        if pull is None or pull.took_ns > room_ns:  # what cannot have been is not recorded
+            return
+        coarse_ns = room_ns - pull.took_ns + MILLISECOND_NS
+        # With Always the kubelet says "pulled", and the whole size, of an image that it only had to check.
+        size = None if self._options.pull_policy == "Always" else pull.image_bytes
+        self._marks("pulling", at_ns=runs.at_ns - pull.took_ns, resolution_ns=coarse_ns)
+        self._marks("pulled", at_ns=runs.at_ns, resolution_ns=coarse_ns, moved_bytes=size)
 
     # ----------------------------------------------------------------------------------------------------- what broke
 

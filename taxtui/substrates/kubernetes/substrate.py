@@ -21,6 +21,7 @@ from taxtui.sandboxes.kit.room import Room
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes.api import PodApi
 from taxtui.substrates.kubernetes.connect import Cluster, discover
+from taxtui.substrates.kubernetes.events import PodEvents
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.manifest import manifest
@@ -66,6 +67,7 @@ class KubernetesSubstrate:
         self._namespace = self._options.namespace or self._cluster.namespace
         self._client = ApiClient(self._cluster.configuration)
         self._api = PodApi(self._client)
+        self._events = PodEvents(self._api)
         try:
             server, _ = await self._api.version()
         except BaseException as error:
@@ -128,7 +130,7 @@ class KubernetesSubstrate:
                 "kubernetes_sdk": version("kubernetes"),
                 "image_reference": self._options.image,
                 "network": "the pod network, unless a NetworkPolicy selects taxtui.network=none",
-                "events": "read while a pod does not start" if events else "may not be read: a stuck pod says less",
+                "events": "read of stuck pods and pulls" if events else "may not be read: a stuck pod says less",
                 **quota,
             },
         )
@@ -147,7 +149,7 @@ class KubernetesSubstrate:
         if watch is None or watch.ended:
             watch = self._watches[run] = PodWatch(self._api, self._namespace, f"{LABEL_RUN}={run}")
         runner = PodExec(self._client, self._api.access, self._namespace, spec.name, self._options.shell)
-        sandbox = KubernetesSandbox(spec.name, self._api, runner, watch, marks, self._options, self._room)
+        sandbox = KubernetesSandbox(spec.name, self._api, self._events, runner, watch, marks, self._options, self._room)
         try:
             pod = await self._make(spec, marks)
         except BaseException:
