@@ -130,9 +130,7 @@ class KubernetesSubstrate:
                 "kubernetes_sdk": version("kubernetes"),
                 "image_reference": self._options.image,
                 "network": "the pod network, unless a NetworkPolicy selects taxtui.network=none",
-                "events": "read while a pod does not start, and for its image's pull"
-                if events
-                else "may not be read: a stuck pod says less",
+                "events": "read of stuck pods and pulls" if events else "may not be read: a stuck pod says less",
                 **quota,
             },
         )
