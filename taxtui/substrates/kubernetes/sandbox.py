@@ -34,7 +34,7 @@ PULL_S: Final = 1.0
 """A pod that ran sooner after its node took it is not asked what it pulled: one list less for each warm pod."""
 
 
-class Seen(NamedTuple):
+class Reached(NamedTuple):
     """When our watch saw that a pod had come somewhere."""
 
     at_ns: int  # monotonic
@@ -63,7 +63,7 @@ class KubernetesSandbox:
         self._marks = marks
         self._options = options
         self._pod: Pod | None = None
-        self._reached: dict[str, Seen] = {}
+        self._reached: dict[str, Reached] = {}
         self._gone = asyncio.Event()
         self._news = asyncio.Event()
         self._blind: ApiRefused | None = None
@@ -92,7 +92,7 @@ class KubernetesSandbox:
             self._marks.on(pod.spec.node_name)
         for mark in pod.reached():
             if mark not in self._reached:
-                self._reached[mark] = Seen(at_ns, resolution_ns)
+                self._reached[mark] = Reached(at_ns, resolution_ns)
                 self._marks(mark, at_ns=at_ns, resolution_ns=resolution_ns)
         self._tell()
 
