@@ -62,7 +62,10 @@ class Tally:
         return self.per_success(lambda attempt: value(attempt) if attempt.ok else 0)
 
     def percentiles(self, ps: Sequence[float]) -> list[Percentile]:
-        """Of the trajectories of successes, in ns, with how much runs differ; versions of a trial are one in worth."""
+        """Of the trajectories of successes, in ns, with how much runs differ; each ``needs`` so many trials.
+
+        Versions of a trial are one in worth.
+        """
         versions: dict[int, Counter[int]] = {}
         for attempt in self.attempts:
             if attempt.ok:
@@ -75,9 +78,13 @@ class Tally:
             by_run.setdefault(self.trials[trial].run, []).append(told)
         runs = list(by_run.values())
         ascending = sorted(value for run in runs for own_ns in run for value in own_ns)
-        return [
-            with_runs(percentile(ascending, p, worth(runs, quantile(ascending, p))), p, runs, self.assume) for p in ps
-        ]
+
+        def at(p: float) -> Percentile:
+            found = percentile(ascending, p, min(len(versions), worth(runs, quantile(ascending, p))))
+            needs_trials = -(-found.needs * len(versions) // len(ascending))
+            return with_runs(found._replace(needs=needs_trials), p, runs, self.assume)
+
+        return list(map(at, ps))
 
     @property
     def failure(self) -> Fraction:

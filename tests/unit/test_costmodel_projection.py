@@ -17,6 +17,7 @@ from costmodel import (
     project,
     read,
 )
+from costmodel.length import Length
 from costmodel.whatif import levers
 from tests.support.asking import HOUR, ask, hours, one
 from tests.support.costmodel_files import S, cell, frame, header, health, trial, write
@@ -310,3 +311,16 @@ def test_cells_without_trials_or_actions(folder: Path) -> None:
     bare, empty = project([read(file)], ask())
     assert hours(bare) == pytest.approx(3)
     assert (empty.trials, empty.worker_hours) == (0, None)
+
+
+@pytest.mark.parametrize("more", [{"warm_pool": 5, "refill_s": 100.0}, {"actions": Length.between(2, 3)}])
+def test_versions_of_a_trial_support_no_percentile_that_the_trials_do_not(folder: Path, more: dict[str, Any]) -> None:
+    file = write(folder / "a", [trial(n, create=(2 + n * n % 7) * S) for n in range(40)])
+    plain, versions = one(file).trajectory_s, one(file, **more).trajectory_s
+    assert plain is not None
+    assert versions is not None
+    for own, other in zip(plain[1:], versions[1:], strict=True):
+        assert own is not None
+        assert other is not None
+        assert other.needs_trials >= own.needs_trials
+    assert (versions.p95 and versions.p95.value, versions.p99 and versions.p99.high) == (None, None)
