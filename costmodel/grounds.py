@@ -8,18 +8,16 @@ from costmodel.demand import Demand
 from costmodel.pricing import Prices
 from costmodel.results import Evidence
 from costmodel.retries import effective_workers, throttle_floor_ns
-from costmodel.runs import MIN_RUNS, basis
+from costmodel.runs import MIN_RUNS, Estimate, basis
 from costmodel.samples import Attempt, Pool
 from costmodel.tails import Reach
 from costmodel.tally import Tally
 from costmodel.timed import TimedRun
-from costmodel.wallclock import WholeRun
 
 
-def evidence_of(timed: TimedRun, demand: Demand, tail: Reach) -> Evidence:
-    """The intermediate values of a row."""
+def evidence_of(timed: TimedRun, demand: Demand, held: Estimate, tail: Reach) -> Evidence:
+    """The intermediate values of a row; ``held`` is per success."""
     tally, retries, law, _, run = timed
-    held = tally.estimate(lambda a: a.held_ns, lambda a: a.think_ns)
     creates = float(retries.attempts) * demand.trajectories
     rate, busy_ns = demand.create_rate, law.mean / float(retries.attempts)
     return Evidence(
@@ -56,8 +54,12 @@ def trust(pool: Pool) -> dict[str, float | None]:
     return {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
 
 
-def reasons(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Prices | None) -> tuple[str, ...]:
-    """All flags of a row that has a success, the one that could move it most first."""
+def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, share_beyond: float) -> tuple[str, ...]:
+    """All flags of a row that has a success, the one that could move it most first.
+
+    ``share_beyond`` is by what share of held the actions beyond the recorded ones may be off.
+    """
+    tally, run = timed.tally, timed.run
     beyond = any(a.ok and a.actions > len(pool.trials[a.trial].durations_ns) for a in tally.attempts)
     in_flight = min(demand.usable_workers, demand.trajectories)
     simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
@@ -75,11 +77,9 @@ def reasons(pool: Pool, tally: Tally, demand: Demand, run: WholeRun, prices: Pri
         flags.CONTENTION_UNKNOWN: pool.contention_unknown,
         flags.STALE_PRICES: prices is not None and prices.stale,
     }
-    held_ns = tally.per_success(lambda attempt: attempt.held_ns).value or 1.0
-    share = max(beyond_recorded_ns(tally, pool)) / held_ns
     sizes = {
-        flags.FIRST_CYCLE: share,
-        flags.BEYOND_LENGTH: 0.0 if conditions.get(flags.FIRST_CYCLE) else share,
+        flags.FIRST_CYCLE: share_beyond,
+        flags.BEYOND_LENGTH: 0.0 if conditions[flags.FIRST_CYCLE] else share_beyond,
         flags.NO_FAILURES: 3 / len(pool.trials),
         flags.LOCKSTEP: run.rollouts.error_ns / (run.rollouts.value_ns or 1.0),
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import Final
 
 from costmodel import flags
@@ -32,6 +31,7 @@ from costmodel.results import (
     Trajectory,
     WallClock,
 )
+from costmodel.runs import interval
 from costmodel.samples import Attempt, Pool, attempts, nearest_length, pools
 from costmodel.tally import Tally, Value
 from costmodel.timed import TimedRun, timed_run
@@ -106,7 +106,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     tally, retries, law, _, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
-    held = doubt_ns.around(tally.per_success(lambda attempt: attempt.held_ns, lambda attempt: attempt.think_ns))
+    estimated = tally.estimate(lambda attempt: attempt.held_ns, lambda attempt: attempt.think_ns)
+    held = doubt_ns.around(interval(estimated, tally.assume))
     exact_held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
     delivered = demand.trajectories * retries.delivered
@@ -151,8 +152,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         warm_pool=warm_pool,
         cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run, demand),
         stress=_stress(timed, demand, worker_hours),
-        flags=reasons(pool, tally, demand, run, prices),
-        evidence=evidence_of(timed, demand, ends.run.tail),
+        flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
+        evidence=evidence_of(timed, demand, estimated, ends.run.tail),
     )
 
 
@@ -205,10 +206,15 @@ def _pool_use(demand: Demand, outcome: SimulatedRun | None) -> PoolUse:
 
 def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
     """In seconds."""
-    mean = doubt_ns.around(tally.of_successes(lambda attempt: attempt.trajectory_ns)).times(1 / NS_PER_S)
+    mean = _mean_trajectory(tally, doubt_ns)
     if mean.low is None:
         return Trajectory(mean, None, None, None)
-    return Trajectory(_not_negative(mean), *map(_quantile, tally.percentiles((0.5, 0.95, 0.99))))
+    return Trajectory(mean, *map(_quantile, tally.percentiles((0.5, 0.95, 0.99))))
+
+
+def _mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:
+    """In seconds."""
+    return _not_negative(doubt_ns.around(tally.of_successes(lambda attempt: attempt.trajectory_ns)).times(1 / NS_PER_S))
 
 
 def _quantile(found: Percentile) -> Quantile:
@@ -326,12 +332,13 @@ def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
     usable = sorted((p for p in lengths if any(t.ok for t in p.trials)), key=lambda p: p.length.high)
     one = Demand(trajectories=1, workers=1)
     found = []
-    for short, long in combinations(usable, 2):
-        tallies = [Tally(attempts(pool, long.length, one), pool.trials) for pool in (short, long)]
-        doubts = beyond_recorded_ns(tallies[0], short), EXACT
-        predicted, measured = (_trajectory(*pair).mean for pair in zip(tallies, doubts, strict=True))
-        found.append(HeldOut(short.length.high, long.length.high, predicted, measured))
-    return tuple(found)
+    for place, long in enumerate(usable[1:], 1):
+        measured = _mean_trajectory(Tally(attempts(long, long.length, one), long.trials), EXACT)
+        for short in usable[:place]:
+            tally = Tally(attempts(short, long.length, one), short.trials)
+            predicted = _mean_trajectory(tally, beyond_recorded_ns(tally, short))
+            found.append(HeldOut(short.length.high, long.length.high, predicted, measured))
+    return tuple(sorted(found, key=lambda check: (check.from_actions, check.to_actions)))
 
 
 def _shifted(interval: Interval, by: float) -> Interval:
