@@ -26,7 +26,6 @@ CRC_BYTES: Final = 4
 MAX_LENGTH: Final = 1 << 20
 MAX_EVENTS: Final = 65_536
 
-_LINK_TAG: Final = 11
 _encode = msgspec.msgpack.Encoder().encode
 _decode_batch = msgspec.msgpack.Decoder(list[Event | Link]).decode
 _decode_event = msgspec.msgpack.Decoder(Event | Link).decode
@@ -100,10 +99,9 @@ class Chain:
         elif self._frame == 0:
             if link is not None:
                 raise RecordingError(f"damaged at byte {offset}: the first frame is missing", offset)
-        elif self._frame == 1 and self.chained is None:
-            self.chained = link is not None
-            self._check(link, offset)
         else:
+            if self.chained is None:  # the second frame decides
+                self.chained = link is not None
             self._check(link, offset)
         if self._frame and Header in map(type, batch.events):
             raise RecordingError(f"damaged at byte {offset}: another recording begins here", offset)
@@ -121,7 +119,7 @@ class Chain:
 def split(payload: bytes) -> list[msgspec.Raw]:
     """The events of a payload that ``decode`` has accepted, each as its bytes."""
     raws = _split(payload)
-    return raws[1:] if raws and _decode_any(raws[0])[:1] == [_LINK_TAG] else raws
+    return raws[1:] if raws and _decode_any(raws[0])[:1] == [Link.__struct_config__.tag] else raws
 
 
 def decode(payload: bytes, offset: int) -> Batch:

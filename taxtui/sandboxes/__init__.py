@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.kit.blocking_pool import BlockingPool as BlockingPool
     from taxtui.sandboxes.kit.blocking_pool import Timed as Timed
     from taxtui.sandboxes.kit.framed_shell import ENDED as ENDED
-    from taxtui.sandboxes.kit.framed_shell import STDERR as STDERR
-    from taxtui.sandboxes.kit.framed_shell import STDOUT as STDOUT
     from taxtui.sandboxes.kit.framed_shell import ByteStream as ByteStream
     from taxtui.sandboxes.kit.framed_shell import FramedShell as FramedShell
     from taxtui.sandboxes.kit.framed_shell import after as after
     from taxtui.sandboxes.kit.framed_shell import launch_argv as launch_argv
     from taxtui.sandboxes.kit.framed_shell import overdue as overdue
     from taxtui.sandboxes.kit.framed_shell import unbroken as unbroken
+    from taxtui.sandboxes.kit.frames import STDERR as STDERR
+    from taxtui.sandboxes.kit.frames import STDOUT as STDOUT
     from taxtui.sandboxes.kit.kept_output import KeptOutput as KeptOutput
     from taxtui.sandboxes.kit.kept_output import exec_result as exec_result
     from taxtui.sandboxes.kit.kill import MARK as MARK
@@ -69,8 +69,8 @@ _PUBLIC: Final = {
     "taxtui.plan.spec": "Command Limits SandboxSpec",
     "taxtui.sandboxes.kit.backoff": "pause_s",
     "taxtui.sandboxes.kit.blocking_pool": "BlockingPool Timed",
-    "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell STDERR STDOUT after launch_argv "
-    "overdue unbroken",
+    "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell after launch_argv overdue unbroken",
+    "taxtui.sandboxes.kit.frames": "STDERR STDOUT",
     "taxtui.sandboxes.kit.kept_output": "KeptOutput exec_result",
     "taxtui.sandboxes.kit.kill": "MARK kill_marked kill_script new_mark",
     "taxtui.sandboxes.kit.labels": "LABEL_DEADLINE LABEL_RUN LABEL_TRIAL found",

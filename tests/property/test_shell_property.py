@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from taxtui.errors import ExecTimeout
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, FramedShell
+from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell
+from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.protocol import ExecResult
 from tests.support.scripted_stream import CutStream, shell_process
 

@@ -8,7 +8,8 @@ import pty
 import shutil
 from collections.abc import Callable
 
-from taxtui.sandboxes.kit.framed_shell import ENDED, STDOUT, launch_argv
+from taxtui.sandboxes.kit.framed_shell import ENDED, launch_argv
+from taxtui.sandboxes.kit.frames import STDOUT
 from taxtui.sandboxes.kit.process import Process
 
 

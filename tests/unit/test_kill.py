@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from taxtui.sandboxes.kit.framed_shell import STDOUT
+from taxtui.sandboxes.kit.frames import STDOUT
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.process import Process
 from tests.support.waiting import until

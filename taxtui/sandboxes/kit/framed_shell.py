@@ -22,9 +22,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.frames import STDERR as STDERR
-from taxtui.sandboxes.kit.frames import STDOUT as STDOUT
-from taxtui.sandboxes.kit.frames import MergedFrames, SplitFrames
+from taxtui.sandboxes.kit.frames import STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.protocol import ExecResult
 

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from taxtui.errors import ExecFailed, SandboxLost
-from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, outputs
+from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
+from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 
 _CHUNK: Final = 1 << 18

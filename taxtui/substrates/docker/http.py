@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT
+from taxtui.sandboxes.kit.framed_shell import ENDED
+from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.substrates.docker.failure import cut, unanswered, unreached
 
 _BUFFER: Final = 1 << 20

@@ -19,7 +19,8 @@ from kubernetes.aio.client import ApiClient
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
-from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT, after, launch_argv, overdue
+from taxtui.sandboxes.kit.framed_shell import ENDED, after, launch_argv, overdue
+from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import kill_script
 from taxtui.sandboxes.protocol import ExecResult

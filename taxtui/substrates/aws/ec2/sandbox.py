@@ -12,16 +12,8 @@ import asyncssh
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import (
-    ENDED,
-    STDERR,
-    STDOUT,
-    FramedShell,
-    after,
-    launch_argv,
-    overdue,
-    unbroken,
-)
+from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, after, launch_argv, overdue, unbroken
+from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.removal import settled

@@ -13,7 +13,8 @@ from typing import Any, Final
 import asyncssh
 
 from taxtui.errors import SandboxLost
-from taxtui.sandboxes.kit.framed_shell import ENDED, STDERR, STDOUT
+from taxtui.sandboxes.kit.framed_shell import ENDED
+from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.substrates.aws.ec2.failure import no_channel
 from taxtui.substrates.aws.ec2.instance import USER, KeyPair
 

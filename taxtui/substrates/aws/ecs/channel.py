@@ -10,7 +10,8 @@ from typing import Final, Self
 import websockets
 
 from taxtui.errors import ExecFailed, SubstrateError
-from taxtui.sandboxes.kit.framed_shell import STDOUT, launch_argv
+from taxtui.sandboxes.kit.framed_shell import launch_argv
+from taxtui.sandboxes.kit.frames import STDOUT
 from taxtui.sandboxes.kit.kill import MARK
 from taxtui.substrates.aws.ecs.exec import Channel, SessionCut
 
