@@ -13,7 +13,6 @@ from costmodel.samples import Pool, pools
 from costmodel.verdict import DIFFERS, judge
 
 AA: Final = Path(__file__).parents[2] / "recordings" / "aa.msgpack"
-MISSING: Final = "recordings/aa.msgpack is not there: taxtui run aa -o recordings/aa.msgpack"
 PLANTED: Final = {"local": ("local-5", "local-20"), "docker": ("docker-20",)}
 
 
@@ -23,6 +22,7 @@ class Rates(NamedTuple):
     falsely_different: float  # of pairs of repetitions, cell by cell
     pairs: int
     inside: float  # means of one repetition in the interval of another
+    found_20_inside: float  # of single repetitions
     found_20: float  # of the pairs of three repetitions each, between different runs
     triples: int
     found_5_inside: float  # of single repetitions, on local
@@ -31,7 +31,15 @@ class Rates(NamedTuple):
 
 def held(pool: Pool, repetitions: tuple[int, ...]) -> Estimate:
     """What a success held its worker for, in these repetitions."""
-    trials = [trial for trial in pool.trials if trial.run.repetition in repetitions]
+    return _estimated([trial for trial in pool.trials if trial.run.repetition in repetitions])
+
+
+def everything(pool: Pool) -> Estimate:
+    """The same over all runs."""
+    return _estimated(pool.trials)
+
+
+def _estimated(trials: list[RecordedTrial]) -> Estimate:
     origins = [(trial.run, trial.block) for trial in trials]
     return estimate([trial.measures.held_ns for trial in trials], list(map(_ok, trials)), origins)
 
@@ -57,17 +65,29 @@ def rates(path: Path) -> Rates:
     by_tier = {(pool.identity.substrate, pool.identity.tier): pool for pool in cells}
     twenty = list(_twenty(by_tier, runs))
     slow, plain = by_tier["local", "local-5"], by_tier["local", "sleep-0"]
-    five = [judge(held(slow, (r,)), held(plain, (r,)), assumed("local")).verdict.kind == DIFFERS for r in runs]
+    five = _inside(slow, plain, runs)
+    twenty_inside = [
+        found
+        for substrate, tiers in PLANTED.items()
+        for found in _inside(by_tier[substrate, tiers[-1]], by_tier[substrate, "sleep-0"], runs)
+    ]
     whole = judge(held(slow, tuple(runs)), held(plain, tuple(runs)), assumed("local")).verdict.kind == DIFFERS
     return Rates(
         sum(verdicts) / len(verdicts),
         len(verdicts),
         sum(inside) / len(inside),
+        sum(twenty_inside) / len(twenty_inside),
         sum(twenty) / len(twenty),
         len(twenty),
         sum(five) / len(five),
         whole,
     )
+
+
+def _inside(slow: Pool, plain: Pool, runs: list[int]) -> list[bool]:
+    """Whether each repetition alone tells the two apart."""
+    assume = assumed(plain.identity.substrate)
+    return [judge(held(slow, (run,)), held(plain, (run,)), assume).verdict.kind == DIFFERS for run in runs]
 
 
 def _twenty(by_tier: dict[tuple[str, str], Pool], runs: list[int]) -> Iterator[bool]:

@@ -16,10 +16,11 @@ from costmodel.errors import DemandError
 from costmodel.projection import project
 from costmodel.recording import Recording, read_recording
 from costmodel.runs import Assumed, RunKey, assumed, basis, between, estimate, interval
+from costmodel.samples import pools
 from costmodel.uncertainty import Interval, correlation_time, student_t
 from costmodel.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, judge
 from tests.support.costmodel_files import S, cell, trial, write
-from tests.support.repeated import AA, MISSING, rates
+from tests.support.repeated import AA, everything, rates
 from tests.support.simulated_runs import TRUTH, estimated, measured
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -62,14 +63,14 @@ def test_one_run_has_two_intervals_and_the_wider_one_says_what_it_assumes() -> N
     assert wide_high == pytest.approx(10 + math.hypot(high - 10, 10 * (factor - 1)))
     assert interval(one, Assumed(0.0, "given", given=True)) == one.within
     assert basis(one, Assumed(0.07, "a file")) == (1, 0.07, False, "a file")
-    assert (USUAL.sd, "short.msgpack" in USUAL.source) == (0.07, True)
     assert "none of this substrate" in assumed("elsewhere").source
 
 
 def test_time_that_is_spent_idle_on_purpose_has_no_run_effect() -> None:
     values, origins = [10.0] * 9, [(RunKey("r", 0), 0)] * 9
     low, high = both(interval(estimate(values, [1] * 9, origins, idle=9.0), USUAL))
-    assert (low, high) == pytest.approx((10 - 1 * (1 - math.exp(-0.1372)), 10 + math.exp(0.1372) - 1), rel=1e-4)
+    factor = math.exp(1.959964 * USUAL.sd)
+    assert (low, high) == pytest.approx((10 - (1 - 1 / factor), 10 + factor - 1), rel=1e-4)
 
 
 def test_neighbours_that_correlate_are_worth_less() -> None:
@@ -86,20 +87,22 @@ def test_neighbours_that_correlate_are_worth_less() -> None:
 
 
 def test_verdicts() -> None:
+    seven = Assumed(0.07, "a file")
+
     def run(name: str, mean: float, runs: int = 1) -> object:
         return estimated([[mean - 0.1, mean, mean + 0.1] * 10] * runs, name)
 
-    told = judge(run("r", 11.1), run("s", 10.0), USUAL).verdict  # type: ignore[arg-type]
+    told = judge(run("r", 11.1), run("s", 10.0), seven).verdict  # type: ignore[arg-type]
     assert told.words == "cannot tell from one run each (seen +11 %, runs differ by ±19 %)"
     assert told.tie is None
-    told = judge(run("r", 11.1, 2), run("s", 10.0), USUAL).verdict  # type: ignore[arg-type]
+    told = judge(run("r", 11.1, 2), run("s", 10.0), seven).verdict  # type: ignore[arg-type]
     assert told.words.startswith("cannot tell from two runs and one run (seen +11 %")
-    assert judge(run("r", 15.0), run("s", 10.0), USUAL).verdict.words == "differs"  # type: ignore[arg-type]
-    assert judge(run("r", 10.01), run("s", 10.0), USUAL).verdict.words == "tie"  # type: ignore[arg-type]
-    inside = judge(run("r", 11.1), run("r", 10.0), USUAL)  # type: ignore[arg-type]
+    assert judge(run("r", 15.0), run("s", 10.0), seven).verdict.words == "differs"  # type: ignore[arg-type]
+    assert judge(run("r", 10.01), run("s", 10.0), seven).verdict.words == "tie"  # type: ignore[arg-type]
+    inside = judge(run("r", 11.1), run("r", 10.0), seven)  # type: ignore[arg-type]
     assert (inside.verdict.kind, inside.verdict.together) == (DIFFERS, True)
     single = estimated([[1.0]])
-    assert judge(single, single, USUAL).verdict.kind == UNKNOWN
+    assert judge(single, single, seven).verdict.kind == UNKNOWN
 
 
 @pytest.mark.parametrize("run_sd", [0.05, 0.10])
@@ -171,10 +174,22 @@ def test_a_wider_assumption_never_narrows(tmp_path: Path) -> None:
     assert all(narrow < wide for narrow, wide in pairwise(widths))
 
 
-@pytest.mark.skipif(not AA.exists(), reason=MISSING)
 def test_six_real_repetitions() -> None:
     found = rates(AA)
     assert found.falsely_different <= 0.05
-    assert found.inside >= 0.90
-    assert found.found_20 >= 0.90
+    # A 95 % interval is of the truth: another run's mean, as uncertain as its own, lies in it in 83 %.
+    assert found.inside >= 0.83
+    assert found.found_20_inside >= 0.90
     assert found.found_5_inside_all
+
+
+@pytest.mark.parametrize(
+    ("substrate", "names"),
+    [("local", ["aa"]), ("docker", ["aa"]), ("kubernetes", ["kubernetes", "kubernetes2"])],
+)
+def test_what_is_assumed_of_runs_is_what_the_shipped_ones_show(substrate: str, names: list[str]) -> None:
+    cells = pools(read_recording(RECORDINGS / f"{name}.msgpack") for name in names)
+    told = [everything(pool) for pool in cells if pool.identity.substrate == substrate]
+    repeated = [one for one in told if len(one.parts) > 1]
+    assert round(math.sqrt(between(repeated)), 2) == assumed(substrate).sd
+    assert f"runs of {len(repeated)} cells" in assumed(substrate).source
