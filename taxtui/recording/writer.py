@@ -64,12 +64,14 @@ class Recorder:
         """Write what is queued.
 
         Raises:
-            WriteFailed: the disk is full or gone. What was written before stays readable: a frame that went
-                out in part is cut off again, and nothing more is written.
+            WriteFailed: the disk is full or gone, or somebody else has removed, replaced or changed the file. What
+                was written before stays readable: a frame that went out in part is cut off again, and nothing more
+                is written.
         """
         if not self._pending or self._broken:
             return
         self._check_synced()
+        self._check_ours()
         events, self._pending = self._pending, []
         for data in self._sealer.seal(events):
             self._write(data)
@@ -100,12 +102,31 @@ class Recorder:
                 fix="`taxtui recordings verify` says what is left of it",
             ) from self._sync_error
 
+    def _check_ours(self) -> None:
+        """Whoever removes or cuts a file that is being written is told at once, not when hours are lost."""
+        ours = os.fstat(self._fd)
+        try:
+            there = self.path.stat()
+        except OSError:
+            what = "it has been removed, or moved away"
+        else:
+            if not os.path.samestat(there, ours):
+                what = "another file has taken its place"
+            elif ours.st_size != self.size_bytes:
+                what = f"somebody else changed it from {self.size_bytes} to {ours.st_size} bytes"
+            else:
+                return
+        self._broken = True
+        raise WriteFailed(f"cannot go on with {self.path}: {what} while it was written", fix="run again")
+
     def close(self) -> None:
         """Write what is queued and force it to the disk. Idempotent. Raises as ``flush``."""
         if self._closed.is_set():
             return
         try:
             self.flush()
+            if not self._broken:
+                self._check_ours()
         finally:
             self._closed.set()
             self._dirty.set()

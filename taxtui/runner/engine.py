@@ -28,7 +28,7 @@ from taxtui.recording.events import (
     RunFinished,
 )
 from taxtui.recording.writer import Recorder
-from taxtui.runner import health, identity, opening
+from taxtui.runner import health, identity, ledger, opening
 from taxtui.runner.arrivals import Block, blocks, run_block
 from taxtui.runner.cell import CellRun
 from taxtui.runner.journal import Journal
@@ -47,6 +47,9 @@ END_TIMEOUT_S: Final = 240.0
 """How long abandoned trials have to clean up after themselves; the sweep takes what they have not removed by then."""
 LET_GO_S: Final = 5.0
 """How long a trial that has passed that deadline, and is cancelled in its clean-up, is waited for."""
+
+
+LEFT_BEHIND: Final = "{} earlier runs of this machine were not swept clean; taxtui sweep looks what is left of them"
 
 
 class Progress(msgspec.Struct):
@@ -173,12 +176,15 @@ class Run:
                     substrates=tuple(opened.ref for opened in substrates.values()),
                     create_timeout_s=self.plan.create_timeout_s,
                     pid=os.getpid(),
+                    born=ledger.born(os.getpid()),
                 )
             )
             try:
                 await watchdog.wait_ready()
                 self.clean = False
-                await self._awaited(asyncio.ensure_future(self._measure(journal)))
+                if earlier := ledger.left_behind(self.run_id):
+                    journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(earlier))))
+                await self._awaited(asyncio.ensure_future(self._measure(journal, watchdog)))
                 swept = await self._sweep(journal, [opened.substrate for opened in substrates.values()])
                 self._finish(journal)
                 self.clean = swept and self.crash is None
@@ -252,10 +258,14 @@ class Run:
             self._cells.append(cell)
             cell.announce()
 
-    async def _measure(self, journal: Journal) -> None:
+    async def _measure(self, journal: Journal, watchdog: Watchdog) -> None:
+        def replaced() -> None:
+            journal.emit(Notice(journal.now(), "warning", "the watchdog has died; another has taken its place"))
+
         work: list[Awaitable[None]] = [
             health.watch(journal.emit, journal.now, lambda: self.progress.in_flight),
             journal.flush_regularly(self._trials),
+            watchdog.keep(replaced),
         ]
         if self.plan.budget_s is not None:
             work.append(self._keep_budget(self.plan.budget_s))

@@ -6,14 +6,22 @@ import asyncio
 import os
 import resource
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 from costmodel.uncertainty import quantile
-from taxtui.recording.events import UNKNOWN, Health
+from taxtui.recording.events import UNKNOWN, Health, Notice
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
+STOOD_STILL_S: Final = 1.0
+"""A loop that is this late was stopped, or its machine was: each second of that time is told as a late one."""
+MOST_TOLD_S: Final = 600
+SET_S: Final = 0.5
+"""A wall clock that leaves the monotonic one by more within a second has been set."""
 TICK_S: Final = 0.004  # 240 of them in a second: their 99th percentile is not their maximum
 REPORT_S: Final = 1.0
 FLOOR_SPAWNS: Final = 60
@@ -32,35 +40,110 @@ def floor_ns() -> int:
     return sorted(took)[len(took) // 2]
 
 
-async def watch(emit: Callable[[Health], None], now: Callable[[], int], in_flight: Callable[[], int]) -> None:
-    """Emit a Health event a second until cancelled. Lag is by how much a sleep of TICK_S of this loop overslept."""
-    floor = floor_ns()
-    lags: list[int] = []
-    cpu_s, since_ns, waits = _cpu_s(), time.monotonic_ns(), BlockingPool.waits
-    emit(Health(now(), 0, 0, 0, 0, in_flight(), 0, floor))
+class Reports:
+    """What a second of the loop's life amounts to, from the lags that were seen in it."""
+
+    def __init__(self, now: Callable[[], int], in_flight: Callable[[], int]) -> None:
+        """``now`` is what instants in the recording are relative to."""
+        self._now, self._in_flight = now, in_flight
+        self._floor_ns = floor_ns()
+        self._lags: list[int] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        self._cpu_s, self._since_ns, self._waits = _cpu_s(), time.monotonic_ns(), BlockingPool.waits
+
+    def opening(self) -> Health:
+        """Of a loop that has not run yet."""
+        return Health(self._now(), 0, 0, 0, 0, self._in_flight(), 0, self._floor_ns)
+
+    def after(self, lag_ns: int, slept_ns: int = 0) -> list[Health]:
+        """What is to be told once the loop was late by ``lag_ns``: nothing within a second, then one report.
+
+        A loop that stood still was late all the time: each of those seconds has a report of its own. ``slept_ns``, for
+        which the machine was suspended, are none of this clock's seconds.
+        """
+        self._lags.append(lag_ns)
+        took_ns = time.monotonic_ns() - self._since_ns
+        if took_ns + slept_ns < REPORT_S * 1e9:
+            return []
+        self._lags.sort()
+        late_ns = lag_ns + slept_ns
+        stood_still = late_ns >= STOOD_STILL_S * 1e9
+        last = Health(
+            at_ns=self._now(),
+            lag_p50_ns=late_ns if stood_still else quantile(self._lags, 0.5),
+            lag_p99_ns=late_ns if stood_still else quantile(self._lags, 0.99),
+            lag_max_ns=max(late_ns, self._lags[-1]),
+            cpu_permille=round((_cpu_s() - self._cpu_s) / took_ns * 1e12),
+            in_flight=self._in_flight(),
+            pool_waits=BlockingPool.waits - self._waits,
+            floor_ns=self._floor_ns,
+        )
+        self._lags.clear()
+        self._begin()
+        return [*(_ago(last, seconds) for seconds in range(_whole_seconds(lag_ns), 0, -1)), last]
+
+
+def _whole_seconds(lag_ns: int) -> int:
+    """How many seconds of a standstill are told before its last one."""
+    return min(MOST_TOLD_S, lag_ns // 10**9 - 1) if lag_ns >= STOOD_STILL_S * 1e9 else 0
+
+
+def _ago(report: Health, seconds: int) -> Health:
+    return msgspec.structs.replace(report, at_ns=max(0, report.at_ns - seconds * 10**9), pool_waits=0)
+
+
+class Clocks:
+    """Whether this process, its machine or the wall clock has jumped since the last look."""
+
+    def __init__(self) -> None:
+        """From now on."""
+        self._asleep_ns, self._wall_ns = _asleep_ns(), time.time_ns() - time.monotonic_ns()
+
+    def slept_ns(self) -> int:
+        """For how long the machine was suspended since the last look."""
+        before, self._asleep_ns = self._asleep_ns, _asleep_ns()
+        return self._asleep_ns - before
+
+    def jumps(self, lag_ns: int, slept_ns: int) -> list[str]:
+        """One line for each jump: ``lag_ns`` is by how much the loop was late."""
+        before, self._wall_ns = self._wall_ns, time.time_ns() - time.monotonic_ns()
+        set_ns = self._wall_ns - before - slept_ns
+        told = []
+        if lag_ns >= STOOD_STILL_S * 1e9:
+            told.append(f"the measuring process stood still for {lag_ns / 1e9:.1f} s; trials in flight are marked")
+        if slept_ns >= STOOD_STILL_S * 1e9:
+            told.append(f"the machine was suspended for {slept_ns / 1e9:.1f} s, which no duration contains")
+        if abs(set_ns) >= SET_S * 1e9:
+            told.append(f"the wall clock was set by {set_ns / 1e9:+.1f} s; durations do not follow it")
+        return told
+
+
+def _asleep_ns() -> int:
+    """Time that the machine was suspended since boot; 0 where no clock tells."""
+    if sys.platform != "linux":
+        return 0
+    apart_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+    return apart_ns // 10**6 * 10**6  # the two are not read at one instant
+
+
+async def watch(emit: Callable[[Health | Notice], None], now: Callable[[], int], in_flight: Callable[[], int]) -> None:
+    """Emit a Health event a second until cancelled. Lag is by how much a sleep of TICK_S of this loop overslept.
+
+    Standstills, suspends and settings of the wall clock are notices besides.
+    """
+    reports, clocks = Reports(now, in_flight), Clocks()
+    emit(reports.opening())
     while True:
         began = time.monotonic_ns()
         await asyncio.sleep(TICK_S)
-        ended = time.monotonic_ns()
-        lags.append(max(0, ended - began - round(TICK_S * 1e9)))
-        if ended - since_ns < REPORT_S * 1e9:
-            continue
-        lags.sort()
-        cpu_now_s = _cpu_s()
-        emit(
-            Health(
-                at_ns=now(),
-                lag_p50_ns=quantile(lags, 0.5),
-                lag_p99_ns=quantile(lags, 0.99),
-                lag_max_ns=lags[-1],
-                cpu_permille=round((cpu_now_s - cpu_s) / (ended - since_ns) * 1e12),
-                in_flight=in_flight(),
-                pool_waits=BlockingPool.waits - waits,
-                floor_ns=floor,
-            )
-        )
-        lags.clear()
-        cpu_s, since_ns, waits = cpu_now_s, ended, BlockingPool.waits
+        lag_ns, slept_ns = max(0, time.monotonic_ns() - began - round(TICK_S * 1e9)), clocks.slept_ns()
+        if told := reports.after(lag_ns, slept_ns):
+            for text in clocks.jumps(lag_ns, slept_ns):
+                emit(Notice(now(), "warning", text))
+            for report in told:
+                emit(report)
 
 
 def _cpu_s() -> float:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from taxtui import folders
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import SubstrateRef
+
+_START_FIELD: Final = 19
+"""Of /proc/PID/stat behind the program's name: when it started, in ticks since boot."""
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +23,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     substrates: tuple[SubstrateRef, ...]
     create_timeout_s: float  # how long a create that was under way may still appear
     pid: int = 0  # of the runner, on this machine
+    born: str = ""  # which process of that id it is: ids are used again; "" where this machine does not tell
 
 
 def write(entry: LedgerEntry) -> Path:
@@ -52,17 +57,33 @@ def entries() -> list[LedgerEntry]:
 
 def going_on() -> dict[str, int]:
     """The runs of this machine whose runner is alive, with its process id."""
-    return {entry.run_id: entry.pid for entry in entries() if entry.pid and _alive(entry.pid)}
+    return {entry.run_id: entry.pid for entry in entries() if entry.pid and _alive(entry)}
 
 
-def _alive(pid: int) -> bool:
+def left_behind(but: str) -> list[str]:
+    """The runs of this machine, other than ``but``, whose runner is gone and that nobody has swept clean yet."""
+    alive = going_on()
+    return [entry.run_id for entry in entries() if entry.run_id not in (but, *alive)]
+
+
+def born(pid: int) -> str:
+    """What tells a process from a later one of the same id: the boot and the clock tick of its start; "" if untold."""
     try:
-        os.kill(pid, 0)
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return f"{boot}:{fields[_START_FIELD]}"
+
+
+def _alive(entry: LedgerEntry) -> bool:
+    try:
+        os.kill(entry.pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
-    return True
+        pass  # somebody else's: as alive as any, if it is the same
+    return not entry.born or born(entry.pid) in ("", entry.born)
 
 
 def read(path: Path) -> LedgerEntry:

@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -22,6 +23,7 @@ from taxtui.errors import TaxtuiError
 from taxtui.runner import ledger
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.reaping import reap_all
+from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.sandboxes.registry import build
 
@@ -29,6 +31,11 @@ DONE: Final = b"done\n"
 READY: Final = b"ready\n"
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
+LOOK_S: Final = 1.0
+"""How often the runner looks whether it still stands."""
+OPENED_WITHIN_S: Final = 120.0
+DISMISSED_WITHIN_S: Final = 10.0
+"""One that says nothing for so long, because somebody has stopped it say, is killed: it may not hold a run."""
 GIVE_UP_AFTER_S: Final = 3600.0
 """A provider that cannot be reached for an hour keeps its own deadline; the ledger entry stays for ``taxtui sweep``."""
 
@@ -38,7 +45,10 @@ class Watchdog:
 
     def __init__(self, entry: LedgerEntry) -> None:
         """Start the process and tell it what to guard; it is ready after ``wait_ready``."""
-        self._run_id = entry.run_id
+        self._entry = entry
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "taxtui.runner.watchdog"],  # -P: no module of the user's folder gets in
             stdin=subprocess.PIPE,
@@ -46,7 +56,8 @@ class Watchdog:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self._say(msgspec.json.encode(entry) + b"\n")
+        self._say(msgspec.json.encode(self._entry) + b"\n")
+        return self._process
 
     async def wait_ready(self) -> None:
         """Return once the ledger has the entry and the watchdog has its clients open, so that it can act at once.
@@ -54,23 +65,48 @@ class Watchdog:
         Raises:
             TaxtuiError: it could not get there.
         """
-        assert self._process.stdout is not None
-        said = await asyncio.to_thread(self._process.stdout.readline)
+        process = self._process
+        assert process.stdout is not None
+        too_late = asyncio.get_running_loop().call_later(OPENED_WITHIN_S, process.kill)
+        said = await asyncio.to_thread(process.stdout.readline)
+        too_late.cancel()
         if said != READY:
-            raise TaxtuiError(f"nobody to clean up after a crash: {said.decode().strip() or 'the watchdog died'}")
+            why = said.decode().strip() or "the watchdog died, or did not answer"
+            raise TaxtuiError(f"nobody to clean up after a crash: {why}")
+
+    async def keep(self, replaced: Callable[[], None]) -> None:
+        """Until cancelled: whenever it has died, put another in its place and tell ``replaced``.
+
+        Raises:
+            TaxtuiError: there is nobody any more to clean up after a crash.
+        """
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self._process.poll() is not None:
+                self._let_go()
+                self._start()
+                await unbroken(self.wait_ready(), OPENED_WITHIN_S)
+                replaced()
 
     def release(self, *, clean: bool) -> None:
         """The run has ended. ``clean``: nothing is left; otherwise the watchdog sweeps as if the runner had died."""
+        if clean:
+            ledger.remove(self._entry.run_id)
+            self._say(DONE)
+        self._let_go()
+        if clean:
+            try:
+                self._process.wait(DISMISSED_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _let_go(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        if clean:
-            ledger.remove(self._run_id)
-            self._say(DONE)
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         self._process.stdout.close()
-        if clean:
-            self._process.wait()
 
     def _say(self, line: bytes) -> None:
         assert self._process.stdin is not None

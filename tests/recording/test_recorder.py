@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ import pytest
 
 from taxtui.errors import RecordingError, WriteFailed
 from taxtui.recording import frames, reader, writer
-from taxtui.recording.events import Event, Header, Notice, RunFinished
+from taxtui.recording.events import Event, Header, Notice, RunFinished, TrialStarted
 from taxtui.recording.frames import MAX_EVENTS
 from taxtui.recording.writer import Recorder
 
@@ -118,3 +119,34 @@ def test_a_batch_of_nothing_is_nothing(tmp_path: Path) -> None:
     got: list[Event] = []
     assert reader.read(path, got.append).frames == 3
     assert got == [HEADER, notice]
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def replaced(path: Path) -> None:
+    path.unlink()
+    path.write_bytes(b"")
+
+
+def truncated(path: Path) -> None:
+    os.truncate(path, 10)
+
+
+def appended_to(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"x")
+
+
+@pytest.mark.parametrize("harm", [removed, replaced, truncated, appended_to])
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_what_others_do_to_the_file_is_noticed_at_the_next_write(
+    harm: Callable[[Path], None], at_the_end: bool, tmp_path: Path
+) -> None:
+    recorder = Recorder(tmp_path / "r.msgpack")
+    recorder.add(Header("taxtui", 1, "r", {}, {}))
+    harm(recorder.path)
+    with pytest.raises(WriteFailed, match="while it was written; run again"):
+        recorder.close() if at_the_end else recorder.add(TrialStarted(0, 0, "s", 0, 0))
+    recorder.close()

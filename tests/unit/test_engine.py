@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ class QuietWatchdog:
 
     async def wait_ready(self) -> None:
         await asyncio.sleep(0)
+
+    async def keep(self, replaced: Callable[[], None]) -> None:
+        await asyncio.Event().wait()
 
     def release(self, *, clean: bool) -> None:
         self.released.append(clean)
@@ -310,3 +314,16 @@ async def test_a_substrates_facts_stand_under_its_name_and_never_its_options(
     assert got[0].software["fake.server"] == "1.2"  # type: ignore[union-attr]
     assert got[0].software["fake.latency_ns"] == "31"  # type: ignore[union-attr]
     assert b"secret.example" not in run.path.read_bytes()
+
+
+async def test_what_earlier_runs_left_is_said_at_the_start(tmp_path: Path, fake: FakeSubstrate) -> None:
+    died = ledger.LedgerEntry(run_id="20250101t000000z-00000000", substrates=(), create_timeout_s=1.0)
+    ledger.write(died)
+    _, got = await execute(tmp_path, plan(trials=1))
+    assert [notice.text for notice in of(got, Notice)] == [
+        "1 earlier runs of this machine were not swept clean; taxtui sweep looks what is left of them"
+    ]
+    ledger.remove(died.run_id)
+    (tmp_path / "r.msgpack").unlink()
+    _, got = await execute(tmp_path, plan(trials=1))
+    assert of(got, Notice) == []

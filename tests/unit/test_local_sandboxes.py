@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,3 +50,65 @@ async def test_a_command_begins_with_the_signals_of_a_fresh_login() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert [each.length for each in await process.output()] == [0, 0]
+
+
+def a_pipe(meta: Path) -> None:
+    os.mkfifo(meta)
+
+
+def a_link_without_end(meta: Path) -> None:
+    meta.symlink_to("/dev/zero")
+
+
+def another_run(meta: Path) -> None:
+    meta.write_text('{"labels": {"taxtui.run": "other"}, "created_unix_s": 9e99}')
+
+
+def no_labels(meta: Path) -> None:
+    meta.write_text('{"labels": [], "created_unix_s": "x"}')
+
+
+def no_text(meta: Path) -> None:
+    meta.write_bytes(b'{"labels": {"\xff": ""}}')
+
+
+@pytest.mark.parametrize("forge", [a_pipe, a_link_without_end, another_run, no_labels, no_text])
+async def test_what_a_sandbox_says_of_itself_neither_hangs_nor_hides_it(
+    forge: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
+        folder = substrate.root / "taxtui-20260101t000000z-00000000-7"
+        folder.mkdir()
+        forge(folder / "meta.json")
+        [found] = await substrate.find("20260101t000000z-00000000")
+        assert found.age_s >= 0
+        await substrate.reap(found)
+        assert await substrate.find() == []
+
+
+async def test_no_nesting_and_no_lock_keeps_a_sandbox_from_being_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    kept = tmp_path / "somebody else's"
+    kept.mkdir()
+    (kept / "file").touch()
+    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
+        top = substrate.root / "taxtui-r-1"
+        (top / "work" / "locked").mkdir(parents=True)
+        (top / "work" / "file").touch()
+        (top / "work" / "link").symlink_to(kept)
+        (top / "work" / "locked" / "inner").mkdir()
+        (top / "work" / "locked").chmod(0)
+        folder = os.open(top / "work", os.O_RDONLY)
+        for _ in range(3 * sys.getrecursionlimit()):  # by descriptor: no path is as long
+            os.mkdir("d", dir_fd=folder)
+            inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        os.close(folder)
+        [found] = await substrate.find()
+        await substrate.reap(found)
+        assert not top.exists()
+    assert (kept / "file").exists()

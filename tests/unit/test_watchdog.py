@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -240,5 +241,40 @@ async def test_one_that_dies_at_once_is_noticed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sys.executable", "/bin/false")
     dog = Watchdog(local())
     with pytest.raises(TaxtuiError, match="the watchdog died"):
+        await dog.wait_ready()
+    dog.release(clean=True)
+
+
+async def test_one_that_died_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "LOOK_S", 0.01)
+    dog, replaced = Watchdog(local()), asyncio.Event()
+    await dog.wait_ready()
+    first = dog._process
+    keeping = asyncio.ensure_future(dog.keep(replaced.set))
+    first.kill()
+    await replaced.wait()
+    keeping.cancel()
+    assert dog._process.pid != first.pid
+    assert dog._process.poll() is None
+    assert ledger.entries() == [local()]
+    dog.release(clean=True)
+    assert dog._process.returncode == 0
+    assert ledger.entries() == []
+
+
+async def test_one_that_somebody_stopped_does_not_hold_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "DISMISSED_WITHIN_S", 0.05)
+    dog = Watchdog(local())
+    await dog.wait_ready()
+    dog._process.send_signal(signal.SIGSTOP)
+    dog.release(clean=True)
+    assert dog._process.returncode == -signal.SIGKILL
+
+
+async def test_one_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "OPENED_WITHIN_S", 0.05)
+    dog = Watchdog(local())
+    dog._process.send_signal(signal.SIGSTOP)
+    with pytest.raises(TaxtuiError, match="did not answer"):
         await dog.wait_ready()
     dog.release(clean=True)

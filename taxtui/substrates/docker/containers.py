@@ -14,7 +14,7 @@ from taxtui.errors import CleanupFailed, Throttled
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.substrates.docker.endpoint import Endpoint, endpoint
-from taxtui.substrates.docker.failure import no_client, said
+from taxtui.substrates.docker.failure import NONSENSE, no_client, said
 from taxtui.substrates.docker.http import Daemon
 from taxtui.substrates.docker.options import DockerOptions
 
@@ -142,7 +142,7 @@ def connect(where: Endpoint) -> docker.APIClient:
         return docker.APIClient(
             base_url=where.url, tls=where.tls, version="auto", timeout=_TIMEOUT_S, max_pool_size=_THREADS
         )
-    except (DockerException, requests.RequestException, OSError) as error:
+    except (DockerException, requests.RequestException, OSError, *NONSENSE) as error:
         raise no_client(error) from error
 
 

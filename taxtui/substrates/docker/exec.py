@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Final
+from typing import Annotated, Final
 
-from taxtui.errors import SandboxLost
-from taxtui.sandboxes.kit.framed_shell import outputs
+import msgspec
+
+from taxtui.errors import ExecFailed, SandboxLost
+from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, new_mark
 from taxtui.substrates.docker.failure import exec_refused, not_started
@@ -17,6 +19,27 @@ _SETTLES_WITHIN_S: Final = 10.0
 _FIRST_POLL_S: Final = 0.001
 _KILLED: Final = 137
 _SHOWS_WITHIN_S: Final = 0.1
+
+
+# What the daemon answers, as far as it matters here; the names are the API's own.
+
+
+class _Made(msgspec.Struct):
+    Id: Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z]{1,128}$")]  # it becomes part of a path
+
+
+class _State(msgspec.Struct):
+    Running: bool
+    ExitCode: int | None = None
+    Pid: int = 0
+
+
+class _Running(msgspec.Struct):
+    Running: bool
+
+
+class _Container(msgspec.Struct):
+    State: _Running
 
 
 class Exec:
@@ -45,7 +68,7 @@ class Exec:
         created = await self._daemon.request("POST", f"/containers/{self._container}/exec", wanted)
         if created.status != 201:
             raise exec_refused(created.status, created.message)
-        self._id = created.body["Id"]
+        self._id = created.read(_Made).Id
         connection = await self._daemon.connect()
         self._asked_to_start = True
         refused = await self._daemon.hijack(connection, f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
@@ -60,8 +83,13 @@ class Exec:
         return self._stream
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``."""
-        return await self._streams.read()
+        """As ``ByteStream.read``; a stream that is cut because the container is gone has ended."""
+        try:
+            return await self._streams.read()
+        except ExecFailed:
+            if await self._container_survives():
+                raise
+            return ENDED, b""
 
     async def write(self, data: bytes) -> None:
         """As ``ByteStream.write``."""
@@ -82,26 +110,26 @@ class Exec:
             NoSuchProgram, ExecFailed, SandboxLost: it did not end by itself.
         """
         give_up, pause_s = time.monotonic() + _SETTLES_WITHIN_S, _FIRST_POLL_S
-        while (state := await self._state())["Running"] or state["ExitCode"] is None:
+        while (state := await self._state()).Running or state.ExitCode is None:
             if time.monotonic() > give_up or not await self.container_runs():
                 raise SandboxLost("the container ended while a command ran")
             await asyncio.sleep(pause_s)
             pause_s *= 2
-        code = int(state["ExitCode"])
+        code = state.ExitCode
         if unstarted := not_started(code, stdout):
             raise unstarted
-        if code == _KILLED:
-            await self._blame_the_container()
+        if code == _KILLED and not await self._container_survives():
+            raise SandboxLost("the container was killed while a command ran")
         return code
 
-    async def _blame_the_container(self) -> None:
-        """Raises ``SandboxLost`` if the command was killed because the container was; that shows a little later."""
+    async def _container_survives(self) -> bool:
+        """Whether what ended a command or its stream is not the end of the container; that shows a little later."""
         give_up = time.monotonic() + _SHOWS_WITHIN_S
         while await self.container_runs():
             if time.monotonic() > give_up:
-                return
+                return True
             await asyncio.sleep(_FIRST_POLL_S)
-        raise SandboxLost("the container was killed while a command ran")
+        return False
 
     async def has_begun(self) -> bool:
         """Whether there is or was a process: waits for a start that the daemon may still be working on."""
@@ -111,7 +139,7 @@ class Exec:
                 state = await self._state()
             except SandboxLost:
                 return False
-            if state["Pid"] or state["ExitCode"] is not None:
+            if state.Pid or state.ExitCode is not None:
                 return True
             await asyncio.sleep(_FIRST_POLL_S)
         return False
@@ -121,14 +149,13 @@ class Exec:
         if self._stream is not None:
             self._stream.close()
 
-    async def _state(self) -> dict[str, Any]:
+    async def _state(self) -> _State:
         reply = await self._daemon.request("GET", f"/exec/{self._id}/json")
         if reply.status != 200:
             raise exec_refused(reply.status, reply.message)
-        state: dict[str, Any] = reply.body
-        return state
+        return reply.read(_State)
 
     async def container_runs(self) -> bool:
         """Whether the container is still there and running."""
         reply = await self._daemon.request("GET", f"/containers/{self._container}/json")
-        return reply.status == 200 and bool(reply.body["State"]["Running"])
+        return reply.status == 200 and reply.read(_Container).State.Running

@@ -64,6 +64,20 @@ def cut(error: BaseException) -> SandboxLost:
     return SandboxLost(f"the connection to the container is gone: {reason(error)}")
 
 
+def cut_short() -> ExecFailed:
+    """The stream of an exec ended in the middle of a piece: what came before is not all of it."""
+    return ExecFailed("the docker daemon's stream was cut: a command's output is incomplete")
+
+
+def garbled(what: str) -> ExecFailed:
+    """An answer that is none of the Engine API's."""
+    return ExecFailed(f"the docker daemon's answer makes no sense: {what}")
+
+
+NONSENSE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What the SDK, and we behind it, run into where an answer or a configuration has another shape than it should."""
+
+
 def reason(error: BaseException) -> str:
     """An error of the operating system, in as few words as it has."""
     if isinstance(error, TimeoutError):
@@ -79,6 +93,9 @@ def no_client(error: BaseException) -> SubstrateUnavailable:
         fix = "join the group docker, or set DOCKER_HOST to a daemon of yours"
     elif any(isinstance(cause, FileNotFoundError | ConnectionRefusedError) for cause in causes):
         problem, fix = "no docker daemon is running there", "start it, or set DOCKER_HOST"
+    elif isinstance(error, NONSENSE):  # also of credentials that it need not use
+        problem = f"the docker client cannot read its configuration: {type(error).__name__}"
+        fix = "check config.json in ~/.docker or DOCKER_CONFIG"
     else:
         problem, fix = f"the daemon does not answer: {said(error)}", "check DOCKER_HOST and the daemon"
     return SubstrateUnavailable(f"docker: {problem}", fix=fix)
@@ -95,7 +112,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def silent(error: BaseException) -> SubstrateUnavailable:
-    """The daemon cannot even be asked."""
+    """The daemon cannot even be asked, or not understood."""
+    if isinstance(error, NONSENSE):
+        return SubstrateUnavailable(f"docker: the daemon's answer makes no sense: {type(error).__name__}")
     return SubstrateUnavailable(f"docker: the daemon does not answer: {said(error)}")
 
 

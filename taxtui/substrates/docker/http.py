@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from taxtui.sandboxes.kit.framed_shell import ENDED
 from taxtui.sandboxes.kit.frames import STDERR, STDOUT
-from taxtui.substrates.docker.failure import cut, unanswered, unreached
+from taxtui.substrates.docker.failure import cut, cut_short, garbled, unanswered, unreached
 
 _BUFFER: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 10.0
 _REPLY_TIMEOUT_S: Final = 60.0
+_BODY_MAX_BYTES: Final = 16 << 20
+_MESSAGE_MAX: Final = 500  # characters
+_STREAMS: Final = {0: STDOUT, 1: STDOUT, 2: STDERR, 3: STDERR}  # 3: what the daemon itself has to say
+
+_T = TypeVar("_T")
 
 
 class Address(NamedTuple):
@@ -51,7 +56,14 @@ class Reply(NamedTuple):
     def message(self) -> str:
         """The daemon's own words, on one line."""
         text = self.body.get("message", "") if isinstance(self.body, dict) else ""
-        return " ".join(str(text).split()) or f"HTTP {self.status}"
+        return " ".join(str(text)[:_MESSAGE_MAX].split()) or f"HTTP {self.status}"
+
+    def read(self, kind: type[_T]) -> _T:
+        """The body as what it should be. Raises ``ExecFailed``."""
+        try:
+            return msgspec.convert(self.body, kind)
+        except msgspec.ValidationError as error:
+            raise garbled(str(error)) from error
 
 
 class Daemon:
@@ -78,6 +90,9 @@ class Daemon:
                 if reused and not isinstance(error, TimeoutError):
                     continue
                 raise unanswered(error) from error
+            except _NO_HTTP as error:
+                connection.drop()
+                raise garbled("it is no HTTP") from error
             except BaseException:
                 connection.drop()
                 raise
@@ -96,6 +111,9 @@ class Daemon:
         except (OSError, asyncio.IncompleteReadError) as error:
             connection.drop()
             raise unanswered(error) from error
+        except _NO_HTTP as error:
+            connection.drop()
+            raise garbled("it is no HTTP") from error
         except BaseException:
             connection.drop()
             raise
@@ -132,17 +150,27 @@ class Multiplexed:
         self._left = 0
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``shell.ByteStream.read``: the place in the stream is kept between awaits, so it may be cancelled."""
+        """As ``shell.ByteStream.read``: the place in the stream is kept between awaits, so it may be cancelled.
+
+        Raises:
+            ExecFailed: it ended within a piece, or is none of a daemon's: what came before is not all.
+        """
         try:
             while not self._left:
                 header = await self._reader.readexactly(8)
-                self._channel = STDERR if header[0] == STDERR else STDOUT
+                if header[0] not in _STREAMS or any(header[1:4]):
+                    raise garbled("its stream has no pieces")
+                self._channel = _STREAMS[header[0]]
                 self._left = int.from_bytes(header[4:], "big")
             chunk = await self._reader.read(self._left)
-        except (asyncio.IncompleteReadError, OSError):
+        except asyncio.IncompleteReadError as error:
+            if error.partial:
+                raise cut_short() from error
+            return ENDED, b""
+        except OSError:
             return ENDED, b""
         if not chunk:
-            return ENDED, b""
+            raise cut_short()
         self._left -= len(chunk)
         return self._channel, chunk
 
@@ -171,6 +199,9 @@ def _request(method: str, path: str, body: Any, *, upgrade: bool = False) -> byt
     return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
 
 
+_NO_HTTP: Final = (asyncio.LimitOverrunError, IndexError, ValueError)
+
+
 async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     headers = {}
@@ -184,12 +215,18 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> Any:
     if headers.get("transfer-encoding") == "chunked":
         data = b""
         while size := int(await reader.readuntil(b"\r\n"), 16):
-            data += await reader.readexactly(size)
+            data += await reader.readexactly(_bounded(len(data), size))
             await reader.readexactly(2)
         await reader.readexactly(2)
     else:
-        data = await reader.readexactly(int(headers.get("content-length", "0")))
+        data = await reader.readexactly(_bounded(0, int(headers.get("content-length", "0"))))
     try:
         return msgspec.json.decode(data) if data else None
     except msgspec.DecodeError:
         return {"message": data.decode(errors="replace")}
+
+
+def _bounded(have: int, more: int) -> int:
+    if more < 0 or have + more > _BODY_MAX_BYTES:
+        raise ValueError
+    return more

@@ -27,7 +27,7 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image, connect
 from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.failure import not_made, said, silent
+from taxtui.substrates.docker.failure import NONSENSE, not_made, said, silent
 from taxtui.substrates.docker.options import DockerOptions
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.workloads.image import DEFAULT_IMAGE, DIGEST, FIXTURES_LABEL
@@ -70,6 +70,8 @@ class DockerSubstrate:
             return (await pool.run(lambda: self._look(client))).value
         except (DockerException, requests.RequestException) as error:
             return Availability(ok=False, detail=f"the docker daemon does not answer: {said(error)}", fix="restart it")
+        except NONSENSE as error:
+            return Availability(ok=False, detail=silent(error).problem.removeprefix("docker: "), fix="restart it")
         finally:
             if client is not ours:
                 client.close()
@@ -132,7 +134,7 @@ class DockerSubstrate:
 
         try:
             return (await containers.pool.run(make, dispose=lambda made: containers.discard(made.container))).value
-        except (DockerException, requests.RequestException) as error:
+        except (DockerException, requests.RequestException, *NONSENSE) as error:
             raise not_made(error, self.options.image, self._image_fix()) from error
 
     def _image_fix(self) -> str:
@@ -178,9 +180,9 @@ class DockerSubstrate:
         client, pool = self.containers.client, self.containers.pool
         try:
             rows = (await pool.run(lambda: client.containers(all=True, filters={"label": [label]}))).value
-        except (DockerException, requests.RequestException) as error:
+            return [_found(row) for row in rows]
+        except (DockerException, requests.RequestException, *NONSENSE) as error:
             raise silent(error) from error
-        return [_found(row) for row in rows]
 
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""

@@ -8,9 +8,11 @@ background process ends with its action, and everything ends with the process th
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import platform
 import shutil
+import stat
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +36,7 @@ from taxtui.substrates.local.sandbox import LocalSandbox
 from taxtui.workloads import fixtures
 
 _META: Final = "meta.json"
+_META_MAX_BYTES: Final = 16_384
 _REMOVERS: Final = 4
 
 
@@ -138,15 +141,25 @@ class LocalSubstrate:
 def _found(folder: Path) -> Found | None:
     """What stands in a folder; None where it is removed while we look."""
     try:
-        meta = msgspec.json.decode((folder / _META).read_bytes(), type=Meta)
-    except (OSError, msgspec.DecodeError):  # its creator died before it could write this: the name has the run
-        run_id = folder.name.removeprefix("taxtui-").rpartition("-")[0]
+        meta = msgspec.json.decode(_said(folder / _META), type=Meta)
+    except (OSError, ValueError, msgspec.DecodeError):  # its creator died before that, or it has spoilt this itself
         try:
-            meta = Meta(labels={LABEL_RUN: run_id}, created_unix_s=folder.stat().st_mtime)
+            meta = Meta(labels={}, created_unix_s=folder.stat().st_mtime)
         except FileNotFoundError:
             return None
+    # Without isolation the sandbox can write there too: whose it is says the name that we gave it.
+    run_id = folder.name.removeprefix("taxtui-").rpartition("-")[0]
     age_s = time.time() - meta.created_unix_s
-    return labels.found(meta.labels, name=folder.name, handle=str(folder), age_s=age_s)
+    return labels.found({**meta.labels, LABEL_RUN: run_id}, name=folder.name, handle=str(folder), age_s=age_s)
+
+
+def _said(path: Path) -> bytes:
+    """A small file's content. Raises ``OSError`` for what is no file, which may never end or never begin."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return file.read(_META_MAX_BYTES)
 
 
 def _programs(search: str) -> frozenset[str]:

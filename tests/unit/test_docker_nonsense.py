@@ -1,0 +1,160 @@
+"""A daemon that answers nonsense, cuts its streams or has no end: one of our errors, never half a result."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from taxtui.errors import ExecFailed, SubstrateUnavailable
+from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
+from taxtui.substrates.docker.containers import connect
+from taxtui.substrates.docker.endpoint import Endpoint
+from taxtui.substrates.docker.exec import Exec
+from taxtui.substrates.docker.failure import silent
+from taxtui.substrates.docker.http import Address, Connection, Daemon, Multiplexed
+from taxtui.substrates.docker.options import DockerOptions
+from taxtui.substrates.docker.substrate import DockerSubstrate
+
+
+def piece(channel: int, data: bytes) -> bytes:
+    return bytes([channel, 0, 0, 0]) + len(data).to_bytes(4, "big") + data
+
+
+def stream(data: bytes) -> Multiplexed:
+    reader = asyncio.StreamReader()
+    reader.feed_data(data)
+    reader.feed_eof()
+    writer: Any = None
+    return Multiplexed(Connection(reader, writer))
+
+
+async def test_a_stream_that_ends_between_pieces_is_whole() -> None:
+    out, err = await outputs(stream(piece(1, b"one") + piece(2, b"two") + piece(1, b"") + piece(1, b"three")))
+    assert (out.kept, err.kept) == (b"onethree", b"two")
+
+
+@pytest.mark.parametrize("data", [piece(1, b"one")[:-1], piece(1, b"one") + b"\x01\x00", piece(1, b"one")[:8]])
+async def test_a_stream_that_ends_within_one_is_cut(data: bytes) -> None:
+    with pytest.raises(ExecFailed, match="cut: a command's output is incomplete"):
+        await outputs(stream(data))
+
+
+@pytest.mark.parametrize(
+    "data", [b"plain words, no pieces at all", piece(9, b"x"), b"\x01\x01\x00\x00\x00\x00\x00\x01x"]
+)
+async def test_a_stream_without_pieces_is_no_output(data: bytes) -> None:
+    with pytest.raises(ExecFailed, match="its stream has no pieces"):
+        await outputs(stream(data))
+
+
+@contextlib.asynccontextmanager
+async def daemon(folder: Path, *answers: bytes) -> AsyncIterator[Daemon]:
+    """One that gives these answers in turn, whatever it is asked."""
+    left = list(answers)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while left and await reader.read(1 << 16):
+            writer.write(left.pop(0))
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_unix_server(talk, folder / "d.sock")
+    client = Daemon(Address(path=str(folder / "d.sock")))
+    try:
+        yield client
+    finally:
+        await client.close()
+        server.close()
+        await server.wait_closed()
+
+
+def answer(body: bytes, status: int = 200) -> bytes:
+    return b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"\r\n\r\n",
+        b"HTTP/1.1 many x\r\n\r\n",
+        b"HTTP/1.1 200 x\r\nContent-Length: -5\r\n\r\n",
+        b"HTTP/1.1 200 x\r\nContent-Length: 99999999999999\r\n\r\n",
+        b"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\n",
+        b"x" * (2 << 20),
+        b"HTTP/1.1 200 x\r\n",
+        b"",
+    ],
+)
+async def test_an_answer_that_is_no_http_is_one_of_our_errors(nonsense: bytes, tmp_path: Path) -> None:
+    async with daemon(tmp_path, nonsense) as client:
+        with pytest.raises(ExecFailed, match="the docker daemon"):
+            await client.request("GET", "/containers/x/json")
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{}", b"3", b'{"Id": 3}', b'{"Id": ""}', b'{"Id": "../../x"}', b'{"Id": "%b"}' % (b"x" * 200)]
+)
+async def test_an_exec_without_an_id_fails(body: bytes, tmp_path: Path) -> None:
+    async with daemon(tmp_path, answer(body, 201)) as client:
+        with pytest.raises(ExecFailed, match="the docker daemon's answer makes no sense"):
+            await Exec(client, "c").start(["true"], stdin=False)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"Running": 1}', b'{"Running": false, "ExitCode": "0"}'])
+async def test_a_state_of_another_shape_is_no_exit_code(body: bytes, tmp_path: Path) -> None:
+    async with daemon(tmp_path, answer(body)) as client:
+        with pytest.raises(ExecFailed, match="the docker daemon's answer makes no sense"):
+            await Exec(client, "c").exit_code(b"")
+
+
+@pytest.mark.parametrize("survives", [True, False])
+async def test_a_stream_that_is_cut_with_its_container_has_ended(
+    survives: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taxtui.substrates.docker.exec._SHOWS_WITHIN_S", 0.0)
+    state = b'{"State": {"Running": %b}}' % (b"true" if survives else b"false")
+    async with daemon(tmp_path, answer(state), answer(state)) as client:
+        running = Exec(client, "c")
+        running._stream = stream(b"\x01\x00")
+        if survives:
+            with pytest.raises(ExecFailed, match="cut"):
+                await running.read()
+        else:
+            assert await running.read() == (ENDED, b"")
+
+
+@pytest.mark.parametrize(
+    "rows", [[{}], [3], [{"Created": "x", "Names": [], "Id": "x"}], None, [{"Created": 1, "Names": []}]]
+)
+async def test_a_list_of_containers_of_another_shape_is_said(rows: Any) -> None:
+    substrate = DockerSubstrate(DockerOptions())
+    client: Any = SimpleNamespace(containers=lambda **_: rows)
+    substrate.containers._client = client
+    with pytest.raises(SubstrateUnavailable, match=r"docker: the daemon's answer makes no sense: \w+"):
+        await substrate.find("r")
+    await substrate.containers.pool.__aexit__()
+
+
+@pytest.mark.parametrize(
+    "text", ['{"auths": {"x": {"auth": "!!!"}}}', '{"auths": 3}', '{"auths": {"x": {"auth": "eA=="}}}']
+)
+def test_credentials_that_make_no_sense_are_one_line(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.json").write_text(text)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    with pytest.raises(
+        SubstrateUnavailable, match=r"the docker client cannot read its configuration: \w+; check config"
+    ):
+        connect(Endpoint("tcp://127.0.0.1:1", False, Address(host="127.0.0.1", port=1)))
+
+
+def test_what_is_no_sdk_error_is_said_by_its_class_alone() -> None:
+    assert silent(KeyError("password=x")).problem == "docker: the daemon's answer makes no sense: KeyError"
