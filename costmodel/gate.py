@@ -207,7 +207,10 @@ def _judged(change: Interval, limit: float) -> tuple[str, str]:
         return REGRESSED, ""
     if change.high is not None and change.high <= limit:
         return PASSED, ""
-    return TOO_LITTLE, "too few trials for an interval" if change.low is None else "its interval holds the limit"
+    return (
+        TOO_LITTLE,
+        "too few independent values for an interval" if change.low is None else "its interval holds the limit",
+    )
 
 
 def _failures(before: Pool, after: Pool) -> _Found:
