@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from random import Random
+from statistics import stdev
 from typing import Any
 from xml.etree import ElementTree
 
@@ -15,8 +17,10 @@ from hypothesis import strategies as st
 
 from costmodel import gate
 from costmodel.errors import DemandError
+from costmodel.percentiles import Percentile, spread_of, with_runs
 from costmodel.recording import read_recording
-from costmodel.uncertainty import Interval, difference, ratio
+from costmodel.runs import Assumed
+from costmodel.uncertainty import Interval, difference, ratio, student_t
 from taxtui.commands.check import command
 from taxtui.errors import Regressed, TaxtuiError, TooLittleData, UsageError
 from tests.support.costmodel_files import S, cell, trial, write
@@ -220,6 +224,21 @@ def test_junit_is_xml_whatever_a_cell_is_called(tmp_path_factory: pytest.TempPat
     before, after = base(folder, runs=1, trials=3, tier=name), new(folder, runs=1, trials=3, tier=name)
     checked(folder, after, before, "--junit", str(folder / "j.xml"))
     assert len(ElementTree.parse(folder / "j.xml").getroot().findall("testsuite/testcase")) == 3
+
+
+def test_a_percentile_of_one_run_differs_as_those_that_it_is_compared_with_do() -> None:
+    one, zero = [[[100], [101], [102]]], [[[0], [0], [100]]] * 3
+    others = [[[value], [value], [value]] for value in (90, 100, 110, 120)]
+    given = Percentile(101, 100, 102, 1)
+    alone, beside = (with_runs(given, 0.5, one, Assumed(0.01, ""), runs) for runs in ([], others))
+    assert spread_of(0.5, one) is None
+    spread = spread_of(0.5, one, others)
+    assert spread is not None
+    assert spread == pytest.approx((stdev(math.log(value) for value in (90, 100, 110, 120)), 3))
+    assert alone.high is not None
+    assert beside.high == round(101 * math.exp(student_t(3) * spread.sd)) > alone.high
+    assert spread_of(0.5, zero) is None
+    assert with_runs(given, 0.5, zero, Assumed(0.2, "")).high != 102, "assumed where no logarithm shows it"
 
 
 limits = st.floats(0.01, 3)
