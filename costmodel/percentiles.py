@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache
-from statistics import stdev
+from statistics import variance
 from typing import Final, NamedTuple
 
 from costmodel.runs import MIN_RUNS, NORMAL, Assumed
@@ -118,15 +118,21 @@ def worth(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
     return max(1, math.floor(count / correlation_time(series, only_if_seen=True)))
 
 
-def with_runs(one: Percentile, p: float, runs: Sequence[Sequence[Sequence[int]]], assume: Assumed) -> Percentile:
-    """A percentile's interval with how much runs differ: as their own percentiles do, from three runs on."""
+def with_runs(
+    one: Percentile,
+    p: float,
+    runs: Sequence[Sequence[Sequence[int]]],
+    assume: Assumed,
+    beside: Sequence[Sequence[Sequence[int]]] = (),
+) -> Percentile:
+    """A percentile's interval with how much runs differ: as their own percentiles do, from three runs on.
+
+    ``beside`` are the runs of what it is compared with: both are then taken to have one relative sd between runs.
+    """
     if not one.value:
         return one
-    if len(runs) >= MIN_RUNS and not assume.given:
-        own = [quantile(sorted(value for trial in trials for value in trial), p) for trials in runs]
-        if min(own) <= 0:
-            return one
-        factor = math.exp(student_t(len(own) - 1) * stdev(map(math.log, own)) / math.sqrt(len(own)))
+    if (spread := None if assume.given else spread_of(p, runs, beside)) is not None:
+        factor = math.exp(student_t(spread.freedom) * spread.sd / math.sqrt(len(runs)))
         low = None if one.low is None else min(one.low, round(one.value / factor))
         return one._replace(low=low, high=None if one.high is None else max(one.high, round(one.value * factor)))
     total = sum(map(len, runs))
@@ -136,3 +142,25 @@ def with_runs(one: Percentile, p: float, runs: Sequence[Sequence[Sequence[int]]]
         low=None if one.low is None else round(one.value - math.hypot(one.value - one.low, below)),
         high=None if one.high is None else round(one.value + math.hypot(one.high - one.value, above)),
     )
+
+
+class RunSpread(NamedTuple):
+    """The sd of the logarithms of runs' own percentiles, with its degrees of freedom."""
+
+    sd: float
+    freedom: int
+
+
+def spread_of(p: float, *sides: Sequence[Sequence[Sequence[int]]]) -> RunSpread | None:
+    """By how much runs differ about their own side's mean, pooled over sides.
+
+    None where no side has three runs, or a run's percentile is 0, of which there is no logarithm.
+    """
+    if max(map(len, sides)) < MIN_RUNS:
+        return None
+    own = [[quantile(sorted(v for trial in trials for v in trial), p) for trials in runs] for runs in sides]
+    if min(value for side in own for value in side) <= 0:
+        return None
+    freedom = sum(max(0, len(side) - 1) for side in own)
+    squares = sum((len(side) - 1) * variance(map(math.log, side)) for side in own if len(side) > 1)
+    return RunSpread(math.sqrt(squares / freedom), freedom)

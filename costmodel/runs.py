@@ -289,22 +289,35 @@ def _summed(deviations: Sequence[float], stretches: int, factor: float) -> list[
 
 
 def separate(one: Estimate, other: Estimate, assume: Assumed) -> Interval:
-    """``one`` − ``other``, measured in different runs.
-
-    Where one of them has three runs or more, both are taken to have one relative sd between runs, estimated from both:
-    Student's t with the pooled degrees of freedom. Otherwise it is assumed. Never narrower than within the runs.
-    """
+    """``one`` − ``other``, measured in different runs. Never narrower than within the runs."""
     value = one.value - other.value
     within = difference(one.within, other.within)
     if within.low is None or within.high is None:
         return within
-    if measures(one, other) and not assume.given:
-        tau = math.sqrt(between([one, other]))
-        square = one.run_variance(tau) + other.run_variance(tau)
-        square += sum(part.share**2 * part.variance for each in (one, other) for part in each.parts)
-        half = student_t(len(one.parts) + len(other.parts) - 2) * math.sqrt(square)
-        return Interval(value, min(within.low, value - half), max(within.high, value + half))
-    return difference(interval(one, assume._replace(given=True)), interval(other, assume._replace(given=True)))
+    outer = difference(*margins(one, other, assume))
+    assert outer.low is not None
+    assert outer.high is not None
+    return Interval(value, min(within.low, outer.low), max(within.high, outer.high))
+
+
+def margins(one: Estimate, other: Estimate, assume: Assumed) -> tuple[Interval, Interval]:
+    """Both with the intervals that what is made of the two, a difference or a ratio, recovers its limits from.
+
+    Where one of them has three runs or more, both are taken to have one relative sd between runs, estimated from both:
+    Student's t with the pooled degrees of freedom. Otherwise it is assumed.
+    """
+    if not measures(one, other) or assume.given:
+        given = assume._replace(given=True)
+        return interval(one, given), interval(other, given)
+    tau, quantile = math.sqrt(between([one, other])), student_t(len(one.parts) + len(other.parts) - 2)
+
+    def about(each: Estimate) -> Interval:
+        square = each.run_variance(tau) + sum(part.share**2 * part.variance for part in each.parts)
+        return Interval(
+            each.value, each.value - quantile * math.sqrt(square), each.value + quantile * math.sqrt(square)
+        )
+
+    return about(one), about(other)
 
 
 def measures(one: Estimate, other: Estimate) -> bool:

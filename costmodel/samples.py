@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -39,9 +39,9 @@ class Pool:
         "untold",
     )
 
-    def __init__(self, cell: RecordedCell) -> None:
-        """A pool without trials, for ``cell`` and its equals."""
-        self.identity = cell.identity
+    def __init__(self, cell: RecordedCell, identity: CellIdentity) -> None:
+        """A pool without trials, for ``cell`` and its like, which ``identity`` is of all."""
+        self.identity = identity
         self.cycle = cell.cycle
         self.preload = cell.preload
         self.provenance = cell.provenance
@@ -146,8 +146,13 @@ class Attempt(NamedTuple):
         )
 
 
-def pools(recordings: Iterable[Recording]) -> list[Pool]:
-    """One pool per cell, in the order in which cells first appear."""
+def itself(identity: CellIdentity) -> CellIdentity:
+    """Equal for equal cells alone."""
+    return identity
+
+
+def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] = itself) -> list[Pool]:
+    """One pool per cell, in the order in which cells first appear; cells of which ``alike`` is equal share one."""
     found: dict[tuple[CellIdentity, str], Pool] = {}
     names: dict[str, str] = {}
     for recording in recordings:
@@ -155,7 +160,8 @@ def pools(recordings: Iterable[Recording]) -> list[Pool]:
             raise SourceError(f"{recording.name} and {names[recording.run_id]} hold the same run; give it once")
         names[recording.run_id] = recording.name
         for cell in recording.cells:
-            pool = found.setdefault((cell.identity, cell.provenance), Pool(cell))
+            identity = alike(cell.identity)
+            pool = found.setdefault((identity, cell.provenance), Pool(cell, identity))
             pool.resolution_ns = max(pool.resolution_ns, cell.resolution_ns)
             pool.untold &= cell.untold
             pool.trials += cell.trials

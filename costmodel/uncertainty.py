@@ -131,6 +131,27 @@ def difference(one: Interval, other: Interval) -> Interval:
     return Interval(value, low, high)
 
 
+def ratio(one: Interval, other: Interval) -> Interval:
+    """``one`` / ``other``, independent: the limits are recovered from theirs (Donner and Zou, SMMR 21, 2012).
+
+    It holds a factor f exactly where the interval of ``one`` − f · ``other`` by ``difference`` holds 0. ``other`` must
+    be above 0; None for the upper limit where it may be 0 or below.
+    """
+    value = one.value / other.value
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return Interval(value)
+    product = one.value * other.value
+    below = one.low * (2 * one.value - one.low)
+    above = one.high * (2 * one.value - one.high)
+    least, most = (limit * (2 * other.value - limit) for limit in (other.low, other.high))
+    root = math.sqrt(max(0.0, product**2 - below * most))
+    # below / (product + root) is the same root of the same equation, for where the other's denominator is 0.
+    low = (product - root) / most if most > 0 else below / (product + root) if product > 0 else -math.inf
+    if other.low <= 0:
+        return Interval(value, low)
+    return Interval(value, low, (product + math.sqrt(max(0.0, product**2 - above * least))) / least)
+
+
 def wilson(successes: int, trials: int) -> Interval:
     """A rate with Wilson's interval; ``trials`` is above 0."""
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)

@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "run": "Measure: create sandboxes, run trajectories, write a recording.",
     "project": "Project recordings to any number of trajectories and workers.",
     "compare": "Compare two recordings, cell by cell.",
+    "check": "A gate for CI: fail if cells got worse by more than a limit.",
     "report": "Tables of what was measured.",
     "export": "Take the data away: csv, jsonl, parquet, OTLP spans, Prometheus metrics.",
     "replay": "Open the TUI on a recording.",

@@ -17,6 +17,8 @@
     │   └── CleanupFailed                     it may still exist: say so loudly
     ├── RunCrashed                   exit 1   a bug, of taxtui or of an adapter, ended a run
     ├── RecordingError               exit 4   not a recording, damaged, or of a newer version
+    ├── Regressed                    exit 5   ``taxtui check``: something got worse by more than its limit
+    ├── TooLittleData                exit 6   ``taxtui check``: nothing did for sure, but that it did not is not sure
     └── WriteFailed                  exit 1   the recording could not be written on: disk full, disk gone
 
 An error says what went wrong and where, and apart from that, where it is known, how to fix it; together they are one
@@ -118,6 +120,18 @@ class RecordingError(TaxtuiError, ValueError):
         """Keep the byte offset of the damage, where there is one."""
         super().__init__(problem, fix=fix)
         self.offset = offset
+
+
+class Regressed(TaxtuiError):
+    """A gate: what was compared got worse by more than its limit."""
+
+    exit_code = 5
+
+
+class TooLittleData(TaxtuiError):
+    """A gate: the data do not tell whether what was compared got worse by more than its limit."""
+
+    exit_code = 6
 
 
 class WriteFailed(TaxtuiError, OSError):

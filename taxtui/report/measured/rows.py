@@ -11,6 +11,7 @@ from costmodel import flags
 from costmodel.bounds import MedianDispatch, Reference, check_used
 from costmodel.measures import Causes
 from costmodel.percentiles import Percentile
+from costmodel.quantities import UNTOLD
 from costmodel.recording import CellIdentity, RecordedTrial
 from costmodel.runs import Basis, Estimate, RunKey, assumed, basis, estimate, interval
 from costmodel.samples import Pool
@@ -26,18 +27,6 @@ PROVENANCES: Final = {flags.STAND_IN: "STAND-IN", flags.IMPORTED: "IMPORTED"}
 """What a row's label begins with where it was not measured at the provider."""
 TAXES: Final = ("startup", "dispatch", "contention", "harness", "queued", "failed")
 """The causes of held that the tax consists of: all but work and think."""
-
-UNTOLD: Final = {
-    "run": ("run", "dispatch", "dispatch_total", "work"),
-    "create": ("create", "cold_start", "fresh_episode", "orchestration"),
-    "ready": ("ready",),
-    "setup": ("setup",),
-    "think": ("think", "trajectory", "amortized_per_action"),
-    "actions": ("action", "amortized_per_action"),
-    "held": ("held", "trajectory", "amortized_per_action", "harness"),
-    "verify": ("verify",),
-}
-"""Quantity that an imported source does not tell → the columns that are unknown with it."""
 
 PRELOADED: Final = "preload_in_trial"
 USUAL: Final = {"arrival": ("sequential", "closed"), "think": ("0s",), "acquire": ("create",)}

@@ -3,50 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import Final
 
-from costmodel.measures import parted
+from costmodel.quantities import values_of
 from costmodel.recording import RecordedTrial, Recording, read_recording
 from costmodel.samples import Pool, pools
-
-PER_ACTION: Final = MappingProxyType[str, Callable[[RecordedTrial], Sequence[int]]](
-    {
-        "action": lambda trial: trial.durations_ns,
-        "run": lambda trial: parted(trial.durations_ns, trial.runs_ns)[0],
-        "dispatch": lambda trial: parted(trial.durations_ns, trial.runs_ns)[1],
-    }
-)
-"""Kind of duration → a trial's values of it, one per action; those whose run is unknown are in the first alone."""
-
-PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
-    {
-        "create": lambda trial: trial.measures.create_ns,
-        "ready": lambda trial: trial.measures.ready_ns,
-        "orchestration": lambda trial: trial.measures.orchestration_ns,
-        "preload": lambda trial: trial.measures.preload_ns,
-        "setup": lambda trial: trial.measures.setup_ns,
-        "work": lambda trial: trial.measures.work_ns,
-        "dispatch_total": lambda trial: trial.measures.dispatch_ns,
-        "waiting": lambda trial: trial.measures.waiting_ns,
-        "unsplit": lambda trial: trial.measures.unsplit_ns,
-        "harness": lambda trial: trial.measures.harness_ns,
-        "cold_start": lambda trial: trial.measures.cold_start_ns,
-        "fresh_episode": lambda trial: trial.measures.fresh_episode_ns,
-        "trajectory": lambda trial: trial.measures.trajectory_ns,
-        "amortized_per_action": lambda trial: _amortized_ns(trial),
-        "ready_again": lambda trial: trial.measures.ready_again_ns,
-        "queued": lambda trial: trial.measures.queued_ns,
-        "think": lambda trial: trial.measures.think_ns,
-        "held": lambda trial: trial.measures.held_ns,
-        "verify": lambda trial: trial.measures.verify_ns,
-        "start_delay": lambda trial: trial.start_delay_ns,
-        "cleanup": lambda trial: trial.measures.cleanup_ns,
-    }
-)
-"""Kind of duration → a trial's value of it; None where it is not known. ``*_total`` tells it from that per action."""
 
 
 class Column:
@@ -66,16 +28,10 @@ class Column:
 
 
 def column(trials: Iterable[RecordedTrial], name: str) -> Column:
-    """One of ``PER_TRIAL`` or ``PER_ACTION`` of trials that succeeded."""
+    """One kind of duration, as ``costmodel.quantities`` has them, of trials that succeeded."""
     found = Column()
-    if (of_actions := PER_ACTION.get(name)) is not None:
-        for trial in trials:
-            found.add(of_actions(trial))
-        return found
-    of_trial = PER_TRIAL[name]
     for trial in trials:
-        value = of_trial(trial)
-        found.add(() if value is None else (value,))
+        found.add(values_of(trial, name))
     return found
 
 
@@ -87,8 +43,3 @@ def read_samples(paths: Iterable[Path]) -> tuple[list[Pool], list[Recording]]:
     """
     recordings = [read_recording(path) for path in paths]
     return pools(recordings), recordings
-
-
-def _amortized_ns(trial: RecordedTrial) -> int | None:
-    actions = len(trial.durations_ns)
-    return round(trial.measures.trajectory_ns / actions) if actions else None

@@ -1,0 +1,134 @@
+"""Recordings for a gate whose truth is known: repetitions of one recording taken apart, and simulated runs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple, cast
+
+from costmodel import gate, wire
+from costmodel.measures import Measures, Split
+from costmodel.recording import RecordedCell, RecordedTrial, Recording, read_recording
+from costmodel.runs import RunKey
+from tests.support.costmodel_files import CELL
+from tests.support.simulated_runs import measured
+
+ACTIONS: Final = 5
+"""Of a simulated trial, which share its time unevenly."""
+PLANTED: Final = {("local", "sleep-0"): "local-20", ("docker", "sleep-0"): "docker-20"}
+"""Substrate and tier of aa.toml → the tier that takes 20 % longer."""
+
+
+class Rates(NamedTuple):
+    """Of many checks: the shares with each exit code, and of single comparisons those that regressed."""
+
+    checks: int
+    passed: float
+    regressed: float
+    too_little: float
+    comparisons: int
+    regressed_each: float
+
+    @property
+    def line(self) -> str:
+        """As the benchmark prints it."""
+        shares = f"{self.passed:8.3f} {self.regressed:8.3f} {self.too_little:8.3f}"
+        return f"{self.checks:6} {shares} {self.comparisons:8} {self.regressed_each:8.3f}"
+
+
+def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[gate.Metric]) -> Rates:
+    """Check the first of each pair against the second."""
+    found = [gate.check([after], [before], metrics) for after, before in pairs]
+    exits = [one.verdict for one in found]
+    each = [comparison.verdict for one in found for comparison in one.comparisons]
+    passed, regressed, too_little = (
+        exits.count(verdict) / len(exits) for verdict in (gate.PASSED, gate.REGRESSED, gate.TOO_LITTLE)
+    )
+    return Rates(len(exits), passed, regressed, too_little, len(each), each.count(gate.REGRESSED) / len(each))
+
+
+def metrics(limit: float, *names: str) -> list[gate.Metric]:
+    """The named ones, by default those that a check has by default, with one limit."""
+    return [gate.metric(name, limit) for name in names or gate.DEFAULT]
+
+
+# -- real repetitions ------------------------------------------------------------------------------------------------
+
+
+class Repetitions:
+    """One recording of several runs."""
+
+    def __init__(self, path: Path) -> None:
+        """Read it."""
+        self._recording = read_recording(path)
+        self.all = sorted({trial.run.repetition for cell in self._recording.cells for trial in cell.trials})
+
+    def part(self, some: Collection[int], name: str, *, planted: bool | None = None) -> Recording:
+        """Some repetitions as a recording of their own.
+
+        ``planted`` None: every cell. False: those alone that have a slower twin; True: the twins, as if they were they.
+        """
+        found = _recording(name)
+        for cell in self._recording.cells:
+            identity = cell.identity
+            if planted is not None:
+                twins = {(place[0], tier if planted else place[1]): place for place, tier in PLANTED.items()}
+                place = twins.get((identity.substrate, identity.tier))
+                if place is None:
+                    continue
+                identity = identity._replace(tier=place[1], tier_digest="")
+            own = copy.copy(cell)
+            own.identity = identity
+            own.trials = [trial for trial in cell.trials if trial.run.repetition in some]
+            found.cells += [own] if own.trials else []
+        return found
+
+    def pairs(self, runs: int, *, planted: bool = False) -> Iterator[tuple[Recording, Recording]]:
+        """So many repetitions against as many others, in every way: the same cells, or slower twins against plain."""
+        for some in combinations(self.all, runs):
+            for others in combinations([run for run in self.all if run not in some], runs):
+                kinds = (True, False) if planted else (None, None)
+                yield self.part(some, "after", planted=kinds[0]), self.part(others, "before", planted=kinds[1])
+
+
+# -- simulated runs --------------------------------------------------------------------------------------------------
+
+
+def simulated(rng: Random, runs: int, run_sd: float, kind: str, name: str, trials: int = 60) -> Recording:
+    """A recording of one cell of ``simulated_runs``, whose trials take their time in ``ACTIONS`` uneven parts."""
+    cell = RecordedCell(_CELL)
+    for number, values in enumerate(measured(rng, runs, run_sd, trials)[kind]):
+        for block, value in enumerate(values):
+            trial = RecordedTrial(RunKey(name, number), block)
+            trial.ok = True
+            parts = [rng.lognormvariate(0, 0.1) for _ in range(ACTIONS)]
+            trial.durations_ns.extend(round(1e9 * value * part / sum(parts)) for part in parts)
+            taken_ns = sum(trial.durations_ns)
+            trial.actions = Split(work_ns=taken_ns)
+            trial.measures = Measures(work_ns=taken_ns, held_ns=taken_ns)
+            cell.trials.append(trial)
+    found = _recording(name)
+    found.cells.append(cell)
+    return found
+
+
+def simulated_pairs(
+    rounds: int, runs: int, run_sd: float, kind: str = "a", trials: int = 60
+) -> Iterator[tuple[Recording, Recording]]:
+    """A cell of this kind against the plain one, each from as many runs of its own."""
+    for seed in range(rounds):
+        rng = Random(f"gate:{runs}:{run_sd}:{seed}")
+        after = simulated(rng, runs, run_sd, kind, "after", trials)
+        yield after, simulated(rng, runs, run_sd, "a", "before", trials)
+
+
+def _recording(name: str) -> Recording:
+    found = Recording(name)
+    found.run_id, found.complete = name, True
+    return found
+
+
+_CELL: Final = wire.Cell(0, **cast(dict[str, Any], {**CELL, "substrate": "local"}))

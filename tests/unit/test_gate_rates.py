@@ -1,0 +1,24 @@
+"""How often a check is wrong where the truth is known; tests/benchmarks/bench_gate.py has the large version."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.gated import Repetitions, metrics, rates, simulated_pairs
+from tests.support.repeated import AA, MISSING
+
+
+def test_equal_runs_raise_no_false_alarm_and_20_per_cent_are_found() -> None:
+    for limit in (0.0, 0.10):
+        alarms = rates(simulated_pairs(40, 3, 0.05), metrics(limit))
+        assert alarms.regressed <= 0.05, (limit, alarms)
+    found = rates(simulated_pairs(40, 3, 0.02, "slower by 20 %"), metrics(0.05))
+    assert found.regressed >= 0.90, found
+    told = rates(simulated_pairs(10, 6, 0.02), metrics(0.10))
+    assert told.passed >= 0.90, told
+
+
+@pytest.mark.skipif(not AA.exists(), reason=MISSING)
+@pytest.mark.parametrize("runs", [1, 3])
+def test_real_repetitions_raise_no_false_alarm(runs: int) -> None:
+    assert rates(Repetitions(AA).pairs(runs), metrics(0.10)).regressed <= 0.05
