@@ -145,12 +145,12 @@ def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(tmp_path: P
 
 @pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("think", [[], ["--think=8s"]])
-def test_waiting_says_that_it_includes_generation_and_calls_nothing_stalled(
+def test_waiting_is_told_in_its_parts_and_only_the_sandboxs_is_called_stalled(
     file: Path, form: str, think: list[str]
 ) -> None:
     ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--gpus=8", "--gpu-usd-hour=2"]
-    told = " ".join(CliRunner().invoke(command, [*ask, *think, "--explain", f"--format={form}"]).output.split())
-    assert "GPUs not training, generation included (8 GPUs)" in told
-    assert "stalled" not in told
-    assert ("includes the model's own generation" in told) == bool(think)
+    told = " ".join(CliRunner().invoke(command, [*ask, *think, f"--format={form}"]).output.split())
+    assert "What 8 GPUs wait for" in told
+    assert "stalled: for the sandbox, and only that is its tax." in told
+    assert told.count("stalled") == 2  # the head of its column, and what that is
     assert ("--think TIME adds it" in told) != bool(think)

@@ -1,14 +1,16 @@
-"""What the sandbox costs a run in steps, in words and tables: the headline, its causes, what GPUs wait for."""
+"""What the sandbox costs a run in steps, in words and tables: the headline, its causes, what was assumed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, count
+from string import ascii_lowercase
 from typing import Final, NamedTuple
 
-from costmodel.results import Attribution, Projection, Share
+from costmodel.results import Assumption, Attribution, Projection, Share
 from costmodel.uncertainty import Interval
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, hours, rounded_seconds, span, usd
+from taxtui.report.numbers import NOTHING, hours, rounded_seconds, span
 from taxtui.terminal_text import clean
 
 WORDS: Final = {
@@ -43,11 +45,7 @@ class Unit(NamedTuple):
 
     def shown(self, amount: float) -> str:
         """``$1.3M``, ``420 worker-hours``."""
-        return money(amount) if self.usd else f"{hours(amount)} worker-hours"
-
-    def bare(self, amount: float) -> str:
-        """Without the unit, for a column that has it in its head."""
-        return usd(amount) if self.usd else hours(amount)
+        return money(amount) if self.usd else f"{compact(amount)} worker-hours"
 
 
 def unit_of(found: Attribution) -> Unit:
@@ -55,13 +53,18 @@ def unit_of(found: Attribution) -> Unit:
     return Unit("$", True) if found.run.usd is not None else Unit("worker-hours", False)
 
 
-def money(amount: float) -> str:
-    """Dollars to three digits, as a sentence has them: ``$347``, ``$91.0k``, ``$1.27M``, ``-$3.10``."""
+def compact(amount: float) -> str:
+    """Three digits: ``3.1``, ``347``, ``91.0k``, ``1.27M``."""
     size, sign = abs(amount), "-" if amount < 0 else ""
     for least, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if size >= 0.9995 * least:
-            return f"{sign}${_three(size / least)}{letter}"
-    return f"{sign}${size:.2f}" if size < 100 else f"{sign}${size:.0f}"
+            return f"{sign}{_three(size / least)}{letter}"
+    return f"{sign}{_three(size)}" if size else "0"
+
+
+def money(amount: float) -> str:
+    """Dollars to three digits, as a sentence has them: ``$347``, ``$91.0k``, ``-$3.10``."""
+    return f"-${compact(-amount)}" if amount < 0 else f"${compact(amount)}"
 
 
 def _three(number: float) -> str:
@@ -75,7 +78,7 @@ def headline(found: Attribution) -> str:
     known = {cause: unit.of(share).value for cause, share in found.causes.items() if share is not None}
     largest = sorted((cause for cause in known if known[cause] > 0), key=lambda cause: -known[cause])[:TOLD]
     causes = ", ".join(f"{WORDS[cause]} {unit.shown(known[cause])}" for cause in largest)
-    limits = f" ({span(whole, unit.shown)})" if whole.low is not None else ""
+    limits = f" ({span(whole, money if unit.usd else compact)})" if whole.low is not None else ""
     told = f"the sandbox costs this run {unit.shown(whole.value)}{limits} of {unit.shown(total.value)}"
     return f"{told}: {causes}" if causes else told
 
@@ -93,7 +96,7 @@ def sections(rows: Sequence[tuple[str, Projection]]) -> list[Section]:
     if not found:
         return []
     tables = [_causes(name, one) for name, one in found] if len(found) <= IN_DETAIL else [_rows(found)]
-    return [*tables, *_waiting(found), _assumptions(found)]
+    return [*tables, _assumptions(found)]
 
 
 def _one_line(name: str) -> str:
@@ -107,11 +110,11 @@ def _causes(name: str, found: Attribution) -> Section:
     def line(title: str, share: Share | None) -> list[str]:
         if share is None:
             return [title, *[NOTHING] * (2 + gpus + dollars)]
-        cells = [_cell(share.step_s, rounded_seconds), _cell(share.worker_hours, hours)]
-        cells += [_cell(share.gpu_hours, hours)] * gpus + [_cell(share.usd, usd)] * dollars
+        cells = [_cell(share.step_s), _cell(share.worker_hours)]
+        cells += [_cell(share.gpu_hours)] * gpus + [_cell(share.usd)] * dollars
         return [title, *cells]
 
-    lines = [line(WORDS[cause], share) for cause, share in found.causes.items() if share is None or any_of(share)]
+    lines = [line(WORDS[cause], share) for cause, share in found.causes.items() if share is None or _anything(share)]
     lines += [line("interaction", found.interaction), line("the sandbox", found.sandbox), line("the run", found.run)]
     head = ["cause\n", "s\nper step", "worker-hours\n", *["GPU-hours\nwaiting"] * gpus, *["$\n"] * dollars]
     unknown = [WORDS[cause] for cause, share in found.causes.items() if share is None]
@@ -127,14 +130,13 @@ def _causes(name: str, found: Attribution) -> Section:
     return Section(f"{_one_line(name)}: {headline(found)}", head, lines, notes)
 
 
-def any_of(share: Share) -> bool:
+def _anything(share: Share) -> bool:
     """Whether there is anything of it."""
     return any(one is not None and one != Interval(0.0, 0.0, 0.0) and any(one) for one in share)
 
 
-def _cell(amount: Interval | None, show: object) -> str:
-    assert callable(show)
-    return NOTHING if amount is None else f"{show(amount.value)}\n{span(amount, show)}"
+def _cell(amount: Interval | None) -> str:
+    return NOTHING if amount is None else f"{compact(amount.value)}\n{span(amount, compact)}"
 
 
 def _rows(found: Sequence[tuple[str, Attribution]]) -> Section:
@@ -149,45 +151,25 @@ def _rows(found: Sequence[tuple[str, Attribution]]) -> Section:
     for name, one in found:
         whole, run = unit.of(one.sandbox), unit.of(one.run).value
         shares = [one.causes[cause] for cause in columns]
-        parts = [NOTHING if share is None else unit.bare(unit.of(share).value) for share in shares]
-        lines.append([name, _cell(whole, unit.bare), unit.bare(run), *parts])
+        parts = [NOTHING if share is None else compact(unit.of(share).value) for share in shares]
+        lines.append([name, _cell(whole), compact(run), *parts])
     head = ["sandbox\ntier n mode", f"the sandbox\n{unit.name}", f"the run\n{unit.name}"]
     head += [WORDS[cause].replace(" ", "\n") for cause in columns]
     note = f"The largest causes of all rows. Up to {IN_DETAIL} rows have every cause: --cell ID picks one."
     return Section("What the sandbox costs this run", head, lines, [note])
 
 
-def _waiting(found: Sequence[tuple[str, Attribution]]) -> list[Section]:
-    """What GPUs wait for; only the sandbox's part is a tax."""
-    lines = []
-    for name, one in found:
-        if (waiting := one.waiting) is None:
-            continue
-        parts = (
-            (waiting.waiting_gpu_hours, waiting.waiting_usd),
-            (waiting.generation_gpu_hours, waiting.generation_usd),
-            (waiting.commands_gpu_hours, waiting.commands_usd),
-            (waiting.stalled_gpu_hours, waiting.stalled_usd),
-        )
-        lines.append([name, *(f"{hours(part)}\n{'' if price is None else usd(price)}" for part, price in parts)])
-    priced = any(one.waiting is not None and one.waiting.waiting_usd is not None for _, one in found)
-    unit = "GPU-h, $" if priced else "GPU-hours"
-    head = ["sandbox\ntier n mode", *(f"{part}\n{unit}" for part in ("waiting", "generation", "commands", "stalled"))]
-    note = (
-        "waiting: not training. Of it, generation is for the model, commands for useful commands, and stalled for the "
-        "sandbox: only that part is its tax."
-    )
-    return [Section("What the GPUs wait for", head, lines, [note])] if lines else []
-
-
 def _assumptions(found: Sequence[tuple[str, Attribution]]) -> Section:
-    """What was not measured by the trials, once for all rows that share it."""
-    rows: dict[tuple[str, str, str], list[str]] = {}
+    """What was not measured by the trials, once for all rows that share it; a letter for each source."""
+    rows: dict[Assumption, list[str]] = {}
     for name, one in found:
         for assumption in one.assumptions:
             rows.setdefault(assumption, []).append(_one_line(name))
+    sources = dict.fromkeys(clean(assumption.source) for assumption in rows)
+    letters = dict(zip(sources, chain(ascii_lowercase, map("({})".format, count(1))), strict=False))
     lines = []
-    for (what, value, source), names in rows.items():
+    for assumption, names in rows.items():
         of = "" if len(names) == len(found) else f"\n{', '.join(names)}"
-        lines.append([clean(what), clean(value), f"{clean(source)}{of}"])
-    return Section("Assumptions", ["input\n", "value\n", "from\n"], lines, [])
+        lines.append([clean(assumption.name) + of, clean(assumption.value), letters[clean(assumption.source)]])
+    notes = [f"{letter}  {source}" for source, letter in letters.items()]
+    return Section("Assumptions", ["input\n", "value\n", "from\n"], lines, notes)

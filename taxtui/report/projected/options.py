@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from costmodel.demand import ON_FAILURE, PLACEMENTS
 from costmodel.policies import POLICIES
 from taxtui.errors import UsageError
 from taxtui.plan.count_option import COUNT
 from taxtui.report.projected.demand_file import field_of, load
 from taxtui.report.run_spread import OPTION as RUN_SD
+from taxtui.report.run_spread import SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,14 +57,25 @@ GROUPS: Final[Mapping[str, Group]] = {
     ),
     "think": Group(
         "The model's time",
-        (_option("--think", "TIME", "Idle time per action instead of the recorded: 8s, or lognormal:8s,0.6"),),
+        (
+            _option("--think", "TIME", "Idle time per action instead of the recorded: 8s, or lognormal:8s,0.6"),
+            _option(
+                "--think-correlation",
+                "R",
+                "Of log think time between rollouts of one prompt, 0 to 1.",
+                type=float,
+                default=0.0,
+            ),
+        ),
     ),
     "policy": Group(
         "Training steps",
         (
-            _option("--batch", "B", "Trajectories per training step; steps wait for all of them.", type=COUNT),
-            _option("--group-size", "G", "Rollouts of one image that start together (GRPO).", type=COUNT),
-            _option("--policy", None, "Default: sync with a batch.", type=click.Choice(tuple(POLICIES))),
+            _option("--prompts", "P", "Prompts per training step, of --group-size rollouts each.", type=COUNT),
+            _option("--group-size", "G", "Rollouts of one prompt, and image, that start together (GRPO).", type=COUNT),
+            _option("--batch", "B", "Or: trajectories per training step; steps wait for all of them.", type=COUNT),
+            _option("--policy", None, "Default: sync with steps.", type=click.Choice(tuple(POLICIES))),
+            _option("--staleness", "K", "async: rollouts start once the step K before theirs is trained.", type=COUNT),
             _option("--over-provision", "X", "Launch B(1+X), keep the first B.", type=float, default=0.0),
             _option("--partial-rollouts", None, "... and carry the unfinished into the next step.", is_flag=True),
         ),
@@ -75,9 +88,34 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option("--gpu-usd-hour", "X", "Price of one.", type=float),
         ),
     ),
+    "images": Group(
+        "Images",
+        (
+            _option("--images", "SET", "One for each prompt: 500:2-8 (500 of 2 to 8 GB), 2,4,8, or a file of sizes."),
+            _option("--placement", None, "Default: spread.", type=click.Choice(PLACEMENTS)),
+        ),
+    ),
+    "nodes": Group(
+        "Nodes",
+        (
+            _option("--nodes", "N", "Nodes that sandboxes run on.", type=COUNT),
+            _option("--pods-per-node", "P", "Sandboxes that one of them holds.", type=COUNT),
+            _option("--node-usd-hour", "X", "Price of one.", type=float),
+            _option("--node-disk-gib", "D", "Its disk for images. Default: enough for all.", type=float),
+            _option("--pull-gb-s", "R", "GB of images that it pulls and unpacks per second.", type=float),
+        ),
+    ),
     "failures": Group(
         "Failures",
         (
+            _option("--failure-rate", "SHARE", "Of attempts, instead of the recorded: 5% or 0.05.", type=SHARE),
+            _option("--failure-hazard", "H", "Or: failures per hour of a sandbox.", type=float),
+            _option(
+                "--on-failure",
+                None,
+                "Try again (the default), drop the rollout, or redo its group.",
+                type=click.Choice(ON_FAILURE),
+            ),
             _option("--max-attempts", "A", "Give a trajectory up after this many failures.", type=COUNT),
             _option("--backoff-seconds", "S", "Wait before each new attempt.", type=float, default=0.0),
             _option("--timeout-seconds", "S", "Kill an attempt that is held longer.", type=float),
@@ -97,6 +135,7 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option("--warm-pool", "P", "Sandboxes kept ready (per image, with --group-size).", type=COUNT),
             _option("--refill-seconds", "S", "How long a slot of the pool takes to be ready again.", type=float),
             _option("--refill-rate", "R", "... or how many become ready per second.", type=float),
+            _option("--instant-claim", None, "Who finds none ready may take the next one.", is_flag=True),
         ),
     ),
     "prices": Group("Prices", (_option("--prices", "FILE", "Price sheet (TOML), or a shipped one: aws-fargate."),)),
@@ -147,7 +186,7 @@ def demand_of(asked: dict[str, Any]) -> Demand:
     from costmodel.demand import Delta, Demand, Think
     from costmodel.errors import DemandError
     from taxtui.plan.durations import parse_duration_ns
-    from taxtui.plan.notation import parse_length, parse_think
+    from taxtui.plan.notation import parse_images, parse_length, parse_think
 
     file = asked.pop("file")
     for option in OPTIONS:
@@ -158,6 +197,8 @@ def demand_of(asked: dict[str, Any]) -> Demand:
     if (think := asked.pop("think")) is not None:
         parsed = parse_think(think)
         asked["think"] = Think(parsed.median_ns, parsed.sigma)
+    if (images := asked.pop("images")) is not None:
+        asked["images"] = parse_images(images)
     deltas = []
     for text in asked.pop("deltas"):
         amount, slash, unit = text.partition("/")
