@@ -13,7 +13,7 @@ from costmodel.makespan import check_counts
 from costmodel.policies import POLICIES, Async, Policy, Sync
 
 SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
-"""Which node a sandbox goes to, and when its image is pulled: docs/simulation.md."""
+"""Which node a sandbox goes to, and when its image is pulled: docs/step-model.md."""
 RETRY, MASK, RESAMPLE = ON_FAILURE = ("retry", "mask", "resample")
 """Try again in place, go on without the rollout, or redo all rollouts of its prompt."""
 
