@@ -10,7 +10,7 @@ import pytest
 from costmodel import Demand, DemandError, Length, Think
 from taxtui.errors import UsageError
 from taxtui.report.projected.demand_file import EXAMPLES, field_of
-from taxtui.report.projected.options import GROUPS, OPTIONS, demand_of
+from taxtui.report.projected.options import GROUPS, OPTIONS, asked_at, demand_of
 from tests.docs.pages import blocks, text_of
 
 TABLES = {field_of(option): table for table, group in GROUPS.items() for option in group.options}
@@ -134,3 +134,26 @@ def test_the_file_of_the_page_is_one(tmp_path: Path) -> None:
     assert (demand.trajectories, demand.gpus, demand.batch) == (1_000_000, 512, 1024)
     for table in GROUPS:
         assert f"`{table}`" in text_of("demand-file.md")
+
+
+def test_what_holds_for_one_substrate_only_stands_in_tables_of_its_own(tmp_path: Path) -> None:
+    path = written(tmp_path, f"{WHOLE}[at.docker.limits]\nquota = 100\n[at.docker.run]\nworkers = 50\n")
+    command = click.Command("project", params=list(OPTIONS))
+    demands = {}
+    for spec in ("docker", "local"):
+        for words in ((), ("--workers", "7")):
+            there = asked_at(spec, command.make_context("project", ["--demand", path, *words]))
+            there.pop("prices")
+            demands[spec, *words] = demand_of(there)
+    assert (demands["docker",].quota, demands["docker",].workers) == (100, 50)
+    assert (demands["local",].quota, demands["local",].workers) == (None, 2_000)
+    assert demands["docker", "--workers", "7"].workers == 7  # the command line's holds everywhere
+    for text, words in (
+        ("[at.docker.limits]\nquotas = 1", "[at.docker.limits] quotas is unknown"),
+        ("[at.docker]\nquota = 1", "quota stands outside its table; write [at.docker.limits] quota = 1000"),
+        ("[at.docker.limits]\nquota = []", "[at.docker.limits] quota must be a number or a text"),
+        ("at = 3", "[at] holds tables of one substrate each; write [at.docker.nodes] nodes = 125"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            asked("--demand", written(tmp_path, text))
+        assert words in str(caught.value)

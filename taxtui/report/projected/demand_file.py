@@ -15,6 +15,8 @@
 
 A key is a field of ``costmodel.Demand``, so that its name ends with its unit. Its value is what the option takes, as a
 number or as a text in the option's own notation, and stands for the option where that is not given.
+
+What holds for one substrate only, its nodes or its limits, stands in tables of its own: ``[at.docker.nodes]``.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from taxtui.errors import UsageError
 
 Tables = Mapping[str, Sequence[click.Option]]
 """Table of the file → the options in it."""
-SOURCES: Final = "sources"
+SOURCES, AT = "sources", "at"
 
 EXAMPLES: Final[Mapping[str, str]] = {
     "trajectories": '"1M"',
@@ -87,10 +89,11 @@ def field_of(option: click.Parameter) -> str:
 
 
 class DemandFile(NamedTuple):
-    """What a file says."""
+    """What a file says. Values are as the options take them, by the options' names."""
 
     path: str
-    values: dict[str, Any]  # by the options' names, as these take them
+    values: dict[str, Any]
+    at: dict[str, dict[str, Any]]  # by SUBSTRATE[:key=value], what holds there instead
     sources: dict[str, str]  # of fields, where they are given
     stanzas: dict[str, str]  # of every option, ``--gpus`` and the like: how to write it in a file
 
@@ -115,79 +118,95 @@ def load(path: str, tables: Tables) -> DemandFile:
         raise UsageError(f"cannot read the demand {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {error}") from error
-    fields = {field_of(option): (table, option) for table, options in tables.items() for option in options}
-    stanzas = {option.opts[-1]: _stanza(table, field) for field, (table, option) in fields.items()}
-    values: dict[str, Any] = {}
-    for table, content in document.items():
-        if table == SOURCES:
-            continue
-        if not isinstance(content, dict) or table not in tables:
-            raise _unknown(path, table, tables, fields)
-        for key, value in content.items():
-            if key not in fields or fields[key][0] != table:
-                raise _misplaced(path, table, key, tables[table], fields)
-            option = fields[key][1]
-            values[str(option.name)] = _taken(path, table, key, _resolved(value, Path(path).parent), option)
-    return DemandFile(path, values, _sources(path, document.get(SOURCES, {}), fields), stanzas)
-
-
-def _stanza(table: str, field: str) -> str:
-    return f"[{table}] {field} = {EXAMPLES[field]}"
-
-
-def _unknown(path: str, table: str, tables: Tables, fields: Mapping[str, Any]) -> UsageError:
-    """Of something at the top level of the file."""
-    problem = f"{path}: there is no [{table}] in a demand; known: {', '.join((*tables, SOURCES))}"
-    if table in fields:
-        return UsageError(f"{path}: {table} stands outside its table", fix=f"write {_stanza(fields[table][0], table)}")
-    return UsageError(problem, fix=f"write {_stanza('run', 'workers')}")
-
-
-def _misplaced(
-    path: str, table: str, key: str, options: Sequence[click.Option], fields: Mapping[str, tuple[str, Any]]
-) -> UsageError:
-    """Of a key that its table does not have."""
-    known = [field_of(option) for option in options]
-    where = f"{path}: [{table}] {key}"
-    if key in fields:
-        return UsageError(f"{where} is not in this table", fix=f"write {_stanza(fields[key][0], key)}")
-    near = difflib.get_close_matches(key, fields, 1) or known[:1]
-    return UsageError(
-        f"{where} is unknown; [{table}] knows {', '.join(known)}", fix=f"write {_stanza(fields[near[0]][0], near[0])}"
+    reader = _Reader(path, tables)
+    sources, at = document.pop(SOURCES, {}), document.pop(AT, {})
+    if not isinstance(at, dict) or not all(isinstance(groups, dict) for groups in at.values()):
+        raise UsageError(
+            f"{path}: [{AT}] holds tables of one substrate each", fix=f"write [{AT}.docker.nodes] nodes = 8"
+        )
+    return DemandFile(
+        path,
+        reader.values(document, ""),
+        {name: reader.values(groups, f"{AT}.{name}.") for name, groups in at.items()},
+        reader.sources(sources),
+        {option.opts[-1]: reader.stanza(field) for field, (_, option) in reader.fields.items()},
     )
 
 
-def _taken(path: str, table: str, key: str, value: object, option: click.Option) -> object:
-    """The value as the option takes it."""
-    allowed = bool if option.is_flag else list if option.multiple else (int, float, str)
-    if not isinstance(value, allowed) or (isinstance(value, bool) and not option.is_flag):
-        kind = "true or false" if option.is_flag else "a list of texts" if option.multiple else "a number or a text"
-        raise UsageError(f"{path}: [{table}] {key} must be {kind}, not {value!r}", fix=f"write {_stanza(table, key)}")
-    if option.is_flag:
-        return value
-    texts = [str(one) for one in value] if isinstance(value, list) else str(value)
-    try:
-        option.type_cast_value(click.Context(click.Command("demand")), texts)
-    except click.UsageError as error:
-        problem = f"{path}: [{table}] {key}: {error.message}"
-        raise UsageError(problem, fix=f"write {_stanza(table, key)}") from error
-    return texts
+class _Reader:
+    """Checks and takes what a file says, option by option."""
 
+    def __init__(self, path: str, tables: Tables) -> None:
+        self.path, self.tables = path, tables
+        self.fields = {field_of(option): (table, option) for table, options in tables.items() for option in options}
 
-def _resolved(value: object, folder: Path) -> object:
-    """A file beside the demand by the path that leads to it from here."""
-    if isinstance(value, str) and value.endswith(".toml") and (folder / value).is_file():
-        return str(folder / value)
-    return value
+    def stanza(self, field: str, within: str = "") -> str:
+        """How a key is written."""
+        return f"[{within}{self.fields[field][0]}] {field} = {EXAMPLES[field]}"
 
+    def values(self, document: dict[str, Any], within: str) -> dict[str, Any]:
+        """Of all tables; ``within`` is what stands before their names."""
+        found: dict[str, Any] = {}
+        for table, content in document.items():
+            if not isinstance(content, dict) or table not in self.tables:
+                raise self._unknown(table, within)
+            for key, value in content.items():
+                if key not in self.fields or self.fields[key][0] != table:
+                    raise self._misplaced(table, key, within)
+                option = self.fields[key][1]
+                found[str(option.name)] = self._taken(f"[{within}{table}] {key}", value, option, within)
+        return found
 
-def _sources(path: str, found: object, fields: Mapping[str, Any]) -> dict[str, str]:
-    if not isinstance(found, dict):
-        raise UsageError(f"{path}: {SOURCES} must be a table", fix=f'write [{SOURCES}] workers = "our cluster"')
-    for key, source in found.items():
-        if key not in fields or not isinstance(source, str):
-            raise UsageError(
-                f"{path}: [{SOURCES}] {key} = {source!r} is not the source of a key of this file as text",
-                fix=f'write [{SOURCES}] workers = "our cluster"',
+    def sources(self, found: object) -> dict[str, str]:
+        """Where values come from, by key."""
+        fix = f'write [{SOURCES}] workers = "our cluster"'
+        if not isinstance(found, dict):
+            raise UsageError(f"{self.path}: {SOURCES} must be a table", fix=fix)
+        for key, source in found.items():
+            if key not in self.fields or not isinstance(source, str):
+                told = f"{self.path}: [{SOURCES}] {key} = {source!r}"
+                raise UsageError(f"{told} is not the source of a key of this file as text", fix=fix)
+        return dict(found)
+
+    def _unknown(self, table: str, within: str) -> UsageError:
+        """Of something where a table is expected."""
+        if table in self.fields:
+            return UsageError(
+                f"{self.path}: {table} stands outside its table", fix=f"write {self.stanza(table, within)}"
             )
-    return dict(found)
+        known = (*self.tables, *((AT, SOURCES) if not within else ()))
+        return UsageError(
+            f"{self.path}: there is no [{within}{table}] in a demand; known: {', '.join(known)}",
+            fix=f"write {self.stanza('workers', within)}",
+        )
+
+    def _misplaced(self, table: str, key: str, within: str) -> UsageError:
+        """Of a key that its table does not have."""
+        known = [field_of(option) for option in self.tables[table]]
+        where = f"{self.path}: [{within}{table}] {key}"
+        if key in self.fields:
+            return UsageError(f"{where} is not in this table", fix=f"write {self.stanza(key, within)}")
+        near = difflib.get_close_matches(key, self.fields, 1) or known[:1]
+        return UsageError(
+            f"{where} is unknown; [{table}] knows {', '.join(known)}", fix=f"write {self.stanza(near[0], within)}"
+        )
+
+    def _taken(self, where: str, value: object, option: click.Option, within: str) -> object:
+        """The value as the option takes it."""
+        fix = f"write {self.stanza(field_of(option), within)}"
+        allowed = bool if option.is_flag else list if option.multiple else (int, float, str)
+        if not isinstance(value, allowed) or (isinstance(value, bool) and not option.is_flag):
+            kind = "true or false" if option.is_flag else "a list of texts" if option.multiple else "a number or a text"
+            raise UsageError(f"{self.path}: {where} must be {kind}, not {value!r}", fix=fix)
+        if option.is_flag:
+            return value
+        texts = [str(one) for one in value] if isinstance(value, list) else self._beside(str(value))
+        try:
+            return option.type_cast_value(click.Context(click.Command("demand")), texts)
+        except click.UsageError as error:
+            raise UsageError(f"{self.path}: {where}: {error.message}", fix=fix) from error
+
+    def _beside(self, text: str) -> str:
+        """A file beside the demand by the path that leads to it from here."""
+        path = Path(self.path).parent / text
+        return str(path) if path.suffix and path.is_file() else text

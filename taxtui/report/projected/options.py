@@ -176,6 +176,17 @@ class AskingCommand(click.Command):
                 formatter.write_dl(lines)
 
 
+def asked_at(spec: str, context: click.Context) -> dict[str, Any]:
+    """What is asked of one substrate, SUBSTRATE[:key=value]: the options, but for what the demand file says of it.
+
+    What is given on the command line holds everywhere.
+    """
+    asked = {str(option.name): context.params[str(option.name)] for option in OPTIONS}
+    given = click.core.ParameterSource.COMMANDLINE
+    own = {} if asked["file"] is None else asked["file"].at.get(spec, {})
+    return asked | {name: value for name, value in own.items() if context.get_parameter_source(name) != given}
+
+
 def demand_of(asked: dict[str, Any]) -> Demand:
     """The demand that the options describe, as click has parsed them; takes them out of ``asked``.
 
