@@ -6,6 +6,7 @@ import math
 
 from costmodel import flags
 from costmodel.demand import Demand
+from costmodel.errors import DemandError
 from costmodel.measures import UNKNOWN
 from costmodel.pricing import Prices
 from costmodel.recording import CellIdentity
@@ -36,7 +37,7 @@ def cost(
     most = _sandboxes(timed, demand, price.meter(pool.identity), _Most(price, pool))
     sandbox = _across(least, most).not_negative()
     at_a_time = min(demand.usable_workers, demand.trajectories) + (warm_pool.idle_sandboxes if warm_pool else 0.0)
-    sandbox = _plus(sandbox, _nodes(price, pool.identity, at_a_time, wall_clock))
+    sandbox = _plus(sandbox, _nodes(price, pool.identity, at_a_time, wall_clock, demand))
     idle = 0.0
     if warm_pool is not None and price.idle != FREE:
         own = price.meter(pool.identity).exists
@@ -70,7 +71,7 @@ def cost_of_mean(
     if price.node is not None:
         at_a_time = min(demand.usable_workers, demand.trajectories)
         wall_clock = WallClock(wall_hours, None, None, wall_hours, "fluid", None)
-        sandbox = _plus(sandbox, _nodes(price, identity, at_a_time, wall_clock))
+        sandbox = _plus(sandbox, _nodes(price, identity, at_a_time, wall_clock, demand))
     worker = None if prices.worker_usd_hour is None else worker_hours * prices.worker_usd_hour
     return Cost(
         sandbox_usd=sandbox,
@@ -139,12 +140,18 @@ def _sandboxes(timed: TimedRun, demand: Demand, meter: Meter, use: _Most) -> Int
     return launched(one_by_one, Meter.usd(paid), run.outcome)
 
 
-def _nodes(price: SandboxPrice, identity: CellIdentity, sandboxes: float, wall_clock: WallClock) -> Interval:
-    """What the nodes cost that hold so many sandboxes at a time, from the first start to the last end."""
-    if price.node is None:
+def _nodes(
+    price: SandboxPrice, identity: CellIdentity, sandboxes: float, wall_clock: WallClock, demand: Demand
+) -> Interval:
+    """What nodes cost from the first start to the last end: the demand's, or as many as hold so many sandboxes."""
+    least = most = (demand.nodes or 0) * (demand.node_usd_hour or 0.0)
+    if price.node is not None:
+        if demand.node_usd_hour is not None:
+            raise DemandError(f"nodes have one price: leave --node-usd-hour out, or usd_per_node_hour of {price.sheet}")
+        nodes = demand.nodes or math.ceil(sandboxes / price.node.fit(price.size(identity)))
+        least, most = nodes * price.cheaper.usd_per_node_hour, nodes * price.rates.usd_per_node_hour
+    if not most:
         return Interval(0.0, 0.0, 0.0)
-    nodes = math.ceil(sandboxes / price.node.fit(price.size(identity)))
-    least, most = nodes * price.cheaper.usd_per_node_hour, nodes * price.rates.usd_per_node_hour
     value, low, high = wall_clock.value, wall_clock.low, wall_clock.high
     return _across(
         Interval(least * value, None if low is None else least * low, None if high is None else least * high),

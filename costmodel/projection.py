@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Final
 
 from costmodel import flags
@@ -16,13 +18,14 @@ from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
 from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust, work_ns
 from costmodel.percentiles import Percentile, Quantile
+from costmodel.policies import POLICIES
 from costmodel.pricing import Prices
 from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import Recording
 from costmodel.results import (
     ByCause,
-    GpuStall,
+    GpuWaiting,
     HeldOut,
     PoolUse,
     Projection,
@@ -148,7 +151,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         by_cause_worker_hours=by_cause,
         wall_clock_hours=wall_clock,
         steps=run.steps and _with_limits(run.steps, ends.step),
-        gpu=run.gpu and _with_generation(run.gpu, sample, pool, demand),
+        gpu=run.gpu and _with_split(run.gpu, sample, pool, demand, known=tally.run_known),
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
         stress=_stress(timed, demand, worker_hours),
@@ -157,22 +160,44 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     )
 
 
-def _with_generation(
-    gpu: dict[str, GpuStall], sample: Sequence[Attempt], pool: Pool, demand: Demand
-) -> dict[str, GpuStall]:
-    """With how much of the waiting is for the model: what is saved where the same attempts hold no think time."""
-    if not any(attempt.think_ns for attempt in sample):
-        return gpu
-    silent = [attempt._replace(held_ns=attempt.held_ns - attempt.think_ns, think_ns=0) for attempt in sample]
-    timed = timed_run(silent, pool, demand, aside=True)
-    assert timed is not None  # whatever succeeds in time also does so sooner
-    assert timed.run.gpu is not None
+def _with_split(
+    gpu: dict[str, GpuWaiting], sample: Sequence[Attempt], pool: Pool, demand: Demand, *, known: bool
+) -> dict[str, GpuWaiting]:
+    """With what the waiting is for, by running the same without the sandbox, and then without the model too.
+
+    Where it is not ``known`` what commands take themselves, only think time is removed.
+    """
+    thinks = any(attempt.think_ns for attempt in sample)
+    waits = [{policy: one.waiting_gpu_hours for policy, one in gpu.items()}]
+    if known:
+        demand = replace(demand, quota=None, create_rate=None, create_burst=1, warm_pool=None, refill_s=None)
+        demand = replace(demand, refill_rate=None, group_size=None)
+        sample = [attempt._replace(held_ns=attempt.think_ns + work_ns(attempt)) for attempt in sample if attempt.ok]
+        waits.append(_waits(sample, pool, demand))
+    if thinks:
+        silent = [attempt._replace(held_ns=attempt.held_ns - attempt.think_ns, think_ns=0) for attempt in sample]
+        waits.append(_waits(silent, pool, demand))
     parted = {}
-    for policy, stall in gpu.items():
-        hours = max(0.0, stall.stalled_gpu_hours - timed.run.gpu[policy].stalled_gpu_hours)
-        usd = None if demand.gpu_usd_hour is None else hours * demand.gpu_usd_hour
-        parted[policy] = stall._replace(generation_gpu_hours=hours, generation_usd=usd)
+    for policy, one in gpu.items():
+        # Each is simulated for itself: none of them waits more than the one before, whatever its noise says.
+        left = list(accumulate((wait[policy] for wait in waits), min))
+        stalled = left[0] - left[1] if known else None
+        generation = left[-2] - left[-1] if thinks else None
+        parted[policy] = one._replace(
+            generation_gpu_hours=generation,
+            commands_gpu_hours=left[-1] if known else None,
+            stalled_gpu_hours=stalled,
+        ).priced(demand.gpu_usd_hour)
     return parted
+
+
+def _waits(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> dict[str, float]:
+    """GPU-hours by policy of the same run with these attempts instead."""
+    timed = timed_run(sample, pool, demand, aside=True)
+    if timed is None:  # a time limit that think time alone exceeds
+        return dict.fromkeys(POLICIES, math.inf)
+    assert timed.run.gpu is not None
+    return {policy: one.waiting_gpu_hours for policy, one in timed.run.gpu.items()}
 
 
 def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
@@ -187,7 +212,7 @@ def _pool_use(demand: Demand, outcome: SimulatedRun | None) -> PoolUse:
     """The pool's share of all attempts, and what stands ready meanwhile."""
     assert demand.warm_pool is not None
     hit = outcome.hits.value / outcome.attempts.value if outcome is not None else 0.0
-    if demand.group_size is not None:
+    if demand.image_pool and demand.group_size is not None:
         groups = max(1.0, demand.usable_workers / demand.group_size)  # in flight; the next image of each is kept ready
         return PoolUse(hit, demand.warm_pool * groups, "P of each image")
     idle = outcome.idle_ns.value / outcome.wall_ns.value if outcome is not None and outcome.wall_ns.value else 0.0

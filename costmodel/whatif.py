@@ -100,7 +100,7 @@ def curve(
         )
     curves: dict[CellIdentity, Curve] = {}
     for value in at or around(_center(recordings, demand, axis)):
-        if axis == "trajectories" and value < (demand.batch or 0):
+        if axis == "trajectories" and value < (demand.step_rollouts or 0):
             continue  # no training step is that small
         for row in project(recordings, _moved(demand, axis, value)):
             key = row.identity._replace(actions=0) if axis == "actions" else row.identity

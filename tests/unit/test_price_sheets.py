@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Demand, PriceError, Projection, Think, load_prices, project, read
+from costmodel import Demand, DemandError, PriceError, Projection, Think, load_prices, project, read
 from costmodel.pricing import SHIPPED, priced
 from costmodel.results import Cost
 from costmodel.tariff import PARTS, Meter, Rates
@@ -261,3 +261,12 @@ def test_a_cell_is_priced_by_its_own_limits(tmp_path: Path) -> None:
     (found,) = project([recording], Demand(trajectories=1, workers=1, think=Think(0)), prices)
     assert found.cost is not None
     assert found.cost.sandbox_usd.value == pytest.approx(10)
+
+
+def test_nodes_have_one_price(tmp_path: Path) -> None:
+    trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
+    asked = {"trajectories": 10, "workers": 5, "batch": 10, "nodes": 3, "pods_per_node": 2, "node_usd_hour": 4.0}
+    bill = cost(tmp_path, "usd_per_hour = 1", trials, **asked)
+    assert bill.sandbox_usd.value == pytest.approx(10 + 3 * 2 * 4)  # ten hours of sandboxes, two of three nodes
+    with pytest.raises(DemandError, match="nodes have one price: leave --node-usd-hour out"):
+        cost(tmp_path, "usd_per_node_hour = 8\nsandboxes_per_node = 2", trials, **asked)

@@ -200,7 +200,9 @@ def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
 
     head = ["steps\n", "launched\nper step", "rollouts\ns per step", "barrier idle\nworker-hours"]
     head += ["busy\nworker-hours", "thrown away\nworker-hours"]
-    policy = f"Training steps of {demand.batch:,}, {demand.effective_policy.name}" if demand.batch else ""
+    policy = (
+        f"Training steps of {demand.step_rollouts:,}, {demand.effective_policy.name}" if demand.step_rollouts else ""
+    )
     return _table(policy, head, rows, cells)
 
 
@@ -212,7 +214,7 @@ def _gpu(rows: Sequence[Projection], demand: Demand) -> Section:
     ]
     lines = []
     for name, policy, stall in stalls:
-        whole, part = (stall.stalled_gpu_hours, stall.usd), (stall.generation_gpu_hours, stall.generation_usd)
+        whole, part = (stall.waiting_gpu_hours, stall.waiting_usd), (stall.generation_gpu_hours, stall.generation_usd)
         rest = [None if of is None or less is None else of - less for of, less in zip(whole, part, strict=True)]
         amounts = (
             f"{hours(amount)}\n{usd(price) if price is not None else ''}" for amount, price in (whole, part, rest)
