@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Final
 
 from costmodel import flags
+from costmodel.billing import cost
 from costmodel.bounds import Reference, tax_between
 from costmodel.comparison import with_baseline, with_full_speed
 from costmodel.continuation import EXACT, Margin
@@ -18,13 +19,12 @@ from costmodel.errors import DemandError, SourceError
 from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust, work_ns
 from costmodel.percentiles import Percentile, Quantile
 from costmodel.policies import POLICIES
-from costmodel.pricing import Prices, billed_ns
+from costmodel.pricing import Prices
 from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import Recording
 from costmodel.results import (
     ByCause,
-    Cost,
     GpuWaiting,
     HeldOut,
     PoolUse,
@@ -37,7 +37,7 @@ from costmodel.results import (
 from costmodel.runs import interval
 from costmodel.samples import Attempt, Pool, attempts, nearest_length, pools
 from costmodel.tally import Tally, Value
-from costmodel.timed import TimedRun, timed_run
+from costmodel.timed import TimedRun, launched, timed_run
 from costmodel.uncertainty import Between, Interval
 from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
 
@@ -117,7 +117,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     hours = float(delivered) / NS_PER_HOUR  # times ns per success
     waiting_hours = float(demand.trajectories * waiting / NS_PER_HOUR)
     exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
-    worker_hours = _not_negative(_shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)))
+    worker_hours = _shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)).not_negative()
     tax, by_cause = _tax(tally, doubt_ns, hours, waiting_hours), _by_cause(tally, pool, demand, hours, waiting_hours)
     between = tax_between(tally, (reference or {}).get(pool.identity.substrate), hours, waiting_hours)
     ends = limits(run, demand, worker_hours)
@@ -126,7 +126,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     if outcome is not None and demand.over_provision > 0:
         own_ns = outcome.held_ns.value + outcome.backoff_ns.value
         kept = (own_ns - outcome.wasted_ns.value) / (law.mean * demand.trajectories or 1.0)
-        worker_hours = _launched(worker_hours, own_ns / NS_PER_HOUR, outcome)
+        worker_hours = launched(worker_hours, own_ns / NS_PER_HOUR, outcome)
         tax, by_cause = tax and tax.times(kept), by_cause.kept(kept, outcome.wasted_ns.value / NS_PER_HOUR)
         between = between and Between(kept * between.low, kept * between.high)
     if outcome is not None and outcome.waited_ns.value:
@@ -140,7 +140,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         row,
         failures=len(pool.trials) - round(tally.successes),
         trajectory_s=_trajectory(tally, doubt_ns),
-        held_per_success_s=_not_negative(held.times(1 / NS_PER_S)),
+        held_per_success_s=held.times(1 / NS_PER_S).not_negative(),
         think_s=float(tally.total(lambda attempt: attempt.think_ns * attempt.ok) / tally.successes) / NS_PER_S,
         cleanup_share_left_out=None if demand.include_cleanup else _cleanup_ns(pool) / (held.value or 1.0),
         attempts=float(retries.attempts),
@@ -153,7 +153,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         steps=run.steps and _with_limits(run.steps, ends.step),
         gpu=run.gpu and _with_split(run.gpu, sample, pool, demand, known=tally.run_known),
         warm_pool=warm_pool,
-        cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run, demand),
+        cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
         stress=_stress(timed, demand, worker_hours),
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
         evidence=evidence_of(timed, demand, estimated, ends.run.tail),
@@ -200,15 +200,6 @@ def _waits(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> dict[str, f
     return {policy: one.waiting_gpu_hours for policy, one in timed.run.gpu.items()}
 
 
-def _launched(one_by_one: Interval, value: float, outcome: SimulatedRun) -> Interval:
-    """An amount for all that was launched: as sure, in proportion, as one by one, less the simulation's error."""
-    if one_by_one.low is None or one_by_one.high is None or not one_by_one.value:
-        return Interval(value)
-    off = outcome.busy_error_ns / outcome.busy_ns if outcome.busy_ns else 0.0
-    low, high = (end / one_by_one.value for end in (one_by_one.low, one_by_one.high))
-    return Interval(value, max(0.0, 1 - off) * value * low, (1 + off) * value * high)
-
-
 def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
     """Worker-hours with those in which workers wait for creates."""
     value, error = outcome.waited_ns.value / NS_PER_HOUR, outcome.waited_ns.error / NS_PER_HOUR
@@ -239,7 +230,7 @@ def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
 
 def _mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:
     """In seconds."""
-    return _not_negative(doubt_ns.around(tally.of_successes(lambda attempt: attempt.trajectory_ns)).times(1 / NS_PER_S))
+    return doubt_ns.around(tally.of_successes(lambda attempt: attempt.trajectory_ns)).times(1 / NS_PER_S).not_negative()
 
 
 def _quantile(found: Percentile) -> Quantile:
@@ -252,7 +243,7 @@ def _tax(tally: Tally, doubt_ns: Margin, hours: float, waiting_hours: float) -> 
     if not tally.run_known:
         return None
     tax = tally.per_success(lambda a: a.held_ns - a.think_ns - a.run_ns + a.contention_ns if a.ok else a.held_ns)
-    return _not_negative(_shifted(doubt_ns.around(tax).times(hours), waiting_hours))
+    return _shifted(doubt_ns.around(tax).times(hours), waiting_hours).not_negative()
 
 
 def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_hours: float) -> ByCause:
@@ -297,46 +288,6 @@ def _with_limits(steps: Steps, step: Ends) -> Steps:
     return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
 
 
-def _cost(
-    tally: Tally,
-    pool: Pool,
-    prices: Prices,
-    worker_hours: Interval,
-    hours: float,
-    warm_pool: PoolUse | None,
-    run: WholeRun,
-    demand: Demand,
-) -> Cost:
-    """Dollars: every attempt is billed on the provider's clock, by its own minimum and increment.
-
-    With over-provisioning every launch is: for as long as its sandbox ran until it was done or cut.
-    """
-    price = prices.sandbox(pool.identity)
-    rate = price.usd_hour(pool.identity)
-    billed = tally.per_success(
-        lambda a: billed_ns(a.sandbox_ns, price.minimum_ns, price.increment_ns), lambda a: a.think_ns
-    )
-    used = tally.total(lambda a: a.sandbox_ns) / tally.successes
-    sandbox = _not_negative(billed.times(hours * rate))
-    ratio = billed.value / float(used) if used else 1.0
-    if run.outcome is not None and demand.over_provision > 0:
-        clocks = run.outcome.clocks.items()
-        paid = sum(count * billed_ns(ns, price.minimum_ns, price.increment_ns) for ns, count in clocks)
-        ratio = paid / (sum(count * ns for ns, count in clocks) or paid or 1.0)
-        sandbox = _launched(sandbox, paid / NS_PER_HOUR * rate, run.outcome)
-    idle = warm_pool.idle_sandboxes * run.wall.value_ns / NS_PER_HOUR * rate if warm_pool else 0.0
-    worker = None if prices.worker_usd_hour is None else worker_hours.value * prices.worker_usd_hour
-    return Cost(
-        sandbox_usd=sandbox,
-        idle_pool_usd=idle,
-        worker_usd=worker,
-        total_usd=sandbox.value + idle + (worker or 0.0),
-        usd_per_sandbox_hour=rate,
-        billed_ratio=ratio,
-        sheet=f"{prices.title} ({prices.date})",
-    )
-
-
 def _stress(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
     law, source = timed.law, timed.source
     run = run_in_time(
@@ -368,8 +319,3 @@ def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
 
 def _shifted(interval: Interval, by: float) -> Interval:
     return Interval(*(None if end is None else end + by for end in interval))  # type: ignore[arg-type]
-
-
-def _not_negative(interval: Interval) -> Interval:
-    """Time cannot be negative, whatever a rough interval of a few trials says."""
-    return interval if interval.low is None else interval._replace(low=max(0.0, interval.low))

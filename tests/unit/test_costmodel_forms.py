@@ -13,9 +13,9 @@ import pytest
 from costmodel import Demand, DemandError, Images, NoPrice, PriceError, Think, load_prices
 from costmodel.distribution import Distribution
 from costmodel.policies import POLICIES
-from costmodel.pricing import billed_ns
 from costmodel.recording import CellIdentity
 from costmodel.retries import Retries, effective_workers, throttle_floor_ns, with_retries
+from costmodel.tariff import billed_ns
 from costmodel.uncertainty import Interval, difference, mean_interval, quantile, ratio_interval, student_t, wilson
 from tests.support.costmodel_files import CELL
 
@@ -149,7 +149,7 @@ def test_bad_price_sheets_are_one_line(tmp_path: Path, text: str, message: str) 
 
 
 def test_a_missing_sheet_names_the_shipped_ones() -> None:
-    with pytest.raises(PriceError, match="shipped sheets: aws-fargate"):
+    with pytest.raises(PriceError, match="shipped sheets: aws-fargate, blaxel"):
         load_prices("nowhere")
 
 
