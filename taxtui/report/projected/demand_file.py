@@ -122,7 +122,8 @@ def load(path: str, tables: Tables) -> DemandFile:
     sources, at = document.pop(SOURCES, {}), document.pop(AT, {})
     if not isinstance(at, dict) or not all(isinstance(groups, dict) for groups in at.values()):
         raise UsageError(
-            f"{path}: [{AT}] holds tables of one substrate each", fix=f"write [{AT}.docker.nodes] nodes = 8"
+            f"{path}: [{AT}] holds tables of one substrate each",
+            fix=f"write [{AT}.docker.nodes] nodes = {EXAMPLES['nodes']}",
         )
     return DemandFile(
         path,
