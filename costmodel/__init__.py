@@ -14,6 +14,8 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from costmodel.answer import Answer as Answer
+    from costmodel.answer import answer_of as answer_of
     from costmodel.comparison import break_even as break_even
     from costmodel.comparison import compare as compare
     from costmodel.demand import Delta as Delta
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from costmodel.errors import NoPrice as NoPrice
     from costmodel.errors import PriceError as PriceError
     from costmodel.errors import SourceError as SourceError
+    from costmodel.images import Images as Images
     from costmodel.length import Length as Length
     from costmodel.makespan import Makespan as Makespan
     from costmodel.makespan import expected_makespan as expected_makespan
@@ -34,13 +37,17 @@ if TYPE_CHECKING:
     from costmodel.published import Published as Published
     from costmodel.reading import read as read
     from costmodel.recording import Recording as Recording
+    from costmodel.results import Attribution as Attribution
     from costmodel.results import Projection as Projection
     from costmodel.tables import frame as frame
     from costmodel.uncertainty import Interval as Interval
     from costmodel.whatif import curve as curve
     from costmodel.whatif import sensitivity as sensitivity
+    from costmodel.wording import sentence as sentence
 
 _HOMES: Final = {
+    "Answer": "answer",
+    "answer_of": "answer",
     "break_even": "comparison",
     "compare": "comparison",
     "Delta": "demand",
@@ -52,6 +59,7 @@ _HOMES: Final = {
     "PriceError": "errors",
     "SourceError": "errors",
     "frame": "tables",
+    "Images": "images",
     "Length": "length",
     "Makespan": "makespan",
     "expected_makespan": "makespan",
@@ -62,7 +70,9 @@ _HOMES: Final = {
     "Published": "published",
     "read": "reading",
     "Recording": "recording",
+    "Attribution": "results",
     "Projection": "results",
+    "sentence": "wording",
     "curve": "whatif",
     "sensitivity": "whatif",
     "Interval": "uncertainty",

@@ -1,20 +1,33 @@
-"""The short notations that a scenario file and the command line share: substrates, think time and lengths."""
+"""The short notations that a scenario file and the command line share: substrates, think time, lengths and counts."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Final
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from costmodel.length import RECORDED, Length
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.spec import SubstrateRef, ThinkTime
 
+if TYPE_CHECKING:
+    from costmodel.images import Images
+
 MAX_LENGTHS: Final = 10_000
 """In one range."""
 
 _LENGTH: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?(?::(\d{1,9}))?")
+_COUNT: Final = re.compile(
+    r"([0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)(\.[0-9]+)?(?:e\+?([0-9]{1,2}))?([kmgbt]?)", re.IGNORECASE
+)
+_IMAGES: Final = re.compile(r"(?:([0-9.]+[kM]?):)?([0-9.]+)(?:-([0-9.]+))?(?:GB)?", re.ASCII)
+_IMAGES_FIX: Final = "write 500:2-8 (500 images of 2 to 8 GB), 500:4, 2,4,8, or a file with a size in GB on each line"
+_POWERS: Final = {"": 0, "k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
+MAX_COUNT: Final = 10**18
+"""Of whatever is counted; above it is a slip of the pen."""
 MAX_SIGMA: Final = 5.0
 """A lognormal of this sigma has a mean 270,000 times its median; whatever is above is a slip of the pen."""
 
@@ -35,6 +48,21 @@ def parse_substrate(text: str) -> SubstrateRef:
     if not name:
         raise UsageError(f"{text!r} has no substrate name", fix="write NAME or NAME:key=value")
     return SubstrateRef(name=name.strip(), options=options)
+
+
+def parse_count(text: str) -> int:
+    """How many: ``500``, ``1,000,000``, ``1_000_000``, ``10k``, ``2.5M``, ``1B``, ``1e6``.
+
+    Raises:
+        UsageError: anything else, what is no whole number, or one above ``MAX_COUNT``.
+    """
+    match = _COUNT.fullmatch(text.strip())
+    if match is not None:
+        digits = Decimal(re.sub("[,_]", "", match[1]) + (match[2] or ""))
+        count = digits.scaleb(int(match[3] or 0) + _POWERS[match[4].lower()])
+        if count == count.to_integral_value() and count <= MAX_COUNT:
+            return int(count)
+    raise UsageError(f"{text!r} is no count", fix=f"write 500, 1,000,000, 10k, 2.5M or 1e6, up to {MAX_COUNT:.0e}")
 
 
 def parse_length(text: str) -> Length | None:
@@ -63,6 +91,51 @@ def _no_length(text: str) -> UsageError:
         f"{text!r} is no number of actions",
         fix=f"write 50, a range as 20-120, weights as 10:3,50:1, or recorded; a range holds up to {MAX_LENGTHS:,}",
     )
+
+
+def parse_images(text: str) -> Images:
+    """Sizes in GB: ``500:2-8`` (500, evenly from 2 to 8), ``500:4``, ``2,4,8`` (these three), or a file of sizes.
+
+    In a file, each line ends with a size in GB; what stands before it, say a name, and what begins with # is skipped.
+
+    Raises:
+        UsageError: anything else, or a range without the number of images in it.
+        costmodel.errors.DemandError: a size or a number of images that cannot be.
+    """
+    from costmodel.images import Images
+
+    if Path(text).suffix in (".txt", ".csv", ".tsv"):
+        return Images.of(_sizes_of(Path(text)))
+    sizes: list[float] = []
+    for part in text.split(","):
+        match = _IMAGES.fullmatch(part.strip())
+        try:
+            if match is None:
+                raise ValueError
+            count = None if match[1] is None else parse_count(match[1])
+            low, high = float(match[2]), float(match[3] or match[2])
+        except ValueError as error:
+            raise UsageError(f"{text!r} is no set of images", fix=_IMAGES_FIX) from error
+        if count is None and match[3] is not None:
+            raise UsageError(f"{text!r} does not say how many images there are", fix=_IMAGES_FIX)
+        sizes += Images.between(low, high, 1 if count is None else count).sizes_gb
+    return Images.of(sizes)
+
+
+def _sizes_of(path: Path) -> list[float]:
+    """One from each line of a file."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the images' sizes from {path}: {error}", fix=_IMAGES_FIX) from error
+    sizes = []
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        try:
+            sizes += [float(words[-1])] if words else []
+        except ValueError as error:
+            raise UsageError(f"{path}:{number}: {words[-1]!r} is no size in GB", fix=_IMAGES_FIX) from error
+    return sizes
 
 
 def parse_think(text: str) -> ThinkTime:
