@@ -18,6 +18,7 @@ from costmodel.whatif import Curve
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.background import Newest
+from taxtui.tui.clipboard import copy
 from taxtui.tui.colours import themed
 from taxtui.tui.dialogs import Tell
 from taxtui.tui.lists.cursor_list import CursorList
@@ -258,8 +259,7 @@ class ProjectionScreen(NumberedScreen):
 
     def action_copy(self) -> None:
         """The command line that prints the same."""
-        self.app.copy_to_clipboard(self._command())
-        self.notify(self._command(), title="Copied")
+        copy(self.app, self._command(), self._command())
 
     def _command(self) -> str:
         return form.command(self.paths, self.query_one("#form", FormPanel).values)
