@@ -76,7 +76,7 @@ class ResultsScreen(NumberedScreen):
 
     def arrive(self) -> None:
         """As ``NumberedScreen.arrive``."""
-        self.paths = self.taxtui.subject
+        self.paths = self.taxtui.subject()
         self.refresh_table()
 
     def restyle(self) -> None:
