@@ -9,7 +9,7 @@ import click
 
 from taxtui.errors import UsageError
 from taxtui.report.formats import BY_NAME, NAMES, Report
-from taxtui.report.projected.options import OPTIONS, demand_of
+from taxtui.report.projected.options import OPTIONS, AskingCommand, demand_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from taxtui.report.formats import Section
 
 
-@click.command("project", params=list(OPTIONS))
+@click.command("project", cls=AskingCommand, params=list(OPTIONS))
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
 @click.option("--cell", "cells", multiple=True, metavar="ID", help="Show only this row; repeat for several.")
 @click.option(
