@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import math
+import re
 import signal
 import sys
 import time
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     AnyRun = Run | Repetitions
 
 PROGRESS_S = 0.5
+RUN_ID = re.compile("[0-9a-z-]{1,40}")
 PLAIN_EVERY = 10  # plain progress prints every tenth of these
 
 
@@ -57,22 +59,27 @@ PLAIN_EVERY = 10  # plain progress prints every tenth of these
 @click.option("--prices", type=click.Path(path_type=Path), help="Price sheet for --max-cost.")
 @click.option("--yes", is_flag=True, help="Do not ask before a paid run.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The recording; never overwritten.")
+@click.option("--run-id", hidden=True, help="Of the interface, which has named the recording after it.")
 @click.option(
     "--control", type=click.Choice(["stdin"]), help="Take pause, resume and cancel as JSON lines; EOF cancels."
 )
 @click.option("--progress", type=click.Choice(["auto", "plain", "json", "none"]), default="auto", show_default=True)
-def command(scenario: str | None, output: Path | None, control: str | None, progress: str, **options: Any) -> None:
+def command(
+    scenario: str | None, output: Path | None, run_id: str | None, control: str | None, progress: str, **options: Any
+) -> None:
     """Measure substrates and write a recording; prints its path.
 
     SCENARIO is a TOML or JSON file, or the name of a shipped one; options replace what it says. Without any, a quick
     run on this machine. Ctrl-C once: start nothing more, finish what runs; twice: abandon what runs. Both clean up.
     """
+    if run_id is not None and not RUN_ID.fullmatch(run_id):  # it names sandboxes, folders and labels
+        raise UsageError(f"--run-id {run_id!r} is not one", fix="leave it out")
     plan = _plan(scenario, options)
     prices = _prices(plan, options["prices"])
     _confirm_paid(plan, prices, yes=options["yes"])
     _build_fixtures(plan)
 
-    run = _run(plan, prices, options["prices"], output, {"ui": "tui" if control else "none"})
+    run = _run(plan, prices, options["prices"], output, run_id, {"ui": "tui" if control else "none"})
     show = _reporter(progress)
     asyncio.run(_execute(run, control, show))
     show(run.progress, True)
@@ -80,12 +87,17 @@ def command(scenario: str | None, output: Path | None, control: str | None, prog
 
 
 def _run(
-    plan: Plan, prices: Prices | None, sheet: Path | None, output: Path | None, software: dict[str, str]
+    plan: Plan,
+    prices: Prices | None,
+    sheet: Path | None,
+    output: Path | None,
+    run_id: str | None,
+    software: dict[str, str],
 ) -> AnyRun:
     """What measures the plan: once in this process, or repeatedly in processes of their own."""
     from taxtui import folders
 
-    run_id = folders.new_run_id()
+    run_id = run_id or folders.new_run_id()
     path = output or folders.new_recording(run_id)
     if plan.repeated:
         from taxtui.runner.repetitions import Repetitions

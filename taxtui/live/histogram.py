@@ -81,7 +81,7 @@ class LogHistogram:
         """The counts re-binned into ``number`` columns of equal width in log(value) over [low, high].
 
         A bucket that spans several columns is shared by area, else narrow columns would show a comb.
-        Values outside are left out; 0 counts as 1 ns.
+        Values outside are left out; 0 counts as 1 ns. Of one or two values it is known exactly where they are.
         """
         start = math.log(max(low_ns, 1))
         width = (math.log(max(high_ns, 1)) - start) / number
@@ -91,8 +91,10 @@ class LogHistogram:
             inside = min(max(value, self.least, 1), max(self.greatest, 1))
             return (math.log(inside) - start) / width if width > 0 else 0.0
 
-        for index, count in self.counts.items():
-            first, last = position(lower(index)), position(lower(index + 1))
+        exact = {self.least: 1, self.greatest: 1} if self.least < self.greatest else {self.least: self.n}
+        buckets = [(lower(index), lower(index + 1), count) for index, count in self.counts.items()]
+        for begin, end, count in [(at, at, n) for at, n in exact.items()] if 0 < self.n <= 2 else buckets:
+            first, last = position(begin), position(end)
             if last - first < 1e-9:  # one single value: all of it lands in one column
                 if -1e-9 <= first <= number + 1e-9:
                     shares[min(max(int(first), 0), number - 1)] += count

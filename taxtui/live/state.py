@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -122,19 +122,29 @@ class RunState:
     def remaining_ns(self, cells: Iterable[CellState]) -> float | None:
         """Time until these cells are done if they alone were run; None where nothing supports a number.
 
-        A cell without a finished trial is taken to be as slow as the mean of those that have one.
+        A cell without a finished trial is taken to be as slow as the mean of those that have one. However many lanes
+        there are, a cell takes as long as one of its trials; its warm-ups run one after the other.
         """
         cells = list(cells)
         known = [mean for cell in cells if (mean := cell.trial_ns) is not None]
         if not known or any(cell.planned is None for cell in cells):
             return None
         typical = sum(known) / len(known)
+        in_flight = self._in_flight_ns()
         total = 0.0
         for cell in cells:
-            left = (cell.planned or 0) + cell.planned_warm_ups - cell.finished - cell.warm_ups
-            mean = cell.trial_ns
-            total += max(0, left) * (typical if mean is None else mean) / cell.concurrency
+            mean = typical if cell.trial_ns is None else cell.trial_ns
+            total += _left_ns(cell, mean, in_flight.get(cell.id, []))
         return total
+
+    def _in_flight_ns(self) -> dict[int, list[int]]:
+        """How long ago each cell's counted trials in flight started."""
+        found: dict[int, list[int]] = {}
+        for trial in self.open.values():
+            if not trial.warm_up:
+                age_ns = self.now_unix_ns - self._anchor_unix_ns - trial.start_ns
+                found.setdefault(trial.cell, []).append(max(0, age_ns))
+        return found
 
     def eta_ns(self) -> float | None:
         """Time until the whole run is done, as ``remaining_ns``."""
@@ -290,6 +300,16 @@ _INSTANTS: Final[Mapping[type, Callable[[Any], int]]] = {
     events.Health: lambda event: event.at_ns,
     events.Notice: lambda event: event.at_ns,
 }
+
+
+def _left_ns(cell: CellState, mean_ns: float, ages_ns: Sequence[int]) -> float:
+    """What a cell still takes if a trial takes ``mean_ns`` and those in flight have run for ``ages_ns``."""
+    warm_ups = max(0, cell.planned_warm_ups - cell.warm_ups)
+    trials = max(0, (cell.planned or 0) - cell.finished)
+    rest_ns = [max(0.0, mean_ns - age_ns) for age_ns in ages_ns][:trials]
+    unstarted = trials - len(rest_ns)
+    longest_ns = mean_ns if unstarted else max(rest_ns, default=0.0)
+    return warm_ups * mean_ns + max(longest_ns, (unstarted * mean_ns + sum(rest_ns)) / cell.concurrency)
 
 
 def _whole(value: object) -> int:

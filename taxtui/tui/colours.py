@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
+from zlib import crc32
 
 from rich.style import Style
 from textual.color import Color
 
 THEMES: Final = ("textual-dark", "textual-light", "nord", "gruvbox", "solarized-light", "ansi-dark", "ansi-light")
+
+USUAL: Final[Mapping[str, str]] = MappingProxyType({"docker": "runc", "local": "bwrap", "ecs": "fargate"})
+"""Substrate → the variant that is drawn as the substrate alone is."""
 
 SUBSTRATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
@@ -22,6 +26,18 @@ SUBSTRATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     }
 )
 OTHER: Final = ("•", "#999999")
+
+VARIANTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
+    {
+        "local": (("◌", "#B8AF1F"), ("⊙", "#F7F1A0")),
+        "docker": (("◉", "#2E8FD0"), ("◍", "#A9D8F3"), ("◐", "#4A7FB5"), ("◒", "#8AB8FF"), ("◎", "#C5E4F5")),
+        "kubernetes": (("◈", "#56D6B0"), ("◇", "#3D8A72")),
+        "daytona": (("△", "#FFD27F"), ("◬", "#B98420")),
+        "ec2": (("□", "#FF9A5C"), ("▣", "#B5683A")),
+        "ecs": (("▽", "#E7BFD6"), ("⧩", "#A8688C")),
+    }
+)
+"""What the other variants of a substrate are drawn with: a shape and a shade of its own family."""
 
 PARTS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
     {
@@ -48,14 +64,24 @@ LEVELS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """Level of a log line → its glyph and the theme variable of its colour."""
 
 
+def _look(label: str) -> tuple[str, str]:
+    """Glyph and colour of a substrate's variant: the same on every screen and in every session, so by its name."""
+    name, _, variant = label.partition(":")
+    usual = SUBSTRATES.get(name, OTHER)
+    others = VARIANTS.get(name, ())
+    if not others or variant in ("", USUAL.get(name)):
+        return usual
+    return others[crc32(variant.encode(errors="replace")) % len(others)]
+
+
 def glyph(label: str) -> str:
     """The glyph of a substrate, by its label with or without a variant."""
-    return SUBSTRATES.get(label.partition(":")[0], OTHER)[0]
+    return _look(label)[0]
 
 
 def colour(label: str, *, dark: bool = True) -> str:
     """The colour of a substrate as #rrggbb, darkened where the theme is light."""
-    return shade(SUBSTRATES.get(label.partition(":")[0], OTHER)[1], dark=dark)
+    return shade(_look(label)[1], dark=dark)
 
 
 def shade(hexadecimal: str, *, dark: bool) -> str:

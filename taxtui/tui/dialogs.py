@@ -18,6 +18,7 @@ from textual.widgets.option_list import Option
 
 from taxtui.terminal_text import fit, widest
 from taxtui.tui import actions
+from taxtui.tui.clipboard import copy
 
 Value = TypeVar("Value")
 
@@ -182,8 +183,7 @@ class Tell(ModalScreen[None]):
     def action_copy(self) -> None:
         """Put the command on the clipboard."""
         if self._copyable:
-            self.app.copy_to_clipboard(self._copyable)
-            self.notify("copied", timeout=2)
+            copy(self.app, self._copyable, self._copyable)
 
 
 def help_dialog(scope: actions.Scope) -> Tell:

@@ -50,16 +50,18 @@ class RunApp(App[None]):
         """Go to a screen."""
         raise NotImplementedError
 
-    @property
-    def subject(self) -> tuple[Path, ...]:
-        """The recordings that Results and Projection are about: those chosen, else Live's, else the newest."""
+    def subject(self, *, succeeded: bool = False) -> tuple[Path, ...]:
+        """The recordings that Results and Projection are about: those chosen, else Live's, else the newest.
+
+        With ``succeeded``, the newest with a trial that did, as every projection needs.
+        """
         if self.chosen:
             return self.chosen
         if self.feed and self.feed.path.exists():
             return (self.feed.path,)
         from taxtui.tui.recordings import catalogue
 
-        newest = catalogue.newest()
+        newest = catalogue.newest(succeeded=succeeded)
         return (newest,) if newest else ()
 
     async def look_at(self, paths: Sequence[Path], scope: Scope) -> None:

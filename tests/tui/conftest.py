@@ -9,9 +9,10 @@ import pytest
 from textual import pilot
 from textual._wait import wait_for_idle
 
+from taxtui import folders
 from taxtui.sandboxes import registry
 from taxtui.tui.recordings import catalogue
-from taxtui.tui.setup import estimate
+from taxtui.tui.setup import crowding, estimate
 from tests.support.simulating import simulate_once
 from tests.tui.shelf import filled, held_up, without_trash
 
@@ -28,7 +29,7 @@ async def idle(*args: float) -> None:
 
 
 @pytest.fixture(autouse=True)
-def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """The zone, the colours, the installed substrates and the recordings are the test's, not the machine's."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
@@ -36,6 +37,8 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pilot, "wait_for_idle", idle)
     monkeypatch.setattr(registry, "names", lambda: ["daytona", "docker", "ec2", "local"])
     monkeypatch.setattr(estimate, "listing", lambda: ())
+    monkeypatch.setattr(folders, "cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(crowding, "cores", lambda: 64)
     simulate_once(monkeypatch)
     yield
     monkeypatch.undo()

@@ -138,7 +138,7 @@ async def test_p_leads_to_the_projection_of_the_recording(feed: Callable[[], Sto
         await pilot.pause()
         assert isinstance(pilot.app.screen, NumberedScreen)
         assert pilot.app.screen.scope == "projection"
-        assert pilot.app.screen.taxtui.subject == (followed.path,)
+        assert pilot.app.screen.taxtui.subject() == (followed.path,)
 
 
 async def test_p_is_not_offered_where_nothing_was_recorded() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -140,6 +142,18 @@ async def test_a_limit_and_a_sheet_of_ones_own_are_typed_into_fields_that_only_p
         await pilot.pause()
         assert "Prices" not in shown(pilot)
         assert not setup(pilot).query_one("#launch").disabled
+
+
+async def test_a_question_that_a_newer_one_overtakes_leaves_nothing_unawaited() -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: setup(pilot)._whole.is_set())
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            setup(pilot).action_recheck()
+            setup(pilot).action_recheck()
+            await pilot.pause()
+            gc.collect()
+        assert not [str(one.message) for one in caught if "never awaited" in str(one.message)]
 
 
 @covers("setup", "recheck")

@@ -18,6 +18,7 @@ from taxtui.recording.frames import Sealer, frame
 from taxtui.recording.reader import read
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
+from taxtui.tui.recordings.list import progress
 from tests.tui import story
 from tests.tui.story import record
 
@@ -294,6 +295,35 @@ def test_newest_steps_over_what_is_no_recording(folder: Path) -> None:
     aged(written(folder / "newer.msgpack", [msgspec.structs.replace(HEADER, version=9)]), LONG_AGO_S + 3)
     (folder / "gone.msgpack").symlink_to("nowhere")
     assert newest() == good
+
+
+def test_what_became_of_a_run_is_apart_from_whether_its_file_is_whole(folder: Path) -> None:
+    def entry(name: str, *end: events.Event) -> CatalogueEntry:
+        return told(aged(record(folder / name, [*story.run(20, until=10, finish=False), *end])))
+
+    cancelled = entry("a.msgpack", events.RunFinished("cancelled", {"ok": 18, "failed": 1, "cancelled": 1}))
+    assert (cancelled.fate, cancelled.state, cancelled.done, cancelled.trials) == ("cancelled", "complete", 20, 40)
+    broken = entry("b.msgpack")
+    assert (broken.fate, broken.state, broken.done) == ("broken off", "incomplete", None)
+    spent = entry("c.msgpack", events.RunFinished("budget", {"ok": 19, "failed": 1}))
+    assert (spent.fate, progress(spent), progress(broken)) == ("budget", "20/40", "?/40")
+    assert told(written(folder / "d.msgpack", b"hello")).fate == ""
+
+
+def test_the_newest_that_can_be_projected_has_a_success(folder: Path) -> None:
+    good = aged(record(folder / "good.msgpack"), LONG_AGO_S)
+    header, clock, cell = story.run(1)[0], story.clock(), story.cell(0, "local")
+    failed = story.trial(1, 0, 0, outcome=events.FAILED)
+    warm_up = story.trial(2, 0, 10**9, warm_up=True)
+    told_badly = [header, clock, cell, *failed, *warm_up]
+    bad = aged(record(folder / "bad.msgpack", told_badly), LONG_AGO_S + 2)
+    ended = [*told_badly, events.RunFinished("finished", {"failed": 1})]
+    aged(record(folder / "worse.msgpack", ended), LONG_AGO_S + 1)
+    assert newest() == bad
+    assert newest(succeeded=True) == good
+    assert catalogue.others([good]) == ["bad", "worse"]
+    good.unlink()
+    assert newest(succeeded=True) == bad  # which says what is amiss
 
 
 def test_in_a_checkout_newest_is_the_reference_until_there_is_one_of_ones_own(

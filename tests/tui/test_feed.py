@@ -51,6 +51,7 @@ def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Launcher:
 
     def stand_in(self: Launcher, command: list[str], stderr: object) -> object:
         assert command[:3] == [sys.executable, "-m", "taxtui"]
+        assert command[command.index("--run-id") + 1] == Path(command[command.index("-o") + 1]).stem
         assert command[-4:] == ["--control", "stdin", "--progress", "none"]
         return start(self, [sys.executable, str(script), *command[3:]], stderr)
 

@@ -65,6 +65,7 @@ def test_a_run_is_launched_watched_frozen_and_left_by_keys(tmp_path: Path) -> No
     (path,) = (tmp_path / "recordings").glob("*.msgpack")
     state = folded(path)
     assert state.outcome == "cancelled"
+    assert state.run_id == path.stem
     assert state.cells[0].ok > 0
     assert next((tmp_path / "recordings").glob("*.svg")).read_text().startswith("<svg")
 

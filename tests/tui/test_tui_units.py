@@ -81,3 +81,12 @@ def test_a_wide_axis_always_has_a_tick(limits: tuple[float, float]) -> None:
 
 def test_an_axis_that_cannot_be_drawn_has_no_tick() -> None:
     assert units.ticks(1, 10, 5, 8) == units.ticks(10, 1, 80, 8) == []
+
+
+@pytest.mark.parametrize("second", [100_500_000, 104_000_000, 150_000_000, 99_000_000_000])
+def test_two_values_are_two_bars(second: int) -> None:
+    histogram = LogHistogram()
+    histogram.add((100_000_000, second))
+    shares = histogram.columns(20, 99_000_000, second * 1.01)
+    assert sorted(shares)[-2:] == [1, 1]
+    assert sum(shares) == 2

@@ -160,3 +160,10 @@ def test_what_a_provider_says_does_not_steer_the_terminal(
     for text in (*outputs, capsys.readouterr().err):
         assert "\N{REPLACEMENT CHARACTER}" in text
         assert_harmless(text)
+
+
+@pytest.mark.parametrize("name", ["../x", "", "a b", "x" * 41, "ÄÖ"])
+def test_a_run_id_that_could_name_something_else_is_refused(name: str) -> None:
+    done = CliRunner().invoke(app, ["run", "--run-id", name])
+    assert isinstance(done.exception, UsageError)
+    assert "--run-id" in str(done.exception)

@@ -188,6 +188,18 @@ def test_what_is_left_is_trials_left_times_their_mean() -> None:
     assert RunState().eta_ns() is None
 
 
+def test_lanes_beyond_the_trials_do_not_make_them_any_shorter() -> None:
+    crowd = planned("local", trials=4) | {"concurrency": 64, "warmup": 0}
+    state = fold([header([crowd]), clock(), *trial(0, 0, 0)])
+    mean = state.cells[0].trial_ns
+    assert mean == 122 * MS
+    assert state.eta_ns() == mean  # not 3/64 of it
+    now_ns = state.now_unix_ns - story.UNIX_NS
+    for key in (1, 2, 3):
+        state.apply(trial(key, 0, now_ns - key * 20 * MS)[0])
+    assert state.eta_ns() == mean - 20 * MS  # of the trial that started last
+
+
 def test_without_a_plan_nothing_is_estimated() -> None:
     assert fold(trial(1, 0, 0)).eta_ns() is None
 

@@ -110,7 +110,10 @@ class RunFeed:
     def __init__(
         self, scenario: dict[str, Any] | str, path: Path, launcher: Launcher, options: Sequence[str] = ()
     ) -> None:
-        """Start the run of a scenario, given as a mapping, or by name or path; its recording goes to ``path``."""
+        """Start the run of a scenario, given as a mapping, or by name or path.
+
+        Its recording goes to ``path``, whose name without the suffix becomes the run's id.
+        """
         self.path = path
         self.state = RunState()
         self.paused = False
@@ -122,6 +125,7 @@ class RunFeed:
             scenario = str(plan)
         self._stderr = (Path(self._folder.name) / "stderr").open("w+b")
         command = [sys.executable, "-m", "taxtui", "run", scenario, "-o", str(path)]
+        command += ["--run-id", path.stem]
         command += ["--control", "stdin", "--progress", "none", *options]
         self._child = launcher.start(command, self._stderr).result()
         self._follower: Follower | None = None

@@ -19,6 +19,7 @@ from taxtui.live.cell_state import FACETS
 from taxtui.live.state import LogLine, RunState
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
+from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.live.cell_table import CellTable
@@ -306,10 +307,8 @@ class LiveScreen(PlaybackScreen):
         """The table, as Markdown."""
         if self.feed:
             state = self.frozen or self.feed.state
-            self.app.copy_to_clipboard(as_markdown(state, FACETS[self.facet]))
-            self.notify(
-                f"{FACETS[self.facet].replace('_', ' ')} of {len(state.cells)} cells, as Markdown", title="Copied"
-            )
+            told = f"{FACETS[self.facet].replace('_', ' ')} of {len(state.cells)} cells, as Markdown"
+            copy(self.app, as_markdown(state, FACETS[self.facet]), told)
 
     def action_export(self) -> None:
         """This screen as an SVG beside the recording."""

@@ -18,6 +18,7 @@ from costmodel.whatif import Curve
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.background import Newest
+from taxtui.tui.clipboard import copy
 from taxtui.tui.colours import themed
 from taxtui.tui.dialogs import Tell
 from taxtui.tui.lists.cursor_list import CursorList
@@ -50,6 +51,7 @@ class ProjectionScreen(NumberedScreen):
         self.axis = AXES[0]
         self._curves: list[Curve] = []
         self._curves_axis = self.axis
+        self._others: list[str] = []  # recordings that could be projected instead
         self._typing = ""  # the option whose value is typed
         self._pause: Timer | None = None
 
@@ -80,8 +82,10 @@ class ProjectionScreen(NumberedScreen):
 
     def arrive(self) -> None:
         """As ``NumberedScreen.arrive``."""
-        if self.paths != self.taxtui.subject:  # what is shown is about something else
-            self.paths, self.answered, self._curves = self.taxtui.subject, None, []
+        subject = self.taxtui.subject(succeeded=True)
+        self._others = catalogue.others(subject)
+        if self.paths != subject:  # what is shown is about something else
+            self.paths, self.answered, self._curves = subject, None, []
             self.query_one("#rows", ProjectionRows).present([])
             self._draw_curves()
         self.ask()
@@ -191,7 +195,8 @@ class ProjectionScreen(NumberedScreen):
         names = catalogue.names(self.paths) or "no recording"
         busy = "computing … · " if self._numbers.busy else ""
         doubt = "not answered · " if self.refusal else ""
-        self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}"))
+        others = f" · not: {', '.join(self._others)} (5)" if self._others else ""
+        self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}{others}"))
 
     def action_adjust(self, step: int) -> None:
         """The option's next value."""
@@ -258,8 +263,7 @@ class ProjectionScreen(NumberedScreen):
 
     def action_copy(self) -> None:
         """The command line that prints the same."""
-        self.app.copy_to_clipboard(self._command())
-        self.notify(self._command(), title="Copied")
+        copy(self.app, self._command(), self._command())
 
     def _command(self) -> str:
         return form.command(self.paths, self.query_one("#form", FormPanel).values)

@@ -7,7 +7,7 @@ import os
 import shlex
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
@@ -17,7 +17,17 @@ from taxtui import folders
 from taxtui.errors import RecordingError, UsageError
 from taxtui.live.state import RunState
 from taxtui.plan.scenario import bundled
-from taxtui.recording.events import FORMAT_VERSION, MAGIC, Clock, Event, Header, RunFinished, TrialStarted
+from taxtui.recording.events import (
+    FORMAT_VERSION,
+    MAGIC,
+    OK,
+    Clock,
+    Event,
+    Header,
+    RunFinished,
+    TrialEnded,
+    TrialStarted,
+)
 from taxtui.recording.events import Cell as CellEvent
 from taxtui.recording.frames import MAX_LENGTH, PREFIX, Chain, decode, next_valid, payload_at
 from taxtui.terminal_text import clean
@@ -60,6 +70,7 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     imported: bool = False  # from the logs of another tool
     outcome: str = ""  # of the run; "" where its end is missing
     counts: Mapping[str, int] = {}  # trials by outcome; {} where the end is missing
+    succeeded: bool = False  # a trial is known to have: there is something to project
     software: Mapping[str, str] = {}
 
     @property
@@ -68,10 +79,21 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
         return clean(self.path.name.removesuffix(SUFFIX))
 
     @property
+    def fate(self) -> str:
+        """What became of the run, in a word or two; "" where that is not known. Whether its file is whole is apart."""
+        unknown = {"running": "running", "incomplete": "broken off"}
+        return self.outcome or unknown.get(self.state, "")
+
+    @property
+    def done(self) -> int | None:
+        """Trials that ended; None where the end of the recording, which counts them, is missing."""
+        return sum(self.counts.values()) if self.outcome else None
+
+    @property
     def words(self) -> str:
         """What a filter looks for."""
         facts = [*self.substrates, *self.workloads, *self.modes, "shipped" if self.shipped else ""]
-        return " ".join([self.name, self.state, self.scenario, self.run_id, *facts])
+        return " ".join([self.name, self.state, self.fate, self.scenario, self.run_id, *facts])
 
     @property
     def stamp(self) -> tuple[int, int]:
@@ -115,8 +137,19 @@ def command(path: Path) -> str:
     return shlex.join(["taxtui", "replay", shown(path)])
 
 
-def newest() -> Path | None:
-    """One's own recording that was written to last, judged by its first frame alone; else the shipped reference."""
+def newest(*, succeeded: bool = False) -> Path | None:
+    """One's own recording that was written to last, judged by its first frame alone; else the shipped reference.
+
+    Where a trial must have ``succeeded``, as every projection needs, its ends are looked at; without any such
+    recording it is the newest all the same, which says what is amiss.
+    """
+    own, shipped = by_age()
+    fitting = filter(_has_success, [*own, *shipped]) if succeeded else iter(())
+    return next(fitting, None) or next((path for path in own if _has_header(path)), next(iter(shipped), None))
+
+
+def by_age() -> tuple[list[Path], list[Path]]:
+    """One's own recordings, the one that was written to last first, and those that came with taxtui."""
     dated = []
     shipped = {os.path.realpath(path): path for path in _shipped()}  # in a checkout they lie among one's own
     with contextlib.suppress(OSError, UsageError):
@@ -126,9 +159,15 @@ def newest() -> Path | None:
                 own = os.path.realpath(path) not in shipped
                 if own and stat.S_ISREG(status.st_mode):  # to open a pipe would wait for its writer
                     dated.append((status.st_mtime_ns, path))
-    return next(
-        (path for _, path in sorted(dated, reverse=True) if _has_header(path)), next(iter(shipped.values()), None)
-    )
+    return [path for _, path in sorted(dated, reverse=True)], list(shipped.values())
+
+
+def others(paths: Sequence[Path]) -> list[str]:
+    """The names of the other recordings that there are, one's own before those that came with taxtui."""
+    own, shipped = by_age()
+    told = {os.path.realpath(path) for path in paths}
+    found = [path for path in [*own, *shipped] if os.path.realpath(path) not in told]
+    return [clean(path.name.removesuffix(SUFFIX)) for path in found]
 
 
 def recordings(folder: Path) -> list[Path]:
@@ -218,10 +257,14 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
         return CatalogueEntry(state="newer version", detail=detail, run_id=clean(header.run_id), **facts)
     run, state, detail = RunState(), "incomplete", ""
     last: Event | None = None
+    succeeded = False
     try:
         for event in _opening(head):
             run.apply(event)
         for event in _latest(tail, tail_start):
+            if isinstance(event, TrialEnded) and event.outcome == OK:
+                trial = run.open.get(event.trial)
+                succeeded |= trial is None or not trial.warm_up
             if not isinstance(event, Header):
                 run.apply(event)
             last = event
@@ -247,6 +290,7 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
         imported=any(cell.provenance == "imported" for cell in cells),
         outcome=run.outcome or "",
         counts={clean(key): n for key, n in last.counts.items()} if isinstance(last, RunFinished) else {},
+        succeeded=succeeded or (isinstance(last, RunFinished) and last.counts.get(OK, 0) > 0),
         software=run.software,
         **facts,
     )
@@ -269,6 +313,11 @@ def _has_header(path: Path) -> bool:
     except OSError:
         return False
     return header is not None and header.version <= FORMAT_VERSION
+
+
+def _has_success(path: Path) -> bool:
+    entry = inspect(path)
+    return entry is not None and entry.succeeded
 
 
 def _opening(head: bytes) -> Iterator[Event]:

@@ -32,8 +32,10 @@ class RecordingFacts(Static):
         table = Table.grid(padding=(0, 1), expand=True)
         table.add_column(width=9, style=MUTED)
         table.add_column(ratio=1, overflow="fold")
-        table.add_row("file", Text(shown(entry.path)))
-        table.add_row("state", self._state(entry, verdict))
+        table.add_row("path", Text(shown(entry.path)))
+        if entry.state not in HOPELESS:
+            table.add_row("run", self._fate(entry))
+        table.add_row("file", self._state(entry, verdict))
         if entry.state not in HOPELESS:
             for label, fact in self._facts(entry):
                 table.add_row(label, Text(fact) if isinstance(fact, str) else fact)
@@ -41,16 +43,27 @@ class RecordingFacts(Static):
             table.add_row("software", Text(software(entry.software)))
         self.update(table)
 
+    def _fate(self, entry: CatalogueEntry) -> Text:
+        """``■ cancelled after 34 of 40 trials: 31 ok, 3 cancelled``."""
+        fate = entry.fate or "not known"
+        glyph, variable = STATES.get(fate, ("?", "foreground"))
+        line = Text.assemble((f"{glyph} {fate}", themed(self.app.theme_variables, variable)))
+        planned = "an unknown number of trials" if entry.trials is None else _many(entry.trials, "trial")
+        if entry.done is None:
+            return line.append(f" · how many of {planned} ended is not told at its end")
+        what = {"finished": "", "budget": " is used up,"}.get(fate, "")
+        of = "all of" if entry.done == entry.trials else f"{entry.done:,} of"
+        counts = ", ".join(f"{n:,} {name}" for name, n in entry.counts.items())
+        return line.append(f"{what} after {of} {planned}: {counts or 'none'}")
+
     def _state(self, entry: CatalogueEntry, verdict: Verdict | None) -> Text:
-        state = verdict.state if verdict else entry.state
+        state = verdict.state if verdict else "incomplete" if entry.state == "running" else entry.state
         glyph, variable = STATES[state]
         word, detail = (entry.detail, "") if entry.detail.startswith(state) else (state, entry.detail)
         line = Text.assemble((f"{glyph} {word}", themed(self.app.theme_variables, variable)))
         facts = [detail]
-        if entry.outcome not in ("", "finished"):
-            facts.append(f"the run ended as {entry.outcome}")
-        elif state == "incomplete":
-            facts.append("the end of the run is missing")
+        if state == "incomplete":
+            facts.append("still being written" if entry.state == "running" else "the end of the run is missing")
         facts.append(units.size(entry.size_bytes))
         if entry.shipped:
             facts.append("came with taxtui")
@@ -61,17 +74,14 @@ class RecordingFacts(Static):
         lasted = units.clock(entry.elapsed_ns)
         lasted = f", {lasted} so far" if entry.state == "running" else f", lasted {lasted}" if entry.elapsed_ns else ""
         yield "started", f"{started}{lasted}" if entry.started_unix_ns else "not known"
-        yield "run", " · ".join(filter(None, [entry.run_id, f"scenario {entry.scenario}" if entry.scenario else ""]))
+        yield "id", " · ".join(filter(None, [entry.run_id, f"scenario {entry.scenario}" if entry.scenario else ""]))
         where = labels(entry.substrates, "labels", dark=self.app.current_theme.dark)
         if entry.stand_in:
             where.append(" STAND-IN, not the provider", "bold")
         if entry.imported:
             where.append(" IMPORTED, not measured", "bold")
         yield "on", where
-        trials = "trials not known" if entry.trials is None else _many(entry.trials, "trial")
-        yield "plan", f"{trials} in {_many(entry.cells, 'cell')}: {' '.join(entry.workloads)} · {' '.join(entry.modes)}"
-        if entry.counts:
-            yield "trials", ", ".join(f"{n:,} {name}" for name, n in entry.counts.items())
+        yield "plan", f"{_many(entry.cells, 'cell')}: {' '.join(entry.workloads)} · {' '.join(entry.modes)}"
 
     def _verified(self, verdict: Verdict | None, job: Verification | None) -> Text:
         if job:

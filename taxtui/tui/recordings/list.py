@@ -17,15 +17,22 @@ from taxtui.tui import units
 from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.lists.line_list import MUTED
-from taxtui.tui.recordings.catalogue import CatalogueEntry
+from taxtui.tui.recordings.catalogue import HOPELESS, CatalogueEntry
 from taxtui.tui.recordings.verification import Verifier
 
 STATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
+        "finished": ("✓", "text-success"),
+        "running": ("▶", "text-primary"),
+        "budget": ("◔", "text-warning"),
+        "cancelled": ("■", "text-warning"),
+        "interrupted": ("■", "text-warning"),
+        "broken off": ("!", "text-warning"),
+        "crashed": ("✗", "text-error"),
+        "write_failed": ("✗", "text-error"),
         "verified": ("✓", "text-success"),
         "complete": ("✓", "text-success"),
         "incomplete": ("!", "text-warning"),
-        "running": ("▶", "text-primary"),
         "damaged": ("✗", "text-error"),
         "newer version": ("✗", "text-error"),
         "not a recording": ("?", "foreground"),
@@ -33,7 +40,10 @@ STATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "unreadable": ("✗", "text-error"),
     }
 )
-"""State → its glyph and the theme variable of its colour."""
+"""What became of a run, or the state of its file → its glyph and the theme variable of its colour."""
+
+TROUBLE: Final = HOPELESS | {"damaged"}
+"""States of a file that matter more than what became of its run."""
 
 MARK: Final = "+"
 NAME_MAX: Final = 40
@@ -47,16 +57,22 @@ def day(unix_ns: int, *, year: bool) -> str:
     return time.strftime("%Y-%m-%d %H:%M" if year else "%m-%d %H:%M", time.localtime(unix_ns // 10**9))
 
 
+def progress(entry: CatalogueEntry) -> str:
+    """``34/40``: trials that ended, of those that were planned; ``?`` where it is not known."""
+    done, planned = ("?" if number is None else f"{number:,}" for number in (entry.done, entry.trials))
+    return f"{done}/{planned}"
+
+
 FACTS: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
     {
         "started": lambda entry: day(entry.when_ns, year=True),
         "lasted": lambda entry: units.clock(entry.elapsed_ns, short=True) if entry.elapsed_ns else UNKNOWN,
         "size": lambda entry: units.size(entry.size_bytes),
-        "trials": lambda entry: UNKNOWN if entry.trials is None or not entry.cells else f"{entry.trials:,}",
+        "trials": lambda entry: progress(entry) if entry.cells else UNKNOWN,
         "cells": lambda entry: str(entry.cells or UNKNOWN),
     }
 )
-"""Title of a column → what stands in it; in the order in which they stand."""
+"""Title of a column → what stands in it, where the entry alone tells."""
 
 BRIEF: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
     {**FACTS, "started": lambda entry: day(entry.when_ns, year=False)}
@@ -64,7 +80,9 @@ BRIEF: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
 
 
 FORMS: Final[Mapping[str, Labelled]] = MappingProxyType({"names": "names", "labels": "labels"})
-WANTED: Final = ("size", "started", "names", "trials", "lasted", "cells", "labels")
+COLUMNS: Final = ("trials", "started", "lasted", "size", "file", "cells")
+"""In the order in which they stand."""
+WANTED: Final = ("trials", "file", "started", "names", "size", "lasted", "cells", "labels")
 """Columns, and longer forms of the substrates, in the order in which they get room."""
 
 
@@ -85,7 +103,7 @@ class RecordingList(CursorList[CatalogueEntry]):
         self._width = 0  # that the columns were laid out for
         self._name_width = self._state_width = 4
         self._columns: dict[str, int] = {}  # title → width
-        self._facts = FACTS
+        self._facts: Mapping[str, Callable[[CatalogueEntry], str]] = FACTS
         self._labelled: Labelled = "glyphs"
 
     def present(self, entries: Sequence[CatalogueEntry], marks: Collection[Path], verifier: Verifier) -> None:
@@ -103,13 +121,14 @@ class RecordingList(CursorList[CatalogueEntry]):
     def _lay_out(self, entries: Sequence[CatalogueEntry]) -> None:
         """Give each column the width that its longest text needs, for as many as there is room for."""
         self._width = self.scrollable_content_region.width
-        self._facts = FACTS if self._width >= WIDE else BRIEF
+        facts = {**(FACTS if self._width >= WIDE else BRIEF), "file": self.file}
+        self._facts = MappingProxyType({title: facts[title] for title in COLUMNS})
         need = {title: max([len(title), *(len(fact(e)) for e in entries)]) + 2 for title, fact in self._facts.items()}
         where: dict[Labelled, int] = {
             form: max([len("on"), *(labels(e.substrates, form, dark=True).cell_len for e in entries)])
             for form in ("glyphs", "names", "labels")
         }
-        self._state_width = max([len("incomplete"), *(len(self.state(entry)) for entry in entries)])
+        self._state_width = max([len("interrupted"), *(len(self.state(entry)) for entry in entries)])
         longest = widest(map(_named, entries))
         room = self._width - len("▸ + ✓  ") - self._state_width - 2 - where["glyphs"]
         self._name_width = max(min(longest, NAME_MAX, room), 4)
@@ -131,18 +150,23 @@ class RecordingList(CursorList[CatalogueEntry]):
         self.heading = heading.append("  on") if entries else None
 
     def state(self, entry: CatalogueEntry) -> str:
-        """The state in a word or two; what verifying found comes before what the file's ends say."""
+        """What became of the run in a word or two; but first, what is wrong with its file, or how far it is read."""
+        file = self.file(entry)
+        return file if file in TROUBLE or file.startswith("read") or not entry.fate else entry.fate
+
+    def file(self, entry: CatalogueEntry) -> str:
+        """Whether the file is whole; what verifying found comes before what its ends say."""
         if self._verifier is None:
             return entry.state
         if job := self._verifier.reads(entry):
             return f"read {job.share:4.0%}"
         verdict = self._verifier.verdict(entry)
         if verdict is None:
-            return entry.state
+            return "incomplete" if entry.state == "running" else entry.state
         return "verified" if verdict.state == "complete" else verdict.state
 
     def draw(self, item: CatalogueEntry, number: int, width: int) -> Text:
-        """``✓ complete  20261121t130312z-1a2b3c4d  2026-11-21 13:03  457.4 kB  ○ local ● docker``."""
+        """``✓ finished  20261121t130312z-1a2b3c4d  800/800  2026-11-21 13:03  457.4 kB  ○ local ● docker``."""
         state = self.state(item)
         sign, variable = STATES.get(state, ("…", "foreground"))
         line = Text(f"{MARK if item.path in self._marks else ' '} ")

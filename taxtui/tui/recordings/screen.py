@@ -18,6 +18,7 @@ from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.terminal_text import clean
 from taxtui.tui import actions, units
 from taxtui.tui.background import Newest
+from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Choice, Choose, Confirm
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.numbered_screen import NumberedScreen
@@ -344,8 +345,8 @@ class RecordingsScreen(NumberedScreen):
     def action_copy(self) -> None:
         """The command line that replays the recording."""
         if entry := self.chosen:
-            self.app.copy_to_clipboard(catalogue.command(entry.path))
-            self.notify(catalogue.command(entry.path), title="Copied")
+            command = catalogue.command(entry.path)
+            copy(self.app, command, command)
 
     def _complain(self, why: str) -> None:
         self.notify(clean(why), severity="warning")

@@ -17,6 +17,7 @@ from textual.widgets import Static
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.background import Newest
+from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Choice, Choose
 from taxtui.tui.numbered_screen import NumberedScreen
 from taxtui.tui.recordings import catalogue
@@ -75,7 +76,7 @@ class ResultsScreen(NumberedScreen):
 
     def arrive(self) -> None:
         """As ``NumberedScreen.arrive``."""
-        self.paths = self.taxtui.subject
+        self.paths = self.taxtui.subject()
         self.refresh_table()
 
     def restyle(self) -> None:
@@ -176,8 +177,7 @@ class ResultsScreen(NumberedScreen):
             choices.insert(0, Choice("row", "the row under the cursor, as Markdown", row))
         chosen = await self.app.push_screen_wait(Choose("Copy", choices))
         if chosen:
-            self.app.copy_to_clipboard(chosen)
-            self.notify(f"{len(chosen.splitlines()):,} lines", title="Copied")
+            copy(self.app, chosen, f"{len(chosen.splitlines()):,} lines")
 
     def _command(self) -> str:
         words = ["taxtui", "report", *map(catalogue.shown, self.paths), "--table", self.table]

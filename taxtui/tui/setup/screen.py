@@ -26,6 +26,7 @@ from taxtui.tui.setup.substrate_list import SubstrateList
 
 if TYPE_CHECKING:
     from textual.widgets import Button
+    from textual.worker import Worker
 
     from taxtui.plan.spec import Plan
     from taxtui.tui.setup.availability import Answer
@@ -188,7 +189,7 @@ class SetupScreen(NumberedScreen):
 
     def _outlook(self, plan: Plan) -> dict[str, str]:
         """Time and cost in words; sets ``expense``."""
-        from taxtui.tui.setup import estimate
+        from taxtui.tui.setup import crowding, estimate
         from taxtui.tui.setup.expense import expense
         from taxtui.tui.setup.run_fields import RunFields
 
@@ -198,9 +199,11 @@ class SetupScreen(NumberedScreen):
         expected = estimate.expect(plan, table or estimate.Table(), variants)
         self.expense = expense(plan, expected, answers, fields.sheet, fields.most)
         fields.show_money(self.expense.sheet, needed=self.expense.paid)
+        crowded = crowding.words(plan, crowding.cores())
         return {
             "Time": estimate.time_words(plan, expected) if table else "reading earlier recordings…",
             "Cost": self.expense.words,
+            **({"Load": crowded} if crowded else {}),
         }
 
     def _command(self) -> str:
@@ -223,7 +226,8 @@ class SetupScreen(NumberedScreen):
 
     def _check(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         """Ask substrates in a process of its own; a newer question for the same ones ends it."""
-        self.run_worker(self._ask(keys, refs), group=f"check {refs}", exclusive=True)
+        # a coroutine would be left unawaited where a newer question ends this one before it has begun
+        _: Worker[None] = self.run_worker(partial(self._ask, keys, refs), group=f"check {refs}", exclusive=True)
 
     async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         from taxtui.errors import TaxtuiError
@@ -270,10 +274,11 @@ class SetupScreen(NumberedScreen):
     @work
     async def action_copy(self) -> None:
         """Put the command line on the clipboard."""
+        from taxtui.tui.clipboard import copy
+
         if not await self._refused():
             command = self._command()
-            self.app.copy_to_clipboard(command)
-            self.notify(command, title="Copied")
+            copy(self.app, command, command)
 
     @work
     async def action_add(self) -> None:
