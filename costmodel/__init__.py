@@ -14,6 +14,8 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from costmodel.answer import Answer as Answer
+    from costmodel.answer import answer_of as answer_of
     from costmodel.comparison import break_even as break_even
     from costmodel.comparison import compare as compare
     from costmodel.demand import Delta as Delta
@@ -39,8 +41,11 @@ if TYPE_CHECKING:
     from costmodel.uncertainty import Interval as Interval
     from costmodel.whatif import curve as curve
     from costmodel.whatif import sensitivity as sensitivity
+    from costmodel.wording import sentence as sentence
 
 _HOMES: Final = {
+    "Answer": "answer",
+    "answer_of": "answer",
     "break_even": "comparison",
     "compare": "comparison",
     "Delta": "demand",
@@ -63,6 +68,7 @@ _HOMES: Final = {
     "read": "reading",
     "Recording": "recording",
     "Projection": "results",
+    "sentence": "wording",
     "curve": "whatif",
     "sensitivity": "whatif",
     "Interval": "uncertainty",

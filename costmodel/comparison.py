@@ -10,9 +10,9 @@ from typing import NamedTuple
 from costmodel import flags
 from costmodel.errors import DemandError
 from costmodel.results import BreakEven, Projection, StraightLine, Versus
-from costmodel.runs import Assumed, assumed
+from costmodel.runs import Assumed, Estimate, assumed
 from costmodel.uncertainty import Interval, difference, student_t
-from costmodel.verdict import UNKNOWN, Difference, Finding, judge
+from costmodel.verdict import UNKNOWN, Difference, Finding, judge, ratio
 
 
 def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
@@ -115,24 +115,39 @@ def _doubting(result: Projection, row: Projection, other: Projection) -> Project
 
 
 def _versus(row: Projection, baseline: Projection, run_sd: float | None) -> Versus:
-    delta, verdict = _judged(row, baseline, row.worker_hours, baseline.worker_hours, run_sd)
+    delta, verdict = judged(row, baseline, row.worker_hours, baseline.worker_hours, run_sd)
     return Versus(baseline.identity.cell_id, baseline.label, delta, verdict)
 
 
-def _judged(
+def judged(
     row: Projection, other: Projection, own: Interval | None, theirs: Interval | None, run_sd: float | None
 ) -> Difference:
     """An amount of two rows that is in proportion to what they hold per success: its difference, judged."""
     assert own is not None
     assert theirs is not None
-    if row.evidence is None or other.evidence is None:  # published: no trials, no interval
+    pair = _estimates(row, other, own, theirs)
+    if pair is None:
         return Difference(difference(own, theirs), Finding(UNKNOWN))
+    return judge(*pair, _either(row, other, run_sd))
+
+
+def times(row: Projection, other: Projection, own: Interval, theirs: Interval, run_sd: float | None) -> Interval | None:
+    """Such an amount of one row over that of another, with the interval that ``judged`` decides by."""
+    pair = _estimates(row, other, own, theirs)
+    if pair is None:
+        return Interval(own.value / theirs.value) if theirs.value > 0 else None
+    return ratio(*pair, _either(row, other, run_sd))
+
+
+def _estimates(row: Projection, other: Projection, own: Interval, theirs: Interval) -> tuple[Estimate, Estimate] | None:
+    """Of the amounts; None where one is published: no trials, no interval."""
+    if row.evidence is None or other.evidence is None:
+        return None
     one, another = row.evidence.held, other.evidence.held
-    scaled = [
-        each.scaled(amount.value / each.value) if each.value else each
-        for each, amount in ((one, own), (another, theirs))
-    ]
-    return judge(scaled[0], scaled[1], _either(row, other, run_sd))
+    return (
+        one.scaled(own.value / one.value) if one.value else one,
+        another.scaled(theirs.value / another.value) if another.value else another,
+    )
 
 
 def _either(row: Projection, other: Projection, run_sd: float | None) -> Assumed:
@@ -163,7 +178,7 @@ def compare(before: Sequence[Projection], after: Sequence[Projection], run_sd: f
         if other is None or row.held_per_success_s is None or other.held_per_success_s is None:
             continue
         held = row.held_per_success_s, other.held_per_success_s
-        delta, verdict = _judged(row, other, *held, run_sd)
+        delta, verdict = judged(row, other, *held, run_sd)
         ratio = row.held_per_success_s.value / (other.held_per_success_s.value or math.nan)
         changes.append(Change(other, _doubting(row, row, other), delta, ratio, verdict))
     return changes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from costmodel.runs import Assumed, Estimate, apart, measures, paired, separate
@@ -11,6 +12,10 @@ DIFFERS: Final = "differs"
 TIE: Final = "tie"
 CANNOT_TELL: Final = "cannot_tell"
 UNKNOWN: Final = "unknown"
+MOST_APART: Final = 1e3
+"""A limit of a ratio farther than this factor from it is no limit."""
+CLOSE: Final = 1e-5
+MOST_STEPS: Final = 40
 _RUNS: Final = {1: "one run", 2: "two runs"}
 
 
@@ -53,13 +58,65 @@ class Difference(NamedTuple):
 
 def judge(one: Estimate, other: Estimate, assume: Assumed) -> Difference:
     """``one`` − ``other``. In the same runs paired, else with the run effect; ``assume`` is for one run or two."""
-    seen = one.value / other.value - 1 if other.value else None
-    counts = (len(one.parts), len(other.parts))
+    delta = _difference(one, other, assume)
     if one.runs == other.runs:
-        delta = paired(one, other, assume)
+        seen = one.value / other.value - 1 if other.value else None
+        counts = (len(one.parts), len(other.parts))
         return Difference(delta, Finding(_decided(delta), seen, None, counts, together=True))
-    delta = separate(one, other, assume)
     return Difference(delta, across(delta, difference(one.within, other.within), one, other, assume))
+
+
+def ratio(one: Estimate, other: Estimate, assume: Assumed) -> Interval | None:
+    """``one`` / ``other``: the ratios r at which ``one`` − r·``other`` is a tie by the same intervals.
+
+    Fieller's construction (E. C. Fieller, J. R. Statist. Soc. B 16, 1954) on whatever ``judge`` decides by, so that 1
+    is inside exactly where that says tie. None where ``other`` is not above 0; a limit that no ratio reaches is None.
+    """
+    if other.value <= 0:
+        return None
+    value = one.value / other.value
+    at_value = _difference(one, other.scaled(value), assume) if value else Interval(0.0)
+    if at_value.low is None or at_value.high is None:
+        return Interval(value)
+
+    def low_end(at: float) -> float:
+        return _difference(one, other.scaled(at), assume).low or 0.0
+
+    def high_end(at: float) -> float:
+        return _difference(one, other.scaled(at), assume).high or 0.0
+
+    near, far = value + at_value.low / other.value, value + at_value.high / other.value  # the limits, to first order
+    low = _crossing(low_end, value, max(near, value / MOST_APART))
+    high = _crossing(high_end, value, far)
+    return Interval(value, 0.0 if low is None else low, high)
+
+
+def _crossing(end: Callable[[float], float], value: float, guess: float) -> float | None:
+    """Where a limit that is on one side of 0 at ``value`` has come to the other; None where it never does."""
+    here = end(value)
+    if not here:
+        return value
+    there = end(guess)
+    while here * there > 0:
+        guess = value + 2 * (guess - value) if guess > value else guess / 2
+        if not value / MOST_APART <= guess <= value * MOST_APART:
+            return None
+        there = end(guess)
+    for _ in range(MOST_STEPS):  # regula falsi, Illinois: the end that stays counts half
+        between = guess - there * (guess - value) / (there - here)
+        if abs(between - guess) <= CLOSE * between:
+            return between
+        found = end(between)
+        if found * there > 0:
+            here /= 2
+        else:
+            value, here = guess, there
+        guess, there = between, found
+    return guess
+
+
+def _difference(one: Estimate, other: Estimate, assume: Assumed) -> Interval:
+    return paired(one, other, assume) if one.runs == other.runs else separate(one, other, assume)
 
 
 def across(delta: Interval, within: Interval, one: Estimate, other: Estimate, assume: Assumed) -> Finding:

@@ -28,6 +28,8 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
+os.environ["COLUMNS"] = "80"  # tables are as wide as the terminal, which differs from one developer to the next
+
 # What an example takes on a busy machine says nothing about it.
 hypothesis.settings.register_profile("no clock", deadline=None)
 hypothesis.settings.load_profile("no clock")

@@ -1,9 +1,10 @@
-"""The short notations that a scenario file and the command line share: substrates, think time and lengths."""
+"""The short notations that a scenario file and the command line share: substrates, think time, lengths and counts."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from decimal import Decimal
 from typing import Final
 
 from costmodel.length import RECORDED, Length
@@ -15,6 +16,12 @@ MAX_LENGTHS: Final = 10_000
 """In one range."""
 
 _LENGTH: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?(?::(\d{1,9}))?")
+_COUNT: Final = re.compile(
+    r"([0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)(\.[0-9]+)?(?:e\+?([0-9]{1,2}))?([kmgbt]?)", re.IGNORECASE
+)
+_POWERS: Final = {"": 0, "k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
+MAX_COUNT: Final = 10**18
+"""Of whatever is counted; above it is a slip of the pen."""
 MAX_SIGMA: Final = 5.0
 """A lognormal of this sigma has a mean 270,000 times its median; whatever is above is a slip of the pen."""
 
@@ -35,6 +42,21 @@ def parse_substrate(text: str) -> SubstrateRef:
     if not name:
         raise UsageError(f"{text!r} has no substrate name", fix="write NAME or NAME:key=value")
     return SubstrateRef(name=name.strip(), options=options)
+
+
+def parse_count(text: str) -> int:
+    """How many: ``500``, ``1,000,000``, ``1_000_000``, ``10k``, ``2.5M``, ``1B``, ``1e6``.
+
+    Raises:
+        UsageError: anything else, what is no whole number, or one above ``MAX_COUNT``.
+    """
+    match = _COUNT.fullmatch(text.strip())
+    if match is not None:
+        digits = Decimal(re.sub("[,_]", "", match[1]) + (match[2] or ""))
+        count = digits.scaleb(int(match[3] or 0) + _POWERS[match[4].lower()])
+        if count == count.to_integral_value() and count <= MAX_COUNT:
+            return int(count)
+    raise UsageError(f"{text!r} is no count", fix=f"write 500, 1,000,000, 10k, 2.5M or 1e6, up to {MAX_COUNT:.0e}")
 
 
 def parse_length(text: str) -> Length | None:

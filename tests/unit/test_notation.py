@@ -10,7 +10,7 @@ from taxtui.errors import UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.arrivals import Staggered
 from taxtui.plan.durations import parse_duration_ns
-from taxtui.plan.notation import parse_length, parse_substrate, parse_think
+from taxtui.plan.notation import parse_count, parse_length, parse_substrate, parse_think
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, ThinkTime, Tier
 
 
@@ -126,3 +126,35 @@ def test_think_times_that_are_none() -> None:
     for text in ("lognormal:8s", "lognormal:8s,-1", "lognormal:8s,nan", "lognormal:8s,500", "lognormal:8s,x"):
         with pytest.raises(UsageError, match="not a think time"):
             parse_think(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("500", 500),
+        ("0", 0),
+        ("1,000,000", 1_000_000),
+        ("1_000_000", 1_000_000),
+        ("10k", 10_000),
+        ("10K", 10_000),
+        ("1M", 1_000_000),
+        ("1m", 1_000_000),
+        ("2.5M", 2_500_000),
+        ("1B", 10**9),
+        ("1e6", 1_000_000),
+        ("1E+6", 1_000_000),
+        ("2.5e3", 2_500),
+        ("5.0", 5),
+        (" 12 ", 12),
+    ],
+)
+def test_counts_are_read_as_people_write_them(text: str, count: int) -> None:
+    """Thousands, powers of ten and their letters."""
+    assert parse_count(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "many", "1.5", "-1", "1,00", "1,0000", "1e-3", "10 k", "1e99", "1kk", "nan", "١"])
+def test_what_is_no_count_is_refused_with_what_is(text: str) -> None:
+    """A part of one, a negative one, or a slip of the pen."""
+    with pytest.raises(UsageError, match=r"no count.*10k"):
+        parse_count(text)

@@ -1,8 +1,10 @@
-"""The report for a terminal of 80 columns: aligned, two lines per row, what flags mean in words below."""
+"""The report for a terminal: aligned, as wide as it is and no wider than needed, what flags mean in words below."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Final
 
 from taxtui.report.formats import Report, Section
@@ -10,12 +12,23 @@ from taxtui.terminal_text import clean, clean_lines, cut, widest, wrap
 from taxtui.terminal_text import width as width_of
 
 WIDTH: Final = 80
+"""Of what knows no terminal: a pipe, unless ``COLUMNS`` says otherwise."""
+NARROWEST: Final = 40
+PROSE: Final = 100
+"""Longer lines are hard to read; notes and titles are broken there, however wide the terminal is."""
 MIN_FIRST: Final = 12
+MOST_LINES: Final = 4
+"""Of a name that is wider than the table."""
 
 
 def render(report: Report) -> str:
-    """The sections, or the report's own lines where it has some."""
-    return report.lines() if report.lines else to_text(report.sections())
+    """The sections, or the report's own lines where it has some; as wide as the terminal."""
+    return report.lines() if report.lines else to_text(report.sections(), terminal_width())
+
+
+def terminal_width() -> int:
+    """``COLUMNS``, else the terminal's; 80 into a pipe."""
+    return max(NARROWEST, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
 def to_text(sections: Sequence[Section], width: int = WIDTH) -> str:
@@ -26,32 +39,66 @@ def to_text(sections: Sequence[Section], width: int = WIDTH) -> str:
 def laid_out(section: Section, width: int = WIDTH) -> list[tuple[str, int | None]]:
     """The lines of a section at most ``width`` columns wide, each with the number of the row that it belongs to.
 
-    A title, its blank line, the head and its rule, and notes belong to none.
+    A title, its blank line, the head and its rule, and notes belong to none. Columns that do not fit beside the others
+    follow below, each row with its name once more; a name is never cut, unless it is longer than four lines.
     """
     lines: list[tuple[str, int | None]] = []
     if section.title:
-        lines += [(line, None) for line in [*wrap(clean(section.title), width), ""]]
+        lines += [(line, None) for line in [*wrap(clean(section.title), min(width, PROSE)), ""]]
     rows = [list(map(clean_lines, row)) for row in section.rows]
-    columns = list(zip(section.head, *rows, strict=True))
-    widths = list(map(_width, columns))
-    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= width else 1
-    if sum(widths) + gap * (len(widths) - 1) > width:
+    columns: list[Sequence[str]] = list(zip(section.head, *rows, strict=True))
+    gap = 2 if _needed(columns, 2) <= width else 1
+    if _needed(columns, gap) > width:
         columns = [(_broken(head, _width(cells)), *cells) for head, *cells in columns]
-        widths = list(map(_width, columns))
-    excess = sum(widths) + gap * (len(widths) - 1) - width
-    if excess > 0:
-        widths[0] = max(MIN_FIRST, widths[0] - excess)
-    left = {0} | {i for i, column in enumerate(columns) if column[0].startswith(("flags", "rule", "policy", "95"))}
-    rule = (" " * gap).join("─" * width for width in widths)
-    lines += [(line, None) for line in _lines_of([column[0] for column in columns], widths, left, gap)]
-    lines.append((rule, None))
-    for number, row in enumerate(rows):
-        lines += [(line, number) for line in _lines_of(row, widths, left, gap)]
+    names, *others = columns
+    if others:
+        names = _wrapped(names, width - gap - max(map(_width, others)))
+    for number, block in enumerate(_blocks(names, others, width, gap)):
+        lines += [("", None)] if number else []
+        lines += _table([names, *block], gap)
     if section.notes:
         lines.append(("", None))
     for note in section.notes:
         indent = "   " if note[1:3] == "  " else "  "
-        lines += [(line, None) for line in wrap(clean(note), width, indent)]
+        lines += [(line, None) for line in wrap(clean(note), min(width, PROSE), indent)]
+    return lines
+
+
+def _needed(columns: Sequence[Sequence[str]], gap: int) -> int:
+    return sum(map(_width, columns)) + gap * (len(columns) - 1)
+
+
+def _wrapped(names: Sequence[str], room: int) -> Sequence[str]:
+    """The first column, its lines broken where they are wider than what the widest other one leaves."""
+    room = max(MIN_FIRST, room)
+    if _width(names) <= room:
+        return names
+    told = []
+    for name in names:
+        lines = [part for line in name.split("\n") for part in wrap(line, room)]
+        told.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
+    return told
+
+
+def _blocks(names: Sequence[str], others: Sequence[Sequence[str]], width: int, gap: int) -> list[list[Sequence[str]]]:
+    """The other columns, as many beside one another as fit beside the names."""
+    blocks: list[list[Sequence[str]]] = [[]]
+    for column in others:
+        if blocks[-1] and _needed([names, *blocks[-1], column], gap) > width:
+            blocks.append([])
+        blocks[-1].append(column)
+    return blocks
+
+
+def _table(columns: Sequence[Sequence[str]], gap: int) -> list[tuple[str, int | None]]:
+    """Head, rule and rows."""
+    widths = list(map(_width, columns))
+    left = {0} | {i for i, column in enumerate(columns) if column[0].startswith(("flags", "rule", "policy", "95"))}
+    head, *rows = zip(*columns, strict=True)
+    lines: list[tuple[str, int | None]] = [(line, None) for line in _lines_of(head, widths, left, gap)]
+    lines.append(((" " * gap).join("─" * width for width in widths), None))
+    for number, row in enumerate(rows):
+        lines += [(line, number) for line in _lines_of(row, widths, left, gap)]
     return lines
 
 
@@ -61,26 +108,20 @@ def _width(cells: Sequence[str]) -> int:
 
 def _broken(head: str, below: int) -> str:
     """A heading of several words that is all that makes its column wide goes on in its second line, if that is free."""
-    first, second = _two_lines(head)
+    first, _, second = head.partition("\n")
     if second or width_of(first) <= below:
         return head
     return "\n".join(first.rsplit(" ", 1))
 
 
 def _lines_of(row: Sequence[str], widths: Sequence[int], left: set[int], gap: int) -> list[str]:
-    both = zip(*(_two_lines(cell) for cell in row), strict=True)
-    return [_aligned(line, widths, left, gap) for line in both if any(line)]
-
-
-def _two_lines(cell: str) -> tuple[str, str]:
-    first, _, second = cell.partition("\n")
-    return first, second
+    lines = zip_longest(*(cell.split("\n") for cell in row), fillvalue="")
+    return [_aligned(line, widths, left, gap) for line in lines if any(line)]
 
 
 def _aligned(line: Sequence[str], widths: Sequence[int], left: set[int], gap: int) -> str:
     cells = []
     for number, (text, width) in enumerate(zip(line, widths, strict=True)):
-        fitting = cut(text, width)
-        padding = " " * (width - width_of(fitting))
-        cells.append(fitting + padding if number in left else padding + fitting)
+        padding = " " * (width - width_of(text))
+        cells.append(text + padding if number in left else padding + text)
     return (" " * gap).join(cells).rstrip()

@@ -1,0 +1,281 @@
+"""The answer: which place is cheapest for the same work, by how much, how sure, and what the difference consists of.
+
+A line per work, a column per place; ``wording.py`` says it in words. Only what was got in one way is ranked: measured
+rows with measured, published with published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from costmodel import flags
+from costmodel.comparison import judged, matching, times
+from costmodel.length import Length
+from costmodel.recording import CellIdentity
+from costmodel.results import Projection
+from costmodel.uncertainty import Interval
+from costmodel.verdict import TIE, Finding
+
+WORKER_HOURS: Final = "worker_hours"
+HELD: Final = "held_per_success_s"
+"""What an answer is about: worker-hours of the whole run, or seconds that one delivered trajectory holds a worker."""
+
+WORK: Final = (
+    *("tier", "actions", "mode", "concurrency", "tier_digest"),
+    *("arrival", "think", "acquire", "cpu_milli", "memory_mib"),
+)
+"""Of a cell's identity: equal, with equal lengths, for the same work that was asked for alike."""
+
+GROUNDS: Final = ("measured", flags.STAND_IN, flags.IMPORTED, "composed", flags.PUBLISHED)
+"""How a row was come by, the firmest first: only the rows of the first that there is are ranked."""
+
+
+class Work(NamedTuple):
+    """What was done, and how it was asked for; sorted by tier, by number of actions, by mode."""
+
+    tier: str
+    actions: float  # of one trajectory; their mean where they differ
+    length: Length
+    mode: str
+    concurrency: int
+    tier_digest: str
+    arrival: str
+    think: str
+    acquire: str
+    cpu_milli: int
+    memory_mib: int
+
+    @classmethod
+    def of(cls, row: Projection) -> Work:
+        """That of a row, at the length that is projected."""
+        identity = row.identity
+        return cls(
+            actions=row.length.actions,
+            length=row.length,
+            **{name: getattr(identity, name) for name in cls._fields if name not in ("actions", "length")},
+        )
+
+
+class Place(NamedTuple):
+    """Where it was done: a column."""
+
+    label: str
+    provenance: str
+    number: int = 0  # from 1 where several places have this label
+    differs: str = ""  # in what they differ: "environment 1e17…, image sha256:…"
+
+    @property
+    def name(self) -> str:
+        """The label, with its number where it needs one."""
+        return f"{self.label} #{self.number}" if self.number else self.label
+
+
+class Entry(NamedTuple):
+    """One work at one place."""
+
+    place: Place
+    row: Projection
+    amount: Interval | None  # None: no success
+    ratio: Interval | None = None  # to the line's reference; None of the reference itself, and where nothing is ranked
+    verdict: Finding | None = None  # against the reference, likewise
+    elsewhere: bool = False  # measured in another environment than the reference: another machine, region or kernel
+
+
+class Line(NamedTuple):
+    """One work, at every place that did it."""
+
+    work: Work
+    others: tuple[str, ...]  # what sets it apart from works of the same tier, length and mode: "concurrency 8"
+    entries: tuple[Entry, ...]  # in the order of the columns
+    reference: Place | None  # the baseline, else the cheapest; None where nothing is ranked
+
+    @property
+    def name(self) -> str:
+        """``T1 50 exec``."""
+        parts = (self.work.tier, str(self.work.length), self.work.mode, *self.others)
+        return " ".join(part for part in parts if part)
+
+    def at(self, place: Place) -> Entry | None:
+        """The entry of a column; None where that place did not do this work."""
+        return next((entry for entry in self.entries if entry.place == place), None)
+
+    @property
+    def ranked(self) -> tuple[Entry, ...]:
+        """The entries that are compared, the cheapest first; none where there is nothing to compare."""
+        found = [entry for entry in self.entries if entry.ratio is not None or entry.place == self.reference]
+        return tuple(sorted(found, key=lambda entry: entry.amount.value if entry.amount else 0.0))
+
+    @property
+    def cheapest(self) -> Entry | None:
+        """The one with the smallest amount; others may tie with it."""
+        return next(iter(self.ranked), None)
+
+
+class Answer(NamedTuple):
+    """Works by places."""
+
+    measure: str  # ``WORKER_HOURS`` or ``HELD``
+    places: tuple[Place, ...]
+    lines: tuple[Line, ...]
+    ground: str  # how the ranked rows were come by
+    baseline: str | None  # as it was asked for; None: every line's cheapest is its reference
+
+    @property
+    def unranked(self) -> tuple[Place, ...]:
+        """The places that are shown beside, not compared."""
+        return tuple(place for place in self.places if place.provenance != self.ground)
+
+
+class Excess(NamedTuple):
+    """What a difference between two entries mostly consists of."""
+
+    cause: str  # a field of ``results.ByCause``
+    share: float  # of the difference; above 1 where other causes take some of it back
+    per_action_s: float  # the same, by trajectory and action; of set-ups too
+
+
+def answer_of(
+    rows: Sequence[Projection], measure: str = WORKER_HOURS, *, run_sd: float | None = None, baseline: str | None = None
+) -> Answer:
+    """Put rows of one demand beside each other, by work.
+
+    Args:
+        rows: of ``project``, all at the same demand.
+        measure: which amount of them is compared; both rank alike.
+        run_sd: what is assumed between runs, as ``Demand`` has it.
+        baseline: SUBSTRATE[:key=value] to compare with, as ``Demand`` has it; by default each work's cheapest.
+
+    Raises:
+        DemandError: the baseline is unknown.
+    """
+    ground = next((one for one in GROUNDS if any(row.provenance == one for row in rows)), "")
+    wanted = None if baseline is None else [id(row) for row in matching(rows, baseline)]
+    placed = _placed(rows)
+    columns = {id(row): place for place, members in placed.items() for row in members}
+    works: dict[Work, list[Projection]] = {}
+    for row in rows:
+        works.setdefault(Work.of(row), []).append(row)
+    lines = []
+    for work, members in sorted(works.items()):
+        comparable = [row for row in members if row.provenance == ground and _amount(row, measure) is not None]
+        reference = _reference(comparable, measure, wanted)
+        entries = [_entry(row, columns[id(row)], reference, comparable, measure, run_sd) for row in members]
+        order = list(placed)
+        lines.append(
+            Line(
+                work,
+                _others(work, works),
+                tuple(sorted(entries, key=lambda entry: order.index(entry.place))),
+                None if reference is None or len(comparable) < 2 else columns[id(reference)],
+            )
+        )
+    return Answer(measure, tuple(placed), tuple(lines), ground, baseline)
+
+
+def headline(found: Answer) -> Line | None:
+    """The line that stands for all; None where no two places did the same work.
+
+    Of those that most places did, by the first mode (exec, one dispatch per action, before session), the middle one:
+    chosen by its place in the table, not by what it says.
+    """
+    shared = [line for line in found.lines if len(line.ranked) > 1]
+    if not shared:
+        return None
+    most = max(len(line.ranked) for line in shared)
+    return middle([line for line in shared if len(line.ranked) == most])
+
+
+def middle(lines: Sequence[Line]) -> Line:
+    """Of the first mode's lines, of which there is at least one, that in the middle."""
+    first = min(line.work.mode for line in lines)
+    usual = [line for line in lines if line.work.mode == first]
+    return usual[(len(usual) - 1) // 2]
+
+
+def excess(dear: Projection, cheap: Projection) -> Excess | None:
+    """What the dearer of two rows spends its additional time on; None where that is not known of both."""
+    pair = [(row.by_cause_worker_hours, row.worker_hours, row.held_per_success_s) for row in (dear, cheap)]
+    seconds: list[dict[str, float]] = []
+    for causes, hours, held in pair:
+        if causes is None or hours is None or held is None or not hours.value or causes.unsplit:
+            return None
+        if causes.work is None or causes.dispatch is None:
+            return None
+        scale = held.value / hours.value
+        seconds.append({cause: (spent or 0.0) * scale for cause, spent in causes._asdict().items()})
+    whole = sum(seconds[0].values()) - sum(seconds[1].values())
+    if whole <= 0:
+        return None
+    cause = max(seconds[0], key=lambda name: seconds[0][name] - seconds[1][name])
+    more_s = seconds[0][cause] - seconds[1][cause]
+    return Excess(cause, more_s / whole, more_s / (dear.length.actions or 1))
+
+
+def ties(line: Line) -> tuple[Place, ...]:
+    """The places that cannot be told from the line's reference, itself not among them."""
+    return tuple(entry.place for entry in line.entries if entry.verdict and entry.verdict.kind == TIE)
+
+
+def _amount(row: Projection, measure: str) -> Interval | None:
+    return row.worker_hours if measure == WORKER_HOURS else row.held_per_success_s
+
+
+def _size(row: Projection, measure: str) -> float:
+    amount = _amount(row, measure)
+    return 0.0 if amount is None else amount.value
+
+
+def _reference(rows: Sequence[Projection], measure: str, wanted: Sequence[int] | None) -> Projection | None:
+    """The first row of the baseline, or the cheapest."""
+    if wanted is None:
+        return min(rows, key=lambda row: _size(row, measure), default=None)
+    return min((row for row in rows if id(row) in wanted), key=lambda row: wanted.index(id(row)), default=None)
+
+
+def _entry(
+    row: Projection,
+    place: Place,
+    reference: Projection | None,
+    comparable: Sequence[Projection],
+    measure: str,
+    run_sd: float | None,
+) -> Entry:
+    own = _amount(row, measure)
+    if own is None or reference is None or row is reference or not any(row is one for one in comparable):
+        return Entry(place, row, own)
+    theirs = _amount(reference, measure)
+    assert theirs is not None
+    verdict = judged(row, reference, own, theirs, run_sd).verdict
+    elsewhere = row.identity.environment != reference.identity.environment
+    return Entry(place, row, own, times(row, reference, own, theirs, run_sd), verdict, elsewhere)
+
+
+def _placed(rows: Sequence[Projection]) -> dict[Place, list[Projection]]:
+    """The rows by column. One label is one column, unless one work has it twice: then every place has its own."""
+    labelled: dict[tuple[str, str], list[Projection]] = {}
+    for row in rows:
+        labelled.setdefault((row.provenance, row.label), []).append(row)
+    order = sorted(labelled, key=lambda key: GROUNDS.index(key[0]) if key[0] in GROUNDS else len(GROUNDS))
+    found: dict[Place, list[Projection]] = {}
+    for provenance, label in order:
+        members = labelled[provenance, label]
+        if len({Work.of(row) for row in members}) == len(members):
+            found[Place(label, provenance)] = members
+            continue
+        fields = [name for name in CellIdentity._fields if name not in (*WORK, "length", "substrate", "variant")]
+        fields = [name for name in fields if len({getattr(row.identity, name) for row in members}) > 1]
+        apart: dict[tuple[object, ...], list[Projection]] = {}
+        for row in members:
+            apart.setdefault(tuple(getattr(row.identity, name) for name in fields), []).append(row)
+        for number, (values, own) in enumerate(apart.items(), 1):
+            differs = ", ".join(f"{name} {value}" for name, value in zip(fields, values, strict=True))
+            found[Place(label, provenance, number, differs)] = own
+    return found
+
+
+def _others(work: Work, works: Iterable[Work]) -> tuple[str, ...]:
+    """What tells it from works of the same tier, length and mode."""
+    alike = [one for one in works if (one.tier, one.length, one.mode) == (work.tier, work.length, work.mode)]
+    fields = [name for name in WORK if len({getattr(one, name) for one in alike}) > 1]
+    return tuple(f"{name} {getattr(work, name)}" for name in fields)

@@ -1,0 +1,29 @@
+"""``10k`` and ``1e6`` as values of an option: whatever counts on the command line reads them alike."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from taxtui.errors import UsageError
+
+
+class _Count(click.ParamType[int]):
+    """As ``parse_count`` has it."""
+
+    name = "count"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """A whole number, from 0 up."""
+        from taxtui.plan.notation import parse_count
+
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_count(str(value))
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+
+
+COUNT: Final = _Count()

@@ -1,0 +1,170 @@
+"""Which place is cheapest for the same work, by how much, how sure, and what the difference consists of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from costmodel.answer import HELD, Answer, answer_of, excess, headline
+from costmodel.errors import DemandError
+from costmodel.projection import project
+from costmodel.reading import read
+from costmodel.results import Projection
+from costmodel.verdict import judge, ratio
+from costmodel.wording import sentence
+from tests.support.asking import ask
+from tests.support.costmodel_files import S, cell, trial, write
+from tests.support.simulated_runs import estimated
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+SHIPPED = [RECORDINGS / "short.msgpack", RECORDINGS / "gvisor.msgpack"]
+
+
+def rows_of(*names: Path, **asked: Any) -> list[Projection]:
+    return project([read(name) for name in names], ask(**asked))
+
+
+def cells(folder: Path, *spec: tuple[dict[str, Any], int], name: str = "a") -> Path:
+    """A cell each, at 3 actions of which so many seconds are not work."""
+    frames = [
+        trial(10 * place + n, cell=place, create=(2 + n % 2) * S, actions=[(1 + more) * S] * 3, runs=[S] * 3)
+        for place, (_, more) in enumerate(spec)
+        for n in range(6)
+    ]
+    return write(folder / name, frames, *(cell(place, **fields) for place, (fields, _) in enumerate(spec)), run_id=name)
+
+
+def test_works_are_lines_in_order_and_substrates_are_columns() -> None:
+    found = answer_of(rows_of(*SHIPPED))
+    assert [place.name for place in found.places] == ["local:bwrap", "docker:runc", "docker:runsc"]
+    names = [line.name for line in found.lines]
+    assert names[:4] == ["T0 10 exec", "T0 10 session", "T0 50 exec", "T0 50 session"]
+    assert [len(line.ranked) for line in found.lines] == [3] * 8 + [2] * 2
+    line = found.lines[0]
+    assert line.reference == found.places[0]
+    assert [entry.verdict and entry.verdict.kind for entry in line.entries] == [None, "differs", "differs"]
+
+
+def test_a_ratio_spans_one_exactly_where_the_verdict_is_no_difference() -> None:
+    """One rule decides both, paired within a run and across runs."""
+    seen = set()
+    for baseline in (None, "docker"):
+        for line in answer_of(rows_of(RECORDINGS / "run.msgpack", SHIPPED[1]), baseline=baseline).lines:
+            for entry in line.entries:
+                if entry.verdict is not None and entry.ratio is not None:
+                    low, high = entry.ratio.low, entry.ratio.high
+                    assert low is not None
+                    assert high is not None
+                    assert low <= entry.ratio.value <= high
+                    assert (low <= 1 <= high) == (entry.verdict.kind != "differs"), line.name
+                    seen.add(entry.verdict.kind)
+    assert seen >= {"differs", "tie"}
+
+
+def test_the_ends_of_a_ratio_are_where_the_difference_becomes_a_tie() -> None:
+    from costmodel.runs import assumed
+
+    one, other = estimated([[9.0, 10.0, 12.0] * 5]), estimated([[3.0, 3.5, 4.0] * 5])
+    found = ratio(one, other, assumed("local"))
+    assert found is not None
+    for end, name in ((found.low, "low"), (found.high, "high")):
+        assert end is not None
+        at_end = judge(one, other.scaled(end), assumed("local")).value
+        assert getattr(at_end, name) == pytest.approx(0, abs=1e-3)
+
+
+def test_the_headline_is_the_middle_of_the_works_that_most_did() -> None:
+    found = answer_of(rows_of(RECORDINGS / "run.msgpack"))
+    line = headline(found)
+    assert line is not None
+    assert line.name == "T1 50 exec"
+    assert sentence(found) == (
+        "docker:runc costs 3.5x local:bwrap for T1 x 50 by exec (±3 %), almost all of it dispatch (41 ms per action); "
+        "through one shell 1.50x."
+    )
+
+
+def test_both_measures_rank_alike() -> None:
+    rows = rows_of(RECORDINGS / "small.msgpack", SHIPPED[0])
+    hours, held = answer_of(rows), answer_of(rows, HELD)
+    for one, other in zip(hours.lines, held.lines, strict=True):
+        assert [entry.place for entry in one.ranked] == [entry.place for entry in other.ranked]
+
+
+def test_several_places_are_named_with_the_cheapest_or_the_baseline(tmp_path: Path) -> None:
+    file = cells(tmp_path, ({}, 1), ({"substrate": "kubernetes"}, 3), ({"substrate": "local"}, 0))
+    said = sentence(answer_of(rows_of(file)))
+    assert said.startswith("local is cheapest for T2 x 3 by exec: docker costs 1.46x (±")
+    assert "kubernetes costs 2.4x" in said
+    assert said.endswith("almost all of it dispatch (3 s per action).")
+    said = sentence(answer_of(rows_of(file), baseline="docker"))
+    assert said.startswith("docker is the baseline for T2 x 3 by exec: local costs 0.68x")
+    with pytest.raises(DemandError, match="no row for 'podman'"):
+        answer_of(rows_of(file), baseline="podman")
+
+
+def test_a_tie_and_what_one_run_cannot_tell_are_said(tmp_path: Path) -> None:
+    file = cells(tmp_path, ({}, 1), ({"substrate": "local"}, 1))
+    assert sentence(answer_of(rows_of(file))).startswith("docker and local tie for T2 x 3 by exec: 1.00x (")
+    one, other = cells(tmp_path, ({}, 10), name="b"), cells(tmp_path, ({"substrate": "local"}, 9), name="c")
+    said = sentence(answer_of(rows_of(one, other)))
+    assert "docker costs 1.09x local for T2 x 3 by exec, but that cannot be told from one run each" in said
+
+
+def test_one_place_and_places_without_common_work_say_what_is_missing(tmp_path: Path) -> None:
+    alone = answer_of(rows_of(RECORDINGS / "small.msgpack"), HELD)
+    assert headline(alone) is None
+    assert sentence(alone) == (
+        "local:bwrap takes 0.15 s per trajectory for T0 x 10 by exec, 90 % of it tax; there is nothing to compare it "
+        "with: measure another substrate at the same work."
+    )
+    apart = answer_of(rows_of(cells(tmp_path, ({}, 1), ({"substrate": "local", "mode": "session"}, 1))))
+    assert sentence(apart).startswith("docker and local share no work")
+    assert [line.ranked for line in apart.lines] == [(), ()]
+
+
+def test_only_one_ground_is_ranked(tmp_path: Path) -> None:
+    """A stand-in's row is shown beside measured ones; alone with its like it is compared."""
+    stand_in = {"substrate": "kubernetes", "provenance": "stand_in"}
+    found = answer_of(rows_of(cells(tmp_path, ({}, 1), (stand_in, 0), ({"substrate": "local"}, 3))))
+    (line,) = found.lines
+    assert [place.label for place in found.unranked] == ["kubernetes"]
+    assert [entry.place.label for entry in line.ranked] == ["docker", "local"]
+    beside = line.at(found.unranked[0])
+    assert beside is not None
+    assert (beside.ratio, beside.verdict) == (None, None)
+    both = answer_of(rows_of(cells(tmp_path, (stand_in, 0), (stand_in | {"substrate": "local"}, 3), name="b")))
+    assert "(as stand_in)" in sentence(both)
+
+
+def test_what_else_differs_sets_works_and_places_apart(tmp_path: Path) -> None:
+    found = answer_of(rows_of(cells(tmp_path, ({}, 1), ({"concurrency": 8}, 2))))
+    assert [line.name for line in found.lines] == ["T2 3 exec concurrency 1", "T2 3 exec concurrency 8"]
+    assert [place.name for place in found.places] == ["docker"]
+    found = answer_of(rows_of(cells(tmp_path, ({}, 1), ({"environment": "elsewhere"}, 3), name="b")))
+    assert [place.name for place in found.places] == ["docker #1", "docker #2"]
+    assert found.places[1].differs == "environment elsewhere"
+    assert "on another machine" in sentence(found)
+
+
+def test_what_is_not_known_of_both_is_no_reason(tmp_path: Path) -> None:
+    rows = rows_of(cells(tmp_path, ({}, 3), ({"substrate": "local"}, 0)))
+    found = excess(*rows)
+    assert found is not None
+    assert (found.cause, found.share, found.per_action_s) == ("dispatch", pytest.approx(1), pytest.approx(3))
+    assert excess(*reversed(rows)) is None
+    published = rows_of(RECORDINGS.parent / "scenarios/published/essay.toml")
+    assert excess(published[0], published[1]) is None
+    said = sentence(answer_of(published))
+    assert said.startswith("Daytona is cheapest for T2 x 50 (as published): Docker costs 1.09x, ")
+
+
+def test_an_answer_is_for_notebooks_too() -> None:
+    import costmodel
+
+    rows = costmodel.project([costmodel.read(SHIPPED[0])], costmodel.Demand(trajectories=1, workers=1))
+    found = costmodel.answer_of(rows)
+    assert isinstance(found, Answer)
+    assert costmodel.sentence(found).startswith("docker:runc costs ")
