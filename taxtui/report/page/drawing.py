@@ -9,7 +9,6 @@ from html import escape
 from typing import Any, Final
 
 import matplotlib as mpl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from taxtui.report.page.palette import SHADES
@@ -30,14 +29,21 @@ _RC: Final[Any] = {
 
 
 def inline_svg(panel: Panel) -> str:
-    """The panel for a page: in its CSS variables, with a title and a description."""
+    """The panel for a page: in its CSS variables, as wide as there is room, with a title and a description."""
     svg = _svg(panel, titled=False)
     svg = svg[svg.index("<svg") :]
-    for role, shade in SHADES.items():
-        svg = svg.replace(shade.light, f"var(--{role})")
-    svg = svg.replace("'DejaVu Sans'", "inherit").replace("font: 10px inherit", "font-size: 10px")
-    svg = re.sub(r"font: ([^;\"]*?)([\d.]+px) inherit", r"font-size: \2; \1", svg)
+    svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)  # the page's has it
+    svg = re.sub(r'style="[^"]*"', lambda found: _themed(found[0]), svg)
     return svg.replace("<svg ", f'<svg class="panel" data-name="{escape(panel.name)}" ', 1)
+
+
+def _themed(style: str) -> str:
+    """A style of the light colours as one of the page's: its colours, and its font in the same size."""
+    for role, shade in SHADES.items():
+        style = style.replace(shade.light, f"var(--{role})")
+    return re.sub(r"font: ([^;\"]*?)([\d.]+px) 'DejaVu Sans'", r"font-size: \2", style)
 
 
 def svg_file(panel: Panel) -> bytes:
@@ -47,6 +53,8 @@ def svg_file(panel: Panel) -> bytes:
 
 def png_file(panel: Panel) -> bytes:
     """The panel as pixels, 1,000 wide."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     sheet = _drawn(panel, titled=True)
     out = io.BytesIO()
     with mpl.rc_context(_RC), warnings.catch_warnings():
@@ -82,13 +90,14 @@ def _quiet() -> None:
 
 
 def _lean(svg: str) -> str:
-    """Without what no reader needs: metadata, comments, ids that nothing refers to, a size in points."""
+    """Without what no reader needs: metadata, comments, ids that nothing refers to, a millionth of a pixel."""
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
     svg = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
-    svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    svg = re.sub(r' (?:d|x|y)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), svg)
+    svg = re.sub(r'\s*\n(?=[A-Za-z\d"])', " ", svg)
     return re.sub(r">\s+<", ">\n<", svg)
 
 

@@ -33,8 +33,8 @@ class Sheet:
         self.canvas = Canvas(figsize=(WIDTH / DOTS_PER_INCH, self.height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
         self.canvas.patch.set_facecolor(light(SURFACE))
         if title:
-            place = {"x": 8 / WIDTH, "y": 1 - 15 / self.height}
-            self.canvas.text(**place, s=legible(title), color=light(INK), size=FONT + 1, weight="bold")
+            x, y = 8 / WIDTH, 1 - 15 / self.height
+            self.canvas.text(x, y, legible(title), color=light(INK), size=FONT + 1, weight="bold")
 
     def axes(self, *, left: int = 10, right: int = 12, top: int = 6, bottom: int = 36) -> Axes:
         """Axes within these margins: a line below, and nothing else."""

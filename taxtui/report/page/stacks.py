@@ -37,22 +37,14 @@ def draw_stacks(sheet: Sheet, stacks: Sequence[Stack], roles: Mapping[str, str],
     parts = roles_of(stacks)
     axes = lines_axes(sheet, [stack.line for stack in stacks], foot=legend_height(len(parts), COLUMNS))
     totals = [sum(stack.parts.values()) for stack in stacks]
-    for number, (stack, total) in enumerate(zip(stacks, totals, strict=True)):
-        whole = 1.0 if ticks is not None else total or 1.0
-        left = 0.0
-        for part in parts:
-            width = stack.parts.get(part, 0.0) / whole
-            if width:
-                axes.barh(
-                    number + 0.08,
-                    width,
-                    left=left,
-                    height=BAR,
-                    color=light(roles[part]),
-                    edgecolor=light(SURFACE),
-                    linewidth=0.5,
-                )
-            left += width
+    wholes = [1.0 if ticks is not None else total or 1.0 for total in totals]
+    lefts = [0.0] * len(stacks)
+    at = [number + 0.08 for number in range(len(stacks))]
+    for part in parts:
+        widths = [stack.parts.get(part, 0.0) / whole for stack, whole in zip(stacks, wholes, strict=True)]
+        fill, gap = light(roles[part]), light(SURFACE)
+        axes.barh(at, widths, left=lefts, height=BAR, color=fill, edgecolor=gap, linewidth=0.5)
+        lefts = [left + width for left, width in zip(lefts, widths, strict=True)]
     axes.set_xlim(0, 1.0 if ticks is None else limits(totals, log=False, room=0.02)[1])
     along_x(axes, shares() if ticks is None else ticks)
     sheet.legend([(part, Patch(color=light(roles[part]))) for part in parts], COLUMNS)

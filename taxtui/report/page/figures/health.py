@@ -32,7 +32,7 @@ def figures(material: Material) -> list[Figure]:
             panels += [_panel(path, number, seconds, kind) for kind in ("lag", "cpu")]
     notes = [
         f"Every second of the measuring process: by how much a sleep of 10 ms overslept (p99 of the second), and how "
-        f"much of one core it took. Line: the median of a slice of the time, pale: its worst second. Dashed: the limits, "
+        f"much of one core it took. Line: the median of a slice of the time, pale: its worst. Dashed: the limits, "
         f"{duration(LAG_LIMIT_NS)} and {CPU_LIMIT_PERMILLE / 10:.0f} %.",
     ]
     if len(material.paths) > MOST_RECORDINGS:

@@ -1,0 +1,74 @@
+"""``taxtui report --html`` and ``--figures``: pages and pictures as new files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from taxtui.commands import new_file
+from taxtui.errors import UsageError
+
+if TYPE_CHECKING:
+    from taxtui.report.page.material import Material
+
+html_option = click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A page to send, in one new file: answer, figures, tables, data. Needs taxtui[report].",
+)
+figures_option = click.option(
+    "--figures",
+    "pictures",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Its figures in a new folder, as SVG and PNG, with what is drawn as CSV.",
+)
+
+
+def check(html: Path | None, pictures: Path | None) -> None:
+    """Refuse what cannot be written before a recording is read.
+
+    Raises:
+        UsageError: the extra is missing, or there is something of that name.
+    """
+    for package in ("jinja2", "matplotlib"):
+        try:
+            __import__(package)
+        except ModuleNotFoundError as error:
+            asked = "--html" if html is not None else "--figures"
+            raise UsageError(f"{asked} needs {error.name}", fix="pip install 'taxtui[report]'") from error
+    if html is not None:
+        new_file.absent(html, "--html")
+    if pictures is not None:
+        new_file.empty_folder(pictures, "--figures")
+
+
+def write(material: Material, html: Path | None, pictures: Path | None, options: Sequence[str]) -> list[Path]:
+    """Write what is asked for, and say where; ``options`` are those of the command line that changed the numbers."""
+    written = []
+    if html is not None:
+        from taxtui.report.page.content import page
+
+        new_file.write([page(material, options).encode()], html, "--html")
+        written.append(html)
+    if pictures is not None:
+        written += _write_figures(material, pictures)
+    return written
+
+
+def _write_figures(material: Material, folder: Path) -> list[Path]:
+    from taxtui.report.formats import csv_rows
+    from taxtui.report.page.drawing import png_file, svg_file
+    from taxtui.report.page.figures import figures
+
+    for figure in figures(material):
+        for panel in figure.panels:
+            new_file.write([svg_file(panel)], folder / f"{panel.name}.svg", "--figures")
+            new_file.write([png_file(panel)], folder / f"{panel.name}.png", "--figures")
+        data = [{"panel": panel.name, **one} for panel in figure.panels for one in panel.data]
+        new_file.write([f"{csv_rows.to_text(data)}\n".encode()], folder / f"{figure.name}.csv", "--figures")
+    return [folder]
