@@ -1,7 +1,11 @@
-"""How numbers are printed for people: as many digits as the column's reader can use, never more than are known."""
+"""How numbers are printed for people, in tables, on screens and on pages: three digits, never more than are known.
+
+An interval is printed to the decimal place of its value. What is exact stands in csv and json, and in ``--explain``.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -15,26 +19,88 @@ UNSPLIT: Final = (
 )
 """The note under a table that has such commands."""
 
-
-def hours(value: float | None, *, signed: bool = False) -> str:
-    """Hours of workers, walls or GPUs: whole from 10 on, as the published tables print them; 4.45e+12 beyond 1e9."""
-    return _rounded(value, whole_from=9.995, sign="+" if signed else "")
-
-
-def clock(value: float | None) -> str:
-    """Hours on the wall: hundredths below 100."""
-    return _rounded(value, whole_from=99.995, sign="")
+DIGITS: Final = 3
+_LARGE: Final = 1e9
+_SMALL: Final = 1e-4
+_SCALES: Final = ((3_600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_FROM: Final = {"h": 2.0, "min": 2.0}
+"""Of a unit, from how many of it on it is used, where that is not 1: 119 s are told in seconds."""
 
 
-def _rounded(value: float | None, *, whole_from: float, sign: str) -> str:
+def number(value: float | None, *, signed: bool = False, like: float | None = None) -> str:
+    """Three digits, or all that are before the point: ``2,425 855 36.4 0.0713 0``; 4.45e+12 from 1e9 on.
+
+    ``like`` is another number, whose decimal place it is printed to.
+    """
     if value is None:
         return NOTHING
-    size = abs(value)
-    if size >= 1e9:
-        return f"{value:{sign}.3e}"
-    if size >= whole_from:
-        return f"{value:{sign},.0f}"
-    return f"{value:{sign}.2f}" if size >= 0.01 or size == 0 else f"{value:{sign}.2g}"
+    sign, size = "+" if signed else "", abs(value if like is None else like)
+    if size >= _LARGE or 0 < size < _SMALL:
+        return f"{value:{sign}.3g}" if size < _SMALL else f"{value:{sign}.3e}"
+    return f"{value:{sign},.{_decimals(size)}f}" if value or like else "0"
+
+
+def _decimals(size: float) -> int:
+    """So many that three digits are shown, after rounding; none of what is 0."""
+    if not size:
+        return 0
+    rounded = float(f"{size:.{DIGITS - 1}e}")
+    return max(0, DIGITS - 1 - math.floor(math.log10(rounded)))
+
+
+hours = clock = rounded_seconds = number
+"""Of worker-hours, of hours on the wall, and of seconds: their column says which."""
+
+
+def plus_minus(interval: Interval | None, *, unit: str = "") -> str:
+    """``855 ±121``, at the decimal place of the value: the farther limit's distance; ``≥ 742`` where there is one only.
+
+    ``unit`` follows the value: ``3.48x ±0.12``.
+    """
+    if interval is None:
+        return NOTHING
+    value, low, high = interval
+    if low is None:
+        return f"{number(value)}{unit}"
+    if high is None:
+        return f"≥ {number(low, like=value)}{unit}"
+    return f"{number(value)}{unit} ±{number(max(value - low, high - value), like=value)}"
+
+
+def duration(ns: float, low_ns: float | None = None, high_ns: float | None = None) -> str:
+    """``612 ms`` to three digits and, on a second line, its interval in the same unit: ``598…640``."""
+    scale, unit = _unit(ns)
+    low, high = ("" if end is None else _scaled(end, scale, unit, ns) for end in (low_ns, high_ns))
+    value = f"{_scaled(ns, scale, unit, ns)} {unit}"
+    return f"{value}\n{low}…{high}" if high else value
+
+
+def duration_plus_minus(hours: float, low: float | None = None, high: float | None = None) -> str:
+    """``1.71 h ±0.26``, ``4.28 min ±0.6``: of hours, in the unit that fits."""
+    ns = hours * _SCALES[0][0]
+    scale, unit = _unit(ns)
+    if low is None:
+        return f"{_scaled(ns, scale, unit, ns)} {unit}"
+    if high is None:
+        return f"≥ {_scaled(low * _SCALES[0][0], scale, unit, ns)} {unit}"
+    most = max(hours - low, high - hours) * _SCALES[0][0]
+    return f"{_scaled(ns, scale, unit, ns)} {unit} ±{_scaled(most, scale, unit, ns)}"
+
+
+def short_duration(ns: float) -> str:
+    """As ``duration``, where every column counts: ``612ms``."""
+    return duration(ns).replace(" ", "")
+
+
+def _unit(ns: float) -> tuple[float, str]:
+    size = abs(ns)
+    found = ((scale, unit) for scale, unit in _SCALES if size >= 0.9995 * scale * _FROM.get(unit, 1.0))
+    return next(found, _SCALES[-1])
+
+
+def _scaled(ns: float, scale: float, unit: str, like: float) -> str:
+    decimals = 0 if unit == "ns" else min(DIGITS - 1, _decimals(abs(like) / scale))
+    return f"{ns / scale:,.{decimals}f}"
 
 
 def left_out(cleanups: Sequence[float]) -> str:
@@ -44,18 +110,16 @@ def left_out(cleanups: Sequence[float]) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Seconds to the nanosecond, without idle zeros: what the table can be recomputed from."""
+    """Seconds to the nanosecond, without idle zeros: what the long tables can be recomputed from."""
     return NOTHING if value is None else f"{value:.9f}".rstrip("0").rstrip(".")
 
 
-def rounded_seconds(value: float | None) -> str:
-    """Seconds to four digits."""
-    return NOTHING if value is None else f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
-
-
 def usd(value: float | None) -> str:
-    """Dollars: cents below 1,000."""
-    return NOTHING if value is None else f"{value:,.2f}" if abs(value) < 1000 else f"{value:,.0f}"
+    """Dollars: cents, from 1,000 on without, below one cent three digits."""
+    if value is None:
+        return NOTHING
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 999.5 else f"{value:,.2f}" if size >= 0.995 or not size else number(value)
 
 
 def between(limits: Between, show: Callable[[float], str]) -> str:
@@ -63,10 +127,14 @@ def between(limits: Between, show: Callable[[float], str]) -> str:
     return f"≥ {show(limits.low)}\n≤ {show(limits.high)}"
 
 
-def span(interval: Interval | None, show: Callable[[float], str] = hours) -> str:
-    """The limits of an interval, "≥" before a lower one that is alone, or nothing."""
+def span(interval: Interval | None, show: Callable[[float], str] = number, *, signed: bool = False) -> str:
+    """The limits of an interval, "≥" before a lower one that is alone, or nothing; plain numbers as their value is."""
     if interval is None or interval.low is None:
         return ""
+
+    def shown(end: float) -> str:
+        return number(end, signed=signed, like=interval.value) if show is number else show(end)
+
     if interval.high is None:
-        return f"≥ {show(interval.low)}"
-    return f"{show(interval.low)} … {show(interval.high)}"
+        return f"≥ {shown(interval.low)}"
+    return f"{shown(interval.low)} … {shown(interval.high)}"

@@ -130,7 +130,12 @@ def test_the_price_sheet_of_the_page_is_one(tmp_path: Path) -> None:
 
 def test_every_public_name_is_in_the_api() -> None:
     sandboxes, model = text_of("api/sandboxes.md"), text_of("api/costmodel.md")
-    whole = {"taxtui.errors", "costmodel.results", "costmodel.errors", "costmodel.answer"}  # shown with all that they hold
+    whole = {
+        "taxtui.errors",
+        "costmodel.results",
+        "costmodel.errors",
+        "costmodel.answer",
+    }  # shown with all that they hold
     for module, page in ((taxtui.sandboxes, sandboxes), (costmodel, model)):
         shown = set(re.findall(r"^::: [\w.]+\.(\w+)$", page, re.MULTILINE))
         lost = [

@@ -14,8 +14,8 @@ from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import Row
-from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, WORDS, duration, name_of, percentile
-from taxtui.report.numbers import NOTHING
+from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, WORDS, name_of, percentile
+from taxtui.report.numbers import NOTHING, duration
 
 _HOW_TO_READ: Final = (
     "Below each value its interval; that of a change is recovered from the two (Zou and Donner 2008). tie: it spans 0. "

@@ -14,7 +14,7 @@ from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import laws
 from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
-from taxtui.report.numbers import NOTHING, UNSPLIT, between, hours, left_out
+from taxtui.report.numbers import NOTHING, UNSPLIT, between, duration, hours, left_out
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
@@ -64,7 +64,6 @@ PARTS: Final[dict[str, Callable[[Row], float]]] = {
 
 HEAD: Final = "sandbox\ntier actions mode"
 SHOWN_DELAY_NS: Final = 1_000_000
-_SCALES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 def sections(
@@ -311,12 +310,3 @@ def _mean(row: Row, name: str) -> str:
 def percentile(one: Percentile) -> str:
     """A percentile with its interval on a second line, or how many values it needs."""
     return f"needs\nn≥{one.needs:,}" if one.value is None else duration(one.value, one.low, one.high)
-
-
-def duration(ns: float, low_ns: float | None = None, high_ns: float | None = None) -> str:
-    """``612 ms`` to three digits and, on a second line, its interval in the same unit: ``598…640``."""
-    scale, unit = next((pair for pair in _SCALES if abs(ns) >= 0.9995 * pair[0]), _SCALES[-1])
-    decimals = 0 if unit == "ns" else 2 if abs(ns) < 9.995 * scale else 1 if abs(ns) < 99.95 * scale else 0
-    low, high = ("" if end is None else f"{end / scale:,.{decimals}f}" for end in (low_ns, high_ns))
-    value = f"{ns / scale:,.{decimals}f} {unit}"
-    return f"{value}\n{low}…{high}" if high else value

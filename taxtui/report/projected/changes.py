@@ -12,7 +12,7 @@ from costmodel.uncertainty import Interval
 from costmodel.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN
 from taxtui.report import variation
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, UNSPLIT, between, rounded_seconds, seconds, span
+from taxtui.report.numbers import NOTHING, UNSPLIT, between, number, rounded_seconds, span
 from taxtui.report.projected.record import record
 from taxtui.report.projected.sections import marks_of, name_of
 from taxtui.terminal_text import clean
@@ -63,7 +63,7 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
                 name,
                 _held(change.before.held_per_success_s),
                 _held(change.after.held_per_success_s),
-                f"{_signed(change.held_s.value)}\n{span(change.held_s, _signed)}",
+                f"{number(change.held_s.value, signed=True)}\n{span(change.held_s, signed=True)}",
                 f"{change.ratio:.3f}x\n{VERDICTS[change.verdict.kind]}",
                 marks.of(change.after.flags),
             ]
@@ -97,8 +97,4 @@ def records(changes: Sequence[Change]) -> list[dict[str, Any]]:
 
 
 def _held(interval: Interval | None) -> str:
-    return f"{seconds(interval.value if interval else None)}\n{span(interval, lambda value: f'{value:.3g}')}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.3g}"
+    return f"{rounded_seconds(interval.value if interval else None)}\n{span(interval)}"

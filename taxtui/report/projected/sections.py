@@ -117,7 +117,7 @@ def _versus(row: Projection) -> str:
     if row.versus is None:
         return NOTHING
     delta = row.versus.worker_hours
-    limits = span(delta, lambda end: hours(end, signed=True))
+    limits = span(delta, signed=True)
     return f"{hours(delta.value, signed=True)}{mark(row.versus.verdict)}\n{limits}"
 
 

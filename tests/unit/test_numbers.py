@@ -1,0 +1,78 @@
+"""Numbers for people: three digits, an interval at the decimal place of its value, the unit that fits."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costmodel.uncertainty import Interval
+from taxtui.report.numbers import NOTHING, duration, duration_plus_minus, number, plus_minus, short_duration, span, usd
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (2_425.3, "2,425"), (855.2, "855"), (99.96, "100"), (36.44, "36.4"), (9.996, "10.0"), (1, "1.00"),
+        (0.99951, "1.00"), (0.07134, "0.0713"), (0, "0"), (-0.5, "-0.500"), (1e-7, "1e-07"), (4.45e12, "4.450e+12"),
+        (None, NOTHING),
+    ],
+)  # fmt: skip
+def test_three_digits_or_all_before_the_point(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+@given(st.floats(1e-4, 1e8))
+def test_what_is_printed_is_within_half_of_its_last_digit(value: float) -> None:
+    printed = number(value).replace(",", "")
+    decimals = len(printed.partition(".")[2])
+    assert abs(float(printed) - value) <= 0.5000001 * 10**-decimals
+    assert len(printed.replace(".", "").lstrip("0")) >= 3 or value < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("interval", "text", "limits"),
+    [
+        (Interval(855.2, 742.4, 976), "855 ±121", "742 … 976"),
+        (Interval(36.44, 31.2, 41.1), "36.4 ±5.2", "31.2 … 41.1"),
+        (Interval(0.574, 0.5, None), "≥ 0.500", "≥ 0.500"),
+        (Interval(9.5), "9.50", ""),
+        (None, NOTHING, ""),
+    ],
+)
+def test_an_interval_ends_where_its_value_does(interval: Interval | None, text: str, limits: str) -> None:
+    assert (plus_minus(interval), span(interval)) == (text, limits)
+
+
+def test_signs_and_units() -> None:
+    assert span(Interval(12.7, -13.1, 38.8), signed=True) == "-13.1 … +38.8"
+    assert plus_minus(Interval(3.482, 3.374, 3.596), unit="x") == "3.48x ±0.11"
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 ns"), (12_345, "12.3 µs"), (612e6, "612 ms"), (999.96e6, "1.00 s"), (75e9, "75.0 s"), (119e9, "119 s"),
+        (120e9, "2.00 min"), (3_600e9, "60.0 min"), (7_200e9, "2.00 h"), (360_000e9, "100 h"),
+    ],
+)  # fmt: skip
+def test_a_duration_is_in_the_unit_that_fits(ns: float, text: str) -> None:
+    assert duration(ns) == text
+    assert short_duration(ns) == text.replace(" ", "")
+
+
+def test_hours_on_the_wall_are_in_the_unit_that_fits() -> None:
+    assert duration_plus_minus(4.848, 4.2, 5.6) == "4.85 h ±0.75"
+    assert duration_plus_minus(0.0713, 0.0614, 0.0828) == "4.28 min ±0.69"
+    assert duration_plus_minus(0.002, None, None) == "7.20 s"
+    assert duration_plus_minus(3.0, 2.5, None) == "≥ 2.50 h"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0.00"), (0.0034, "0.00340"), (12.345, "12.35"), (1_234.5, "1,234"), (None, NOTHING)]
+)
+def test_dollars(value: float | None, text: str) -> None:
+    assert usd(value) in (text, text.replace("12.35", "12.34"))
+    assert math.isfinite(value or 0)
