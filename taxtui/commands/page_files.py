@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,17 +29,19 @@ figures_option = click.option(
 )
 
 
-def check(html: Path | None, pictures: Path | None) -> None:
-    """Refuse what cannot be written before a recording is read.
+def check(html: Path | None, pictures: Path | None, others: Mapping[str, object]) -> None:
+    """Refuse what cannot be made before a recording is read; ``others`` are options that do not go with it, if given.
 
     Raises:
-        UsageError: the extra is missing, or there is something of that name.
+        UsageError: one of them is given, the extra is missing, or there is something of that name.
     """
+    asked = "--html" if html is not None else "--figures"
+    if given := next((option for option, value in others.items() if value), None):
+        raise UsageError(f"{given} does not go with {asked}, which always holds the whole report")
     for package in ("jinja2", "matplotlib"):
         try:
             __import__(package)
         except ModuleNotFoundError as error:
-            asked = "--html" if html is not None else "--figures"
             raise UsageError(f"{asked} needs {error.name}", fix="pip install 'taxtui[report]'") from error
     if html is not None:
         new_file.absent(html, "--html")
@@ -47,9 +49,10 @@ def check(html: Path | None, pictures: Path | None) -> None:
         new_file.empty_folder(pictures, "--figures")
 
 
-def write(material: Material, html: Path | None, pictures: Path | None, options: Sequence[str]) -> list[Path]:
-    """Write what is asked for, and say where; ``options`` are those of the command line that changed the numbers."""
+def write(material: Material, html: Path | None, pictures: Path | None, asked: Mapping[str, object]) -> list[Path]:
+    """Write what is asked for, and say where; ``asked`` are the options that change its numbers, None: not given."""
     written = []
+    options = [part for option, value in asked.items() if value is not None for part in (option, str(value))]
     if html is not None:
         from taxtui.report.page.content import page
 

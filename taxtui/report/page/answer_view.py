@@ -10,8 +10,7 @@ from costmodel.answer import HELD, Answer, Entry, Line, answer_of
 from costmodel.uncertainty import Interval
 from costmodel.verdict import CANNOT_TELL, TIE
 from costmodel.wording import sentence
-from taxtui.report.measured.tables import duration
-from taxtui.report.numbers import hours
+from taxtui.report.numbers import duration, hours
 from taxtui.report.page.views import Cell, CellLine, cell_of, shown
 from taxtui.terminal_text import clean
 

@@ -38,7 +38,7 @@ METHOD: Final = (
 )
 
 
-def page(material: Material, options: Sequence[str] = (), run_sd: float | None = None) -> str:
+def page(material: Material, options: Sequence[str] = ()) -> str:
     """The whole page. The same recordings and options give the same bytes."""
     found = figures(material)
     told = origins(material.paths, material.sources)
@@ -47,7 +47,7 @@ def page(material: Material, options: Sequence[str] = (), run_sd: float | None =
     script = _text("page.js")
     context: dict[str, Any] = {
         "title": f"{names}{more}",
-        "answer": answer_view(material.per_million, run_sd),
+        "answer": answer_view(material.per_million, material.run_sd),
         "figures": [_figure(figure) for figure in found],
         "tables": tables_of(sections(material.rows, material.sources, TABLES, material.unfinished)),
         "method": METHOD,

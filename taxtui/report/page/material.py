@@ -21,9 +21,15 @@ class Material:
     """The recordings of one page. What several figures need is computed once."""
 
     def __init__(
-        self, rows: Sequence[Row], sources: Sequence[Recording], paths: Sequence[Path], unfinished: int
+        self,
+        rows: Sequence[Row],
+        sources: Sequence[Recording],
+        paths: Sequence[Path],
+        unfinished: int,
+        run_sd: float | None = None,
     ) -> None:
         """``rows`` of all cells of ``sources``, read from ``paths``; ``unfinished`` cells are no row."""
+        self.run_sd = run_sd
         self.rows = list(rows)
         self.sources = list(sources)
         self.paths = list(paths)
@@ -56,7 +62,7 @@ class Material:
     @cached_property
     def per_million(self) -> list[Projection]:
         """A million trajectories of every row; their worker-hours do not depend on how many workers there are."""
-        return project(self.sources, Demand(trajectories=MILLION, workers=PAPER_WORKERS))
+        return project(self.sources, Demand(trajectories=MILLION, workers=PAPER_WORKERS, run_sd=self.run_sd))
 
     def projected(self, row: Row) -> Projection | None:
         """The projection of a row's cell; None where it had no success."""

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from costmodel.uncertainty import quantile
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.samples import column
-from taxtui.report.measured.tables import duration
+from taxtui.report.numbers import duration
 from taxtui.report.page.lines import Line, lines_axes, lines_height
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import INK, SURFACE, Look, light, style

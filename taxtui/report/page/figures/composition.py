@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any, Final
 
 from taxtui.report.measured.rows import Row
-from taxtui.report.measured.tables import PARTS, duration
+from taxtui.report.measured.tables import PARTS
+from taxtui.report.numbers import duration
 from taxtui.report.page.lines import Line
 from taxtui.report.page.material import Material
 from taxtui.report.page.panel import Figure, Panel

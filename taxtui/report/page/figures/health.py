@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from costmodel.fitness import CPU_LIMIT_PERMILLE, LAG_LIMIT_NS
 from costmodel.tables import rows
-from taxtui.report.measured.tables import duration
+from taxtui.report.numbers import duration
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import light
 from taxtui.report.page.panel import Figure, Panel

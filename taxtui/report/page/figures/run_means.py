@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from taxtui.report.measured.rows import Row
-from taxtui.report.measured.tables import duration
+from taxtui.report.numbers import duration
 from taxtui.report.page.lines import Line, lines_axes, lines_height
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import INK, light

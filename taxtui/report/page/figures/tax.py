@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from taxtui.report.measured.rows import TAXES, Row
-from taxtui.report.measured.tables import duration
-from taxtui.report.numbers import NOTHING, between
+from taxtui.report.numbers import NOTHING, between, duration
 from taxtui.report.page.lines import Line
 from taxtui.report.page.material import Material
 from taxtui.report.page.panel import Figure, Panel
