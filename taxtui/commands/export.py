@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
-from taxtui.errors import UsageError, WriteFailed
+from taxtui.commands import new_file
+from taxtui.errors import UsageError
 from taxtui.export import BY_NAME, FORMATS, NAMES
 
 TABLES = ("trials", "actions", "health")
@@ -40,24 +39,4 @@ def command(recordings: tuple[str, ...], form: str, table: str | None, out: Path
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
     else:
-        _write(pieces, out)
-
-
-def _write(pieces: Iterator[bytes], out: Path) -> None:
-    """All of it, or no file."""
-    first = next(pieces, b"")  # a damaged recording is refused before there is a file
-    try:
-        file: BinaryIO = out.open("xb")
-    except FileExistsError:
-        raise UsageError(f"{out} exists", fix="choose another name with -o, nothing is overwritten") from None
-    except OSError as error:
-        raise UsageError(f"cannot create {out}: {error.strerror}", fix="choose another with -o") from error
-    try:
-        with file:
-            file.write(first)
-            file.writelines(pieces)
-    except BaseException as error:
-        out.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise WriteFailed(f"cannot write {out}: {error.strerror}", fix="nothing of it was kept") from error
-        raise
+        new_file.write(pieces, out, "-o")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from taxtui.commands import page_files
 from taxtui.errors import RecordingError, UsageError
 from taxtui.report.formats import BY_NAME, NAMES, Report
 from taxtui.report.run_spread import run_sd_option
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 )
 @click.option("--against", metavar="RECORDING", help="Show what changed from this one, cell by cell.")
 @run_sd_option
+@page_files.html_option
+@page_files.figures_option
 def command(
     recordings: tuple[str, ...],
     name: str,
@@ -39,6 +42,8 @@ def command(
     reference: str | None,
     against: str | None,
     run_sd: float | None,
+    html: Path | None,
+    pictures: Path | None,
 ) -> None:
     """Tables of what was measured: cold start, fresh episode, completion, per action, breakdown, tax; laws.
 
@@ -46,13 +51,16 @@ def command(
     csv and json have a row per cell, in nanoseconds. The laws (think time, lengths, failures, groups) are no part of
     all: they describe the workload, for models of a run.
     """
+    if html is not None or pictures is not None:
+        page_files.check(html, pictures, {"--table": name != "all", "--format": form != NAMES[0], "--against": against})
     from taxtui.commands.opening import located
     from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import rows_of
     from taxtui.report.measured.samples import read_samples
     from taxtui.report.measured.tables import LAWS, TABLES, sections
 
-    cells, sources = read_samples(located(recording) for recording in recordings)
+    paths = [located(recording) for recording in recordings]
+    cells, sources = read_samples(paths)
     rows = rows_of(cells, run_sd)
     if not rows:
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
@@ -61,6 +69,14 @@ def command(
         from taxtui.report.measured.rows import bound
 
         bound(rows, reference_of(reference))
+    if html is not None or pictures is not None:
+        from taxtui.report.page.material import Material
+
+        material = Material(rows, sources, paths, len(cells) - len(rows), run_sd)
+        asked = {"--reference": reference and Path(reference).name, "--run-sd": run_sd}
+        for written in page_files.write(material, html, pictures, asked):
+            click.echo(written)
+        return
     tables = TABLES if name == "all" else (name,)
     if against is not None:
         if name == LAWS:

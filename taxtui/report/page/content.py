@@ -1,0 +1,106 @@
+"""Builds a page: the answer, the figures, the tables, the method, where it all comes from; one text of HTML."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from taxtui.report.formats import csv_rows
+from taxtui.report.measured.record import record
+from taxtui.report.measured.tables import TABLES, sections
+from taxtui.report.page.answer_view import answer_view
+from taxtui.report.page.drawing import inline_svg
+from taxtui.report.page.figures import figures
+from taxtui.report.page.material import Material
+from taxtui.report.page.origins import commands, origins
+from taxtui.report.page.palette import style_sheet
+from taxtui.report.page.panel import Figure
+from taxtui.report.page.views import tables_of
+from taxtui.terminal_text import clean, cut
+
+METHOD: Final = (
+    "A trial makes a sandbox, waits until a command returns, prepares the tier, runs its actions one after the other, "
+    "and removes the sandbox. Every instant is of one process's monotonic clock, and every trial is in the recording.",
+    "held: from the first create request to the end of the last action. work: the commands' own time inside the "
+    "sandbox. dispatch: the rest of every command. tax = held − think − work, failures included.",
+    "Intervals are 95 %. Percentiles: order statistics, a trial's actions as a cluster; means: Hall's; shares: "
+    "Wilson's; ratios and differences: from both, paired where both were measured in the same run. How much runs "
+    "differ is part of all of them: measured from three runs on, else assumed.",
+    "Nothing is removed as an outlier, and nothing is resampled. What too few trials support is not shown as a number.",
+    "Only equal work that was asked for alike is ranked, and only what was come by in the same way: what imitates a "
+    "provider, was imported, published or composed stands apart.",
+)
+
+
+def page(material: Material, options: Sequence[str] = ()) -> str:
+    """The whole page. The same recordings and options give the same bytes."""
+    found = figures(material)
+    told = origins(material.paths, material.sources)
+    names = ", ".join(cut(clean(path.name), 60) for path in material.paths[:3])
+    more = f" and {len(material.paths) - 3} more" if len(material.paths) > 3 else ""
+    script = _text("page.js")
+    context: dict[str, Any] = {
+        "title": f"{names}{more}",
+        "answer": answer_view(material.per_million, material.run_sd),
+        "figures": [_figure(figure) for figure in found],
+        "tables": tables_of(sections(material.rows, material.sources, TABLES, material.unfinished)),
+        "method": METHOD,
+        "origins": told,
+        "commands": commands(told, options),
+        "trials": sum(len(row.cell.trials) for row in material.rows),
+        "failed": sum(row.failed for row in material.rows),
+        "csv": csv_link("taxtui-report.csv", [record(row, TABLES) for row in material.rows]),
+        **chrome(script),
+    }
+    return environment().get_template("page.html").render(context)
+
+
+def chrome(script: str) -> dict[str, Any]:
+    """The parts of any page: its style, its script, and the policy that lets nothing but these work."""
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return {
+        "style": Markup(style_sheet() + _text("page.css")),
+        "script": Markup(script),
+        "policy": f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{allowed}'",
+    }
+
+
+def environment() -> Environment:
+    """Templates in which every text is escaped, and a name that is missing is an error."""
+    return Environment(
+        loader=PackageLoader("taxtui.report.page", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def csv_link(name: str, records: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """A file within the page, that a click saves without a script."""
+    text = csv_rows.to_text(records) + "\n"
+    return {"name": name, "href": f"data:text/csv;charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"}
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    panels = [{"title": panel.title, "apart": panel.apart, "svg": Markup(inline_svg(panel))} for panel in figure.panels]
+    data = [{"panel": panel.name, **one} for panel in figure.panels for one in panel.data]
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "here": [panel for panel in panels if not panel["apart"]],
+        "apart": [panel for panel in panels if panel["apart"]],
+        "notes": figure.notes,
+        "csv": csv_link(f"taxtui-{figure.name}.csv", data),
+    }
+
+
+def _text(name: str) -> str:
+    path = files("taxtui.report.page").joinpath("templates", name)
+    return path.read_text(encoding="utf-8")

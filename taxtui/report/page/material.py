@@ -1,0 +1,79 @@
+"""What a page is made of: rows and projections, and how everything on it calls and colours them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from costmodel import Demand, Projection, Recording
+from costmodel.projection import project
+from taxtui.report.measured.rows import Row
+from taxtui.report.measured.tables import marks_of
+from taxtui.report.page.palette import Look, looks
+from taxtui.report.page.settings import Setting, drawn, settings
+
+MILLION = 1_000_000
+PAPER_WORKERS = 500
+
+
+class Material:
+    """The recordings of one page. What several figures need is computed once."""
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        sources: Sequence[Recording],
+        paths: Sequence[Path],
+        unfinished: int,
+        run_sd: float | None = None,
+    ) -> None:
+        """``rows`` of all cells of ``sources``, read from ``paths``; ``unfinished`` cells are no row."""
+        self.run_sd = run_sd
+        self.rows = list(rows)
+        self.sources = list(sources)
+        self.paths = list(paths)
+        self.unfinished = unfinished
+        self.marks = marks_of(self.rows)
+
+    @cached_property
+    def looks(self) -> dict[str, Look]:
+        """Of every label, so that a substrate looks alike in all pictures."""
+        return looks(sorted(row.own_label for row in self.rows))
+
+    def look(self, row: Row) -> Look:
+        """Of a row."""
+        return self.looks[row.own_label]
+
+    @cached_property
+    def _drawn(self) -> tuple[list[Setting], list[str]]:
+        return drawn(settings(self.rows))
+
+    @property
+    def settings(self) -> list[Setting]:
+        """What panels are drawn of."""
+        return self._drawn[0]
+
+    @property
+    def not_drawn(self) -> list[str]:
+        """Notes of what they leave out."""
+        return self._drawn[1]
+
+    @cached_property
+    def per_million(self) -> list[Projection]:
+        """A million trajectories of every row; their worker-hours do not depend on how many workers there are."""
+        return project(self.sources, Demand(trajectories=MILLION, workers=PAPER_WORKERS, run_sd=self.run_sd))
+
+    def projected(self, row: Row) -> Projection | None:
+        """The projection of a row's cell; None where it had no success."""
+        wanted = row.identity, row.cell.provenance
+        found = (one for one in self.per_million if (one.identity, one.provenance) == wanted and one.worker_hours)
+        return next(found, None)
+
+    def letters(self, row: Row) -> str:
+        """Of a row's flags."""
+        return self.marks.of(row.flags)
+
+    def flagged(self) -> list[str]:
+        """One line: what the letters stand for."""
+        return self.marks.brief()

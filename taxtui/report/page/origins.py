@@ -1,0 +1,81 @@
+"""Where a page's numbers come from: the files with their digests, what they were measured with, how to do it again."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from costmodel import wire
+from costmodel.recording import Recording
+from taxtui.report.page.material import MILLION, PAPER_WORKERS
+from taxtui.terminal_text import clean, cut
+
+MOST_COLUMNS = 120
+
+
+class Origin(NamedTuple):
+    """One file. Of its place only the name is told."""
+
+    name: str
+    sha256: str
+    run_id: str
+    scenario: str
+    seed: str
+    trials: int
+    whole: bool
+    software: list[tuple[str, str]]
+
+
+def origins(paths: Sequence[Path], sources: Sequence[Recording]) -> list[Origin]:
+    """Of every recording, in the given order."""
+    return [_origin(path, source) for path, source in zip(paths, sources, strict=True)]
+
+
+def _origin(path: Path, source: Recording) -> Origin:
+    header = _header(path)
+    scenario: Mapping[str, Any] = header.scenario if header else {}
+    software = sorted((header.software if header else {}).items())
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Origin(
+        _short(path.name),
+        digest,
+        _short(source.run_id),
+        _short(str(scenario.get("name", ""))),
+        _short(str(scenario.get("seed", ""))),
+        source.trials,
+        source.whole,
+        [(_short(name), _short(version)) for name, version in software],
+    )
+
+
+def _header(path: Path) -> wire.Header | None:
+    for batch in wire.Frames(path):
+        return next((event for event in batch if isinstance(event, wire.Header)), None)
+    return None
+
+
+def commands(found: Sequence[Origin], options: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """What to type to see the same again, each with what it does; in a folder that holds the recordings."""
+    files = " ".join(shlex.quote(origin.name) for origin in found)
+    asked = "".join(f" {shlex.quote(clean(option))}" for option in options)
+    told = [
+        (f"taxtui report {files}{asked} --html page.html", "makes this page"),
+        (f"taxtui recordings verify {files}", "checks every byte of what it was made from"),
+        (f"taxtui report {files} --format csv", "the numbers of the tables, in nanoseconds"),
+        (f"taxtui export {files} --format csv -o trials.csv", "every trial"),
+        (
+            f"taxtui project {files} --trajectories {MILLION} --workers {PAPER_WORKERS} --explain",
+            "the hours, with every formula",
+        ),
+    ]
+    names = dict.fromkeys(origin.scenario for origin in found if origin.scenario)
+    told += [(f"taxtui run {shlex.quote(name)}", "measures the same scenario anew") for name in names]
+    return told
+
+
+def _short(text: str) -> str:
+    return cut(clean(text), MOST_COLUMNS)

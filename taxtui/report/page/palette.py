@@ -1,0 +1,104 @@
+"""The page's colours by what they stand for, each for light and for dark, and which of them a substrate has.
+
+The hues of substrates are those of Okabe and Ito that the screens have. Every colour of text and of a mark has a
+contrast of at least 4.5 to the surface that it is on (WCAG 2: L1 + 0.05 over L2 + 0.05).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+
+class Shade(NamedTuple):
+    """One colour as #rrggbb on a light page and on a dark one."""
+
+    light: str
+    dark: str
+
+
+SURFACE: Final = "surface"
+INK: Final = "ink"
+MUTED: Final = "muted"
+RULE: Final = "rule"
+
+SHADES: Final[Mapping[str, Shade]] = MappingProxyType(
+    {
+        SURFACE: Shade("#ffffff", "#15181d"),
+        "panel": Shade("#f4f6f8", "#1d2127"),
+        RULE: Shade("#d5dae0", "#39404a"),
+        INK: Shade("#1b1f24", "#e6e8eb"),
+        MUTED: Shade("#57606a", "#9ba5b1"),
+        "link": Shade("#0b5cad", "#7cb7ff"),
+        "local": Shade("#857500", "#f0e442"),
+        "docker": Shade("#2378b5", "#56b4e9"),
+        "kubernetes": Shade("#00866a", "#00b483"),
+        "daytona": Shade("#a86400", "#e69f00"),
+        "ec2": Shade("#c04f00", "#e8702a"),
+        "ecs": Shade("#ad5285", "#cc79a7"),
+        "other1": Shade("#882255", "#d9679a"),
+        "other2": Shade("#332288", "#8f86e8"),
+        "other3": Shade("#27857b", "#44aa99"),
+        "other4": Shade("#736f00", "#bcb93c"),
+        "other5": Shade("#7a3fa0", "#b98ae0"),
+        "other6": Shade("#5c6470", "#99a3ae"),
+        "create": Shade("#2479b6", "#57b5ea"),
+        "ready": Shade("#0b4f86", "#3f8fd0"),
+        "preload": Shade("#6a7280", "#9a9fa8"),
+        "work": Shade("#00876b", "#01b584"),
+        "contention": Shade("#332289", "#8f86e9"),
+        "dispatch": Shade("#a96500", "#e6a001"),
+        "unsplit": Shade("#867600", "#f0e543"),
+        "harness": Shade("#ae5386", "#cd7aa8"),
+        "queued": Shade("#27867c", "#45ab9a"),
+        "failed": Shade("#c15000", "#e8712b"),
+    }
+)
+"""Role → its shades. No two roles share a light one: a picture is drawn in those, and each is then told from it."""
+
+SUBSTRATES: Final = ("local", "docker", "kubernetes", "daytona", "ec2", "ecs")
+OTHERS: Final = ("other1", "other2", "other3", "other4", "other5", "other6")
+MARKERS: Final = ("o", "s", "D", "^", "v", "P", "X", "h", "<", ">")
+
+
+DASHED: Final = (0, (4, 1.5))
+
+
+class Look(NamedTuple):
+    """How a substrate is drawn: by colour and by shape, as not everybody sees colours."""
+
+    role: str
+    marker: str
+
+
+def looks(labels: Iterable[str]) -> dict[str, Look]:
+    """Label (``docker:runc``) → its look: a substrate's own colour for its first variant, others' for the rest."""
+    found: dict[str, Look] = {}
+    taken: set[str] = set()
+    for label in dict.fromkeys(labels):
+        own = label.removeprefix("STAND-IN ").removeprefix("IMPORTED ").partition(":")[0]
+        free = [role for role in OTHERS if role not in taken]
+        role = own if own in SUBSTRATES and own not in taken else (free or OTHERS)[0]
+        taken.add(role)
+        found[label] = Look(role, MARKERS[len(found) % len(MARKERS)])
+    return found
+
+
+def style(mode: str) -> Any:
+    """A line's: dashed where many commands share one shell."""
+    return DASHED if mode == "session" else "solid"
+
+
+def light(role: str) -> str:
+    """What a role is drawn in."""
+    return SHADES[role].light
+
+
+def style_sheet() -> str:
+    """The roles as CSS variables: light, dark where the reader's system is, and light on paper."""
+    plain = "".join(f"--{role}:{shade.light};" for role, shade in SHADES.items())
+    night = "".join(f"--{role}:{shade.dark};" for role, shade in SHADES.items())
+    return (
+        f":root{{color-scheme:light dark;{plain}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{night}}}}}\n"
+    )

@@ -1,0 +1,92 @@
+"""Where an axis has its ticks and what stands beside them: round numbers of the unit that fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+NS: Final = 1e-9
+_UNITS: Final = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"), (60.0, "min"), (3600.0, "h"))
+_ROUND: Final = [step * 10**power for power in range(3) for step in (1, 2, 5)]
+_CLOCK: Final = [1, 2, 5, 10, 20, 30]
+_MOST: Final = 5
+
+
+class Tick(NamedTuple):
+    """A place on an axis and its words."""
+
+    at: float
+    label: str
+
+
+def durations(low_s: float, high_s: float, *, log: bool) -> list[Tick]:
+    """Ticks for times in seconds; ``low_s`` is above 0 where the axis is logarithmic."""
+    if not log:
+        unit_s, unit = next(((size, name) for size, name in reversed(_UNITS) if high_s >= size), _UNITS[0])
+        return [Tick(at * unit_s, _with_unit(at, unit)) for at in _even(high_s / unit_s)]
+    places = [at * size for size, name in _UNITS[:3] for at in _ROUND]
+    places += [float(at) for at in _CLOCK] + [60.0 * at for at in _CLOCK] + [3600.0 * at for at in _ROUND]
+    return [Tick(at, _duration(at)) for at in _thinned([at for at in places if low_s <= at <= high_s], low_s, high_s)]
+
+
+def amounts(low: float, high: float, *, log: bool, unit: str = "") -> list[Tick]:
+    """Ticks for counts, hours and dollars: 10k, 1M."""
+    if not log:
+        return [Tick(at, _amount(at, unit)) for at in _even(high)]
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    places = [step * 10.0**power for power in powers for step in (1, 2, 5)]
+    return [Tick(at, _amount(at, unit)) for at in _thinned([at for at in places if low <= at <= high], low, high)]
+
+
+def shares() -> list[Tick]:
+    """Ticks from 0 to 100 %."""
+    return [Tick(at / 4, f"{25 * at} %") for at in range(5)]
+
+
+def limits(values: Sequence[float], *, log: bool, room: float = 0.06) -> tuple[float, float]:
+    """The ends of an axis that holds all the values, which are above 0 where it is logarithmic."""
+    low, high = min(values), max(values)
+    if log:
+        low, high = (low / 1.5, high * 1.5) if low == high else (low, high)
+        share = (high / low) ** room
+        return low / share, high * share
+    return 0.0, (high or 1.0) * (1 + room)
+
+
+def _even(high: float) -> list[float]:
+    """From 0 on, at most ``_MOST`` steps of a round size."""
+    if high <= 0 or not math.isfinite(high):
+        return [0.0]
+    rough = high / _MOST
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * power for size in (1, 2, 2.5, 5, 10) if size * power >= rough * 0.999)
+    return [step * number for number in range(int(high / step * 1.0001) + 1)]
+
+
+def _thinned(places: list[float], low: float, high: float) -> list[float]:
+    """At most ``_MOST``, about evenly spaced on a logarithmic axis."""
+    if len(places) <= _MOST:
+        return places
+    apart = math.log(high / low) / _MOST
+    kept: list[float] = []
+    for at in places:
+        if not kept or math.log(at / kept[-1]) >= apart * 0.8:
+            kept.append(at)
+    return kept
+
+
+def _duration(seconds: float) -> str:
+    size, unit = next((pair for pair in reversed(_UNITS) if seconds >= 0.9999 * pair[0]), _UNITS[0])
+    return _with_unit(seconds / size, unit)
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return f"{value:g} {unit}" if value else "0"
+
+
+def _amount(value: float, unit: str) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{unit}{value / size:g}{letter}"
+    return f"{unit}{value:g}"

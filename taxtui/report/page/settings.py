@@ -1,0 +1,103 @@
+"""Rows that belong into one picture: those that nothing but substrate, variant, mode and length tells apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+from taxtui.report.measured.rows import COMPARABLE, PROVENANCES, Row
+from taxtui.terminal_text import clean, cut
+
+MOST_SETTINGS: Final = 6
+MOST_ROWS: Final = 24
+"""Of a panel."""
+NAME_COLUMNS: Final = 30
+"""Of a row, in a picture; tables have it whole."""
+_FIELDS: Final = tuple(field for field in COMPARABLE if field not in ("actions", "mode"))
+_WORDS: Final = {
+    "concurrency": "concurrency {}",
+    "arrival": "{}",
+    "think": "think {}",
+    "acquire": "{}",
+    "cpu_milli": "{} mCPU",
+    "memory_mib": "{} MiB",
+}
+
+
+class Setting(NamedTuple):
+    """One panel's rows, by work, and what they have in common."""
+
+    title: str
+    apart: str  # "" where it was measured here
+    rows: list[Row]
+    hidden: int  # more rows than a panel takes, not among them
+
+    @property
+    def trials(self) -> int:
+        """Of all rows."""
+        return sum(len(row.cell.trials) for row in self.rows)
+
+    @property
+    def name(self) -> str:
+        """Fit for a file's name."""
+        return "".join(c if c.isascii() and c.isalnum() else "-" for c in self.title).strip("-")[:40] or "rows"
+
+
+def settings(rows: Sequence[Row]) -> list[Setting]:
+    """All of them, what was measured here first; of one title each."""
+    keyed = sorted(rows, key=_key)
+    groups = [(key, list(group)) for key, group in groupby(keyed, _key)]
+    found: list[Setting] = []
+    for (provenance, *values), own in groups:
+        own.sort(key=lambda row: (float(row.length.mean), row.identity.mode, row.label))
+        same_tier = [dict(zip(_FIELDS, other[1:], strict=True)) for other, _ in groups if other[1] == values[0]]
+        told = dict(zip(_FIELDS, values, strict=True))
+        apart = PROVENANCES.get(provenance, "")
+        differing = [
+            words.format(told[field])
+            for field, words in _WORDS.items()
+            if len({other[field] for other in same_tier}) > 1
+        ]
+        title = ", ".join([*([apart] if apart else []), cut(clean(str(told["tier"])), 40), *differing])
+        taken = sum(one.title.partition(" #")[0] == title for one in found)
+        found.append(Setting(f"{title} #{taken + 1}" if taken else title, apart, own[:MOST_ROWS], len(own[MOST_ROWS:])))
+    return sorted(found, key=lambda one: one.apart)
+
+
+def drawn(found: Sequence[Setting]) -> tuple[list[Setting], list[str]]:
+    """Those with most trials, as many as a page can show, in their order; and a note of what is not drawn."""
+    kept = sorted(found, key=lambda one: -one.trials)[:MOST_SETTINGS]
+    left_out = [one.title for one in found if one not in kept]
+    notes = [f"Not drawn, but in the tables: {', '.join(left_out)}."] if left_out else []
+    notes += [f"{one.title}: {one.hidden:,} more rows in the tables." for one in kept if one.hidden]
+    return [one for one in found if one in kept], notes
+
+
+def name_in(row: Row, rows: Sequence[Row], letters: str = "") -> str:
+    """What tells a row from the others of its panel, with the letters of its flags."""
+    parts = [cut(row.label, NAME_COLUMNS)]
+    if len({other.length for other in rows}) > 1:
+        parts.append(str(row.length))
+    if len({other.identity.mode for other in rows}) > 1:
+        parts.append(clean(row.identity.mode))
+    return " ".join([*parts, *([f"[{letters}]"] if letters else [])])
+
+
+def identified(row: Row) -> dict[str, Any]:
+    """What the data of a picture say of a row before its numbers."""
+    return {
+        "sandbox": row.label,
+        "tier": row.identity.tier,
+        "actions": str(row.length),
+        "mode": row.identity.mode,
+        "concurrency": row.identity.concurrency,
+        "provenance": row.cell.provenance,
+        "n": len(row.good),
+        "failed": row.failed,
+        "flags": list(row.flags),
+    }
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return (row.cell.provenance, *(getattr(row.identity, field) for field in _FIELDS))

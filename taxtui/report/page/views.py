@@ -1,0 +1,99 @@
+"""Tables of text as a page shows them: each line of a cell with what it can be sorted by and told in other units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from taxtui.report.formats import Section
+from taxtui.terminal_text import clean, cut
+
+NS_OF: Final = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10, "h": 3.6e12}
+MOST_COLUMNS: Final = 160
+"""Of a line in a cell; a longer name is whole in the CSV."""
+_NUMBER: Final = r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
+_VALUE: Final = re.compile(rf"(?:[≥≤<~$±]\s?)?({_NUMBER})(?:\s?(ns|µs|ms|s|min|h)\b)?")
+_SPAN: Final = re.compile(rf"({_NUMBER})\s?(?:…|to)\s?({_NUMBER})")
+
+
+class CellLine(NamedTuple):
+    """One line of a cell. Where it is a duration, or the interval of one, it can be told in another unit."""
+
+    text: str
+    ns: str = ""
+    low_ns: str = ""
+    high_ns: str = ""
+
+
+class Cell(NamedTuple):
+    """One or two lines, and the number by which a column is sorted; "" sorts by the text."""
+
+    lines: tuple[CellLine, ...]
+    sort: str
+
+
+class Table(NamedTuple):
+    """A section for a template: a head, rows whose first cell names them, notes."""
+
+    title: str
+    head: list[list[str]]
+    rows: list[list[Cell]]
+    notes: list[str]
+
+
+def table_of(section: Section) -> Table:
+    """A section with its texts clean."""
+    return Table(
+        clean(section.title),
+        [[clean(line) for line in cell.split("\n") if line] for cell in section.head],
+        [[named(row[0]), *map(cell_of, row[1:])] for row in section.rows],
+        [clean(note) for note in section.notes],
+    )
+
+
+def tables_of(sections: Sequence[Section]) -> list[Table]:
+    """All that have rows."""
+    return [table_of(section) for section in sections if section.rows]
+
+
+def named(text: str) -> Cell:
+    """The cell that says what a row is: sorted by its text."""
+    return Cell(tuple(CellLine(shown(line)) for line in text.split("\n") if line), "")
+
+
+def cell_of(text: str) -> Cell:
+    """A cell as the command line prints it: ``253 ms`` above ``219…291``."""
+    lines = [shown(line) for line in text.split("\n") if line.strip()]
+    found: list[CellLine] = []
+    factor: float | None = None
+    sort = ""
+    for line in lines:
+        value, span = _VALUE.fullmatch(line), _SPAN.fullmatch(line)
+        if value is not None:
+            factor = NS_OF[value[2]] if value[2] else factor
+            amount = _number(value[1])
+            sort = sort or f"{amount * (NS_OF[value[2]] if value[2] else 1.0):.9g}"
+            found.append(CellLine(line, ns=f"{amount * NS_OF[value[2]]:.9g}" if value[2] else ""))
+        elif span is not None and factor is not None:
+            low, high = (f"{_number(end) * factor:.9g}" for end in span.groups())
+            found.append(CellLine(line, low_ns=low, high_ns=high))
+        else:
+            beginning = _VALUE.match(line)
+            sort = sort or (f"{_number(beginning[1]):.9g}" if beginning is not None else "")
+            found.append(CellLine(line))
+    return Cell(tuple(found), sort)
+
+
+def duration_cell(text: str, ns: float) -> Cell:
+    """A cell whose number is known exactly: sorted by that."""
+    return cell_of(text)._replace(sort=f"{ns:.12g}")
+
+
+def shown(text: str) -> str:
+    """A text from a recording, clean, and no longer than a table can hold."""
+    return cut(clean(text).strip(), MOST_COLUMNS)
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
