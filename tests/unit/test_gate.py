@@ -84,7 +84,7 @@ def test_what_one_run_each_cannot_tell_is_exit_6(tmp_path: Path) -> None:
     result = checked(tmp_path, after, before)
     assert isinstance(result.exception, TooLittleData)
     assert result.exception.exit_code == 6
-    assert "assumed for 1 run: sd 7 %" in result.stdout
+    assert "assumed for 1 run: sd 6 %" in result.stdout
     alone = checked(tmp_path, after, before, "--run-sd", "0", "--max-regression", "15%")
     assert alone.exception is None, "of these runs only it can be told"
 

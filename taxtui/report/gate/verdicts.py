@@ -13,8 +13,8 @@ from costmodel.uncertainty import Interval
 from taxtui.report import variation
 from taxtui.report.formats import Report, Section
 from taxtui.report.measured.rows import Row, namesakes
-from taxtui.report.measured.tables import HEAD, duration, marks_of, name_of
-from taxtui.report.numbers import NOTHING
+from taxtui.report.measured.tables import HEAD, marks_of, name_of
+from taxtui.report.numbers import NOTHING, duration
 from taxtui.terminal_text import clean
 
 SHOWN: Final = {REGRESSED: "regressed", TOO_LITTLE: "too little", PASSED: "passed"}
