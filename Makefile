@@ -25,7 +25,8 @@ run: $(VENV)/.run
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.test lint
 	@if docker image inspect taxtui-base:bookworm >/dev/null 2>&1; then \
-		$(BIN)/taxtui image build --base taxtui-base:bookworm >/dev/null; fi
+		$(BIN)/taxtui image build --base taxtui-base:bookworm >/dev/null; \
+		[ $$(id -u) != 0 ] || $(BIN)/taxtui image unpack >/dev/null; fi
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report= $(ARGS)
 	@$(BIN)/coverage report --fail-under=95 --skip-covered --include=$(COVERED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import gc
 import inspect
@@ -80,6 +81,23 @@ def _cloud_init() -> str:
     return "" if shutil.which("cloud-init") else "no cloud-init"
 
 
+@functools.cache
+def _nspawn() -> str:
+    return _machine("nspawn")
+
+
+@functools.cache
+def _runsc() -> str:
+    return _machine("runsc")
+
+
+def _machine(substrate: str) -> str:
+    from taxtui.sandboxes.registry import load
+
+    found = asyncio.run(load(substrate)().check())
+    return "" if found.ok else f"{substrate}: {found.detail}; {found.fix}"
+
+
 NEEDS: dict[str, Callable[[], str]] = {
     "docker": _docker,
     "bwrap": _bwrap,
@@ -87,6 +105,8 @@ NEEDS: dict[str, Callable[[], str]] = {
     "sshd": _sshd,
     "busybox": _busybox,
     "cloud_init": _cloud_init,
+    "nspawn": _nspawn,
+    "runsc": _runsc,
 }
 
 

@@ -63,44 +63,49 @@ def build(
         UsageError: the base lacks what the tiers need.
         TaxtuiError: the fixtures cannot be built.
     """
-    _docker("docker cannot be used (is it started, and may you use it?)", "version", "--format={{.Server.Version}}")
+    asked_of_docker(
+        "docker cannot be used (is it started, and may you use it?)", "version", "--format={{.Server.Version}}"
+    )
     if base is None:
         base = ORDINARY_BASE
         progress("making the base: python:3.11-slim with git")
         text = DOCKERFILE_BASE.read_bytes()
         failure = "cannot make the ordinary base (--base IMAGE takes one that you have)"
-        _docker(failure, "build", "--quiet", f"--tag={base}", "-", stdin=text)
+        asked_of_docker(failure, "build", "--quiet", f"--tag={base}", "-", stdin=text)
     _check(base)
     context = fixtures.ensure(progress)
     progress(f"building {DEFAULT_IMAGE} from {base}")
-    _docker(
+    asked_of_docker(
         "cannot build the image",
         *("build", "--quiet", "--network=none", f"--file={DOCKERFILE}", f"--tag={DEFAULT_IMAGE}"),
         *(f"--build-arg=BASE={base}", f"--build-arg=PRELOAD={PRELOAD}", f"--label={FIXTURES_LABEL}={DIGEST}"),
         str(context),
     )
-    identity = _docker("cannot inspect the image", "image", "inspect", "--format={{.Id}}", DEFAULT_IMAGE)
+    identity = asked_of_docker("cannot inspect the image", "image", "inspect", "--format={{.Id}}", DEFAULT_IMAGE)
     if push:
         progress(f"pushing {push}")
-        _docker(f"cannot tag {DEFAULT_IMAGE} as {push}", "tag", DEFAULT_IMAGE, push)
-        _docker(f"cannot push {push}", "push", "--quiet", push)
+        asked_of_docker(f"cannot tag {DEFAULT_IMAGE} as {push}", "tag", DEFAULT_IMAGE, push)
+        asked_of_docker(f"cannot push {push}", "push", "--quiet", push)
     return Built(image=DEFAULT_IMAGE, id=identity, base=base, digest=DIGEST, pushed=push)
 
 
 def _check(base: str) -> None:
     """Refuse a base that lacks something; pull it first where it is not here."""
     try:
-        _docker("", "image", "inspect", base)
+        asked_of_docker("", "image", "inspect", base)
     except SubstrateUnavailable:
-        _docker(f"there is no image {base} here, and it cannot be pulled", "pull", "--quiet", base)
+        asked_of_docker(f"there is no image {base} here, and it cannot be pulled", "pull", "--quiet", base)
     run = ["run", "--rm", "--network=none", "--user=0", "--entrypoint=sh", base, "-c", PROBE]
-    missing = _docker(f"cannot run sh in {base}", *run).splitlines()
+    missing = asked_of_docker(f"cannot run sh in {base}", *run).splitlines()
     if missing:
         raise UsageError(f"{base} lacks {', '.join(missing)}", fix="give --base an image that has them")
 
 
-def _docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:
-    """Run the docker command; its last words, apart from where to read on, become the error."""
+def asked_of_docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:
+    """What the docker command prints; its last words, apart from where to read on, become the error.
+
+    Raises ``SubstrateUnavailable``: ``failure``, and those words.
+    """
     try:
         done = subprocess.run(["docker", *arguments], input=stdin, capture_output=True, check=True)
     except FileNotFoundError as error:

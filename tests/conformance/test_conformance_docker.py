@@ -7,22 +7,8 @@ import subprocess
 import pytest
 
 from taxtui.sandboxes.conformance import Check, NotApplicable, checks
+from tests.support.conformance import CORE
 
-_CORE = (
-    "check answers",
-    "exit codes",
-    "streams",
-    "exact bytes",
-    "5 MB output",
-    "standard input",
-    "timeout",
-    "a killed shell",
-    "from create to destroy",
-    "destroy while a command runs",
-    "find and reap",
-    "deadline",
-    "reset",
-)
 _SHORT_TTL_S = 4.0
 
 pytestmark = pytest.mark.docker
@@ -48,7 +34,7 @@ async def test_runc(check: Check) -> None:
     await _run(check, "runc")
 
 
-@pytest.mark.parametrize("check", [each for each in checks() if each.name in _CORE], ids=str)
+@pytest.mark.parametrize("check", [each for each in checks() if each.name in CORE], ids=str)
 async def test_runsc(check: Check) -> None:
     if not _has_gvisor():
         pytest.skip("docker has no runtime runsc")

@@ -12,9 +12,9 @@ import pytest
 from taxtui.errors import CreateFailed
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.kit import kill
+from taxtui.sandboxes.kit import limits as local_limits
+from taxtui.sandboxes.kit.limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter
 from taxtui.sandboxes.kit.process import Process
-from taxtui.substrates.local import limits as local_limits
-from taxtui.substrates.local.limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter
 from taxtui.substrates.local.options import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of

@@ -19,7 +19,7 @@ PLANTED = {
     "The cost model knows nothing of taxtui": ("costmodel/flags.py", "import taxtui.errors"),
     "Nothing imports a substrate": ("taxtui/sandboxes/registry.py", "import taxtui.substrates.local.substrate"),
     "No provider knows another": ("taxtui/substrates/docker/http.py", "import taxtui.substrates.aws.connection"),
-    "Substrates need no more than plug-ins": ("taxtui/substrates/local/limits.py", "import taxtui.recording.events"),
+    "Substrates need no more than plug-ins": ("taxtui/substrates/local/folders.py", "import taxtui.recording.events"),
     "An SDK is imported by its own substrate only": ("taxtui/recording/frames.py", "import docker"),
     "The TUI measures nothing": ("taxtui/tui/colours.py", "import taxtui.runner.health"),
     "Only the TUI draws": ("taxtui/report/numbers.py", "import rich.text"),

@@ -22,11 +22,6 @@ def not_made(name: str, error: OSError, run_id: str) -> CreateFailed:
     return CreateFailed(f"cannot make a directory for {name}: {error.strerror}")
 
 
-def not_limited(label: str, error: OSError) -> CreateFailed:
-    """Limits of this kind cannot be set, though a probe could."""
-    return CreateFailed(f"cannot set up the {label} limits: {error.strerror}")
-
-
 def not_emptied(name: str, error: OSError) -> ExecFailed:
     """A reset could not take away what the sandbox has written."""
     return ExecFailed(f"{name}: cannot empty its folders: {error.strerror}")

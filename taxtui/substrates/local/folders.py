@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import stat
-import tempfile
 from pathlib import Path
 from typing import Final
 
-from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable
+from taxtui.errors import CleanupFailed, ExecFailed
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit.limits import Limiter
 from taxtui.substrates.local import bubblewrap as local_bwrap
-from taxtui.substrates.local.limits import Limiter
 
 _FOLDERS: Final = ("work", "home", "tmp")
 
@@ -48,16 +46,6 @@ class SandboxFolders:
             raise CleanupFailed(f"{name}: its directory is still being deleted: {error}") from error
         if folder.exists():
             raise CleanupFailed(f"{name}: its directory cannot be deleted")
-
-
-def private_root() -> Path:
-    """The folder for this user's sandboxes, which nobody else may have prepared or can look into."""
-    root = Path(tempfile.gettempdir()) / f"taxtui-{os.getuid()}"
-    root.mkdir(mode=0o700, exist_ok=True)
-    status = root.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise SubstrateUnavailable(f"local: {root} is not a private folder of yours", fix="remove it")
-    return root
 
 
 def _delete(folder: Path) -> None:

@@ -12,6 +12,7 @@ from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
 from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue, unbroken
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.session import OwnedStream
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
@@ -19,7 +20,6 @@ from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH
 from taxtui.substrates.local.failure import no_working_folder, not_emptied, not_started
 from taxtui.substrates.local.folders import SandboxFolders
-from taxtui.substrates.local.limits import SANDBOX_ENV
 
 
 class LocalSandbox:

@@ -25,12 +25,13 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.limits import Limiter, best_limiter
+from taxtui.sandboxes.kit.private_folder import private_folder
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import PATH
 from taxtui.substrates.local.failure import not_made
-from taxtui.substrates.local.folders import SandboxFolders, private_root
-from taxtui.substrates.local.limits import Limiter, best_limiter
+from taxtui.substrates.local.folders import SandboxFolders
 from taxtui.substrates.local.options import LocalOptions
 from taxtui.substrates.local.sandbox import LocalSandbox
 from taxtui.workloads import fixtures
@@ -78,7 +79,7 @@ class LocalSubstrate:
         if self.fixtures is None:
             # The run has had them built where a tier asks for them.
             self.fixtures = (await self.pool.run(fixtures.cached)).value
-        self.root = private_root()
+        self.root = private_folder(self.name)
         self.limiter = await best_limiter()
         self._folders = SandboxFolders(self.root, self.limiter, self.pool, isolated=self.variant == "bwrap")
         return self

@@ -1,4 +1,4 @@
-"""Holding a local sandbox to its CPU, memory and process limits, by the best means that this machine has.
+"""Holding a sandbox on this machine to its CPU, memory and process limits, by the best means that this machine has.
 
 A limiter hands out a shell prologue that a launcher runs before it turns into the command: whatever is started
 from there on is inside. In this order: cgroup v2 where a subtree is ours, cgroup v1 by hand as root, rlimits, none.
@@ -15,14 +15,13 @@ import time
 from pathlib import Path
 from typing import Final, Protocol
 
-from taxtui.errors import CleanupFailed, SubstrateError
+from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits
 from taxtui.sandboxes.kit.kill import kill_all, kill_marked
 from taxtui.sandboxes.kit.process import Process
-from taxtui.substrates.local.failure import not_limited
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
-"""In the environment of everything that runs in a local sandbox: its name."""
+"""In the environment of everything that runs in a sandbox on this machine: its name."""
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _PERIOD_US: Final = 100_000
@@ -71,7 +70,7 @@ class CgroupLimiter:
                     if (group / file).exists():
                         (group / file).write_text(value)
         except OSError as error:
-            raise not_limited(self.label, error) from error
+            raise CreateFailed(f"cannot set up the {self.label} limits: {error.strerror}") from error
         return "".join(f"echo 0 >{group}/cgroup.procs && " for group in self.groups(name))
 
     async def kill(self, name: str) -> None:

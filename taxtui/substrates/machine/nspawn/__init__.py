@@ -1,0 +1,1 @@
+"""Linux containers by systemd-nspawn."""

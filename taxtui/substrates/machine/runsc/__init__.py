@@ -1,0 +1,1 @@
+"""gVisor without a daemon."""
