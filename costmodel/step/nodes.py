@@ -64,7 +64,8 @@ class Nodes:
         self._order = list(range(cluster.nodes))  # used << shift | node; those that are out of date are skipped
         heapify(self._order)
         self.free = cluster.nodes * cluster.pods
-        self._disks: list[Disk] = [dict.fromkeys(disk, 0) for disk in disks] or [{} for _ in range(cluster.nodes)]
+        held = disks if cluster.pull_ns and disks else [()] * cluster.nodes
+        self._disks: list[Disk] = [dict.fromkeys(disk, 0) for disk in held]
         self._held_gb = [math.fsum(cluster.sizes_gb[image] for image in disk) for disk in self._disks]
         self._pulled = [0] * cluster.nodes  # when all that was asked for is there
         self._holders: dict[int, set[int]] = {}
