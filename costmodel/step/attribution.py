@@ -1,14 +1,14 @@
 """What each cause costs, with how sure that is.
 
 A value is the mean over the worlds that draw from the trials as they are; how these differ is the simulation's own
-error. How much each differs from its twin, which draws from a resample of the trials, is what the trials leave open.
-Both variances add up, with Student's t of as many worlds.
+error. By how much some of them differ from their twins, which draw from a resample of the trials, is what the trials
+leave open, once what differs from step to step is taken off. Both variances add up, with Student's t of as many twins.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel.demand import Demand
@@ -17,21 +17,18 @@ from costmodel.results import Attribution, GpuWaiting, Share
 from costmodel.runs import Basis
 from costmodel.samples import Pool
 from costmodel.step.assumptions import assumptions
-from costmodel.step.worlds import RunTaken, Worlds
+from costmodel.step.timeline import StepTaken
+from costmodel.step.worlds import Worlds
 from costmodel.uncertainty import Interval, student_t
 
 SURE: Final = 0.997
 RUN, IDEAL, THINKLESS = 0, -2, -1
 """Where a world has the run as it is, with an ideal sandbox, and that without think time."""
+NS_PER_S: Final = 1e9
+NS_PER_HOUR: Final = 3.6e12
 
-
-class Amounts(NamedTuple):
-    """What a run takes, in the units of a share."""
-
-    step_s: float
-    worker_hours: float
-    gpu_hours: float
-    usd: float
+Steps = list[float]
+"""An amount of each simulated step of one world, times how many steps of the run that one stands for."""
 
 
 class Rates(NamedTuple):
@@ -53,90 +50,126 @@ class Rates(NamedTuple):
         return cls(lasting, prices.worker_usd_hour or 0.0, idle, known)
 
 
+class _Amount(NamedTuple):
+    """One unit of a share: in the worlds as they are, and in the twins, by world and look."""
+
+    plain: list[list[Steps]]
+    twins: list[list[Steps]]
+
+    def of(self, look: int) -> Interval:
+        """What the run takes so."""
+        return _interval([world[look] for world in self.plain], [world[look] for world in self.twins])
+
+    def saved(self, *looks: int, less: Sequence[int] = ()) -> Interval:
+        """What it takes less than as it is in each of these looks, summed, and less what it does in the others."""
+
+        def summed(world: list[Steps]) -> Steps:
+            times = len(looks) - len(less)
+            return [
+                times * step - math.fsum(world[look][i] for look in looks) + math.fsum(world[look][i] for look in less)
+                for i, step in enumerate(world[RUN])
+            ]
+
+        return _interval([summed(world) for world in self.plain], [summed(world) for world in self.twins])
+
+
 def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None, basis: Basis) -> Attribution:
     """From the worlds to shares; ``basis`` is what the run-to-run part of the intervals rests on."""
-    rates = Rates.of(demand, pool, prices)
+    rates, plan = Rates.of(demand, pool, prices), found.plan
+    part = plan.whole / plan.steps  # of the last step only a part is there
+    per_ns = rates.lasting / NS_PER_HOUR
+    train_ns = demand.train_s * NS_PER_S
 
-    def amounts(run: RunTaken) -> Amounts:
-        waiting = (demand.gpus or 0) * max(0.0, run.wall_hours - found.plan.steps * demand.train_s / 3600)
-        idle = run.idle_hours * rates.idle_sandbox
-        usd = run.wall_hours * rates.lasting + run.worker_hours * rates.worker + run.sandbox_usd + idle
-        return Amounts(run.wall_hours * 3600 / found.plan.steps, run.worker_hours, waiting, usd)
+    def usd(step: StepTaken) -> float:
+        used = step.usd + step.held_ns / NS_PER_HOUR * rates.worker
+        return step.wall_ns * per_ns + part * used + step.idle_ns / NS_PER_HOUR * rates.idle_sandbox
 
-    plain, twins = ([[amounts(run) for run in world] for world in one] for one in (found.plain, found.twins))
+    step_s = _amount(found, lambda step: step.wall_ns / NS_PER_S / plan.steps)
+    hours = _amount(found, lambda step: part * step.held_ns / NS_PER_HOUR)
+    gpu = _amount(found, lambda step: (demand.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR)
+    dollars = _amount(found, usd)
 
-    def share(of: Sequence[Sequence[float]], twin: Sequence[Sequence[float]]) -> Share:
-        step, hours, gpu, usd = (
-            _interval(own, other) for own, other in zip(zip(*of, strict=True), zip(*twin, strict=True), strict=True)
+    def share(told: Callable[[_Amount], Interval]) -> Share:
+        return Share(
+            told(step_s),
+            told(hours),
+            None if demand.gpus is None else told(gpu),
+            told(dollars) if rates.known else None,
         )
-        return Share(step, hours, None if demand.gpus is None else gpu, usd if rates.known else None)
 
-    def saved(worlds: Sequence[Sequence[Amounts]], look: int) -> list[list[float]]:
-        return [[a - b for a, b in zip(world[RUN], world[look], strict=True)] for world in worlds]
-
-    causes: dict[str, Share | None] = {}
-    summed = [[[0.0] * len(Amounts._fields) for _ in one] for one in (plain, twins)]
-    place = RUN
-    for cause, acts in found.causes.items():
-        if not acts:
-            causes[cause] = None if acts is None else share(*([[0.0] * 4] * len(one) for one in (plain, twins)))
-            continue
-        place += 1
-        own = [saved(one, place) for one in (plain, twins)]
-        causes[cause] = share(*own)
-        summed = [
-            [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(total, more, strict=True)]
-            for total, more in zip(summed, own, strict=True)
-        ]
-    ideal = [saved(one, IDEAL) for one in (plain, twins)]
-    rest = [
-        [[a - b for a, b in zip(x, y, strict=True)] for x, y in zip(one, total, strict=True)]
-        for one, total in zip(ideal, summed, strict=True)
-    ]
-    run = share([world[RUN] for world in plain], [world[RUN] for world in twins])
-    steps = found.plan.steps
+    acting = [cause for cause, acts in found.causes.items() if acts]
+    looks = {cause: look for look, cause in enumerate(acting, 1)}
+    nothing = share(lambda _: Interval(0.0, 0.0, 0.0))
+    causes: dict[str, Share | None] = {
+        cause: share(lambda one, look=looks[cause]: one.saved(look)) if acts else None if acts is None else nothing  # type: ignore[misc]
+        for cause, acts in found.causes.items()
+    }
+    failures = sum(not trial.ok for trial in pool.trials)
+    ends = [math.fsum(world[RUN]) for world in step_s.plain]
     return Attribution(
         causes=causes,
-        sandbox=share(*ideal),
-        interaction=share(*rest),
-        run=run,
-        waiting=None if demand.gpus is None else _waiting(plain, found, demand, pool),
-        usd_per_critical_second=steps * rates.lasting / 3600 if rates.lasting else None,
-        assumptions=assumptions(
-            demand, basis, failures=sum(not trial.ok for trial in pool.trials), trials=len(pool.trials)
-        ),
-        steps=steps,
-        simulated_steps=found.plan.simulated,
-        replicates=len(plain) + len(twins),
-        error_s=student_t(len(plain) - 1, SURE) * _sd([world[RUN].step_s for world in plain]) / math.sqrt(len(plain)),
+        sandbox=share(lambda one: one.saved(IDEAL)),
+        interaction=share(lambda one: one.saved(IDEAL, less=list(looks.values()))),
+        run=share(lambda one: one.of(RUN)),
+        waiting=None if demand.gpus is None else _waiting(gpu, found, demand, pool),
+        usd_per_critical_second=plan.steps * rates.lasting / 3600 if rates.lasting else None,
+        assumptions=assumptions(demand, basis, failures=failures, trials=len(pool.trials)),
+        steps=plan.steps,
+        simulated_steps=plan.simulated,
+        replicates=len(found.plain) + len(found.twins),
+        error_s=student_t(len(ends) - 1, SURE) * math.sqrt(_variance(ends) / len(ends)),
     )
 
 
-def _interval(plain: Sequence[float], twins: Sequence[float]) -> Interval:
-    count = len(plain)
-    value = math.fsum(plain) / count
-    spread = _sd([twin - own for twin, own in zip(twins, plain, strict=True)])
-    half = student_t(count - 1) * math.hypot(spread, _sd(plain) / math.sqrt(count))
+def _amount(found: Worlds, value: Callable[[StepTaken], float]) -> _Amount:
+    times = found.plan.stands_for
+    plain, twins = (
+        [[[w * value(step) for w, step in zip(times, look, strict=True)] for look in world] for world in worlds]
+        for worlds in (found.plain, found.twins)
+    )
+    return _Amount(plain, twins)
+
+
+def _interval(plain: Sequence[Steps], twins: Sequence[Steps]) -> Interval:
+    totals = [math.fsum(world) for world in plain]
+    value = math.fsum(totals) / len(totals)
+    apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
+    left_open = max(0.0, _variance([math.fsum(one) for one in apart]) - _from_step_to_step(apart))
+    half = student_t(len(twins) - 1) * math.sqrt(left_open + _variance(totals) / len(totals))
     low = value - half
-    return Interval(value, max(0.0, low) if value >= 0 and min(plain) >= 0 else low, value + half)
+    return Interval(value, max(0.0, low) if min(totals) >= 0 else low, value + half)
 
 
-def _sd(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-
-
-def _waiting(plain: Sequence[Sequence[Amounts]], found: Worlds, demand: Demand, pool: Pool) -> GpuWaiting:
-    """Of the run as it is, under its own policy."""
-    count = len(plain)
-    run, ideal, thinkless = (
-        math.fsum(world[look].gpu_hours for world in plain) / count for look in (RUN, IDEAL, THINKLESS)
+def _from_step_to_step(apart: Sequence[Steps]) -> float:
+    """The variance of a sum over steps that is due to chance in each of them: what is left when the worlds' and the
+    steps' means are taken out of a table of both."""
+    worlds, steps = len(apart), len(apart[0])
+    if steps < 2:
+        return 0.0
+    rows = [math.fsum(one) / steps for one in apart]
+    columns = [math.fsum(column) / worlds for column in zip(*apart, strict=True)]
+    mean = math.fsum(rows) / worlds
+    squares = math.fsum(
+        (value - row - column + mean) ** 2
+        for row, one in zip(rows, apart, strict=True)
+        for column, value in zip(columns, one, strict=True)
     )
+    return steps * squares / ((worlds - 1) * (steps - 1))
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _waiting(gpu: _Amount, found: Worlds, demand: Demand, pool: Pool) -> GpuWaiting:
+    """Of the run as it is, under its own policy."""
+    run, ideal, thinkless = (gpu.of(look).value for look in (RUN, IDEAL, THINKLESS))
     known = found.causes["dispatch"] is not None
     thinks = demand.think is not None or any(trial.measures.think_ns for trial in pool.trials)
-    hours = math.fsum(world[RUN].wall_hours for world in found.plain) / count
+    trained = found.plan.steps * demand.train_s / 3600
     return GpuWaiting(
-        hours,
+        run / (demand.gpus or 1) + trained,
         run,
         ideal - thinkless if thinks else None,
         thinkless if known else None,

@@ -28,10 +28,11 @@ SETTLED: Final = 0.03
 
 
 class Part(NamedTuple):
-    """A stretch, and for how many steps each of its own stands: 0 for those that only lead up to others."""
+    """A stretch, and for how many steps each of its own stands; the first ``lead`` of them only lead up to others."""
 
     stretch: Stretch
     stands_for: tuple[float, ...]
+    lead: int = 0
 
 
 class Horizon(NamedTuple):
@@ -44,7 +45,12 @@ class Horizon(NamedTuple):
     @property
     def simulated(self) -> int:
         """Steps of one world that are."""
-        return sum(len(part.stands_for) for part in self.parts)
+        return sum(len(part.stretch.sizes) for part in self.parts)
+
+    @property
+    def stands_for(self) -> list[float]:
+        """For how many steps of the run each of those stands that are counted."""
+        return [times for part in self.parts for times in part.stands_for]
 
 
 def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizon:
@@ -87,7 +93,7 @@ def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[Part
     for number, weight in zip(at, weights, strict=True):
         own = min(lead, number)
         stretch = Stretch(number - own, (asked.size,) * (own + 1), disks[number])
-        parts.append(Part(stretch, (0.0,) * own + (weight,)))
+        parts.append(Part(stretch, (weight,), own))
     return tuple(parts)
 
 

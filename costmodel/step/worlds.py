@@ -1,6 +1,6 @@
 """The run with and without each cause, in the same random worlds.
 
-Half of the worlds draw from the trials as they are. Each has a twin that draws, with the same random numbers, from a
+Most worlds draw from the trials as they are. Some have a twin that draws, with the same random numbers, from a
 resample of the trials: of runs and of stretches of neighbouring trials within them, times a run effect that is assumed
 where fewer than three runs show it. ``shares`` says what follows.
 """
@@ -13,7 +13,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.demand import Demand
-from costmodel.pricing import Prices, billed_ns
+from costmodel.pricing import NS_PER_HOUR, Prices, billed_ns
 from costmodel.results import CAUSES
 from costmodel.runs import MIN_RUNS, Assumed, assumed
 from costmodel.samples import Pool
@@ -24,27 +24,18 @@ from costmodel.step.timeline import StepTaken, taken
 from costmodel.step.trials import Trials, timed
 from costmodel.uncertainty import correlation_time
 
-WORLDS: Final = 8
-"""Each with its twin."""
-ATTEMPTS: Final = 600_000
+PLAIN: Final = 16
+TWINS: Final = 8
+"""Worlds that draw from the trials as they are, and those of them that have a twin."""
+ATTEMPTS: Final = 1_200_000
 """That all worlds of one attribution may cost, without and with every cause: a few seconds."""
 MOST_STEPS: Final = 24
 """Of one world."""
 THINK: Final = "think"
-NS_PER_HOUR: Final = 3_600_000_000_000
 
 
-class RunTaken(NamedTuple):
-    """What a whole run takes in one world."""
-
-    wall_hours: float
-    worker_hours: float
-    sandbox_usd: float
-    idle_hours: float  # of ready sandboxes
-    delivered: float
-    attempts: float
-    hits: float
-    pulled_gb: float
+Looks = list[list[StepTaken]]
+"""The simulated steps of one world: as it is, without each cause that acts, ideal, and ideal without think time."""
 
 
 class _Asked(NamedTuple):
@@ -62,10 +53,8 @@ class Worlds(NamedTuple):
 
     causes: dict[str, bool | None]  # whether each acts at all; None: nobody can tell
     plan: Horizon
-    plain: list[
-        list[RunTaken]
-    ]  # by world: with everything, without each that acts, ideal, ideal and without think time
-    twins: list[list[RunTaken]]
+    plain: list[Looks]
+    twins: list[Looks]  # of the first of those
     failure: float  # the share of attempts that was recorded, or asked for
 
 
@@ -94,14 +83,15 @@ def worlds(
     ones = [1] * len(pool.trials)
     first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
     attempts = rules.rules.launched(rules.size) / (1 - min(first.failure, 0.9))
-    most = int(effort * ATTEMPTS / (2 * WORLDS * len(looks) * attempts))
+    most = int(effort * ATTEMPTS / ((PLAIN + TWINS) * len(looks) * attempts))
     plan = horizon(demand, rules, first, min(MOST_STEPS, most))
     spread = assumed(pool.identity.substrate, demand.run_sd)
     plain, twins = [], []
-    for number in range(WORLDS):
+    for number in range(PLAIN):
         seed = demand.seed + (number + 1 << 32)
         plain.append(_looked_at(asked, ones, 1.0, seed, plan))
-        twins.append(_looked_at(asked, *resampled(pool, spread, Random(seed)), seed, plan))
+        if number < TWINS:
+            twins.append(_looked_at(asked, *resampled(pool, spread, Random(seed)), seed, plan))
     return Worlds(causes, plan, plain, twins, first.failure)
 
 
@@ -138,7 +128,7 @@ def _world(asked: _Asked, times: Sequence[int], seed: int) -> World:
     return World(asked.demand, trials.successes, trials.failures, trials.weighted(times), asked.law, seed)
 
 
-def _looked_at(asked: _Asked, times: Sequence[int], factor: float, seed: int, plan: Horizon) -> list[RunTaken]:
+def _looked_at(asked: _Asked, times: Sequence[int], factor: float, seed: int, plan: Horizon) -> Looks:
     """One world without each of ``asked.looks``."""
     world = _world(asked, times, seed)
     found = []
@@ -151,25 +141,10 @@ def _looked_at(asked: _Asked, times: Sequence[int], factor: float, seed: int, pl
             thinking=THINK not in without,
         )
         rules = StepRules.of(asked.demand, without)
-        sums = [0.0] * len(StepTaken._fields)
+        steps: list[StepTaken] = []
         for part in plan.parts:
-            for step, times_taken in zip(taken(rules, view, part.stretch, asked.bill), part.stands_for, strict=True):
-                for place, amount in enumerate(step):
-                    sums[place] += times_taken * amount
-        wall, held, usd, delivered, attempts, hits, idle, pulled = sums
-        share = plan.whole / plan.steps  # of the last step only a part is there
-        found.append(
-            RunTaken(
-                wall / NS_PER_HOUR,
-                share * held / NS_PER_HOUR,
-                share * usd,
-                idle / NS_PER_HOUR,
-                share * delivered,
-                share * attempts,
-                share * hits,
-                share * pulled,
-            )
-        )
+            steps += taken(rules, view, part.stretch, asked.bill)[part.lead :]
+        found.append(steps)
     return found
 
 
