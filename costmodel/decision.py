@@ -162,12 +162,14 @@ def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], saving: Interval,
         found.append(
             Doubt("", f"attempts fail as often at both ({rates[0]:.3g})", "count the failures of both over some days")
         )
-    sides = sorted((start, goal), key=lambda side: side.row.provenance == MEASURED)
-    for side in sides:
+    for side in (start, goal):
         if (attribution := side.row.attribution) is not None:
             unknown = [cause for cause, share in attribution.causes.items() if share is None]
             if unknown:
-                names = ", ".join(unknown)
-                found.append(Doubt(side.name, f"not known of it: {names}", CAUSES_DO.get(unknown[0], "measure it")))
-        found += [Doubt(side.name, flags.WORDS[flag], flags.DO[flag]) for flag in side.row.flags]
+                told = f"it is not known what these cost: {', '.join(unknown)}"
+                found.append(Doubt(side.name, told, CAUSES_DO.get(unknown[0], "measure it")))
+    flagged = flags.ordered(dict.fromkeys((*start.row.flags, *goal.row.flags)))
+    for flag in flagged:
+        of = [side.name for side in (start, goal) if flag in side.row.flags]
+        found.append(Doubt(of[0] if len(of) == 1 else "", flags.WORDS[flag], flags.DO[flag]))
     return found
