@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from costmodel import flags
+from costmodel.comparison import judged
 from costmodel.demand import Demand
 from costmodel.errors import DemandError
 from costmodel.results import Projection
@@ -140,7 +141,15 @@ def _usd(side: Side) -> Interval | None:
 
 
 def _saving(start: Side, goal: Side, one: Bill, other: Bill) -> Interval:
-    """Of the whole bills; where the work is one and the same, as sure as the sandbox's parts are."""
+    """Of the whole bills; where the work is one and the same, as sure as the sandbox's parts are.
+
+    Worker-hours of two measured rows are paired where they were measured in the same runs, as everywhere.
+    """
+    rows = start.row, goal.row
+    if one.sandbox is None or all(row.attribution is None for row in rows):
+        if all(row.cost is None for row in rows):
+            return judged(*rows, one.whole, other.whole, start.demand.run_sd).value
+        return difference(one.whole, other.whole)
     if COMPOSED in (start.row.provenance, goal.row.provenance) and one.sandbox and other.sandbox:
         apart = difference(one.sandbox, other.sandbox)
         by = one.whole.value - other.whole.value - apart.value

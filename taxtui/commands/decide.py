@@ -27,7 +27,11 @@ COARSE: Final = 2e-2
 """The tolerance of the simulations that look for what would turn a decision."""
 
 
-@click.command("decide", cls=AskingCommand, params=list(OPTIONS))
+NOT_ASKED: Final = ("baseline", "deltas")
+"""Options of a projection that say nothing here."""
+
+
+@click.command("decide", cls=AskingCommand, params=[one for one in OPTIONS if one.name not in NOT_ASKED])
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
 @click.option("--from", "start", required=True, metavar="SUBSTRATE", help="Where the run is: docker, docker:runsc.")
 @click.option("--to", "goal", required=True, metavar="SUBSTRATE", help="Where it could go.")
@@ -103,10 +107,14 @@ def _side(
 
     asked = asked_at(spec, context)
     sheet = asked.pop("prices")
-    demand: Demand = replace(demand_of(asked), baseline=None)
+    demand = demand_of(asked)
     prices: Prices | None = None if sheet is None else load_prices(sheet)
-    parts = [only(one, wanted) for one in sources if isinstance(one, Recording)]
-    if not any(part.cells for part in parts):
+
+    def needed(identity: CellIdentity) -> bool:
+        return wanted(identity) or (demand.full_speed is not None and meant(identity, demand.full_speed))
+
+    parts = [only(one, needed) for one in sources if isinstance(one, Recording)]
+    if not any(wanted(cell.identity) for part in parts for cell in part.cells):
         cells = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
         known = ", ".join(dict.fromkeys(" ".join((one.label, one.tier, one.mode)) for one in cells))
         raise UsageError(f"nothing was recorded of {_meant(spec, tier, mode)}", fix=f"there are {known}")

@@ -9,7 +9,7 @@ import click
 
 from costmodel.results import Assumption
 from taxtui.report.projected.demand_file import DemandFile, field_of
-from taxtui.report.projected.options import OPTIONS
+from taxtui.report.projected.options import OPTIONS, asked_of
 
 if TYPE_CHECKING:
     from costmodel.profiles import Profile
@@ -23,7 +23,7 @@ def given(context: click.Context, spec: str = "") -> list[Assumption]:
     file: DemandFile | None = context.params["file"]
     own = {} if file is None else file.at.get(spec, {})
     found = []
-    for option in OPTIONS:
+    for option in asked_of(context, OPTIONS):
         name = str(option.name)
         by_hand = context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
         value = context.params[name] if by_hand else own.get(name, context.params[name])

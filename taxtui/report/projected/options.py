@@ -19,7 +19,7 @@ from taxtui.report.run_spread import OPTION as RUN_SD
 from taxtui.report.run_spread import SHARE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from costmodel import Demand
 
@@ -143,11 +143,17 @@ GROUPS: Final[Mapping[str, Group]] = {
 """Table of a demand file → its options."""
 
 
+def asked_of(context: click.Context, options: Sequence[click.Option]) -> list[click.Option]:
+    """Those that the command takes."""
+    taken = set(map(id, context.command.params))
+    return [option for option in options if id(option) in taken]
+
+
 def _from_file(context: click.Context, parameter: click.Parameter, name: str | None) -> object:
     """What is in the file is what the other options are unless they are given."""
     if name is None:
         return None
-    found = load(name, {table: group.options for table, group in GROUPS.items()})
+    found = load(name, {table: asked_of(context, group.options) for table, group in GROUPS.items()})
     context.default_map = {**(context.default_map or {}), **found.values}
     return found
 
@@ -181,7 +187,7 @@ def asked_at(spec: str, context: click.Context) -> dict[str, Any]:
 
     What is given on the command line holds everywhere.
     """
-    asked = {str(option.name): context.params[str(option.name)] for option in OPTIONS}
+    asked = {str(option.name): context.params[str(option.name)] for option in asked_of(context, OPTIONS)}
     given = click.core.ParameterSource.COMMANDLINE
     own = {} if asked["file"] is None else asked["file"].at.get(spec, {})
     return asked | {name: value for name, value in own.items() if context.get_parameter_source(name) != given}
