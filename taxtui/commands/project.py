@@ -101,9 +101,10 @@ def _told(
     shown = projected.arranged(rows, found, choice)
 
     def sections() -> Sequence[Section]:
+        from taxtui.report.projected import attributed
         from taxtui.report.projected.sections import sections
 
-        answer = projected.sections(found, demand, choice, bounds)
+        answer = [*attributed.sections(shown, demand), *projected.sections(found, demand, choice, bounds)]
         return [*answer, *sections(shown, demand, sources, bounds)] if full else answer
 
     def records() -> list[dict[str, Any]]:

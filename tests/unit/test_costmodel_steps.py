@@ -148,7 +148,7 @@ def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(tmp_path: P
 def test_waiting_is_told_in_its_parts_and_only_the_sandboxs_is_called_stalled(
     file: Path, form: str, think: list[str]
 ) -> None:
-    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--gpus=8", "--gpu-usd-hour=2"]
+    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--gpus=8", "--gpu-usd-hour=2", "--full"]
     told = " ".join(CliRunner().invoke(command, [*ask, *think, f"--format={form}"]).output.split())
     assert "What 8 GPUs wait for" in told
     assert "stalled: for the sandbox, and only that is its tax." in told
