@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from taxtui.errors import UsageError
-from taxtui.report.projected.options import OPTIONS, AskingCommand, asked_at, demand_of
+from taxtui.report.projected.asking import idle_places, place_of
+from taxtui.report.projected.options import OPTIONS, AskingCommand
+from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Demand, Projection, Published, Recording
     from costmodel.decision import Decision, Side
-    from costmodel.pricing import Prices
     from costmodel.results import Assumption
     from costmodel.turning import Turn
 
@@ -70,6 +71,8 @@ def command(
         raise _taken(output)
     sources = [opened(name) for name in recordings]
     sides = [_side(spec, sources, context, tier, mode) for spec in (start, goal)]
+    for line in idle_places(context, [side.row.identity for side in sides]):
+        click.echo(f"taxtui: {clean(line)}", err=True)
     found = decide(*sides)
     turned = turns(found, simulate=not quick)
     text = _told(form, found, turned, _assumptions(found, [given(context, spec) for spec in (start, goal)]))
@@ -95,38 +98,30 @@ def _side(
     """
     from dataclasses import replace
 
-    from costmodel.choosing import only
     from costmodel.comparison import meant
     from costmodel.decision import Side
-    from costmodel.pricing import load_prices
-    from costmodel.projection import project
+    from costmodel.places import rows_at
     from costmodel.recording import CellIdentity, Recording
 
     def wanted(identity: CellIdentity) -> bool:
         return meant(identity, spec) and tier in (None, identity.tier) and mode in (None, identity.mode)
 
-    asked = asked_at(spec, context)
-    sheet = asked.pop("prices")
-    demand = demand_of(asked)
-    prices: Prices | None = None if sheet is None else load_prices(sheet)
-
-    def needed(identity: CellIdentity) -> bool:
-        return wanted(identity) or (demand.full_speed is not None and meant(identity, demand.full_speed))
-
-    parts = [only(one, needed) for one in sources if isinstance(one, Recording)]
-    if not any(wanted(cell.identity) for part in parts for cell in part.cells):
-        cells = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
-        known = ", ".join(dict.fromkeys(" ".join((one.label, one.tier, one.mode)) for one in cells))
-        raise UsageError(f"nothing was recorded of {_meant(spec, tier, mode)}", fix=f"there are {known}")
+    place = place_of(context, spec)
 
     def rerun(demand: Demand) -> Projection:
-        rows = [row for row in project(parts, demand, prices) if wanted(row.identity)]
+        rows = rows_at(sources, place._replace(demand=demand), wanted)
+        if not rows:
+            cells = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
+            known = ", ".join(dict.fromkeys(" ".join((one.label, one.tier, one.mode)) for one in cells))
+            raise UsageError(f"nothing was recorded of {_meant(spec, tier, mode)}", fix=f"there are {known}")
         if len(rows) != 1:
             raise _several(_meant(spec, tier, mode), rows)
         return rows[0]
 
-    row = rerun(demand)
-    return Side(name=row.label, row=row, demand=demand, rerun=lambda other: rerun(replace(other, tolerance=COARSE)))
+    row = rerun(place.demand)
+    return Side(
+        name=row.label, row=row, demand=place.demand, rerun=lambda other: rerun(replace(other, tolerance=COARSE))
+    )
 
 
 def _several(meant: str, rows: Sequence[Projection]) -> UsageError:
