@@ -123,6 +123,12 @@ class World:
             known = self._steps[key] = self._draw(key, rollouts, Random((self._seed << 128) + (key << 1)))
         return known
 
+    def images(self, number: int, rollouts: int) -> list[int]:
+        """Those of a step's rollouts, without the rest of it."""
+        rng = Random((self._seed << 128) + (number << 45))
+        drawn = [int(rng.random() * self._images) for _ in range(-(-rollouts // self.group))]
+        return [image for image in drawn for _ in range(self.group)][:rollouts]
+
     def forget(self) -> None:
         """Keep nothing of the steps that were drawn; they would come out the same again."""
         self._steps.clear()

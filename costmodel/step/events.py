@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from costmodel.demand import MASK, RESAMPLE
+from costmodel.step.chance import Told
 from costmodel.step.state import Carried, Seat, State, Totals
 
 DONE, GIVEN_UP, BROKEN, ASKS, GRANTED, LINED, TRAINED = range(7)
@@ -24,10 +25,7 @@ MOST_TRIES: Final = 1 << 15
 class Waiting(NamedTuple):
     """An attempt whose create was let through, and that has no pod yet. ns."""
 
-    ok: bool
-    span: int
-    queued: int
-    cleanup: int
+    told: Told
     ready: int  # when its sandbox is, if that is a hit; below 0: it is none
     limit: int  # when its time is over; 0: never
 
@@ -57,6 +55,11 @@ class Crew:
         self._idle: list[int] = []
         self._heap: list[int] = []
         self._void: Counter[int] = Counter()  # events that will not happen
+        rules = state.asked.rules
+        self._whole = more is None and rules.over_provision == 0 and state.redone is None
+        """Whether nothing is ever cut, so that who has the last rollouts is done as soon as their ends are known."""
+        self._last = False  # whether there are no others
+        self._latest = start  # when the last of those ends
 
     def start(self, carried: list[Carried]) -> None:
         """Begin with what is carried, then with the queue."""
@@ -67,7 +70,39 @@ class Crew:
                 seat = seat._replace(begin=seat.begin + now, end=seat.end + now)
                 self._seat[worker] = self.state.seated(seat)
             self._next(worker, self.now + one.left, one.stage)
-        self._begin(range(len(carried), self._count), self.now)
+        state = self.state
+        self._last = self._whole and len(state.told) - state.launched <= self._count
+        if self._last and state.simple and (state.nodes is None or state.pods_free(self.now) >= self._count):
+            self._all_at_once()
+        else:
+            self._begin(range(len(carried), self._count), self.now)
+
+    def _all_at_once(self) -> None:
+        """Every rollout has a worker and a pod, and nothing else holds it up."""
+        state, now, include = self.state, self.now, self.state.asked.include_cleanup
+        first, nodes, clocks, latest = state.launched, state.nodes, state.clocks_ns, self.now
+        images = state.image[first:]
+        for worker, (ok, span, queued, cleanup, _) in enumerate(state.told[first:]):
+            end = now + span
+            if nodes is not None:
+                node, begin = nodes.take(images[worker], now)
+                end += begin - now
+                state.free_at(end + cleanup, node)
+            clocks.append(span - queued + cleanup)
+            until = end + cleanup if include else end
+            if ok:
+                state.held_ns += until - now
+                self.done += 1
+                if until > latest:
+                    latest = until
+            else:
+                self._job[worker] = first + worker
+                self._tries[worker] = 1
+                self._failed(worker, until)
+        state.delivered += self.done
+        state.attempts += len(images)
+        state.launched = len(state.told)
+        self._latest = latest
 
     def work(self, keep: int, most: float = float("inf")) -> None:
         """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``most``."""
@@ -110,6 +145,8 @@ class Crew:
                     continue
                 state.full_again = (state.full_again if state.full_again > now else now) + gap
             self._let_through(worker, now)
+        if self.done >= keep or not heap:
+            self.now = max(self.now, self._latest)
 
     def cut(self) -> list[Carried]:
         """The step has ended: what has begun and goes on; without partial rollouts it is cut."""
@@ -159,6 +196,7 @@ class Crew:
         self._tries[worker] = 0
         self._since[worker] = now
         state.launched += 1
+        self._last = self._whole and state.launched == len(state.told)
         return True
 
     def _next(self, worker: int, when: int, stage: int) -> None:
@@ -171,30 +209,33 @@ class Crew:
         state, rollout, tries = self.state, self._job[worker], self._tries[worker]
         self._tries[worker] = tries + 1
         state.attempts += 1
-        ok, span, queued, cleanup, startup = state.again(rollout, tries, warm=False)
-        ready = state.claim(state.prompt[rollout], now, startup)
-        if ready >= 0:
-            ok, span, queued, cleanup, _ = state.again(rollout, tries, warm=True)
+        told = state.again(rollout, tries, warm=False) if tries else state.told[rollout]
+        ready = -1
+        if state.pool is not None:
+            ready = state.claim(state.prompt[rollout], now, told[4])
+            if ready >= 0:
+                told = state.again(rollout, tries, warm=True)
         timeout = state.asked.timeout_ns
-        waits = Waiting(ok, span, queued, cleanup, ready, now + timeout if timeout else 0)
-        if state.nodes is not None and (self._line or not state.free_pod(now)):
-            self._waits[worker] = waits
+        limit = now + timeout if timeout else 0
+        if state.nodes is not None and (self._line or not state.pods_free(now)):
+            self._waits[worker] = Waiting(told, ready, limit)
             self._line.append(worker)
             if timeout:
-                self._next(worker, waits.limit, LINED)
+                self._next(worker, limit, LINED)
             return
-        self._place(worker, now, waits)
+        self._place(worker, now, told, ready, limit)
 
     def _sit(self, worker: int, now: int) -> None:
         """The first in line has its pod."""
         waits = self._waits.pop(worker)
         if waits.limit:
             self._void[self._due[worker]] += 1
-        self._place(worker, now, waits)
+        self._place(worker, now, *waits)
 
-    def _place(self, worker: int, now: int, waits: Waiting) -> None:
+    def _place(self, worker: int, now: int, told: Told, ready: int, limit: int) -> None:
+        """An attempt that begins as soon as its image, or its sandbox, is there."""
         state, asked = self.state, self.state.asked
-        ok, span, queued, cleanup, ready, limit = waits
+        ok, span, queued, cleanup, _ = told
         node, begin = -1, now
         if state.nodes is not None:
             node, begin = state.sit(self._job[worker], now, hit=ready >= 0)
@@ -206,7 +247,18 @@ class Crew:
             ok, until, end = False, limit, min(end, limit)
         begin += queued
         state.clocks_ns.append(end - begin + cleanup if end > begin else 0)
-        self._seat[worker] = state.seated(Seat(begin, end, cleanup, node, len(state.clocks_ns) - 1))
+        if self._last:
+            if node >= 0:
+                state.free_at(end + cleanup, node)
+            if ok:
+                state.held_ns += until - self._since[worker]
+                state.delivered += 1
+                self.done += 1
+                self._job[worker] = -1
+                self._latest = max(self._latest, until)
+                return
+        else:
+            self._seat[worker] = state.seated(Seat(begin, end, cleanup, node, len(state.clocks_ns) - 1))
         if ok:
             self._next(worker, until, DONE)
         else:

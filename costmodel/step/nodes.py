@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple, Self
 
 from costmodel.demand import COLOCATED, PREFETCHED, PREPULLED, Demand
@@ -64,7 +64,8 @@ class Nodes:
         self._order = list(range(cluster.nodes))  # used << shift | node; those that are out of date are skipped
         heapify(self._order)
         self.free = cluster.nodes * cluster.pods
-        self._disks: list[Disk] = [dict.fromkeys(disk, 0) for disk in disks] or [{} for _ in range(cluster.nodes)]
+        held = disks if cluster.pull_ns and disks else [()] * cluster.nodes
+        self._disks: list[Disk] = [dict.fromkeys(disk, 0) for disk in held]
         self._held_gb = [math.fsum(cluster.sizes_gb[image] for image in disk) for disk in self._disks]
         self._pulled = [0] * cluster.nodes  # when all that was asked for is there
         self._holders: dict[int, set[int]] = {}
@@ -85,17 +86,31 @@ class Nodes:
 
     def take(self, image: int, now: int, *, hit: bool = False) -> tuple[int, int]:
         """A pod for this image at ``now``: its node, and when the image is there. There is a free one."""
-        cluster = self._cluster
+        cluster, used, order = self._cluster, self._used, self._order
         node = self._near(image) if cluster.near else -1
-        if node < 0:
-            node = self._emptiest()
-        self._used[node] += 1
+        if node >= 0:
+            used[node] += 1
+            if used[node] < cluster.pods:
+                heappush(order, used[node] << _SHIFT | node)
+        else:  # the emptiest, of several the first
+            while used[order[0] & _MASK] != order[0] >> _SHIFT:
+                heappop(order)
+            code = order[0]
+            node = code & _MASK
+            used[node] = number = (code >> _SHIFT) + 1
+            if number < cluster.pods:
+                heapreplace(order, number << _SHIFT | node)
+            else:
+                heappop(order)
         self.free -= 1
-        if self._used[node] < cluster.pods:
-            heappush(self._order, self._used[node] << _SHIFT | node)
         if hit or not cluster.pull_ns:
             return node, now
-        return node, self._there(node, image, now)
+        disk = self._disks[node]
+        if image not in disk:
+            return node, self._pull(node, image, now)
+        ready = disk.pop(image)
+        disk[image] = ready
+        return node, ready if ready > now else now
 
     def let_go(self, node: int) -> None:
         """A pod of this node is free again."""
@@ -116,21 +131,11 @@ class Nodes:
                 if image in self._disks[node]:
                     passed.append(code)
                     continue
-                self._there(node, image, now)
+                self._pull(node, image, now)
                 passed.append(self._pulled[node] << _SHIFT | node)
                 missing -= 1
             for code in passed:
                 heappush(idle, code)
-
-    def _emptiest(self) -> int:
-        """The node with the fewest pods in use, of several the first."""
-        order, used = self._order, self._used
-        while True:
-            code = order[0]
-            node = code & _MASK
-            if used[node] == code >> _SHIFT and used[node] < self._cluster.pods:
-                return node
-            heappop(order)
 
     def _near(self, image: int) -> int:
         """The same among those that hold the image; below 0: none of them has a free pod."""
@@ -138,14 +143,9 @@ class Nodes:
         codes = [used[node] << _SHIFT | node for node in self._holders.get(image, ()) if used[node] < pods]
         return min(codes) & _MASK if codes else -1
 
-    def _there(self, node: int, image: int, now: int) -> int:
-        """When the image is there, which it is asked for now."""
-        disk = self._disks[node]
-        if image in disk:
-            ready = disk.pop(image)
-            disk[image] = ready
-            return ready if ready > now else now
-        cluster = self._cluster
+    def _pull(self, node: int, image: int, now: int) -> int:
+        """When the image is there, which it is not, and is asked for now."""
+        disk, cluster = self._disks[node], self._cluster
         size = cluster.sizes_gb[image]
         held = self._held_gb[node] + size
         while held > cluster.disk_gb and disk:

@@ -70,7 +70,7 @@ class State:
         self.clocks_ns: list[int] = []  # of each sandbox, in the order in which they begin
         self.held_ns = self.delivered = self.attempts = self.hits = 0
         self._idle_ns = 0
-        self._pool = rules.pool
+        self.pool = rules.pool
         shared = rules.pool is not None and rules.pool.group is None
         self._stock = rules.pool.size if rules.pool is not None and shared else 0  # ready from the start, not taken
         self._ready: deque[int] = deque()  # when each sandbox that replaces one is ready, ascending
@@ -99,8 +99,8 @@ class State:
         """The first ``count`` rollouts of a step join the queue."""
         group = self.asked.group
         base = self._join(draws, count)
-        if self._pool is not None and self._pool.group is not None:
-            self._left.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self._pool.size))
+        if self.pool is not None and self.pool.group is not None:
+            self._left.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self.pool.size))
         if self.redone is not None:
             for number in range(-(-count // group)):
                 self.redone[base + number] = Redone(step, number, 0, min(group, count - number * group))
@@ -121,7 +121,7 @@ class State:
         """The number of the first prompt of those that join."""
         first, base = len(self.told), self.prompt[-1] + 1 if self.prompt else 0
         self.told += self.view.first(draws)[:count]
-        if self._pool is not None:
+        if self.pool is not None:
             self.warm += self.view.first(draws, warm=True)[:count]
         self.image += draws.images[:count]
         self.prompt += [base + number // self.asked.group for number in range(count)]
@@ -129,17 +129,16 @@ class State:
         return base
 
     def again(self, rollout: int, tries: int, *, warm: bool) -> Told:
-        """Attempt number ``tries`` of a rollout, the first being 0."""
+        """Attempt number ``tries`` of a rollout; the first, which is 0, as a hit."""
         if not tries:
-            return self.warm[rollout] if warm else self.told[rollout]
+            return self.warm[rollout]
         draws, first = self._drawn[rollout]
         return self.view.again(draws, rollout - first, tries, warm=warm)
 
     def claim(self, prompt: int, now: int, startup: int) -> int:
         """When a sandbox of the pool is ready for who asks now; below 0: there is none, and one has to be made."""
-        pool = self._pool
-        if pool is None:
-            return -1
+        pool = self.pool
+        assert pool is not None
         if pool.group is not None:
             if not self._left.get(prompt):
                 return -1
@@ -160,12 +159,17 @@ class State:
             ready.append((latest if latest > now else now) + (pool.gap_ns or 0))
         return max(now, since)
 
-    def free_pod(self, now: int) -> bool:
-        """Whether a node has one."""
+    @property
+    def simple(self) -> bool:
+        """Whether no throttle, pool or time limit stands between a worker and its sandbox."""
+        return not self.gap_ns and self.pool is None and not self.asked.timeout_ns
+
+    def pods_free(self, now: int) -> int:
+        """How many pods nobody has."""
         assert self.nodes is not None
-        while self.nodes.free == 0 and 0 <= self.next_release() <= now:
+        while 0 <= self.next_release() <= now:
             self.release()
-        return self.nodes.free > 0
+        return self.nodes.free
 
     def next_release(self) -> int:
         """When the next pod is free again; below 0: none is in use."""
@@ -182,14 +186,16 @@ class State:
     def sit(self, rollout: int, now: int, *, hit: bool) -> tuple[int, int]:
         """A pod for a rollout: its node, and when its image is there."""
         assert self.nodes is not None
-        while 0 <= self.next_release() <= now:
-            self.release()
         return self.nodes.take(self.image[rollout], now, hit=hit)
+
+    def free_at(self, when: int, node: int) -> None:
+        """A pod of this node will be."""
+        heappush(self._releases, when << _NODE_BITS | node)
 
     def seated(self, seat: Seat) -> Seat:
         """Its pod is free again after the clean-up."""
         if seat.node >= 0:
-            heappush(self._releases, seat.end + seat.cleanup << _NODE_BITS | seat.node)
+            self.free_at(seat.end + seat.cleanup, seat.node)
         return seat
 
     def unseat(self, seat: Seat) -> None:

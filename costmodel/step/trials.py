@@ -50,12 +50,11 @@ class Trials:
 
     def __init__(self, pool: Pool, demand: Demand, full_speed: float | None = None) -> None:
         """``full_speed`` is the share of the work that the reference takes for it; None: there is none."""
-        sample = attempts(
-            pool, demand.length, replace(demand, think=None, think_correlation=0.0, include_cleanup=False)
-        )
-        parts = [_parts(attempt, pool, demand, full_speed) for attempt in sample]
-        self.successes = [one for one, attempt in zip(parts, sample, strict=True) if attempt.ok]
-        self.failures = [one for one, attempt in zip(parts, sample, strict=True) if not attempt.ok]
+        plain = replace(demand, think=None, think_correlation=0.0, include_cleanup=False)
+        sample = sorted(attempts(pool, demand.length, plain), key=lambda one: one.held_ns)
+        self.successes = [_parts(one, pool, demand, full_speed) for one in sample if one.ok]
+        self.failures = [_parts(one, pool, demand, full_speed) for one in sample if not one.ok]
+        self.known = all(one.run_ns != UNKNOWN for one in sample if one.ok)
         if demand.failure_rate is not None or demand.failure_hazard is not None:
             self.failures = []
 
