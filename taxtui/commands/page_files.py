@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,10 +49,12 @@ def check(html: Path | None, pictures: Path | None, others: Mapping[str, object]
         new_file.empty_folder(pictures, "--figures")
 
 
-def write(material: Material, html: Path | None, pictures: Path | None, asked: Mapping[str, object]) -> list[Path]:
+def write(
+    material: Material, html: Path | None, pictures: Path | None, asked: Iterable[tuple[str, object]]
+) -> list[Path]:
     """Write what is asked for, and say where; ``asked`` are the options that change its numbers, None: not given."""
     written = []
-    options = [part for option, value in asked.items() if value is not None for part in (option, str(value))]
+    options = [part for option, value in asked if value is not None for part in (option, str(value))]
     if html is not None:
         from taxtui.report.page.content import page
 

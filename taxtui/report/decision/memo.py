@@ -12,13 +12,13 @@ from costmodel.uncertainty import Interval
 from taxtui.report.formats import Section
 from taxtui.report.formats.markdown_tables import to_text as tables
 from taxtui.report.numbers import NOTHING, span
-from taxtui.report.projected.attributed import WORDS, Unit, compact
+from taxtui.report.projected.attributed import WORDS, Unit, compact, money
 from taxtui.terminal_text import clean
 
 NEXT: Final = 4
 """So many things to measure next."""
-TOLD: Final = 6
-"""So many doubts are told of each side."""
+TOLD: Final = 8
+"""So many doubts are told."""
 DOLLARS, HOURS = Unit("$", True), Unit("worker-hours", False)
 
 
@@ -71,23 +71,30 @@ def _title(found: Decision) -> str:
 
 def _answer(found: Decision, turns: Sequence[Turn]) -> list[str]:
     unit, saving, whole = unit_of(found), found.saving, found.start_bill.whole.value
-    limits = f" (95 %: {span(saving, unit.shown)})" if saving.low is not None else ""
-    share = f", {abs(saving.value) / whole:.1%} of {unit.shown(whole)}" if whole else ""
+    known = saving.low is not None and saving.high is not None
     does = "saves" if saving.value >= 0 else "costs"
-    amount = unit.shown(abs(saving.value))
-    lines = [f"Moving to {name_of(found.goal)} {does} this run {amount}{share}. What moving saves lies within{limits}."]
-    if not limits:
-        lines = [f"Moving to {name_of(found.goal)} {does} this run {amount}{share}; how sure that is, is not known."]
-    if found.verdict == CANNOT_TELL and limits:
-        lines.append("Both more and less than nothing is in that interval, so the data do not decide.")
+    amount = saving if saving.value >= 0 else _reversed(saving)
+    limits = f" ({span(amount, money if unit.usd else compact)})" if known else ""
+    share = f", {abs(saving.value) / whole:.1%} of {unit.shown(whole)}" if whole else ""
+    lines = [f"Moving to {name_of(found.goal)} {does} this run {unit.shown(amount.value)}{limits}{share}."]
+    if not known:
+        lines.append("How sure that is, is not known.")
+    elif found.verdict == CANNOT_TELL:
+        lines.append("More and less than nothing are both in the 95 % interval, so the data do not decide.")
     nearest = next((turn for turn in turns if turn.at is not None), None)
     if nearest is not None:
         lines.append(f"What turns it soonest: {_turn_in_words(nearest)}.")
-    unmeasured = [side for side in (found.start, found.goal) if side.row.provenance != MEASURED]
-    for side in unmeasured:
-        made = "put together from measured work and published figures" if side.row.provenance == COMPOSED else ""
-        lines.append(f"{name_of(side)} was not measured here{': it is ' + made if made else ''}; see below.")
-    return lines
+    for side in (found.start, found.goal):
+        if side.row.provenance != MEASURED:
+            made = ": measured work with published start-up, dispatch and prices" * (side.row.provenance == COMPOSED)
+            lines.append(f"{name_of(side)} was not measured here{made}.")
+    return [" ".join(lines)]
+
+
+def _reversed(amount: Interval) -> Interval:
+    """What is saved as what it costs."""
+    value, low, high = amount
+    return Interval(-value, None if high is None else -high, None if low is None else -low)
 
 
 def _amount(amount: Interval | None) -> str:
@@ -168,12 +175,9 @@ def _assumed(given: Sequence[Assumption]) -> Section:
 
 
 def _doubts(found: Decision) -> list[str]:
-    lines: dict[str, None] = {}
-    for name in dict.fromkeys(doubt.side for doubt in found.doubts):
-        own = [doubt for doubt in found.doubts if doubt.side == name]
-        for doubt in own[:TOLD]:
-            lines[f"{_plain(name) or 'both'}: {_plain(doubt.words)}"] = None
-    return list(lines)
+    told = [f"{_plain(doubt.side) or 'both'}: {_plain(doubt.words)}" for doubt in found.doubts[:TOLD]]
+    left = len(found.doubts) - TOLD
+    return [*told, f"and {left} lesser doubts, which `--format json` has"] if left > 0 else told
 
 
 def _next(found: Decision, turns: Sequence[Turn]) -> list[str]:

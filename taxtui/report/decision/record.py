@@ -8,6 +8,7 @@ from typing import Any
 from costmodel.decision import Bill, Decision, Side
 from costmodel.results import Assumption
 from costmodel.turning import Turn
+from costmodel.uncertainty import Interval
 from taxtui.report.projected.record import record as row_record
 
 
@@ -26,5 +27,5 @@ def record(found: Decision, turns: Sequence[Turn], given: Sequence[Assumption]) 
 
 
 def _side(side: Side, own: Bill) -> dict[str, Any]:
-    bill = {name: part._asdict() if isinstance(part, tuple) else part for name, part in own._asdict().items()}
+    bill = {name: part._asdict() if isinstance(part, Interval) else part for name, part in own._asdict().items()}
     return {"name": side.name, "provenance": side.row.provenance, "bill": bill, "row": row_record(side.row)}
