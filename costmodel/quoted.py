@@ -9,7 +9,7 @@ from typing import Final
 from costmodel import flags
 from costmodel.billing import cost_of_mean, doubts
 from costmodel.demand import Demand
-from costmodel.errors import DemandError
+from costmodel.errors import DemandError, SourceError
 from costmodel.length import Length
 from costmodel.pricing import Prices
 from costmodel.published import PROVENANCE, Published, PublishedRow
@@ -28,14 +28,26 @@ def quoted(summary: Published, demand: Demand, prices: Prices | None) -> list[Pr
 
     Raises:
         DemandError: the demand asks for what one latency cannot answer; the message names the options and the file.
+        SourceError: the file holds none, but starts or speeds.
         PriceError: the sheet lacks a price.
     """
+    if not summary.rows:
+        substrates = [one.substrate for one in summary.starts] + [one.substrate for one in summary.speeds]
+        raise SourceError(
+            f"{summary.name} holds no latency of a trajectory but how long {_kinds(summary)}: "
+            f"give work that was recorded, and --compose {substrates[0]}"
+        )
     if unused := [option(name) for name in asked(demand) if name not in USED]:
         raise DemandError(
             f"{summary.name} holds published latencies, one number a row, which cannot answer {', '.join(unused)}; "
             f"leave {'it' if len(unused) == 1 else 'them'} out, or {summary.name}"
         )
     return [_row(row, summary, demand, prices) for row in summary.rows]
+
+
+def _kinds(summary: Published) -> str:
+    told = ["sandboxes take to start"] * bool(summary.starts) + ["the same work takes"] * bool(summary.speeds)
+    return " and ".join(told)
 
 
 def asked(demand: Demand) -> list[str]:

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taxtui.errors import UsageError
+from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
-from taxtui.report.projected.options import OPTIONS, AskingCommand, demand_of
+from taxtui.report.projected.asking import idle_places, place_among, places_of
+from taxtui.report.projected.options import OPTIONS, AskingCommand
+from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Demand, Projection, Published, Recording
     from costmodel.bounds import Reference
+    from taxtui.report.answer.choice import Choice
     from taxtui.report.formats import Section
 
 
@@ -25,40 +29,52 @@ if TYPE_CHECKING:
 @click.option(
     "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
 )
+@choosing()
+@click.option(
+    "--full", is_flag=True, help="The tables behind the answer too: causes, money, steps, what a change adds."
+)
 @click.option("--explain", is_flag=True, help="Every input, formula and intermediate value of each row.")
 @click.option("--plot", is_flag=True, help="Curves in the terminal.")
 @click.option(
     "--over", type=click.Choice(["trajectories", "workers", "actions"]), default="trajectories", help="... over this."
 )
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     recordings: tuple[str, ...],
-    prices: str | None,
     cells: tuple[str, ...],
     reference: str | None,
+    full: bool,
     explain: bool,
     plot: bool,
     over: str,
     form: str,
     **asked: Any,
 ) -> None:
-    """Project recordings to N trajectories on W workers: worker-hours, wall-clock, tax, money, how sure.
+    """Project recordings to N trajectories on W workers: what is cheapest for the same work, by how much, how sure.
 
     RECORDING is a file that `taxtui run` wrote, or published latencies (a .toml file); shipped ones go by name, as
     scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
     trajectories on how many workers, and for how much; an option that it cannot use is refused by name.
     """
     from costmodel.bounds import check_used
-    from costmodel.pricing import load_prices
-    from costmodel.projection import project
+    from costmodel.places import project_places
     from taxtui.commands.opening import opened, reference_of
 
-    if (explain or plot) and not BY_NAME[form].people:
-        raise UsageError(f"--explain and --plot are for people; they do not go with --format {form}")
-    demand = demand_of(asked)
+    if (full or explain or plot) and not BY_NAME[form].people:
+        raise UsageError(f"--full, --explain and --plot are for people; they do not go with --format {form}")
+    choice = taken(asked)
+    places = places_of(context)
+    demand = places[-1].demand
+    if plot and len(places) > 1:
+        raise UsageError(f"--plot asks every place the same, and {asked['file'].path} does not", fix="leave it out")
     sources = [opened(name) for name in recordings]
     bounds = None if reference is None else reference_of(reference)
-    rows = project(sources, demand, None if prices is None else load_prices(prices), bounds)
+    rows = every = project_places(sources, places, bounds)
+    for line in idle_places(context, [row.identity for row in rows]):
+        click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:
         check_used(bounds, (row.identity.substrate for row in rows if row.tax_between_worker_hours))
     if cells:
@@ -66,28 +82,44 @@ def command(
             known = ", ".join(row.identity.cell_id for row in rows)
             raise UsageError(f"no row has the cell id {min(unknown)}", fix=f"there are {known}")
         rows = [row for row in rows if row.identity.cell_id in cells]
-    click.echo(BY_NAME[form].render(_told(rows, demand, sources, bounds)))
+    rows = choice.of(rows)
+    click.echo(BY_NAME[form].render(_told(rows, every, demand, sources, bounds, choice, full)))
     if explain:
         from taxtui.report.projected import explain as explanation
 
         for row in rows:
-            click.echo(f"\n{explanation.to_text(row, demand)}")
+            click.echo(f"\n{explanation.to_text(row, place_among(places, row.identity).demand)}")
     if plot:
         _plot(sources, demand, over, {row.identity._replace(actions=0) for row in rows})
 
 
 def _told(
-    rows: Sequence[Projection], demand: Demand, sources: Sequence[Recording | Published], bounds: Reference | None
+    rows: Sequence[Projection],
+    every: Sequence[Projection],
+    demand: Demand,
+    sources: Sequence[Recording | Published],
+    bounds: Reference | None,
+    choice: Choice,
+    full: bool,
 ) -> Report:
+    """The answer, then, where asked for, the tables behind it; or all of that in every row."""
+    from taxtui.report.answer import projected, record
+
+    found = projected.answer(every, rows, demand, choice)
+    shown = projected.arranged(rows, found, choice)
+
     def sections() -> Sequence[Section]:
+        from taxtui.report.projected import attributed
         from taxtui.report.projected.sections import sections
 
-        return sections(rows, demand, sources, bounds)
+        answer = [*attributed.sections(shown, demand), *projected.sections(found, demand, choice, bounds)]
+        return [*answer, *sections(shown, demand, sources, bounds)] if full else answer
 
     def records() -> list[dict[str, Any]]:
-        from taxtui.report.projected.record import record
+        from taxtui.report.projected.record import record as projection
 
-        return [record(row) for row in rows]
+        added = record.records(found)
+        return [{**projection(row), "answer": added[projected.key_of(row)]} for row in shown]
 
     return Report(sections, records)
 

@@ -87,7 +87,7 @@ def test_nothing_launched_in_excess_is_as_ever(file: Path, sheet: Path) -> None:
 
 def test_explain_tells_kept_from_thrown_away(file: Path) -> None:
     ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--over-provision=0.5"]
-    told = " ".join(CliRunner().invoke(command, [*ask, "--explain"]).output.split())
+    told = " ".join(CliRunner().invoke(command, [*ask, "--explain", "--full"]).output.split())
     (row,) = json.loads(CliRunner().invoke(command, [*ask, "--format=json"]).output)
     assert "= 150, B = 100 are kept" in told
     assert f"{row['by_cause']['wasted']:,.9g} thrown away = {row['worker_hours']['value']:,.9g}" in told
@@ -148,7 +148,7 @@ def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(tmp_path: P
 def test_waiting_is_told_in_its_parts_and_only_the_sandboxs_is_called_stalled(
     file: Path, form: str, think: list[str]
 ) -> None:
-    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--gpus=8", "--gpu-usd-hour=2"]
+    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--gpus=8", "--gpu-usd-hour=2", "--full"]
     told = " ".join(CliRunner().invoke(command, [*ask, *think, f"--format={form}"]).output.split())
     assert "What 8 GPUs wait for" in told
     assert "stalled: for the sandbox, and only that is its tax." in told

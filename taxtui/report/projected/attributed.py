@@ -7,10 +7,13 @@ from itertools import chain, count
 from string import ascii_lowercase
 from typing import Final, NamedTuple
 
+from costmodel.demand import Demand
 from costmodel.results import Assumption, Attribution, Projection, Share
 from costmodel.uncertainty import Interval
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, hours, rounded_seconds, span
+from taxtui.report.projected import waiting
+from taxtui.report.projected.sections import name_of
 from taxtui.terminal_text import clean
 
 WORDS: Final = {
@@ -90,13 +93,14 @@ def critical_second(found: Attribution) -> str:
     return f"One second on the critical path of every step = {money(found.usd_per_critical_second)}."
 
 
-def sections(rows: Sequence[tuple[str, Projection]]) -> list[Section]:
-    """The causes of each row, by its name; nothing where no row is of a run in steps."""
-    found = [(name, row.attribution) for name, row in rows if row.attribution is not None]
+def sections(rows: Sequence[Projection], demand: Demand) -> list[Section]:
+    """The causes of each row, and what its GPUs wait for; nothing where no row is of a run in steps."""
+    found = [(name_of(row), row.attribution) for row in rows if row.attribution is not None]
     if not found:
         return []
     tables = [_causes(name, one) for name, one in found] if len(found) <= IN_DETAIL else [_rows(found)]
-    return [*tables, _assumptions(found)]
+    waits = waiting.section([(name_of(row), row) for row in rows if row.attribution is not None], demand)
+    return [*tables, *[waits] * bool(waits.rows), _assumptions(found)]
 
 
 def _one_line(name: str) -> str:

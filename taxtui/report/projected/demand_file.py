@@ -70,6 +70,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "max_attempts": "3",
     "backoff_s": "5",
     "timeout_s": "3600",
+    "profile": '"e2b-pro"',
     "quota": "1000",
     "create_rate": "10",
     "create_burst": "100",

@@ -19,7 +19,7 @@ from taxtui.report.run_spread import OPTION as RUN_SD
 from taxtui.report.run_spread import SHARE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from costmodel import Demand
 
@@ -48,7 +48,7 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option(
                 "--delta deltas", "TIME/UNIT", "Your own change, repeatable: 250ms/action, 2s/rollout.", multiple=True
             ),
-            _option("--seed", "N", "Of the simulations, where one is needed.", type=int, default=0),
+            _option("--seed", "N", "Of the simulations, where one is needed.", type=int),
         ),
     ),
     "length": Group(
@@ -64,7 +64,6 @@ GROUPS: Final[Mapping[str, Group]] = {
                 "R",
                 "Of log think time between rollouts of one prompt, 0 to 1.",
                 type=float,
-                default=0.0,
             ),
         ),
     ),
@@ -76,14 +75,14 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option("--batch", "B", "Or: trajectories per training step; steps wait for all of them.", type=COUNT),
             _option("--policy", None, "Default: sync with steps.", type=click.Choice(tuple(POLICIES))),
             _option("--staleness", "K", "async: rollouts start once the step K before theirs is trained.", type=COUNT),
-            _option("--over-provision", "X", "Launch B(1+X), keep the first B.", type=float, default=0.0),
+            _option("--over-provision", "X", "Launch B(1+X), keep the first B.", type=float),
             _option("--partial-rollouts", None, "... and carry the unfinished into the next step.", is_flag=True),
         ),
     ),
     "trainer": Group(
         "The trainer",
         (
-            _option("--train-seconds", "T", "Training per step.", type=float, default=0.0),
+            _option("--train-seconds", "T", "Training per step.", type=float),
             _option("--gpus", "G", "GPUs that train; how long they wait, generation included.", type=COUNT),
             _option("--gpu-usd-hour", "X", "Price of one.", type=float),
         ),
@@ -117,16 +116,17 @@ GROUPS: Final[Mapping[str, Group]] = {
                 type=click.Choice(ON_FAILURE),
             ),
             _option("--max-attempts", "A", "Give a trajectory up after this many failures.", type=COUNT),
-            _option("--backoff-seconds", "S", "Wait before each new attempt.", type=float, default=0.0),
+            _option("--backoff-seconds", "S", "Wait before each new attempt.", type=float),
             _option("--timeout-seconds", "S", "Kill an attempt that is held longer.", type=float),
         ),
     ),
     "limits": Group(
         "The provider's limits",
         (
+            _option("--profile", "NAME", "Fills the next three with a provider's limits: e2b-pro, or a file."),
             _option("--quota", "Q", "Sandboxes that may exist at a time.", type=COUNT),
             _option("--create-rate", "R", "Sandboxes that may be created per second.", type=float),
-            _option("--create-burst", "B", "... after this many at once.", type=COUNT, default=1),
+            _option("--create-burst", "B", "... after this many at once.", type=COUNT),
         ),
     ),
     "pool": Group(
@@ -143,11 +143,17 @@ GROUPS: Final[Mapping[str, Group]] = {
 """Table of a demand file → its options."""
 
 
+def asked_of(context: click.Context, options: Sequence[click.Option]) -> list[click.Option]:
+    """Those that the command takes."""
+    taken = set(map(id, context.command.params))
+    return [option for option in options if id(option) in taken]
+
+
 def _from_file(context: click.Context, parameter: click.Parameter, name: str | None) -> object:
     """What is in the file is what the other options are unless they are given."""
     if name is None:
         return None
-    found = load(name, {table: group.options for table, group in GROUPS.items()})
+    found = load(name, {table: asked_of(context, group.options) for table, group in GROUPS.items()})
     context.default_map = {**(context.default_map or {}), **found.values}
     return found
 
@@ -160,7 +166,7 @@ DEMAND: Final = click.Option(
     help="A TOML file with any of the options below, in groups; options given here override it.",
 )
 OPTIONS: Final = (DEMAND, *(option for group in GROUPS.values() for option in group.options))
-"""In the order of the help. ``demand_of`` takes the values of all but ``prices``."""
+"""In the order of the help. ``demand_of`` takes the values of all but ``prices``. What is not asked for is None."""
 
 
 class AskingCommand(click.Command):
@@ -181,18 +187,18 @@ def asked_at(spec: str, context: click.Context) -> dict[str, Any]:
 
     What is given on the command line holds everywhere.
     """
-    asked = {str(option.name): context.params[str(option.name)] for option in OPTIONS}
+    asked = {str(option.name): context.params[str(option.name)] for option in asked_of(context, OPTIONS)}
     given = click.core.ParameterSource.COMMANDLINE
     own = {} if asked["file"] is None else asked["file"].at.get(spec, {})
     return asked | {name: value for name, value in own.items() if context.get_parameter_source(name) != given}
 
 
 def demand_of(asked: dict[str, Any]) -> Demand:
-    """The demand that the options describe, as click has parsed them; takes them out of ``asked``.
+    """The demand that the options describe, as click has parsed them.
 
     Raises:
         UsageError: a length, a think time or a change cannot be read.
-        costmodel.errors.DemandError: the options contradict each other, or cannot be answered.
+        costmodel.errors.DemandError: a profile is unknown, or the options contradict each other.
     """
     from costmodel.demand import Delta, Demand, Think
     from costmodel.errors import DemandError
@@ -200,23 +206,28 @@ def demand_of(asked: dict[str, Any]) -> Demand:
     from taxtui.plan.notation import parse_images, parse_length, parse_think
 
     file = asked.pop("file")
+    asked = {name: value for name, value in asked.items() if value is not None}
     for option in OPTIONS:
         if (name := str(option.name)) in asked:
             asked[field_of(option)] = asked.pop(name)
-    if (actions := asked.pop("actions")) is not None:
+    if (actions := asked.pop("actions", None)) is not None:
         asked["actions"] = parse_length(actions)
-    if (think := asked.pop("think")) is not None:
+    if (think := asked.pop("think", None)) is not None:
         parsed = parse_think(think)
         asked["think"] = Think(parsed.median_ns, parsed.sigma)
-    if (images := asked.pop("images")) is not None:
+    if (images := asked.pop("images", None)) is not None:
         asked["images"] = parse_images(images)
     deltas = []
-    for text in asked.pop("deltas"):
+    for text in asked.pop("deltas", ()):
         amount, slash, unit = text.partition("/")
         if not slash or unit not in ("action", "rollout"):
             raise UsageError(f"{text!r} is not a change", fix="write 250ms/action or 2s/rollout")
         sign = -1 if amount.startswith("-") else 1
         deltas.append(Delta(sign * parse_duration_ns(amount.lstrip("+-")), unit == "action"))
+    if (profile := asked.pop("profile", None)) is not None:
+        from costmodel.profiles import load_profile
+
+        asked = load_profile(profile).filled(asked)
     try:
         return Demand(**asked, deltas=tuple(deltas))
     except DemandError as error:

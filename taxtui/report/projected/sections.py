@@ -16,22 +16,21 @@ from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, UNSPLIT, between, clock, hours, left_out, rounded_seconds, seconds, span, usd
-from taxtui.report.projected import attributed, waiting
+from taxtui.report.projected import waiting
 from taxtui.terminal_text import clean
 
 
 def sections(
     rows: Sequence[Projection], demand: Demand, sources: Sequence[object], reference: Reference | None = None
 ) -> list[Section]:
-    """Every table that has something to say, the answer first; ``reference`` is what bounds a tax, in its notes."""
+    """Every table that has something to say, the main one first; ``reference`` is what bounds a tax, in its notes."""
     parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out, _sensitivity)
     found = [section for part in parts if (section := part(rows, demand)).rows]
     notes = [f"{clean(one.name)}: {clean(note)}" for one in sources if isinstance(one, Published) for note in one.notes]
     notes += [f"{clean(one.name)}: from {clean(one.source)}" for one in sources if isinstance(one, Published)]
     bounded = dict.fromkeys(row.identity.substrate for row in rows if row.tax_between_worker_hours)
     notes += [reference[name].in_words(clean(name)) for name in bounded if reference and name in reference]
-    answer = attributed.sections([(name_of(row), row) for row in rows])
-    return [*answer, found[0]._replace(notes=found[0].notes + notes), *found[1:]]
+    return [found[0]._replace(notes=found[0].notes + notes), *found[1:]]
 
 
 def tax_in_words(cleanup: bool) -> str:
