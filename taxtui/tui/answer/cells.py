@@ -81,7 +81,7 @@ def cell_of(entry: Entry | None, found: Answer, line: Line) -> AnswerCell:
 
 
 def _duration(seconds: Interval) -> str:
-    return duration_plus_minus(*seconds.times(1 / S_PER_HOUR))
+    return duration_plus_minus(seconds.times(1 / S_PER_HOUR))
 
 
 def titles(found: Answer, asked: Arrangement) -> list[str]:

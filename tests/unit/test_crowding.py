@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from taxtui.tui.setup import crowding
+from taxtui.plan import crowding
 from taxtui.tui.setup.form import Choices
 
 
