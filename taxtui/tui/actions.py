@@ -44,6 +44,16 @@ class Action(NamedTuple):
     footer: bool = True
 
 
+def _arranging(scope: Scope) -> tuple[Action, ...]:
+    """How a table is arranged, wherever there is one."""
+    return (
+        Action(scope, "sort", "o", "o", "Sort", "Sort by the next column; behind the last as it comes"),
+        Action(scope, "reverse", "O", "O", "Reverse", "Sort the other way round", False),
+        Action(scope, "group", "b", "b", "Group", "Group by work, by substrate, or not"),
+        Action(scope, "filter", "slash", "/", "Filter", "Show only rows that contain a text"),
+    )
+
+
 ACTIONS: Final = (
     *(Action("app", f"go('{tab.scope}')", tab.key, tab.key, tab.title, tab.help, False) for tab in SCREENS),
     Action("app", "help", "question_mark", "?", "Help", "All keys of this screen"),
@@ -86,6 +96,8 @@ ACTIONS: Final = (
     Action("live", "export", "e", "e", "Export", "Write this screen to an SVG file"),
     Action("results", "table(-1)", "left_square_bracket", "[", "Previous table", "The table before", False),
     Action("results", "table(1)", "right_square_bracket", "]", "Table", "The next table: fresh, completion …"),
+    Action("results", "open", "enter", "enter", "All of it", "The long table; from there the slowest trials of a row"),
+    *_arranging("results"),
     Action("results", "diff", "d", "d", "Diff with", "Show what changed from another recording"),
     Action("results", "project", "p", "p", "Project", "Project what is shown to any number of trajectories"),
     Action("results", "reload", "r", "r", "Reload", "Read what a recording has grown by"),
@@ -98,6 +110,7 @@ ACTIONS: Final = (
     Action("projection", "why", "w", "w", "Why", "Every input, formula and intermediate value of the row"),
     Action("projection", "details", "d", "d", "Details", "All tables, as the command line prints them"),
     Action("projection", "axis", "x", "x", "Axis", "Curves over trajectories, workers or actions"),
+    *_arranging("projection"),
     Action("projection", "copy", "y", "y", "Copy as CLI", "Copy the command line that prints the same"),
     Action("projection", "export", "e", "e", "Export", "Write this screen to an SVG file", False),
     Action("recordings", "replay", "enter", "enter", "Replay", "Play the recording back on Live; so do two clicks"),

@@ -53,6 +53,30 @@ PARTS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
 )
 """Part of a trial's time → its letter in the phase bars, its name, its colour."""
 
+CAUSES: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
+    {
+        "startup": ("S", "start-up", "#56B4E9"),
+        "create": ("C", "create", "#56B4E9"),
+        "ready": ("R", "ready", "#0072B2"),
+        "image_pull": ("I", "image pulls", "#6A5ACD"),
+        "preload": ("P", "preparing", "#B0B0B0"),
+        "dispatch": ("D", "dispatch", "#E69F00"),
+        "slowdown": ("L", "slower commands", "#C8A165"),
+        "contention": ("N", "neighbours", "#8C6BB1"),
+        "harness": ("H", "harness", "#CC79A7"),
+        "queued": ("Q", "queued", "#F0B6D5"),
+        "throttle": ("Q", "waiting for limits", "#F0B6D5"),
+        "failed": ("F", "failed", "#D55E00"),
+        "failures": ("F", "failures", "#D55E00"),
+        "cleanup": ("X", "clean-up", "#A05A3C"),
+        "wasted": ("O", "in excess", "#999999"),
+        "unsplit": ("U", "work or dispatch", "#F0E442"),
+        "work": ("W", "work", "#009E73"),
+        "think": ("T", "think", "#D9D9D9"),
+    }
+)
+"""Cause, as ``ByCause`` and an attribution name it → its letter in stacked bars, its name, its colour."""
+
 LEVELS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "ok": ("✓", "text-success"),

@@ -10,9 +10,10 @@ from textual import pilot
 from textual._wait import wait_for_idle
 
 from taxtui import folders
+from taxtui.plan import crowding
 from taxtui.sandboxes import registry
 from taxtui.tui.recordings import catalogue
-from taxtui.tui.setup import crowding, estimate
+from taxtui.tui.setup import estimate
 from tests.support.simulating import simulate_once
 from tests.tui.shelf import filled, held_up, without_trash
 

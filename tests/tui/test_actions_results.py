@@ -13,10 +13,13 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from taxtui.commands.report import command
+from taxtui.tui.answer.arranging import Arrangement
+from taxtui.tui.answer.table import AnswerTable
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.results.model import TABLES
 from taxtui.tui.results.screen import ResultsScreen, TableTab
 from taxtui.tui.results.table import ResultTable
+from taxtui.tui.stacked_bars import StackedBars
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, looking_at, until
 from tests.tui.story import record
@@ -47,10 +50,62 @@ async def shown(pilot: Pilot[None], words: str) -> None:
     await until(pilot, lambda: words in str(head.render()) and results(pilot).settled)
 
 
+async def answered(pilot: Pilot[None]) -> AnswerTable:
+    await until(pilot, lambda: results(pilot).shown.answer is not None and results(pilot).settled)
+    return results(pilot).query_one(AnswerTable)
+
+
 @covers("app", "go('results')")
-async def test_3_shows_what_taxtui_report_prints(path: Path) -> None:
+async def test_3_says_which_is_cheapest_and_enter_shows_all_of_it(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
+        table = await answered(pilot)
+        said = str(results(pilot).query_one("#said", Static).render())
+        assert said.startswith("docker:runc costs ")
+        assert "local:bwrap for T0 x 10 by exec" in said
+        drawn = [table.draw(line, number, 76).plain for number, line in enumerate(table.items)]
+        assert len(drawn) == 1
+        assert " best " in drawn[0]
+        assert f"{table.found.lines[0].entries[1].ratio.value:.2f}x" in drawn[0]  # type: ignore[union-attr]
+        bars = results(pilot).query_one(StackedBars)
+        assert [bar.name for bar in bars.items] == ["local:bwrap", "docker:runc"]
+        await pilot.press("enter")
+        await shown(pilot, "Completion")
+
+
+@covers("results", "sort", "reverse", "group", "filter", "open")
+async def test_tables_are_sorted_grouped_and_filtered_until_another_recording_is_shown(path: Path, other: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await answered(pilot)
+        await pilot.press("enter")
+        await shown(pilot, "Completion")
+
+        def labels() -> list[str]:
+            found = [line.text.split()[0] for line in pilot.app.screen.query_one(ResultTable).items if line.first]
+            return [label for label in found if ":" in label]
+
+        assert labels() == ["local:bwrap", "docker:runc"]
+        await pilot.press("o", "O")
+        assert results(pilot).arrangement == Arrangement(column=0, descending=True)
+        assert labels() == ["local:bwrap", "docker:runc"]
+        await pilot.press("O")
+        assert labels() == ["docker:runc", "local:bwrap"]
+        await pilot.press("b", "b")
+        assert results(pilot).arrangement.group == "substrate"
+        await pilot.press("slash", *"LOCAL", "enter")
+        assert labels() == ["local:bwrap"]
+        results(pilot).taxtui.chosen = (other,)
+        results(pilot).arrive()
+        await until(pilot, lambda: results(pilot).settled)
+        assert results(pilot).arrangement == Arrangement()
+        assert labels() == ["local:bwrap", "docker:runc"]
+        assert not results(pilot).query_one("#wanted").display
+
+
+async def test_3_shows_what_taxtui_report_prints(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3", "right_square_bracket")
         await shown(pilot, "Cold start: create request")
         printed = CliRunner().invoke(command, [str(path), "--table", "cold-start"]).output
         values = [line.split("  ")[-3:] for line in printed.splitlines() if line.startswith(("local", "docker"))]
@@ -90,7 +145,7 @@ async def test_d_compares_with_another_recording_and_no_more(
     other.rename("recordings/earlier.msgpack")
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
-        await shown(pilot, "p95")
+        await answered(pilot)
         await pilot.press("d")
         await until(pilot, lambda: pilot.app.screen.query(OptionList))
         await pilot.press("enter")
@@ -116,7 +171,7 @@ async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
     told = story.run(40)
     path = record(tmp_path / "grows.msgpack", told[: len(told) // 2])
     async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3")
+        await pilot.press("3", "right_square_bracket")
         await shown(pilot, "Cold start")
         before = lines(pilot)
         path.unlink()
@@ -132,7 +187,7 @@ async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
 )
 async def test_y_copies_the_table(path: Path, form: str, begins: str) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3")
+        await pilot.press("3", "right_square_bracket")
         await shown(pilot, "Cold start")
         await pilot.press("down", "y")
         await until(pilot, lambda: pilot.app.screen.query(OptionList))
@@ -162,7 +217,7 @@ async def test_the_copied_command_prints_what_is_shown(path: Path, other: Path) 
 @covers("results", "export")
 async def test_e_writes_the_screen_beside_the_recording(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3")
+        await pilot.press("3", "right_square_bracket")
         await shown(pilot, "Cold start")
         await pilot.press("e")
         assert (path.parent / "story.results.svg").read_text().startswith("<svg")

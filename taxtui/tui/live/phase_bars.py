@@ -12,6 +12,7 @@ from taxtui.terminal_text import fit
 from taxtui.tui import units
 from taxtui.tui.colours import PARTS, glyph, shade, substrate_style
 from taxtui.tui.lists.line_list import LineList
+from taxtui.tui.stacked_bars import shares
 
 
 class PhaseBars(LineList[CellState]):
@@ -40,14 +41,6 @@ class PhaseBars(LineList[CellState]):
             line.append(letter * letters, Style(color="#000000", bgcolor=shade(colour, dark=dark)))
         line.append(f" {units.duration(total)}")
         return line
-
-
-def shares(parts: dict[str, float], scale: float, room: int) -> dict[str, int]:
-    """Cells for each part: in proportion, but none vanishes; what that adds is taken from the longest."""
-    cells = {part: max(1, round(ns * scale)) for part, ns in parts.items()}
-    while sum(cells.values()) > max(room, len(cells)):
-        cells[max(cells, key=cells.__getitem__)] -= 1
-    return cells
 
 
 def legend(cells: Sequence[CellState], *, dark: bool) -> Text:

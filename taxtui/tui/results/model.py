@@ -7,18 +7,24 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from costmodel.answer import HELD, Answer, answer_of
+from costmodel.demand import Demand
+from costmodel.projection import project
 from costmodel.recording import Recording
 from taxtui.errors import RecordingError
 from taxtui.report.formats import Section
 from taxtui.report.measured import differences
 from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import read_samples
-from taxtui.report.measured.tables import LATENCIES, ranked, sections
+from taxtui.report.measured.tables import HEAD, LATENCIES, ranked, sections
 from taxtui.terminal_text import clean
+from taxtui.tui.answer.arranging import Arrangement, arranged
 from taxtui.tui.recordings import catalogue
 
+ANSWER: Final = "answer"
 TABLES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        ANSWER: "Answer",
         "cold-start": "Cold start",
         "fresh": "Fresh",
         "completion": "Completion",
@@ -27,7 +33,9 @@ TABLES: Final[Mapping[str, str]] = MappingProxyType(
         "tax": "Tax",
     }
 )
-"""Table, as ``taxtui report --table`` names it → its tab."""
+"""The answer, and every table as ``taxtui report --table`` names it → its tab."""
+ONE: Final = Demand(trajectories=1, workers=1)
+"""What an answer about one trajectory asks; how many there are to be changes no ratio."""
 
 
 class Wanted(NamedTuple):
@@ -47,10 +55,30 @@ class Part(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A table, and the cells that it is about."""
+    """A table, and the cells that it is about; or the answer."""
 
     parts: Sequence[Part]
     rows: Sequence[Row]
+    answer: Answer | None = None
+
+
+def arranged_part(part: Part, asked: Arrangement) -> Part:
+    """A section whose lines are rows, as a person wants it; another one as it is."""
+    section = part.section
+    if not section.head or section.head[0] != HEAD or asked == Arrangement():
+        return part
+
+    def group(row: Sequence[str]) -> str:
+        label, _, work = row[0].partition("\n")
+        return work if asked.group == "work" else label.partition(" [")[0]
+
+    def cell(row: Sequence[str]) -> str:
+        column = asked.column or 0
+        return row[column] if column < len(row) else ""
+
+    order = arranged(section.rows, asked, text=" ".join, group=group, cell=cell)
+    rows = [part.rows[number] for number in order] if part.rows else ()
+    return part._replace(section=section._replace(rows=[section.rows[number] for number in order]), rows=rows)
 
 
 class ResultsReader:
@@ -73,6 +101,8 @@ class ResultsReader:
         rows, sources, unfinished = self._rows(wanted.paths)
         if not rows:
             raise RecordingError("no trial has ended yet", fix="r reads the recording again")
+        if wanted.table == ANSWER:
+            return Shown((), rows, answer_of(project(sources, ONE), HELD))
         if wanted.against is not None:
             return Shown(self._differences(wanted, rows, wanted.against), rows)
         found = sections(rows, sources, [wanted.table], unfinished)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -14,18 +15,27 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
+from costmodel.wording import sentence
+from taxtui.report.measured.tables import HEAD
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
+from taxtui.tui.answer import causes
+from taxtui.tui.answer.arranged_screen import ArrangedScreen
+from taxtui.tui.answer.cells import section, titles
+from taxtui.tui.answer.table import AnswerTable
 from taxtui.tui.background import Newest
 from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Choice, Choose
-from taxtui.tui.numbered_screen import NumberedScreen
+from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.recordings import catalogue
-from taxtui.tui.results.model import TABLES, ResultsReader, Shown, Wanted
+from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, Shown, Wanted, arranged_part
 from taxtui.tui.results.table import HEAD_LINES, ResultTable
+from taxtui.tui.stacked_bars import StackedBars
 from taxtui.tui.top_bar import TopBar
 
 NOTHING: Final = Shown((), ())
+COMPARED: Final = "completion"
+"""The long table that the answer leads to, and the first that a comparison shows."""
 
 
 class TableTab(Static):
@@ -41,12 +51,12 @@ class TableTab(Static):
         await self.run_action(f"screen.show('{self.table}')")
 
 
-class ResultsScreen(NumberedScreen):
-    """One table at a time; it is read and computed in the background."""
+class ResultsScreen(ArrangedScreen):
+    """The answer first, then one table at a time; all is read and computed in the background."""
 
     scope = "results"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("results")]
-    AUTO_FOCUS = "#results"
+    AUTO_FOCUS = "#lines"
 
     def __init__(self) -> None:
         """Nothing is read yet."""
@@ -57,14 +67,19 @@ class ResultsScreen(NumberedScreen):
         self.shown = NOTHING
 
     def contents(self) -> ComposeResult:
-        """Tabs of the tables, the head in sight, the rows."""
+        """Tabs of the tables; the answer and what it consists of, or the head in sight and the rows."""
         with Horizontal(id="tables"):
             for table, title in TABLES.items():
                 yield TableTab(table, title)
+        with Vertical(id="answer"):
+            yield Static("", id="said", markup=False)
+            yield AnswerTable(id="lines")
+            yield StackedBars(id="causes")
         with Vertical(id="measured"):
             yield Static("", id="head", markup=False)
             yield ResultTable(id="results")
-            yield Static("", id="why", markup=False)
+        yield Static("", id="why", markup=False)
+        yield from self.filter_field()
 
     def on_mount(self) -> None:
         """Start what reads."""
@@ -76,18 +91,29 @@ class ResultsScreen(NumberedScreen):
 
     def arrive(self) -> None:
         """As ``NumberedScreen.arrive``."""
-        self.paths = self.taxtui.subject()
+        subject = self.taxtui.subject()
+        if self.paths != subject:
+            self.paths = subject
+            self.arrange_anew()
+        if self.taxtui.against and self.table == ANSWER:
+            self.table = COMPARED
         self.refresh_table()
 
     def restyle(self) -> None:
         """As ``NumberedScreen.restyle``."""
-        self.query_one(ResultTable).refresh()
+        self.rearrange()
 
     def refresh_table(self) -> None:
         """Have the table read and computed."""
         for tab in self.query(TableTab):
             tab.set_class(tab.table == self.table, "current")
-        self.query_one(ResultTable).empty = "reading …"
+        answers = self.table == ANSWER
+        self.query_one("#answer").display = answers
+        self.query_one("#measured").display = not answers
+        for listed in (self.query_one(ResultTable), self.query_one(AnswerTable)):
+            listed.empty = "reading …"
+            if listed.display and listed.parent and listed.parent.display and self.focused in self._tables:
+                self.set_focus(listed)
         self._reading.ask(Wanted(self.paths, self.taxtui.against, self.table))
         self._say()
 
@@ -96,16 +122,59 @@ class ResultsScreen(NumberedScreen):
         """Nothing is being read."""
         return not self._reading.busy
 
+    @property
+    def _tables(self) -> tuple[AnswerTable, ResultTable]:
+        return self.query_one(AnswerTable), self.query_one(ResultTable)
+
     def _show(self, wanted: Wanted, shown: Shown) -> None:
         self.shown, self.refusal = shown, ""
-        self.query_one(ResultTable).present(shown.parts)
+        self.rearrange()
         self._say()
 
     def _refuse(self, wanted: Wanted, why: str) -> None:
         self.shown, self.refusal = NOTHING, why
-        self.query_one(ResultTable).empty = ""
-        self.query_one(ResultTable).present([])
+        for listed in self._tables:
+            listed.empty = ""
+        self.rearrange()
         self._say()
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """As ``ArrangedScreen.columns``."""
+        if self.shown.answer is not None:
+            return titles(self.shown.answer, self.arrangement)
+        heads = [part.section.head for part in self.shown.parts if part.section.head[:1] == [HEAD]]
+        return [" ".join(name.split()) for name in max(heads, key=len, default=[])]
+
+    def rearrange(self) -> None:
+        """As ``ArrangedScreen.rearrange``."""
+        found, (answers, results) = self.shown.answer, self._tables
+        answers.present(found, self.arrangement)
+        results.present([arranged_part(part, self.arrangement) for part in self.shown.parts])
+        self.query_one("#said", Static).update(clean(sentence(found)) if found else "")
+        order = self.arrangement.in_words(self.columns) or "o sorts · b groups · / filters"
+        answers.entitle(Text(f"what one trajectory holds a worker for · {order} · enter: all of it"))
+        results.entitle(Text(order))
+        self.explain()
+
+    def focus_table(self) -> None:
+        """As ``ArrangedScreen.focus_table``."""
+        answers, results = self._tables
+        self.set_focus(answers if self.table == ANSWER else results)
+
+    @on(CursorList.Moved)
+    def explain(self) -> None:
+        """What the work under the cursor consists of, place by place."""
+        found, line = self.shown.answer, self.query_one(AnswerTable).line
+        told = causes.bars(found, line) if found else ()
+        heading = causes.title(found, line) if found else ""
+        self.query_one(StackedBars).present(heading, told, empty=causes.UNKNOWN if line else "")
+
+    def action_open(self) -> None:
+        """One step further: from a work to the long table of it."""
+        line = self.query_one(AnswerTable).line
+        if self.table == ANSWER and line is not None:
+            self.action_show(COMPARED)
 
     @on(ResultTable.Scrolled)
     def show_head(self) -> None:
@@ -116,7 +185,8 @@ class ResultsScreen(NumberedScreen):
 
     def _say(self) -> None:
         names = catalogue.names(self.paths) or "no recording"
-        against = f" against {clean(self.taxtui.against.name)}" if self.taxtui.against else ""
+        compared = self.taxtui.against if self.table != ANSWER else None
+        against = f" against {clean(compared.name)}" if compared else ""
         busy = "reading … · " if self._reading.busy else ""
         self.query_one(TopBar).say(Text(f"{busy}{names}{against}"))
         why = self.query_one("#why", Static)
@@ -154,6 +224,8 @@ class ResultsScreen(NumberedScreen):
         chosen = await self.app.push_screen_wait(Choose("Compare with", choices))
         if chosen is not None:
             self.taxtui.against = chosen[0] if chosen else None
+            if self.taxtui.against and self.table == ANSWER:
+                self.table = COMPARED
             self.refresh_table()
 
     @work
@@ -163,24 +235,27 @@ class ResultsScreen(NumberedScreen):
         from taxtui.report.measured.record import record
 
         found = self.query_one(ResultTable)
+        answer = self.shown.answer
         sections = [part.section for part in self.shown.parts]
+        if answer is not None:
+            sections = [section(answer, self.arrangement)]
         records = None
-        if self.taxtui.against is None:
+        if self.taxtui.against is None and answer is None:
             records = [record(row, [self.table]) for row in self.shown.rows]
         report = Report(lambda: sections, None if records is None else lambda: records)
         choices = [Choice(one.title, one.about, one.render(report)) for one in FORMATS if one.tells(report)]
         choices.append(Choice("command", self._command(), self._command()))
         if found.row is not None:
             part, number = found.row
-            section = part.section._replace(rows=[part.section.rows[number]], notes=[])
-            row = markdown_tables.to_text([section])
+            row = markdown_tables.to_text([part.section._replace(rows=[part.section.rows[number]], notes=[])])
             choices.insert(0, Choice("row", "the row under the cursor, as Markdown", row))
         chosen = await self.app.push_screen_wait(Choose("Copy", choices))
         if chosen:
             copy(self.app, chosen, f"{len(chosen.splitlines()):,} lines")
 
     def _command(self) -> str:
-        words = ["taxtui", "report", *map(catalogue.shown, self.paths), "--table", self.table]
+        words = ["taxtui", "report", *map(catalogue.shown, self.paths)]
+        words += [] if self.table == ANSWER else ["--table", self.table]
         return shlex.join(
             [*words, *(["--against", catalogue.shown(self.taxtui.against)] if self.taxtui.against else [])]
         )

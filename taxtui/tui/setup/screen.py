@@ -189,7 +189,8 @@ class SetupScreen(NumberedScreen):
 
     def _outlook(self, plan: Plan) -> dict[str, str]:
         """Time and cost in words; sets ``expense``."""
-        from taxtui.tui.setup import crowding, estimate
+        from taxtui.plan import crowding
+        from taxtui.tui.setup import estimate
         from taxtui.tui.setup.expense import expense
         from taxtui.tui.setup.run_fields import RunFields
 

@@ -1,0 +1,89 @@
+"""What screens with tables share: keys that sort, filter and group whatever table is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import on
+from textual.app import ComposeResult
+from textual.widgets import Input
+
+from taxtui.tui.answer.arranging import Arrangement
+from taxtui.tui.numbered_screen import NumberedScreen
+
+
+class ArrangedScreen(NumberedScreen):
+    """Keeps the arrangement and its field; a subclass names the columns and shows its table anew."""
+
+    def __init__(self) -> None:
+        """The tables' own order."""
+        super().__init__()
+        self.arrangement = Arrangement()
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """What the table that is shown can be sorted by."""
+        raise NotImplementedError
+
+    def rearrange(self) -> None:
+        """Show the table as it is arranged now."""
+        raise NotImplementedError
+
+    def focus_table(self) -> None:
+        """Give the focus to the table that is shown."""
+        raise NotImplementedError
+
+    def filter_field(self) -> ComposeResult:
+        """The field for the filter, which is there while there is one."""
+        yield Input(id="wanted", placeholder="show only rows that contain …", compact=True)
+
+    def arrange_anew(self) -> None:
+        """What was asked of another recording's tables is not asked of this one's."""
+        self.arrangement = Arrangement()
+        field = self.query_one("#wanted", Input)
+        with self.prevent(Input.Changed):
+            field.value = ""
+        field.display = False
+
+    def action_sort(self) -> None:
+        """By the next column; behind the last in the table's own order."""
+        self.arrangement = self.arrangement.next_column(len(self.columns))
+        self.rearrange()
+
+    def action_reverse(self) -> None:
+        """The other way round; what is not sorted yet, by its first column."""
+        column = self.arrangement.column or 0
+        self.arrangement = self.arrangement._replace(column=column, descending=not self.arrangement.descending)
+        self.rearrange()
+
+    def action_group(self) -> None:
+        """Rows of one work together, those of one substrate, or in the table's own order."""
+        self.arrangement = self.arrangement.next_group()
+        self.rearrange()
+
+    def action_filter(self) -> None:
+        """Type what rows must contain."""
+        field = self.query_one("#wanted", Input)
+        field.display = True
+        self.set_focus(field)  # at once: what is typed next goes there
+
+    @on(Input.Changed, "#wanted")
+    def filtered(self, event: Input.Changed) -> None:
+        """Filter while typing."""
+        self.arrangement = self.arrangement._replace(wanted=event.value)
+        self.rearrange()
+
+    @on(Input.Submitted, "#wanted")
+    def filter_done(self) -> None:
+        """Keep the filter; an empty one goes away."""
+        field = self.query_one("#wanted", Input)
+        field.display = bool(field.value)
+        self.focus_table()
+
+    def key_escape(self) -> None:
+        """Drop the filter."""
+        field = self.query_one("#wanted", Input)
+        if field.display:
+            field.value = ""
+            field.display = False
+            self.focus_table()
