@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from costmodel import Projection
-from costmodel.answer import HELD, Answer, Entry, Line, answer_of
+from costmodel.answer import HELD, Entry, Line, answer_of
 from costmodel.uncertainty import Interval
 from costmodel.verdict import CANNOT_TELL, TIE
 from costmodel.wording import sentence
+from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import duration, hours
 from taxtui.report.page.views import Cell, CellLine, cell_of, shown
+from taxtui.report.projected.sections import marks_of
 from taxtui.terminal_text import clean
 
 
@@ -30,6 +32,7 @@ class Told(NamedTuple):
     ratio: str
     verdict: str  # "best", "tie", "cannot tell" or nothing
     tax: str
+    n: str  # with the letters of its flags
 
 
 class AnswerView(NamedTuple):
@@ -44,11 +47,12 @@ class AnswerView(NamedTuple):
 def answer_view(rows: Sequence[Projection], run_sd: float | None = None) -> AnswerView:
     """Of projections of one demand: what a delivered trajectory holds a worker for."""
     found = answer_of(rows, HELD, run_sd=run_sd)
+    marks = marks_of(rows)
     columns = [
         Column(shown(place.name), clean(place.provenance) if place in found.unranked else "", shown(place.differs))
         for place in found.places
     ]
-    lines = [(_named(line), [_told(found, line, line.at(place)) for place in found.places]) for line in found.lines]
+    lines = [(_named(line), [_told(line, line.at(place), marks) for place in found.places]) for line in found.lines]
     notes = [
         "What one delivered trajectory holds a worker for, failures included, with its 95 % interval; below, how many "
         "times the cheapest that is, and how much of it is tax: neither think time nor the commands' own time. "
@@ -56,6 +60,7 @@ def answer_view(rows: Sequence[Projection], run_sd: float | None = None) -> Answ
     ]
     notes += [f"{column.name}: {column.differs}." for column in columns if column.differs]
     notes += ["Apart, not ranked: what was not measured here."] if found.unranked else []
+    notes += marks.notes()
     return AnswerView(clean(sentence(found)), columns, lines, notes)
 
 
@@ -63,14 +68,18 @@ def _named(line: Line) -> Cell:
     return Cell((CellLine(shown(line.name)),), "")
 
 
-def _told(found: Answer, line: Line, entry: Entry | None) -> Told | None:
+def _told(line: Line, entry: Entry | None, marks: FlagMarks) -> Told | None:
     if entry is None:
         return None
     if entry.amount is None:
-        return Told(cell_of("no success"), "", "", "")
+        return Told(cell_of("no success"), "", "", "", "")
     amount = entry.amount.times(1e9)
     cell = cell_of(duration(*amount))._replace(sort=f"{amount.value:.12g}")
-    return Told(cell, _ratio(entry.ratio), _verdict(line, entry), _tax(entry.row))
+    letters = marks.of(entry.row.flags)
+    n = "" if entry.row.trials is None else f"n={entry.row.trials:,}"
+    return Told(
+        cell, _ratio(entry.ratio), _verdict(line, entry), _tax(entry.row), f"{n}{f' [{letters}]' if letters else ''}"
+    )
 
 
 def _ratio(ratio: Interval | None) -> str:

@@ -14,7 +14,6 @@ from taxtui.report.page.palette import Look, looks
 from taxtui.report.page.settings import Setting, drawn, settings
 
 MILLION = 1_000_000
-PAPER_WORKERS = 500
 
 
 class Material:
@@ -61,8 +60,8 @@ class Material:
 
     @cached_property
     def per_million(self) -> list[Projection]:
-        """A million trajectories of every row; their worker-hours do not depend on how many workers there are."""
-        return project(self.sources, Demand(trajectories=MILLION, workers=PAPER_WORKERS, run_sd=self.run_sd))
+        """A million trajectories of every row; worker-hours do not depend on how many workers there are."""
+        return project(self.sources, Demand(trajectories=MILLION, workers=1, run_sd=self.run_sd))
 
     def projected(self, row: Row) -> Projection | None:
         """The projection of a row's cell; None where it had no success."""
