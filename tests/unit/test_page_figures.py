@@ -137,11 +137,7 @@ def test_break_even_lines_are_fixed_and_per_action(material: Material, found: di
         long = [row for row in material.rows if row.identity.mode == mode and row.identity.actions == 50]
         lines = [material.projected(row).evidence.line for row in long]  # type: ignore[union-attr]
         slopes = [line for line in axes_of(panel).lines if xs(line)[1] > xs(line)[0]]
-        ends = [
-            (ys(line)[0], (ys(line)[1] - ys(line)[0]) / xs(line)[1])
-            for line in axes_of(panel).lines
-            if xs(line)[1] > xs(line)[0]
-        ]
+        ends = [(ys(line)[0], (ys(line)[1] - ys(line)[0]) / xs(line)[1]) for line in slopes]
         wanted = [(line.fixed_s, line.per_action_s) for line in lines]  # type: ignore[union-attr]
         assert sorted(ends) == [pytest.approx(pair) for pair in sorted(wanted)]
 

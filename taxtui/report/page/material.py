@@ -61,6 +61,8 @@ class Material:
     @cached_property
     def per_million(self) -> list[Projection]:
         """A million trajectories of every row; worker-hours do not depend on how many workers there are."""
+        if not any(row.good for row in self.rows):
+            return []
         return project(self.sources, Demand(trajectories=MILLION, workers=1, run_sd=self.run_sd))
 
     def projected(self, row: Row) -> Projection | None:
