@@ -19,7 +19,8 @@ def recordings(folder: Path, **identity: Any) -> list[Path]:
 
 def _recording(folder: Path, seed: int, **identity: Any) -> Path:
     random = Random(seed)
-    cells, trials = [], []
+    cells: list[list[Any]] = []
+    trials: list[list[list[Any]]] = []
     for substrate, create_ms in (("docker", 250), ("local", 20)):
         for actions in (10, 50):
             for mode, dispatch_ms in (("exec", 40), ("session", 2)):
