@@ -126,6 +126,17 @@ class Answer(NamedTuple):
         """The places that are shown beside, not compared."""
         return tuple(place for place in self.places if place.provenance != self.ground)
 
+    def showing(self, rows: Sequence[Projection]) -> Answer:
+        """Without the entries of other rows, but for what they are compared with, which is then in no column."""
+        wanted = {id(row) for row in rows}
+        shown = {entry.place for line in self.lines for entry in line.entries if id(entry.row) in wanted}
+        lines = []
+        for line in self.lines:
+            kept = tuple(one for one in line.entries if id(one.row) in wanted or one.place == line.reference)
+            if any(id(entry.row) in wanted for entry in kept):
+                lines.append(line._replace(entries=kept))
+        return self._replace(places=tuple(place for place in self.places if place in shown), lines=tuple(lines))
+
 
 class Excess(NamedTuple):
     """What a difference between two entries mostly consists of."""

@@ -9,10 +9,20 @@ from typing import NamedTuple
 
 from costmodel import flags
 from costmodel.errors import DemandError
+from costmodel.recording import CellIdentity
 from costmodel.results import BreakEven, Projection, StraightLine, Versus
 from costmodel.runs import Assumed, Estimate, assumed
 from costmodel.uncertainty import Interval, difference, student_t
 from costmodel.verdict import UNKNOWN, Difference, Finding, judge, ratio
+
+
+def meant(identity: CellIdentity, spec: str) -> bool:
+    """Whether ``SUBSTRATE[:key=value,…]`` means this cell; a value will do for an option, as in docker:runsc."""
+    name, _, options = spec.partition(":")
+    parts = identity.variant.split(",")
+    told = {text for part in parts for text in (part, part.partition("=")[2]) if text}
+    wanted = [option for option in options.split(",") if option]
+    return identity.substrate == name and all(told & {option, option.partition("=")[2]} for option in wanted)
 
 
 def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
@@ -21,17 +31,7 @@ def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
     Raises:
         DemandError: none is.
     """
-    name, _, options = spec.partition(":")
-    wanted = [option for option in options.split(",") if option]
-
-    def fits(row: Projection) -> bool:
-        parts = row.identity.variant.split(",")
-        values = [part.partition("=")[2] for part in parts]
-        return row.identity.substrate == name and all(
-            option in parts or option.partition("=")[2] in parts or option in values for option in wanted
-        )
-
-    found = [row for row in rows if fits(row)]
+    found = [row for row in rows if meant(row.identity, spec)]
     if not found:
         known = ", ".join(dict.fromkeys(row.identity.label for row in rows))
         raise DemandError(f"there is no row for {spec!r}; the recordings hold {known}")

@@ -21,7 +21,7 @@ WORDS: Final = {
     "wasted": "rollouts launched in excess",
 }
 """Causes whose names are no words."""
-WAYS: Final = {"exec": "by exec", "session": "through one shell"}
+WAYS: Final = {"exec": "by exec", "session": "through one shell", "unknown": ""}
 ALMOST_ALL: Final = 0.85
 MOST: Final = 0.5
 LOPSIDED: Final = 2.0
@@ -38,7 +38,7 @@ def sentence(found: Answer) -> str:
         return _without_a_pair(found)
     *others, last = [entry for entry in line.ranked if entry.place != line.reference]
     reference = next(entry for entry in line.entries if entry.place == line.reference)
-    way = "" if found.ground == "measured" else f" (as {found.ground})"
+    way = _ground(found)
     way += ", on another machine" * any(entry.elsewhere for entry in (*others, last))
     if not others:
         said = f"{_one(last, reference, line)}{way}{_why(last, reference)}"
@@ -131,11 +131,16 @@ def _without_a_pair(found: Answer) -> str:
     unit = "worker-hours" if found.measure == WORKER_HOURS else "s per trajectory"
     hours, tax = entry.row.worker_hours, entry.row.tax_worker_hours
     share = f", {100 * tax.value / hours.value:.0f} % of it tax" if tax and hours and hours.value else ""
-    amount = f"{_digits(entry.amount.value)} {unit}"
+    amount = f"{_digits(entry.amount.value)} {unit} for {_work(line)}{_ground(found)}"
     return (
-        f"{entry.place.name} takes {amount} for {_work(line)}{share}; there is nothing to compare it with: "
+        f"{entry.place.name} takes {amount}{share}; there is nothing to compare it with: "
         "measure another substrate at the same work."
     )
+
+
+def _ground(found: Answer) -> str:
+    """How it was come by, where it was not measured."""
+    return "" if found.ground == "measured" else f" (as {found.ground.replace('_', '-')})"
 
 
 def _work(line: Line) -> str:

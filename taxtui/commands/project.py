@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taxtui.errors import UsageError
+from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
 from taxtui.report.projected.options import OPTIONS, demand_of
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from costmodel import Demand, Projection, Published, Recording
     from costmodel.bounds import Reference
+    from taxtui.report.answer.choice import Choice
     from taxtui.report.formats import Section
 
 
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 @click.option("--cell", "cells", multiple=True, metavar="ID", help="Show only this row; repeat for several.")
 @click.option(
     "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
+)
+@choosing()
+@click.option(
+    "--full", is_flag=True, help="The tables behind the answer too: causes, money, steps, what a change adds."
 )
 @click.option("--explain", is_flag=True, help="Every input, formula and intermediate value of each row.")
 @click.option("--plot", is_flag=True, help="Curves in the terminal.")
@@ -36,13 +42,14 @@ def command(
     prices: str | None,
     cells: tuple[str, ...],
     reference: str | None,
+    full: bool,
     explain: bool,
     plot: bool,
     over: str,
     form: str,
     **asked: Any,
 ) -> None:
-    """Project recordings to N trajectories on W workers: worker-hours, wall-clock, tax, money, how sure.
+    """Project recordings to N trajectories on W workers: what is cheapest for the same work, by how much, how sure.
 
     RECORDING is a file that `taxtui run` wrote, or published latencies (a .toml file); shipped ones go by name, as
     scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
@@ -53,12 +60,13 @@ def command(
     from costmodel.projection import project
     from taxtui.commands.opening import opened, reference_of
 
-    if (explain or plot) and not BY_NAME[form].people:
-        raise UsageError(f"--explain and --plot are for people; they do not go with --format {form}")
+    if (full or explain or plot) and not BY_NAME[form].people:
+        raise UsageError(f"--full, --explain and --plot are for people; they do not go with --format {form}")
+    choice = taken(asked)
     demand = demand_of(asked)
     sources = [opened(name) for name in recordings]
     bounds = None if reference is None else reference_of(reference)
-    rows = project(sources, demand, None if prices is None else load_prices(prices), bounds)
+    rows = every = project(sources, demand, None if prices is None else load_prices(prices), bounds)
     if bounds is not None:
         check_used(bounds, (row.identity.substrate for row in rows if row.tax_between_worker_hours))
     if cells:
@@ -66,7 +74,8 @@ def command(
             known = ", ".join(row.identity.cell_id for row in rows)
             raise UsageError(f"no row has the cell id {min(unknown)}", fix=f"there are {known}")
         rows = [row for row in rows if row.identity.cell_id in cells]
-    click.echo(BY_NAME[form].render(_told(rows, demand, sources, bounds)))
+    rows = choice.of(rows)
+    click.echo(BY_NAME[form].render(_told(rows, every, demand, sources, bounds, choice, full)))
     if explain:
         from taxtui.report.projected import explain as explanation
 
@@ -77,17 +86,31 @@ def command(
 
 
 def _told(
-    rows: Sequence[Projection], demand: Demand, sources: Sequence[Recording | Published], bounds: Reference | None
+    rows: Sequence[Projection],
+    every: Sequence[Projection],
+    demand: Demand,
+    sources: Sequence[Recording | Published],
+    bounds: Reference | None,
+    choice: Choice,
+    full: bool,
 ) -> Report:
+    """The answer, then, where asked for, the tables behind it; or all of that in every row."""
+    from taxtui.report.answer import projected, record
+
+    found = projected.answer(every, rows, demand, choice)
+    shown = projected.arranged(rows, found, choice)
+
     def sections() -> Sequence[Section]:
         from taxtui.report.projected.sections import sections
 
-        return sections(rows, demand, sources, bounds)
+        answer = projected.sections(found, demand, choice, bounds)
+        return [*answer, *sections(shown, demand, sources, bounds)] if full else answer
 
     def records() -> list[dict[str, Any]]:
-        from taxtui.report.projected.record import record
+        from taxtui.report.projected.record import record as projection
 
-        return [record(row) for row in rows]
+        added = record.records(found)
+        return [{**projection(row), "answer": added[projected.key_of(row)]} for row in shown]
 
     return Report(sections, records)
 

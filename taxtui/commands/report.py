@@ -1,32 +1,39 @@
-"""``taxtui report``: tables of what was measured, from the exact samples."""
+"""``taxtui report``: what was measured: the answer, and the tables behind it, from the exact samples."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from taxtui.commands import page_files
 from taxtui.errors import RecordingError, UsageError
+from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
 from taxtui.report.run_spread import run_sd_option
 
 if TYPE_CHECKING:
+    from costmodel.bounds import Reference
+    from costmodel.recording import Recording
+    from taxtui.report.answer.choice import Choice
+    from taxtui.report.formats import Section
     from taxtui.report.measured.rows import Row
+
+MORE = "Every table: --full. One: --table cold-start, fresh, completion, actions, breakdown, tax or laws."
 
 
 @click.command("report")
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
+@click.option("--full", is_flag=True, help="The tables behind the answer too: --table all.")
 @click.option(
     "--table",
     "name",
     type=click.Choice(["cold-start", "fresh", "completion", "actions", "breakdown", "tax", "laws", "all"]),
-    default="all",
-    show_default=True,
-    help="Which of them.",
+    help="This table instead of the answer; all: every one but the laws, below it.",
 )
+@choosing(lengths=True)
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
 @click.option(
     "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
@@ -37,70 +44,122 @@ if TYPE_CHECKING:
 @page_files.figures_option
 def command(
     recordings: tuple[str, ...],
-    name: str,
+    full: bool,
+    name: str | None,
     form: str,
     reference: str | None,
     against: str | None,
     run_sd: float | None,
     html: Path | None,
     pictures: Path | None,
+    **chosen: Any,
 ) -> None:
-    """Tables of what was measured: cold start, fresh episode, completion, per action, breakdown, tax; laws.
+    """What was measured: which substrate is cheapest for the same work, by how much, how sure; every table behind it.
 
-    Percentiles and means with what supports them, from the exact samples; recordings of the same cells are pooled.
-    csv and json have a row per cell, in nanoseconds. The laws (think time, lengths, failures, groups) are no part of
-    all: they describe the workload, for models of a run.
+    The tables, with --full or one by one with --table: cold start, fresh episode, completion, per action, breakdown,
+    tax; laws. Percentiles and means with what supports them, from the exact samples; recordings of the same cells are
+    pooled. csv and json have a row per cell, in nanoseconds. The laws (think time, lengths, failures, groups) are no
+    part of all: they describe the workload, for models of a run.
     """
+    choice = taken(chosen)
     if html is not None or pictures is not None:
-        page_files.check(html, pictures, {"--table": name != "all", "--format": form != NAMES[0], "--against": against})
-    from taxtui.commands.opening import located
+        others = {"--table": name, "--full": full, "--format": form != NAMES[0], "--against": against}
+        page_files.check(html, pictures, {**others, "--group": choice.group})
+    from taxtui.commands.opening import located, reference_of
     from taxtui.report.measured.record import record
-    from taxtui.report.measured.rows import rows_of
+    from taxtui.report.measured.rows import bound, rows_of
     from taxtui.report.measured.samples import read_samples
     from taxtui.report.measured.tables import LAWS, TABLES, sections
 
+    if full and name not in (None, "all"):
+        raise UsageError(f"--full is every table, --table {name} one", fix="leave one of them out")
+    if full and not BY_NAME[form].people:
+        raise UsageError(f"--full is for people; --format {form} holds all of it")
     paths = [located(recording) for recording in recordings]
     cells, sources = read_samples(paths)
     rows = rows_of(cells, run_sd)
     if not rows:
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
-    if reference is not None:
-        from taxtui.commands.opening import reference_of
-        from taxtui.report.measured.rows import bound
-
-        bound(rows, reference_of(reference))
+    unfinished = len(cells) - len(rows)
+    rows = choice.of(rows)
+    bounds = None if reference is None else reference_of(reference)
+    if bounds is not None:
+        bound(rows, bounds)
     if html is not None or pictures is not None:
         from taxtui.report.page.material import Material
 
-        material = Material(rows, sources, paths, len(cells) - len(rows), run_sd)
-        asked = {"--reference": reference and Path(reference).name, "--run-sd": run_sd}
+        material = Material(rows, sources, paths, unfinished, run_sd=run_sd, bounds=bounds, sort=choice.sort)
+        asked = page_files.asked(choice, {"--reference": reference and Path(reference).name, "--run-sd": run_sd})
         for written in page_files.write(material, html, pictures, asked):
             click.echo(written)
         return
-    tables = TABLES if name == "all" else (name,)
+    tables = TABLES if name in (None, "all") else (name,)
     if against is not None:
         if name == LAWS:
             raise UsageError("--against compares durations: it does not go with --table laws")
-        found = _differences(rows, recordings, against, tables, run_sd)
+        if choice.sort or choice.group:
+            raise UsageError("--against shows changes cell by cell: it does not go with --sort and --group")
+        found = _differences(rows, recordings, against, tables, run_sd, choice)
         if not BY_NAME[form].tells(found):
             raise UsageError(f"--against is for people; it does not go with --format {form}")
+    elif name in (None, "all"):
+        found = _answered(rows, sources, choice, run_sd, bounds, unfinished, full=full or name is not None)
     else:
+        if choice.sort or choice.group:
+            raise UsageError("--sort and --group order the answer", fix=f"leave --table {name} out, or them")
         found = Report(
-            lambda: sections(rows, sources, tables, len(cells) - len(rows)),
-            lambda: [record(row, tables) for row in rows],
+            lambda: sections(rows, sources, tables, unfinished), lambda: [record(row, tables) for row in rows]
         )
     click.echo(BY_NAME[form].render(found))
 
 
+def _answered(
+    rows: Sequence[Row],
+    sources: Sequence[Recording],
+    choice: Choice,
+    run_sd: float | None,
+    bounds: Reference | None,
+    unfinished: int,
+    *,
+    full: bool,
+) -> Report:
+    """The answer, and the tables below it; or all of that in every row."""
+    from taxtui.report.answer import measured, order, table
+    from taxtui.report.answer.record import records
+    from taxtui.report.measured.record import record
+    from taxtui.report.measured.tables import TABLES, files, sections
+
+    found = order.sorted_by(measured.answer(rows, sources, run_sd, bounds), choice.sort)
+    arranged = choice.sort is not None or choice.group is not None
+    shown = order.arranged(rows, found, measured.key_of, choice.group) if arranged else rows
+
+    def told() -> list[Section]:
+        answer = table.sections(found, "", by=choice.group, reference=bounds)
+        if not full and any(row.good for row in rows):
+            return [*answer, files(sources, [MORE])]
+        return [*answer, *sections(shown, sources, TABLES, unfinished, arranged=arranged)]
+
+    def data() -> list[dict[str, Any]]:
+        added = records(found)
+        return [{**record(row, TABLES), "answer": added.get(measured.key_of(row))} for row in shown]
+
+    return Report(told, data)
+
+
 def _differences(
-    rows: Sequence[Row], recordings: Sequence[str], against: str, tables: Sequence[str], run_sd: float | None
+    rows: Sequence[Row],
+    recordings: Sequence[str],
+    against: str,
+    tables: Sequence[str],
+    run_sd: float | None,
+    choice: Choice,
 ) -> Report:
     from taxtui.commands.opening import located
     from taxtui.report.measured.differences import pairs, sections
     from taxtui.report.measured.rows import rows_of
     from taxtui.report.measured.samples import read_samples
 
-    found = pairs(rows_of(read_samples([located(against)])[0], run_sd), rows)
+    found = pairs(choice.of(rows_of(read_samples([located(against)])[0], run_sd)), rows)
     names = ", ".join(Path(name).name for name in recordings)
     if not found:
         raise UsageError(f"{against} and {names} share no cell: no tier was run in the same way at the same length")

@@ -75,16 +75,16 @@ def duration(ns: float, low_ns: float | None = None, high_ns: float | None = Non
     return f"{value}\n{low}…{high}" if high else value
 
 
-def duration_plus_minus(hours: float, low: float | None = None, high: float | None = None) -> str:
-    """``1.71 h ±0.26``, ``4.28 min ±0.6``: of hours, in the unit that fits."""
-    ns = hours * _SCALES[0][0]
-    scale, unit = _unit(ns)
-    if low is None:
-        return f"{_scaled(ns, scale, unit, ns)} {unit}"
-    if high is None:
-        return f"≥ {_scaled(low * _SCALES[0][0], scale, unit, ns)} {unit}"
-    most = max(hours - low, high - hours) * _SCALES[0][0]
-    return f"{_scaled(ns, scale, unit, ns)} {unit} ±{_scaled(most, scale, unit, ns)}"
+def duration_plus_minus(hours: Interval) -> str:
+    """``1.71 h ±0.26``, ``4.28 min ±0.69``: of hours, in the unit that fits."""
+    value, low, high = hours.times(_SCALES[0][0])
+    scale, unit = _unit(value)
+    if low is not None and high is None:
+        return f"≥ {_scaled(low, scale, unit, value)} {unit}"
+    shown = f"{_scaled(value, scale, unit, value)} {unit}"
+    if low is None or high is None:
+        return shown
+    return f"{shown} ±{_scaled(max(value - low, high - value), scale, unit, value)}"
 
 
 def short_duration(ns: float) -> str:

@@ -136,7 +136,7 @@ def test_only_one_ground_is_ranked(tmp_path: Path) -> None:
     assert beside is not None
     assert (beside.ratio, beside.verdict) == (None, None)
     both = answer_of(rows_of(cells(tmp_path, (stand_in, 0), (stand_in | {"substrate": "local"}, 3), name="b")))
-    assert "(as stand_in)" in sentence(both)
+    assert "(as stand-in)" in sentence(both)
 
 
 def test_what_else_differs_sets_works_and_places_apart(tmp_path: Path) -> None:

@@ -90,19 +90,22 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_the_essays_table_is_printed() -> None:
-    lines = [line.split() for line in output("project", ESSAY, *ASK).splitlines()]
+    """To three digits, where the essay has two."""
+    lines = [line.split() for line in output("project", ESSAY, *ASK, "--full").splitlines()]
     printed = {line[0]: line[1:] for line in lines if len(line) == 5 and line[0][0].isalpha() and "." in line[1]}
     assert printed == {
-        "Docker": ["14.1", "39", "0.08", "-17"],
-        "EC2": ["30.5", "85", "0.17", "+29"],
-        "K8's": ["20.1", "56", "0.11", "–"],
-        "Fargate": ["161.5", "449", "0.90", "+393"],
-        "Daytona": ["12.9", "36", "0.07", "-20"],
+        "Docker": ["14.1", "39.2", "0.0783", "-16.7"],
+        "EC2": ["30.5", "84.7", "0.169", "+28.9"],
+        "K8's": ["20.1", "55.8", "0.112", "–"],
+        "Fargate": ["161.5", "449", "0.897", "+393"],
+        "Daytona": ["12.9", "35.8", "0.0717", "-20.0"],
     }
 
 
 def test_the_papers_tables_are_printed() -> None:
-    text = output("project", "scenarios/published/paper.toml", "--trajectories", "1000000", "--workers", "500")
+    text = output(
+        "project", "scenarios/published/paper.toml", "--trajectories", "1000000", "--workers", "500", "--full"
+    )
     for number in ("11,811", "6,495", "+5,316", "+278", "+417", "+4,167", "42.52", "23.382"):
         assert number in text
 
@@ -126,7 +129,7 @@ EVERYTHING = """
 )
 def test_the_table_fits_80_columns(recording: str, more: list[str]) -> None:
     published = [] if "--think" in more else [ESSAY]  # which refuses next to everything
-    lines = projected(recording, *published, *ASK, *more).splitlines()
+    lines = projected(recording, *published, *ASK, *more, "--full").splitlines()
     assert max(map(width, lines)) <= 80
     for section in ("Where the worker-hours go", "What a change adds"):
         assert section in lines
@@ -149,7 +152,7 @@ def test_every_flag_is_explained_in_words(recording: str) -> None:
 
 def test_the_unrounded_latency_recomputes_the_table(recording: str) -> None:
     rows = json.loads(projected(recording, *ASK, "--format", "json"))
-    text = projected(recording, *ASK)
+    text = projected(recording, *ASK, "--full")
     for row in rows:
         assert numbers.seconds(row["trajectory_s"]["mean"]) in text
     docker = rows[0]
@@ -191,7 +194,7 @@ def test_lengths_money_and_break_even_in_every_format(tmp_path: Path) -> None:
     assert check["inside"] is True
     assert short["cost"]["sandbox_usd"]["value"] == pytest.approx(10_000 / 60)  # each is billed its minute
     assert other["break_even_actions"]["bounded"] is False
-    text = output("project", file, *ask, "--explain")
+    text = output("project", file, *ask, "--full", "--explain")
     for part in ("Length extrapolation", "Money", "Break-even", "unbounded", "Warm pool of 2", "2 to 4"):
         assert part in text
     assert max(map(width, text.splitlines())) <= 80
@@ -234,9 +237,10 @@ def test_numbers_of_csv_stay_numbers() -> None:
 
 
 def test_markdown_is_a_table() -> None:
-    lines = output("project", ESSAY, *ASK, "--format", "markdown").splitlines()
-    assert lines[0] == "### 10,000 trajectories of 50 actions on 500 workers"
-    assert lines[2].count("|") == lines[3].count("|") == lines[4].count("|") == 7
+    lines = output("project", ESSAY, *ASK, "--full", "--format", "markdown").splitlines()
+    assert lines[0].startswith("Daytona is cheapest for T2 x 50 (as published): Docker costs 1.09x")
+    main = lines.index("### 10,000 trajectories of 50 actions on 500 workers")
+    assert lines[main + 2].count("|") == lines[main + 3].count("|") == lines[main + 4].count("|") == 7
 
 
 def test_explain_can_be_followed_by_hand(recording: str) -> None:
@@ -258,14 +262,15 @@ def test_explain_can_be_followed_by_hand(recording: str) -> None:
 def test_rows_are_compared_with_a_baseline_that_is_not_shown(recording: str, form: str) -> None:
     ask = (*ASK, "--baseline", "docker")
     docker, kata = json.loads(projected(recording, *ask, "--format", "json"))
-    text = projected(recording, *ask, "--cell", kata["cell_id"], "--format", form)
+    people = ["--full"] if form in ("table", "markdown") else []
+    text = projected(recording, *ask, "--cell", kata["cell_id"], *people, "--format", form)
     if form == "json":
         assert json.loads(text) == [kata]
     else:
         assert ("vs docker" if form != "csv" else docker["cell_id"]) in text
         delta = kata["vs_baseline"]["worker_hours"]
         assert (numbers.hours(delta, signed=True) if form != "csv" else str(delta)) in text
-    alone = projected(recording, *ask, "--cell", docker["cell_id"])
+    alone = projected(recording, *ask, "--cell", docker["cell_id"], "--full")
     assert "vs docker" not in alone
 
 
@@ -281,7 +286,7 @@ def test_explain_of_other_kinds_of_rows(recording: str, tmp_path: Path) -> None:
         'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nusd_per_hour = 3600\nminimum_s = 0\nincrement_s = 1\n'
         'source = "x"\n'
     )
-    text = output("project", both, *ASK, "--explain", "--prices", str(prices))
+    text = output("project", both, *ASK, "--full", "--explain", "--prices", str(prices))
     assert "billed / used" in text
     assert "Money" in text
     clusters = [trial(n, block=n // 3, create=(1 + n) * S) for n in range(9)]
@@ -305,6 +310,10 @@ BAD = [
     ([*ASK, "--delta", "5ms/step"], 2),
     ([*ASK, "--cell", "nope"], 2),
     ([*ASK, "--format", "json", "--plot"], 2),
+    ([*ASK, "--format", "json", "--full"], 2),
+    ([*ASK, "--tier", "T9"], 2),
+    ([*ASK, "--tier", "T2", "--substrate", "local"], 2),
+    ([*ASK, "--sort", "price"], 2),
     ([*ASK, "--prices", "nowhere.toml"], 2),
     ([*ASK, "--prices", "aws-fargate"], 2),
     ([ESSAY, *ASK, "--think", "8s"], 2),
@@ -364,7 +373,7 @@ def test_incomplete_recordings_project_with_a_flag(tmp_path: Path) -> None:
 def test_wide_names_are_cut_and_huge_runs_stay_aligned(tmp_path: Path) -> None:
     trials = [trial(n, create=(2 + n % 3) * S) for n in range(4)]
     file = str(write(tmp_path / "a", trials, cell(substrate="コンテナ" * 20, variant="x" * 100)))
-    lines = output("project", file, "--trajectories", str(10**15), "--workers", "100000").splitlines()
+    lines = output("project", file, "--trajectories", str(10**15), "--workers", "100000", "--full").splitlines()
     assert max(map(width, lines)) <= 80
     assert any("e+12" in line for line in lines)
 

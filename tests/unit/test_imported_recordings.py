@@ -57,7 +57,8 @@ def test_a_report_marks_them_and_leaves_open_what_nobody_told(harbor: Path) -> N
     assert row["mean_ns"]["held"] == 31 * S, "verifying is not held for the trajectory"
     assert (row["mean_ns"]["ready"], row["mean_ns"]["work"], row["mean_ns"]["dispatch"]) == (None, None, None)
     assert row["tax_per_success_ns"]["value"] is None
-    text = said("report", harbor)
+    assert "(as imported)" in said("report", harbor)
+    text = said("report", harbor, "--full")
     assert "IMPORTED docker" in text
     assert "IMPORTED docker: the source's clock tells 1.00 µs" in text
     assert "≥ 5.00 s" in text, "31 held, 23.5 of them think time, 2.5 of them tool time"

@@ -64,10 +64,10 @@ def test_a_duration_is_in_the_unit_that_fits(ns: float, text: str) -> None:
 
 
 def test_hours_on_the_wall_are_in_the_unit_that_fits() -> None:
-    assert duration_plus_minus(4.848, 4.2, 5.6) == "4.85 h ±0.75"
-    assert duration_plus_minus(0.0713, 0.0614, 0.0828) == "4.28 min ±0.69"
-    assert duration_plus_minus(0.002, None, None) == "7.20 s"
-    assert duration_plus_minus(3.0, 2.5, None) == "≥ 2.50 h"
+    assert duration_plus_minus(Interval(4.848, 4.2, 5.6)) == "4.85 h ±0.75"
+    assert duration_plus_minus(Interval(0.0713, 0.0614, 0.0828)) == "4.28 min ±0.69"
+    assert duration_plus_minus(Interval(0.002)) == "7.20 s"
+    assert duration_plus_minus(Interval(3.0, 2.5, None)) == "≥ 2.50 h"
 
 
 @pytest.mark.parametrize(

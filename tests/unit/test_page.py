@@ -217,8 +217,10 @@ def test_a_page_and_pictures_are_new_files(tmp_path: Path) -> None:
     assert out.read_bytes() == before
 
 
-@pytest.mark.parametrize("option", [("--table", "tax"), ("--format", "csv"), ("--against", "x")])
-def test_an_option_that_a_page_cannot_follow_is_refused(tmp_path: Path, option: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "option", [("--table", "tax"), ("--full",), ("--group", "substrate"), ("--format", "csv"), ("--against", "x")]
+)
+def test_an_option_that_a_page_cannot_follow_is_refused(tmp_path: Path, option: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match=f"{option[0]} does not go with --html"):
         run("x.msgpack", *option, "--html", tmp_path / "page.html")
 
@@ -236,3 +238,14 @@ def test_a_recording_that_cannot_be_read_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="is not a taxtui recording"):
         run(path, "--html", tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
+
+
+def test_the_sentence_and_the_choice_are_those_of_the_command_line(tmp_path: Path) -> None:
+    first, second = recordings(tmp_path)
+    chosen = ("--mode", "exec", "--sort", "ratio")
+    said = run(first, second, *chosen).split("\n\n")[0]
+    run(first, second, *chosen, "--html", tmp_path / "page.html")
+    found = Reader((tmp_path / "page.html").read_text())
+    assert " ".join(said.split()) in found.text
+    assert "T1 10 session" not in found.text
+    assert "taxtui report run-1.msgpack run-2.msgpack --mode exec --sort ratio --html page.html" in found.text

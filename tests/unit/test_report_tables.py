@@ -178,7 +178,7 @@ def test_csv_has_a_row_per_cell_and_units_in_its_names(tmp_path: Path) -> None:
     unitless = ("n", "needs", "outliers", "best", "worst")
     for name in rows[0]:
         if name.endswith((".value", ".low", ".high")):
-            assert "_ns." in name or name.startswith("failure_rate")
+            assert "_ns." in name or name.startswith(("failure_rate", "answer.ratio"))
         elif "_ns." in name:
             assert name.split(".")[-1] in unitless or name.startswith(("mean_ns.", "tax_by_cause_ns."))
 
@@ -196,9 +196,9 @@ def test_each_table_alone_and_all_of_them_within_80_columns(tmp_path: Path) -> N
     path = write(tmp_path / "a-recording-with-a-name-of-some-length.msgpack", [*slow, *fast, [health(9 * MS)]], *cells)
     alone = ["cold-start", "fresh", "completion", "actions", "breakdown", "tax"]
     texts = [report(path, "--table", name) for name in alone]
-    assert max(len(line) for text in [*texts, report(path)] for line in text.splitlines()) == 80
+    assert max(len(line) for text in [*texts, report(path), report(path, "--full")] for line in text.splitlines()) == 80
     titles = [text.splitlines()[0] for text in texts]
-    whole = report(path).splitlines()
+    whole = report(path, "--full").splitlines()
     places = [whole.index(title) for title in titles]
     assert all(one < other for one, other in pairwise(places))
     assert all("a preload_in_trial" in text for text in texts)
@@ -220,7 +220,7 @@ def test_an_incomplete_recording_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "a.msgpack", [trial(0)], complete=False)
     text = report(path)
     assert "INCOMPLETE" in text
-    assert "a  incomplete_recording: the recording ends early" in text
+    assert "a  incomplete_recording: the recording ends early" in report(path, "--full")
 
 
 def test_markdown_escapes_what_comes_from_a_file(tmp_path: Path) -> None:

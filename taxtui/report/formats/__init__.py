@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 
 class Section(NamedTuple):
-    """One table. A cell is text, or two lines of it: the value and what belongs below it."""
+    """One table. A cell is text, or two lines of it: the value and what belongs below it. Without a head: prose."""
 
     title: str
     head: list[str]

@@ -22,6 +22,8 @@ def to_text(sections: Sequence[Section]) -> str:
 
 
 def _section(section: Section) -> str:
+    if not section.head:
+        return "\n\n".join(map(_escape, section.notes))
     lines = [f"### {_escape(section.title)}", ""] if section.title else []
     lines.append(_row(section.head))
     lines.append("|" + "|".join(["---", *("---:" for _ in section.head[1:])]) + "|")

@@ -45,22 +45,31 @@ def laid_out(section: Section, width: int = WIDTH) -> list[tuple[str, int | None
     lines: list[tuple[str, int | None]] = []
     if section.title:
         lines += [(line, None) for line in [*wrap(clean(section.title), min(width, PROSE)), ""]]
+    if section.head:
+        lines += _fitted(section, width)
+    if section.head and section.notes:
+        lines.append(("", None))
+    for note in section.notes:
+        indent = ("   " if note[1:3] == "  " else "  ") if section.head else ""
+        lines += [(line, None) for line in wrap(clean(note), min(width, PROSE), indent)]
+    return lines
+
+
+def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
+    """Head and rows, in as many blocks of columns as it takes."""
     rows = [list(map(clean_lines, row)) for row in section.rows]
     columns: list[Sequence[str]] = list(zip(section.head, *rows, strict=True))
     gap = 2 if _needed(columns, 2) <= width else 1
     if _needed(columns, gap) > width:
         columns = [(_broken(head, _width(cells)), *cells) for head, *cells in columns]
     names, *others = columns
+    others = [_folded(column, width // 2) for column in others]
     if others:
         names = _wrapped(names, width - gap - max(map(_width, others)))
+    lines: list[tuple[str, int | None]] = []
     for number, block in enumerate(_blocks(names, others, width, gap)):
         lines += [("", None)] if number else []
         lines += _table([names, *block], gap)
-    if section.notes:
-        lines.append(("", None))
-    for note in section.notes:
-        indent = "   " if note[1:3] == "  " else "  "
-        lines += [(line, None) for line in wrap(clean(note), min(width, PROSE), indent)]
     return lines
 
 
@@ -78,6 +87,14 @@ def _wrapped(names: Sequence[str], room: int) -> Sequence[str]:
         lines = [part for line in name.split("\n") for part in wrap(line, room)]
         told.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
     return told
+
+
+def _folded(column: Sequence[str], room: int) -> Sequence[str]:
+    """A column whose head, of more than ``room`` columns, alone makes it wide, with the head on several lines."""
+    head, *cells = column
+    if _width([head]) <= max(room, _width(cells)):
+        return column
+    return [_wrapped([head], max(MIN_FIRST, _width(cells)))[0], *cells]
 
 
 def _blocks(names: Sequence[str], others: Sequence[Sequence[str]], width: int, gap: int) -> list[list[Sequence[str]]]:

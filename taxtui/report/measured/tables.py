@@ -67,11 +67,17 @@ SHOWN_DELAY_NS: Final = 1_000_000
 
 
 def sections(
-    rows: Sequence[Row], sources: Sequence[Recording], tables: Sequence[str], unfinished: int
+    rows: Sequence[Row],
+    sources: Sequence[Recording],
+    tables: Sequence[str],
+    unfinished: int,
+    *,
+    arranged: bool = False,
 ) -> list[Section]:
     """The tables asked for, then the recordings they come from, with the words that explain all marks.
 
-    ``unfinished`` is the number of cells that are no row because no trial of theirs has ended.
+    ``unfinished`` is the number of cells that are no row because no trial of theirs has ended. ``arranged``: the order
+    of the rows was asked for; else tables of latencies have the smallest median first.
     """
     differing = namesakes(rows)
     marks = marks_of(rows)
@@ -79,7 +85,7 @@ def sections(
     found = []
     for table in tables:
         if table in LATENCIES:
-            found += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
+            found += [_latencies(title, name, names, arranged) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
             found += [_breakdown(names), _beside(names), *_bad_seconds(names)]
         elif table == LAWS:
@@ -97,7 +103,7 @@ def sections(
     notes += [f"{label}: the source's clock tells {duration(ns)}" for label, ns in coarse.items()]
     notes += [f"{name}: {what}" for name, what in differing.items()]
     notes += [f"Not shown: cells without a finished trial ({unfinished:,})."] if unfinished else []
-    return [*(section._replace(notes=section.notes + brief) for section in found), _sources(sources, notes)]
+    return [*(section._replace(notes=section.notes + brief) for section in found), files(sources, notes)]
 
 
 def marks_of(rows: Sequence[Row]) -> FlagMarks:
@@ -125,11 +131,11 @@ _HOW_TO_READ: Final = [
 ]
 
 
-def _latencies(title: str, name: str, names: dict[Row, str]) -> Section:
-    """One kind of duration, a line per row; among comparable rows the smallest median first."""
+def _latencies(title: str, name: str, names: dict[Row, str], arranged: bool) -> Section:
+    """One kind of duration, a line per row; among comparable rows the smallest median first, unless ``arranged``."""
     head = [HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n", "rank\n", "outl.\n"]
     lines = []
-    for row in ranked(list(names), name):
+    for row in names if arranged else ranked(list(names), name):
         summary, rank = row.summary(name), row.rank(name)
         if summary is None:
             lines.append([names[row], f"0\n{_failed(row)}", *[NOTHING] * 4, "", ""])
@@ -282,7 +288,8 @@ def references(rows: Iterable[Row]) -> list[str]:
     return [median.in_words(clean(substrate)) for substrate, median in found.items()]
 
 
-def _sources(sources: Sequence[Recording], notes: list[str]) -> Section:
+def files(sources: Sequence[Recording], notes: list[str]) -> Section:
+    """The recordings, and how fit the process was that measured."""
     lines = []
     for source in sources:
         lag, floor = duration(source.lag_p99_ns), NOTHING if source.floor_ns == UNKNOWN else duration(source.floor_ns)

@@ -47,7 +47,7 @@ def page(material: Material, options: Sequence[str] = ()) -> str:
     script = _text("page.js")
     context: dict[str, Any] = {
         "title": f"{names}{more}",
-        "answer": answer_view(material.per_million, material.run_sd),
+        "answer": answer_view(material.answer, material.bounds),
         "figures": [_figure(figure) for figure in found],
         "tables": tables_of(sections(material.rows, material.sources, TABLES, material.unfinished)),
         "method": METHOD,

@@ -1,0 +1,133 @@
+"""Which rows a report is about, in which order: ``--tier``, ``--mode``, ``--substrate``, ``--actions``, ``--sort``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+
+import click
+
+from taxtui.errors import UsageError
+from taxtui.plan.count_option import COUNT
+
+if TYPE_CHECKING:
+    from costmodel.length import Length
+    from costmodel.recording import CellIdentity
+
+BY_WORK: Final = "work"
+BY_SUBSTRATE: Final = "substrate"
+SORTS: Final = ("work", "amount", "ratio", "tax")
+"""What lines can be sorted by; by work is how they come."""
+
+
+class Choosable(Protocol):
+    """A row of any report."""
+
+    @property
+    def identity(self) -> CellIdentity:
+        """Of its cell."""
+
+    @property
+    def length(self) -> Length:
+        """Of its trajectories."""
+
+
+R = TypeVar("R", bound=Choosable)
+
+
+class Choice(NamedTuple):
+    """What was asked for; an empty tuple: all of them."""
+
+    tiers: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    substrates: tuple[str, ...] = ()
+    lengths: tuple[int, ...] = ()
+    sort: str | None = None
+    group: str | None = None
+
+    def of(self, rows: Sequence[R]) -> list[R]:
+        """The rows that are meant.
+
+        Raises:
+            UsageError: an option means none of them, by its name and with those that there are; or all together do.
+        """
+        from costmodel.comparison import meant
+
+        tests: list[tuple[str, tuple[Any, ...], Callable[[R, Any], bool], Callable[[R], str]]] = [
+            ("--tier", self.tiers, lambda row, one: row.identity.tier == one, lambda row: row.identity.tier),
+            ("--mode", self.modes, lambda row, one: row.identity.mode == one, lambda row: row.identity.mode),
+            (
+                "--substrate",
+                self.substrates,
+                lambda row, one: row.identity.label == one or meant(row.identity, one),
+                lambda row: row.identity.label,
+            ),
+            (
+                "--actions",
+                self.lengths,
+                lambda row, one: row.length.low == one == row.length.high,
+                lambda row: str(row.length),
+            ),
+        ]
+        found, asked = list(rows), []
+        for option, wanted, fits, told in tests:
+            for one in wanted:
+                asked.append(f"{option} {one}")
+                if not any(fits(row, one) for row in rows):
+                    raise UsageError(f"{option} {one} is no row's", fix=f"there are {_listed(map(told, rows))}")
+            if wanted:
+                found = [row for row in found if any(fits(row, one) for one in wanted)]
+        if not found:
+            raise UsageError(f"no row is of {' and '.join(asked)}", fix="leave one out")
+        return found
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return (
+        ", ".join(sorted({text for text in texts if text}, key=lambda text: (len(text), text))) or "none that are told"
+    )
+
+
+_ROWS: Final = (
+    click.option("--tier", "tiers", multiple=True, metavar="TIER", help="Only this tier; repeat for several."),
+    click.option("--mode", "modes", multiple=True, metavar="MODE", help="Only this mode: exec or session."),
+    click.option(
+        "--substrate",
+        "substrates",
+        multiple=True,
+        metavar="NAME",
+        help="Only this substrate, as docker or docker:runsc; repeat for several.",
+    ),
+)
+_LENGTHS: Final = click.option(
+    "-n", "--actions", "lengths", multiple=True, type=COUNT, metavar="N", help="Only this length; repeat for several."
+)
+_ORDER: Final = (
+    click.option(
+        "--sort",
+        type=click.Choice(SORTS),
+        help="Lines by work (as is), amount (the least first), ratio or tax (the most first).",
+    ),
+    click.option(
+        "--group", type=click.Choice((BY_WORK, BY_SUBSTRATE)), help="A line per work (as is) or per substrate."
+    ),
+)
+
+
+def choosing(*, lengths: bool = False, order: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options, for a command that passes what it is given by them to ``taken``.
+
+    ``lengths``: also ``--actions``, where that is not the length to project. ``order``: also ``--sort``, ``--group``.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed((*_ROWS, *[_LENGTHS] * lengths, *_ORDER * order)):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def taken(options: dict[str, Any]) -> Choice:
+    """The choice among a command's options; takes them out."""
+    return Choice(**{name: options.pop(name) for name in Choice._fields if name in options})

@@ -1,0 +1,31 @@
+"""The answer of what was measured: what one delivered trajectory holds a worker for, at the recorded lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from costmodel.answer import HELD, Answer, answer_of
+from costmodel.bounds import Reference
+from costmodel.demand import Demand
+from costmodel.errors import SourceError
+from costmodel.projection import project
+from costmodel.recording import Recording
+from taxtui.report.answer.order import Key
+from taxtui.report.measured.rows import Row
+
+
+def answer(
+    rows: Sequence[Row], sources: Sequence[Recording], run_sd: float | None = None, bounds: Reference | None = None
+) -> Answer:
+    """Of the cells of ``rows``, which come from ``sources``. Empty where nothing has succeeded."""
+    kept = {(row.identity, row.cell.provenance) for row in rows}
+    try:
+        found = project(sources, Demand(trajectories=1, workers=1, run_sd=run_sd), None, bounds)
+    except SourceError:  # no success: the tables say how they failed
+        found = []
+    return answer_of([row for row in found if (row.identity, row.provenance) in kept], HELD, run_sd=run_sd)
+
+
+def key_of(row: Row) -> Key:
+    """That of a measured row, as ``order.key_of`` has it of a projection."""
+    return row.identity, row.cell.provenance, row.length.actions

@@ -1,0 +1,59 @@
+"""The order of an answer's lines, and of the rows of other tables by it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from costmodel.answer import Answer, Line
+from costmodel.recording import CellIdentity
+from costmodel.results import Projection
+from taxtui.report.answer.choice import BY_SUBSTRATE, SORTS
+
+R = TypeVar("R")
+
+Key = tuple[CellIdentity, str, float]
+"""Of a row in any table: its cell, how it was come by, and how long its trajectories are."""
+
+
+def key_of(row: Projection) -> Key:
+    """That of a projection."""
+    return row.identity, row.provenance, row.length.actions
+
+
+def tax_share(row: Projection) -> float | None:
+    """Of worker-hours, what is tax; None where that is not known."""
+    tax, whole = row.tax_worker_hours, row.worker_hours
+    return tax.value / whole.value if tax and whole and whole.value else None
+
+
+def _least(line: Line) -> float:
+    return min((entry.amount.value for entry in line.entries if entry.amount), default=math.inf)
+
+
+def _farthest(line: Line) -> float:
+    return -max((entry.ratio.value for entry in line.entries if entry.ratio), default=0.0)
+
+
+def _most_tax(line: Line) -> float:
+    return -max((tax_share(entry.row) or 0.0 for entry in line.entries), default=0.0)
+
+
+_KEYS: Final[dict[str, Callable[[Line], Any]]] = dict(
+    zip(SORTS, (lambda line: line.work, _least, _farthest, _most_tax), strict=True)
+)
+
+
+def sorted_by(found: Answer, sort: str | None) -> Answer:
+    """The answer with its lines in this order; lines that are equal in it stay by work."""
+    return found if sort is None else found._replace(lines=tuple(sorted(found.lines, key=_KEYS[sort])))
+
+
+def arranged(rows: Sequence[R], found: Answer, key: Callable[[R], Key], group: str | None) -> list[R]:
+    """The rows of another table in the order of the answer; those that it does not hold last, as they are."""
+    placed = [(entry.place, key_of(entry.row)) for line in found.lines for entry in line.entries]
+    if group == BY_SUBSTRATE:
+        placed.sort(key=lambda one: found.places.index(one[0]))
+    places = {own: number for number, (_, own) in enumerate(placed)}
+    return sorted(rows, key=lambda row: places.get(key(row), len(places)))

@@ -1,0 +1,42 @@
+"""The answer of a projection: worker-hours of the run that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from costmodel.answer import Answer, answer_of
+from costmodel.bounds import Reference
+from costmodel.demand import Demand
+from costmodel.results import Projection
+from taxtui.report.answer import table
+from taxtui.report.answer.choice import Choice
+from taxtui.report.answer.order import arranged as in_order
+from taxtui.report.answer.order import key_of, sorted_by
+from taxtui.report.formats import Section
+from taxtui.report.projected.sections import title
+
+__all__ = ["answer", "arranged", "key_of", "sections"]
+
+MORE: Final = "--full has the tables behind this: causes, money, steps, what a change adds; --explain every formula."
+
+
+def answer(rows: Sequence[Projection], chosen: Sequence[Projection], demand: Demand, choice: Choice) -> Answer:
+    """Of the chosen ones among the rows of one demand; the cheapest is that of these, the baseline any of all."""
+    if demand.baseline is None:
+        found = answer_of(chosen, run_sd=demand.run_sd)
+    else:
+        found = answer_of(rows, run_sd=demand.run_sd, baseline=demand.baseline).showing(chosen)
+    return sorted_by(found, choice.sort)
+
+
+def arranged(rows: Sequence[Projection], found: Answer, choice: Choice) -> Sequence[Projection]:
+    """The rows as they were recorded, unless an order was chosen."""
+    return in_order(rows, found, key_of, choice.group) if choice.sort or choice.group else rows
+
+
+def sections(found: Answer, demand: Demand, choice: Choice, reference: Reference | None = None) -> list[Section]:
+    """The sentence and the tables, with where there is more; ``reference`` is what bounds a tax, in the notes."""
+    asked = title([entry.row for line in found.lines for entry in line.entries], demand)
+    tables = table.sections(found, asked, workers=demand.workers, by=choice.group, reference=reference)
+    return [*tables[:-1], tables[-1]._replace(notes=[*tables[-1].notes, MORE])]

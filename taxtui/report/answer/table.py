@@ -1,0 +1,225 @@
+"""The answer as tables: a line per work, a column per place; then what of it is tax, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from costmodel.answer import HELD, WORKER_HOURS, Answer, Entry, Place
+from costmodel.bounds import Reference
+from costmodel.flags import DO, WORDS
+from costmodel.uncertainty import Interval
+from costmodel.verdict import CANNOT_TELL, TIE
+from costmodel.wording import sentence
+from taxtui.report import variation
+from taxtui.report.answer.choice import BY_SUBSTRATE
+from taxtui.report.answer.order import tax_share
+from taxtui.report.formats import Section
+from taxtui.report.marks import FlagMarks
+from taxtui.report.numbers import NOTHING, UNSPLIT, duration, duration_plus_minus, number, plus_minus, usd
+from taxtui.terminal_text import clean
+from taxtui.terminal_text import width as width_of
+
+HEAD: Final = "tier n mode"
+NS_PER_S: Final = 1e9
+S_PER_HOUR: Final = 3_600.0
+VERDICTS: Final = {TIE: "tie", CANNOT_TELL: "?"}
+"""What follows a ratio that is no difference."""
+
+Pieces = Sequence[tuple[str, str]]
+"""Of a cell: values, which end under one another in a column, each with what follows it."""
+
+
+def said(found: Answer) -> str:
+    """The sentence, fit for a terminal."""
+    return clean(sentence(found))
+
+
+def sections(
+    found: Answer,
+    asked: str,
+    *,
+    workers: int | None = None,
+    by: str | None = None,
+    reference: Reference | None = None,
+) -> list[Section]:
+    """The sentence, the table, and what of it is tax.
+
+    Args:
+        found: the answer.
+        asked: what was asked, before the table's own heading; may be empty.
+        workers: on how many; then the wall-clock stands beside the tax.
+        by: what a line is, if not a work.
+        reference: what bounds a tax that is not known, for the note that says so.
+    """
+    entries = [entry for line in found.lines for entry in line.entries]
+    tables = [Section("", [], [], [said(found)]), main(found, asked, by)]
+    taxed = any(entry.row.tax_worker_hours or entry.row.tax_between_worker_hours for entry in entries)
+    parts = ["tax, as time and share"] * taxed
+    parts += [] if workers is None else [f"wall-clock on {workers:,} worker{'s' * (workers != 1)}"]
+    if parts:
+        heading = "; ".join(parts)
+        cells = partial(_beside, measure=found.measure, taxed=taxed, wall=workers is not None)
+        beside = _table(f"{heading[0].upper()}{heading[1:]}", found, by, cells)
+        tables.append(beside._replace(notes=_bounds(entries, reference)))
+    if any(entry.row.cost for entry in entries):
+        tables.append(_table("Dollars, and what of them is tax", found, by, _dollars)._replace(notes=_sheets(found)))
+    return tables
+
+
+def main(found: Answer, asked: str, by: str | None = None) -> Section:
+    """The table of amounts and ratios, with its notes."""
+    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], WORDS, DO)
+    unit = "worker-hours" if found.measure == WORKER_HOURS else "What one delivered trajectory holds a worker for"
+    heading = f"{asked}: {unit}" if asked else unit
+    if any(line.reference for line in found.lines):
+        heading += f", and how many times {clean(found.baseline) if found.baseline else 'the cheapest'}"
+    table = _table(heading, found, by, lambda entry: _main(entry, found), marks)
+    return table._replace(notes=notes(found, marks))
+
+
+def notes(found: Answer, marks: FlagMarks) -> list[str]:
+    """How to read the table, what is beside it and not compared, and reasons to doubt it."""
+    rows = [entry.row for line in found.lines for entry in line.entries]
+    told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
+    lines = [f"±: {told[0].lower() + told[1:]}" if told and not told[0].isdigit() else f"±: {told}"] if told else []
+    verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
+    if any(one.kind == TIE for one in verdicts):
+        lines.append("tie: the two cannot be told apart.")
+    lines += dict.fromkeys(
+        f"?: cannot tell {one.reason}: more than varies within the runs, less than so few differ by."
+        for one in verdicts
+        if one.kind == CANNOT_TELL
+    )
+    if found.unranked:
+        names = ", ".join(f"{clean(place.name)} ({clean(place.provenance)})" for place in found.unranked)
+        lines.append(f"Beside, not compared with what was {found.ground.replace('_', '-')}: {names}.")
+    lines += [f"{clean(place.name)}: {clean(place.differs)}" for place in found.places if place.differs]
+    if any(entry.elsewhere for line in found.lines for entry in line.entries):
+        lines.append("Not all of it is from one machine, region or kernel.")
+    return [*lines, *marks.notes()]
+
+
+def _main(entry: Entry, found: Answer) -> Pieces:
+    """``855 ±121  3.48x ±0.12``."""
+    return [_apart(_amount(entry.amount, found.measure)), _compared(entry)]
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """The value, and its interval."""
+    value, mark, sure = text.partition(" ±")
+    return value, f"{mark.strip()}{sure}"
+
+
+def _amount(amount: Interval | None, measure: str) -> str:
+    if amount is None:
+        return NOTHING
+    if measure == WORKER_HOURS:
+        return plus_minus(amount)
+    return duration_plus_minus(amount.times(1 / S_PER_HOUR))
+
+
+def _compared(entry: Entry) -> tuple[str, str]:
+    if entry.ratio is None:
+        return "", ""
+    value, sure = _apart(plus_minus(entry.ratio, unit="x"))
+    kind = "" if entry.verdict is None else entry.verdict.kind
+    return value, f"{sure} {VERDICTS.get(kind, '')}".strip()
+
+
+def _beside(entry: Entry, *, measure: str, taxed: bool, wall: bool) -> Pieces:
+    """``745  87 %  1.71 h``."""
+    hours = entry.row.wall_clock_hours
+    clock = NOTHING if hours is None else duration_plus_minus(Interval(hours.value))
+    return [*(_tax(entry, measure) if taxed else ()), *[(clock, "")] * wall]
+
+
+def _bounds(entries: Sequence[Entry], reference: Reference | None) -> list[str]:
+    """Why a tax has limits instead of a value, where one has."""
+    substrates = dict.fromkeys(
+        entry.row.identity.substrate for entry in entries if entry.row.tax_between_worker_hours is not None
+    )
+    told = [reference[name].in_words(clean(name)) for name in substrates if reference and name in reference]
+    return [UNSPLIT, *told] if substrates else []
+
+
+def _tax(entry: Entry, measure: str) -> Pieces:
+    row, between, share = entry.row, entry.row.tax_between_worker_hours, tax_share(entry.row)
+    if share is not None and row.tax_worker_hours is not None and entry.amount is not None:
+        value = number(row.tax_worker_hours.value)
+        if measure == HELD:
+            value = duration(share * entry.amount.value * NS_PER_S)
+        return [(value, ""), (f"{100 * share:.0f} %", "")]
+    if between is not None and row.worker_hours is not None and row.worker_hours.value and entry.amount is not None:
+        shares = [end / row.worker_hours.value for end in between]
+        ends = [number(end) for end in between]
+        if measure == HELD:
+            ends = [duration(share * entry.amount.value * NS_PER_S) for share in shares]
+        return [(" … ".join(ends), ""), (" … ".join(f"{100 * share:.0f}" for share in shares) + " %", "")]
+    return [(NOTHING, ""), ("", "")]
+
+
+def _dollars(entry: Entry) -> Pieces:
+    """All that is charged, and as much of it as the tax is of the worker-hours."""
+    cost, share = entry.row.cost, tax_share(entry.row)
+    if cost is None:
+        return [(NOTHING, ""), ("", "")]
+    return [(usd(cost.total_usd), ""), ("" if share is None else usd(cost.total_usd * share), "")]
+
+
+def _sheets(found: Answer) -> list[str]:
+    sheets = dict.fromkeys(
+        clean(entry.row.cost.sheet) for line in found.lines for entry in line.entries if entry.row.cost
+    )
+    return [*(f"Prices: {sheet}." for sheet in sheets), "Tax: the same share of the dollars as of the worker-hours."]
+
+
+def _table(
+    heading: str, found: Answer, by: str | None, pieces: Callable[[Entry], Pieces], marks: FlagMarks | None = None
+) -> Section:
+    """A cell per work and place, laid out in columns of its own; lines are marked with the flags of their rows."""
+    nothing: Pieces = [(NOTHING, "")]
+    lines = [{entry.place: pieces(entry) for entry in line.entries} for line in found.lines]
+    cells = [[own.get(place, nothing) for place in found.places] for own in lines]
+    works = [clean(line.name) for line in found.lines]
+    if by != BY_SUBSTRATE:
+        columns = map(_aligned, zip(*cells, strict=True))
+        head = [HEAD, *map(_heading, found.places)]
+        names = [f"{work}{_letters(line.entries, marks)}" for work, line in zip(works, found.lines, strict=True)]
+    else:
+        columns = map(_aligned, cells)
+        head = ["sandbox", *works]
+        of_place = {place: [one for line in found.lines if (one := line.at(place))] for place in found.places}
+        names = [f"{_heading(place)}{_letters(own, marks)}".replace("\n", " ") for place, own in of_place.items()]
+    return Section(heading, head, [list(row) for row in zip(names, *columns, strict=True)], [])
+
+
+def _letters(entries: Sequence[Entry], marks: FlagMarks | None) -> str:
+    found = dict.fromkeys(letter for entry in entries for letter in marks.of(entry.row.flags)) if marks else {}
+    return f" [{''.join(found)}]" if found else ""
+
+
+def _heading(place: Place) -> str:
+    name = clean(place.name)
+    return name if place.provenance == "measured" else f"{name}\n{clean(place.provenance).replace('_', '-')}"
+
+
+def _aligned(cells: Sequence[Pieces]) -> list[str]:
+    """The cells of a column with their pieces under one another, all equally wide."""
+    count = max(map(len, cells))
+    padded = [[*cell, *[("", "")] * (count - len(cell))] for cell in cells]
+    widths = [
+        [max(map(width_of, texts)) for texts in zip(*column, strict=True)] for column in zip(*padded, strict=True)
+    ]
+    lines = []
+    for cell in padded:
+        pieces = []
+        for (value, after), (room, room_after) in zip(cell, widths, strict=True):
+            if room or room_after:
+                gap = " " if room_after else ""
+                pieces.append(
+                    f"{' ' * (room - width_of(value))}{value}{gap}{after}{' ' * (room_after - width_of(after))}"
+                )
+        lines.append("  ".join(pieces))
+    return lines
