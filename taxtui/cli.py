@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "project": "Project recordings to any number of trajectories and workers.",
     "compare": "Compare two recordings, cell by cell.",
     "report": "Tables of what was measured.",
+    "site": "Pages over a folder of recordings, to put on a server.",
     "export": "Take the data away: csv, jsonl, parquet, OTLP spans, Prometheus metrics.",
     "replay": "Open the TUI on a recording.",
     "import": "Make a recording of the logs of other tools.",

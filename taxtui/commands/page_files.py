@@ -30,6 +30,15 @@ figures_option = click.option(
 )
 
 
+def needed(what: str) -> None:
+    """Raises ``UsageError`` where a package of the extra is missing; ``what`` needs it."""
+    for package in ("jinja2", "matplotlib"):
+        try:
+            __import__(package)
+        except ModuleNotFoundError as error:
+            raise UsageError(f"{what} needs {error.name}", fix="pip install 'taxtui[report]'") from error
+
+
 def check(html: Path | None, pictures: Path | None, others: Mapping[str, object]) -> None:
     """Refuse what cannot be made before a recording is read; ``others`` are options that do not go with it, if given.
 
@@ -39,11 +48,7 @@ def check(html: Path | None, pictures: Path | None, others: Mapping[str, object]
     asked = "--html" if html is not None else "--figures"
     if given := next((option for option, value in others.items() if value), None):
         raise UsageError(f"{given} does not go with {asked}, which always holds the whole report")
-    for package in ("jinja2", "matplotlib"):
-        try:
-            __import__(package)
-        except ModuleNotFoundError as error:
-            raise UsageError(f"{asked} needs {error.name}", fix="pip install 'taxtui[report]'") from error
+    needed(asked)
     if html is not None:
         new_file.absent(html, "--html")
     if pictures is not None:
