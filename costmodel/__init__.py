@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from costmodel.errors import NoPrice as NoPrice
     from costmodel.errors import PriceError as PriceError
     from costmodel.errors import SourceError as SourceError
+    from costmodel.images import Images as Images
     from costmodel.length import Length as Length
     from costmodel.makespan import Makespan as Makespan
     from costmodel.makespan import expected_makespan as expected_makespan
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from costmodel.published import Published as Published
     from costmodel.reading import read as read
     from costmodel.recording import Recording as Recording
+    from costmodel.results import Attribution as Attribution
     from costmodel.results import Projection as Projection
     from costmodel.tables import frame as frame
     from costmodel.uncertainty import Interval as Interval
@@ -57,6 +59,7 @@ _HOMES: Final = {
     "PriceError": "errors",
     "SourceError": "errors",
     "frame": "tables",
+    "Images": "images",
     "Length": "length",
     "Makespan": "makespan",
     "expected_makespan": "makespan",
@@ -67,6 +70,7 @@ _HOMES: Final = {
     "Published": "published",
     "read": "reading",
     "Recording": "recording",
+    "Attribution": "results",
     "Projection": "results",
     "sentence": "wording",
     "curve": "whatif",

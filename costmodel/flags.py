@@ -30,6 +30,10 @@ CONTENTION_UNKNOWN: Final = "contention_unknown"
 ENVIRONMENT: Final = "environment_differs"
 PROVENANCE: Final = "provenance_differs"
 STALE_PRICES: Final = "stale_prices"
+PRICES_DISPUTED: Final = "prices_disputed"
+CPU_UNKNOWN: Final = "cpu_time_unknown"
+IDLE_UNKNOWN: Final = "idle_time_unknown"
+EGRESS_LEFT_OUT: Final = "egress_left_out"
 BILLED_MEAN: Final = "billed_at_mean"
 
 TAIL_TRIALS: Final = 299
@@ -65,7 +69,12 @@ WORDS: Final = {
     "waited for each other is in work, not in the tax",
     ENVIRONMENT: "compared with a row from another machine, region or kernel",
     PROVENANCE: "not compared with the baseline: one is measured and the other is not",
-    STALE_PRICES: "the price sheet is more than a year old",
+    STALE_PRICES: "the price is more than a year old",
+    PRICES_DISPUTED: "the sources of the price disagree: the money is from the least that they say to the most",
+    CPU_UNKNOWN: "billed by CPU time, which is not known: the money is from none to all vCPUs busy in every command",
+    IDLE_UNKNOWN: "not billed while nobody talks to the sandbox, and when that begins is not known: the money is from "
+    "all think time free to none",
+    EGRESS_LEFT_OUT: "what leaves the sandbox is paid for too, and no recording tells how much: it is not in the bill",
     BILLED_MEAN: "billed as if every trajectory took the mean, because only the mean was published",
 }
 
@@ -97,6 +106,10 @@ DO: Final = {
     ENVIRONMENT: "measure both on one machine",
     PROVENANCE: "do not subtract them",
     STALE_PRICES: "look the prices up anew",
+    PRICES_DISPUTED: "ask the provider, and write a sheet of your own",
+    CPU_UNKNOWN: "leave --no-bracket off; an image with bash",
+    IDLE_UNKNOWN: "look at a bill",
+    EGRESS_LEFT_OUT: "look at a bill",
     BILLED_MEAN: "measure it",
 }
 
@@ -118,7 +131,11 @@ SIZE: Final = {
     CONTENTION_UNKNOWN: 0.3,
     TAIL: 0.29,
     FIRST_CYCLE: 0.25,
+    CPU_UNKNOWN: 0.28,
+    IDLE_UNKNOWN: 0.27,
+    PRICES_DISPUTED: 0.26,
     STALE_PRICES: 0.2,
+    EGRESS_LEFT_OUT: 0.12,
     FEW_TRIALS: 0.15,
     BILLED_MEAN: 0.1,
     FEW_RUNS: 0.07,

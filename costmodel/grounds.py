@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from costmodel import flags
+from costmodel.billing import doubts
 from costmodel.continuation import EXACT, Margin, doubt
 from costmodel.demand import Demand
+from costmodel.measures import UNKNOWN
 from costmodel.pricing import Prices
 from costmodel.results import Evidence
 from costmodel.retries import effective_workers, throttle_floor_ns
@@ -75,7 +77,6 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
         flags.LOCKSTEP: simulated or loose,
         flags.RUN_UNKNOWN: not tally.run_known,
         flags.CONTENTION_UNKNOWN: pool.contention_unknown,
-        flags.STALE_PRICES: prices is not None and prices.stale,
     }
     sizes = {
         flags.FIRST_CYCLE: share_beyond,
@@ -83,7 +84,13 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
         flags.NO_FAILURES: 3 / len(pool.trials),
         flags.LOCKSTEP: run.rollouts.error_ns / (run.rollouts.value_ns or 1.0),
     }
-    return flags.ordered(trust(pool) | {flag: sizes.get(flag) for flag, holds in conditions.items() if holds})
+    billed: dict[str, float | None] = {}
+    if prices is not None:
+        price, sample = prices.sandbox(pool.identity), tally.attempts
+        cpu_known = all(attempt.cpu_ns != UNKNOWN for attempt in sample)
+        billed = doubts(price, cpu_known=cpu_known, think=any(attempt.think_ns for attempt in sample))
+    found = {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
+    return flags.ordered(trust(pool) | found | billed)
 
 
 def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Final
 
 from costmodel import flags
+from costmodel.billing import cost
 from costmodel.bounds import Reference, tax_between
 from costmodel.comparison import with_baseline, with_full_speed
 from costmodel.continuation import EXACT, Margin
@@ -15,14 +18,14 @@ from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
 from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust, work_ns
 from costmodel.percentiles import Percentile, Quantile
-from costmodel.pricing import Prices, billed_ns
+from costmodel.policies import POLICIES
+from costmodel.pricing import Prices
 from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import Recording
 from costmodel.results import (
     ByCause,
-    Cost,
-    GpuStall,
+    GpuWaiting,
     HeldOut,
     PoolUse,
     Projection,
@@ -34,7 +37,7 @@ from costmodel.results import (
 from costmodel.runs import interval
 from costmodel.samples import Attempt, Pool, attempts, nearest_length, pools
 from costmodel.tally import Tally, Value
-from costmodel.timed import TimedRun, timed_run
+from costmodel.timed import TimedRun, launched, timed_run
 from costmodel.uncertainty import Between, Interval
 from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
 
@@ -114,7 +117,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     hours = float(delivered) / NS_PER_HOUR  # times ns per success
     waiting_hours = float(demand.trajectories * waiting / NS_PER_HOUR)
     exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
-    worker_hours = _not_negative(_shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)))
+    worker_hours = _shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)).not_negative()
     tax, by_cause = _tax(tally, doubt_ns, hours, waiting_hours), _by_cause(tally, pool, demand, hours, waiting_hours)
     between = tax_between(tally, (reference or {}).get(pool.identity.substrate), hours, waiting_hours)
     ends = limits(run, demand, worker_hours)
@@ -123,7 +126,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     if outcome is not None and demand.over_provision > 0:
         own_ns = outcome.held_ns.value + outcome.backoff_ns.value
         kept = (own_ns - outcome.wasted_ns.value) / (law.mean * demand.trajectories or 1.0)
-        worker_hours = _launched(worker_hours, own_ns / NS_PER_HOUR, outcome)
+        worker_hours = launched(worker_hours, own_ns / NS_PER_HOUR, outcome)
         tax, by_cause = tax and tax.times(kept), by_cause.kept(kept, outcome.wasted_ns.value / NS_PER_HOUR)
         between = between and Between(kept * between.low, kept * between.high)
     if outcome is not None and outcome.waited_ns.value:
@@ -137,7 +140,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         row,
         failures=len(pool.trials) - round(tally.successes),
         trajectory_s=_trajectory(tally, doubt_ns),
-        held_per_success_s=_not_negative(held.times(1 / NS_PER_S)),
+        held_per_success_s=held.times(1 / NS_PER_S).not_negative(),
         think_s=float(tally.total(lambda attempt: attempt.think_ns * attempt.ok) / tally.successes) / NS_PER_S,
         cleanup_share_left_out=None if demand.include_cleanup else _cleanup_ns(pool) / (held.value or 1.0),
         attempts=float(retries.attempts),
@@ -148,40 +151,53 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         by_cause_worker_hours=by_cause,
         wall_clock_hours=wall_clock,
         steps=run.steps and _with_limits(run.steps, ends.step),
-        gpu=run.gpu and _with_generation(run.gpu, sample, pool, demand),
+        gpu=run.gpu and _with_split(run.gpu, sample, pool, demand, known=tally.run_known),
         warm_pool=warm_pool,
-        cost=None if prices is None else _cost(tally, pool, prices, worker_hours, hours, warm_pool, run, demand),
+        cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
         stress=_stress(timed, demand, worker_hours),
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
         evidence=evidence_of(timed, demand, estimated, ends.run.tail),
     )
 
 
-def _with_generation(
-    gpu: dict[str, GpuStall], sample: Sequence[Attempt], pool: Pool, demand: Demand
-) -> dict[str, GpuStall]:
-    """With how much of the waiting is for the model: what is saved where the same attempts hold no think time."""
-    if not any(attempt.think_ns for attempt in sample):
-        return gpu
-    silent = [attempt._replace(held_ns=attempt.held_ns - attempt.think_ns, think_ns=0) for attempt in sample]
-    timed = timed_run(silent, pool, demand, aside=True)
-    assert timed is not None  # whatever succeeds in time also does so sooner
-    assert timed.run.gpu is not None
+def _with_split(
+    gpu: dict[str, GpuWaiting], sample: Sequence[Attempt], pool: Pool, demand: Demand, *, known: bool
+) -> dict[str, GpuWaiting]:
+    """With what the waiting is for, by running the same without the sandbox, and then without the model too.
+
+    Where it is not ``known`` what commands take themselves, only think time is removed.
+    """
+    thinks = any(attempt.think_ns for attempt in sample)
+    waits = [{policy: one.waiting_gpu_hours for policy, one in gpu.items()}]
+    if known:
+        demand = replace(demand, quota=None, create_rate=None, create_burst=1, warm_pool=None, refill_s=None)
+        demand = replace(demand, refill_rate=None, group_size=None)
+        sample = [attempt._replace(held_ns=attempt.think_ns + work_ns(attempt)) for attempt in sample if attempt.ok]
+        waits.append(_waits(sample, pool, demand))
+    if thinks:
+        silent = [attempt._replace(held_ns=attempt.held_ns - attempt.think_ns, think_ns=0) for attempt in sample]
+        waits.append(_waits(silent, pool, demand))
     parted = {}
-    for policy, stall in gpu.items():
-        hours = max(0.0, stall.stalled_gpu_hours - timed.run.gpu[policy].stalled_gpu_hours)
-        usd = None if demand.gpu_usd_hour is None else hours * demand.gpu_usd_hour
-        parted[policy] = stall._replace(generation_gpu_hours=hours, generation_usd=usd)
+    for policy, one in gpu.items():
+        # Each is simulated for itself: none of them waits more than the one before, whatever its noise says.
+        left = list(accumulate((wait[policy] for wait in waits), min))
+        stalled = left[0] - left[1] if known else None
+        generation = left[-2] - left[-1] if thinks else None
+        parted[policy] = one._replace(
+            generation_gpu_hours=generation,
+            commands_gpu_hours=left[-1] if known else None,
+            stalled_gpu_hours=stalled,
+        ).priced(demand.gpu_usd_hour)
     return parted
 
 
-def _launched(one_by_one: Interval, value: float, outcome: SimulatedRun) -> Interval:
-    """An amount for all that was launched: as sure, in proportion, as one by one, less the simulation's error."""
-    if one_by_one.low is None or one_by_one.high is None or not one_by_one.value:
-        return Interval(value)
-    off = outcome.busy_error_ns / outcome.busy_ns if outcome.busy_ns else 0.0
-    low, high = (end / one_by_one.value for end in (one_by_one.low, one_by_one.high))
-    return Interval(value, max(0.0, 1 - off) * value * low, (1 + off) * value * high)
+def _waits(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> dict[str, float]:
+    """GPU-hours by policy of the same run with these attempts instead."""
+    timed = timed_run(sample, pool, demand, aside=True)
+    if timed is None:  # a time limit that think time alone exceeds
+        return dict.fromkeys(POLICIES, math.inf)
+    assert timed.run.gpu is not None
+    return {policy: one.waiting_gpu_hours for policy, one in timed.run.gpu.items()}
 
 
 def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
@@ -196,7 +212,7 @@ def _pool_use(demand: Demand, outcome: SimulatedRun | None) -> PoolUse:
     """The pool's share of all attempts, and what stands ready meanwhile."""
     assert demand.warm_pool is not None
     hit = outcome.hits.value / outcome.attempts.value if outcome is not None else 0.0
-    if demand.group_size is not None:
+    if demand.image_pool and demand.group_size is not None:
         groups = max(1.0, demand.usable_workers / demand.group_size)  # in flight; the next image of each is kept ready
         return PoolUse(hit, demand.warm_pool * groups, "P of each image")
     idle = outcome.idle_ns.value / outcome.wall_ns.value if outcome is not None and outcome.wall_ns.value else 0.0
@@ -214,7 +230,7 @@ def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
 
 def _mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:
     """In seconds."""
-    return _not_negative(doubt_ns.around(tally.of_successes(lambda attempt: attempt.trajectory_ns)).times(1 / NS_PER_S))
+    return doubt_ns.around(tally.of_successes(lambda attempt: attempt.trajectory_ns)).times(1 / NS_PER_S).not_negative()
 
 
 def _quantile(found: Percentile) -> Quantile:
@@ -227,7 +243,7 @@ def _tax(tally: Tally, doubt_ns: Margin, hours: float, waiting_hours: float) -> 
     if not tally.run_known:
         return None
     tax = tally.per_success(lambda a: a.held_ns - a.think_ns - a.run_ns + a.contention_ns if a.ok else a.held_ns)
-    return _not_negative(_shifted(doubt_ns.around(tax).times(hours), waiting_hours))
+    return _shifted(doubt_ns.around(tax).times(hours), waiting_hours).not_negative()
 
 
 def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_hours: float) -> ByCause:
@@ -272,46 +288,6 @@ def _with_limits(steps: Steps, step: Ends) -> Steps:
     return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
 
 
-def _cost(
-    tally: Tally,
-    pool: Pool,
-    prices: Prices,
-    worker_hours: Interval,
-    hours: float,
-    warm_pool: PoolUse | None,
-    run: WholeRun,
-    demand: Demand,
-) -> Cost:
-    """Dollars: every attempt is billed on the provider's clock, by its own minimum and increment.
-
-    With over-provisioning every launch is: for as long as its sandbox ran until it was done or cut.
-    """
-    price = prices.sandbox(pool.identity)
-    rate = price.usd_hour(pool.identity)
-    billed = tally.per_success(
-        lambda a: billed_ns(a.sandbox_ns, price.minimum_ns, price.increment_ns), lambda a: a.think_ns
-    )
-    used = tally.total(lambda a: a.sandbox_ns) / tally.successes
-    sandbox = _not_negative(billed.times(hours * rate))
-    ratio = billed.value / float(used) if used else 1.0
-    if run.outcome is not None and demand.over_provision > 0:
-        clocks = run.outcome.clocks.items()
-        paid = sum(count * billed_ns(ns, price.minimum_ns, price.increment_ns) for ns, count in clocks)
-        ratio = paid / (sum(count * ns for ns, count in clocks) or paid or 1.0)
-        sandbox = _launched(sandbox, paid / NS_PER_HOUR * rate, run.outcome)
-    idle = warm_pool.idle_sandboxes * run.wall.value_ns / NS_PER_HOUR * rate if warm_pool else 0.0
-    worker = None if prices.worker_usd_hour is None else worker_hours.value * prices.worker_usd_hour
-    return Cost(
-        sandbox_usd=sandbox,
-        idle_pool_usd=idle,
-        worker_usd=worker,
-        total_usd=sandbox.value + idle + (worker or 0.0),
-        usd_per_sandbox_hour=rate,
-        billed_ratio=ratio,
-        sheet=f"{prices.title} ({prices.date})",
-    )
-
-
 def _stress(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
     law, source = timed.law, timed.source
     run = run_in_time(
@@ -343,8 +319,3 @@ def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
 
 def _shifted(interval: Interval, by: float) -> Interval:
     return Interval(*(None if end is None else end + by for end in interval))  # type: ignore[arg-type]
-
-
-def _not_negative(interval: Interval) -> Interval:
-    """Time cannot be negative, whatever a rough interval of a few trials says."""
-    return interval if interval.low is None else interval._replace(low=max(0.0, interval.low))

@@ -7,12 +7,14 @@ from fractions import Fraction
 from typing import Final
 
 from costmodel import flags
+from costmodel.billing import cost_of_mean, doubts
 from costmodel.demand import Demand
-from costmodel.errors import DemandError
+from costmodel.errors import DemandError, SourceError
 from costmodel.length import Length
-from costmodel.pricing import NS_PER_HOUR, Prices, billed_ns
+from costmodel.pricing import Prices
 from costmodel.published import PROVENANCE, Published, PublishedRow
-from costmodel.results import Cost, Projection, Trajectory, WallClock
+from costmodel.results import Projection, Trajectory, WallClock
+from costmodel.tariff import NS_PER_HOUR
 from costmodel.uncertainty import Interval
 
 NS_PER_S: Final = 1e9
@@ -26,14 +28,26 @@ def quoted(summary: Published, demand: Demand, prices: Prices | None) -> list[Pr
 
     Raises:
         DemandError: the demand asks for what one latency cannot answer; the message names the options and the file.
+        SourceError: the file holds none, but starts or speeds.
         PriceError: the sheet lacks a price.
     """
+    if not summary.rows:
+        substrates = [one.substrate for one in summary.starts] + [one.substrate for one in summary.speeds]
+        raise SourceError(
+            f"{summary.name} holds no latency of a trajectory but how long {_kinds(summary)}: "
+            f"give work that was recorded, and --compose {substrates[0]}"
+        )
     if unused := [option(name) for name in asked(demand) if name not in USED]:
         raise DemandError(
             f"{summary.name} holds published latencies, one number a row, which cannot answer {', '.join(unused)}; "
             f"leave {'it' if len(unused) == 1 else 'them'} out, or {summary.name}"
         )
     return [_row(row, summary, demand, prices) for row in summary.rows]
+
+
+def _kinds(summary: Published) -> str:
+    told = ["sandboxes take to start"] * bool(summary.starts) + ["the same work takes"] * bool(summary.speeds)
+    return " and ".join(told)
 
 
 def asked(demand: Demand) -> list[str]:
@@ -63,23 +77,10 @@ def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices |
     latency_s = row.trajectory_ns / NS_PER_S
     worker_hours = float(Fraction(demand.trajectories * row.trajectory_ns, NS_PER_HOUR))
     fluid = worker_hours / demand.usable_workers
-    cost = None
+    cost, doubted = None, dict[str, float | None]()
     if prices is not None:
-        price = prices.sandbox(row.identity)
-        rate = price.usd_hour(row.identity)
-        billed = billed_ns(row.trajectory_ns, price.minimum_ns, price.increment_ns)
-        sandbox = demand.trajectories * billed / NS_PER_HOUR * rate
-        worker = None if prices.worker_usd_hour is None else worker_hours * prices.worker_usd_hour
-        cost = Cost(
-            Interval(sandbox),
-            0.0,
-            worker,
-            sandbox + (worker or 0.0),
-            rate,
-            billed / row.trajectory_ns,
-            f"{prices.title} ({prices.date})",
-        )
-    doubts = [flags.BILLED_MEAN] * (prices is not None) + [flags.STALE_PRICES] * (prices is not None and prices.stale)
+        cost = cost_of_mean(row.identity, row.trajectory_ns, prices, demand, worker_hours, fluid)
+        doubted = doubts(prices.sandbox(row.identity), cpu_known=False, think=False) | {flags.BILLED_MEAN: None}
     return replace(
         projection,
         trajectory_s=Trajectory(Interval(latency_s), None, None, None),
@@ -87,5 +88,5 @@ def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices |
         worker_hours=Interval(worker_hours),
         wall_clock_hours=WallClock(fluid, None, None, fluid, "fluid", None),
         cost=cost,
-        flags=(*projection.flags, *doubts),
+        flags=flags.ordered({flags.PUBLISHED: None} | doubted),
     )

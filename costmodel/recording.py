@@ -74,6 +74,7 @@ class RecordedTrial:
         "actions",
         "block",
         "complete",
+        "cpu_ns",
         "durations_ns",
         "end_ns",
         "error",
@@ -108,6 +109,7 @@ class RecordedTrial:
         self.group = ""  # rollouts of one prompt; "" where none is told
         self.complete = True  # no action is missing between those that are there
         self.measures: Measures = NOTHING  # of the trial at its recorded length
+        self.cpu_ns: int | None = None  # of set-up and actions; None: not of all
         self.sandbox_ns = 0  # the provider's clock: accepted create request to end, clean-up apart
         self.setup: Split = NO_COMMANDS  # the set-up's commands
         self.actions: Split = NO_COMMANDS
@@ -376,6 +378,7 @@ class OpenTrial:
             orchestration_ns=self._orchestration_ns() if self.started_ns else None,
             cpu_ns=self.cpu_ns,
         )
+        trial.cpu_ns = self.cpu_ns
         trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))
         if trial.measures.held_ns < trial.actions.taken_ns + trial.gap_ns + self.think_ns:
             raise SourceError(f"{path}: trial {event.trial} ends before its last action does; its clock is damaged")

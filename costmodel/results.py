@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from costmodel.distribution import Distribution
 from costmodel.length import Length
@@ -19,6 +19,23 @@ from costmodel.runs import Basis, Estimate
 from costmodel.tails import Reach
 from costmodel.uncertainty import Between, Interval
 from costmodel.verdict import Finding
+
+CAUSES: Final = (
+    "create",
+    "ready",
+    "image_pull",
+    "preload",
+    "dispatch",
+    "slowdown",
+    "contention",
+    "harness",
+    "throttle",
+    "failures",
+    "cleanup",
+)
+"""What of a run is the sandbox's: the start of one, getting commands in and out, commands that are slower than the
+reference's or wait for their neighbours, the harness's own time, waits for a create, a quota or a pod, attempts that
+fail and what is done about it, and ends."""
 
 
 class Trajectory(NamedTuple):
@@ -83,19 +100,31 @@ class Steps(NamedTuple):
     needs_trials: int | None = None  # as for the wall-clock
 
 
-class GpuStall(NamedTuple):
-    """How long the trainer's GPUs do not train under one policy, whatever they wait for.
+class GpuWaiting(NamedTuple):
+    """How long the trainer's GPUs do not train under one policy, and what for.
 
-    That includes the model's own generation wherever trajectories hold think time, so it is not what the sandbox
-    costs. ``generation_gpu_hours`` are the hours less that the GPUs would wait if nothing but think time were removed:
-    the rest is the sandbox's and the commands'. None where there is no think time in what was recorded or asked.
+    ``stalled`` is the sandbox's part: what they would wait less for with an ideal one, which costs no time and never
+    fails. ``generation`` is what they would then wait less without think time, and ``commands`` is what remains: the
+    commands' own work. The three add up to all of it. None: no think time in what was recorded or asked, or for the
+    other two that the commands' own time is unknown.
     """
 
     wall_clock_hours: float
-    stalled_gpu_hours: float
-    usd: float | None  # of the stalled hours
+    waiting_gpu_hours: float
     generation_gpu_hours: float | None = None
+    commands_gpu_hours: float | None = None
+    stalled_gpu_hours: float | None = None
+    waiting_usd: float | None = None  # None: no price of a GPU
     generation_usd: float | None = None
+    commands_usd: float | None = None
+    stalled_usd: float | None = None
+
+    def priced(self, usd_hour: float | None) -> GpuWaiting:
+        """With dollars at this price of one GPU for an hour."""
+        if usd_hour is None:
+            return self
+        hours = self[1:5]
+        return GpuWaiting(*self[:5], *(None if one is None else one * usd_hour for one in hours))
 
 
 class PoolUse(NamedTuple):
@@ -189,6 +218,46 @@ class Evidence(NamedTuple):
     tail: Reach  # how much the wall-clock, or a step's, hangs on jobs rarer than any trial
 
 
+class Share(NamedTuple):
+    """What one cause costs a run: how much less there would be of each without it, or a difference of such.
+
+    Each with its 95 % interval; None: not asked for, or no price of anything that would be saved.
+    """
+
+    step_s: Interval  # wall-clock per training step
+    worker_hours: Interval  # of the whole run, as the next two
+    gpu_hours: Interval | None  # for which GPUs wait
+    usd: Interval | None  # GPUs, nodes, workers and sandboxes
+
+
+class Assumption(NamedTuple):
+    """One input of an attribution that was not measured by the trials of its row."""
+
+    name: str  # the demand's field, or what is assumed
+    value: str
+    source: str
+
+
+class Attribution(NamedTuple):
+    """What the sandbox costs a run in steps, by cause: each found by simulating the run anew without it.
+
+    ``sandbox`` is what an ideal sandbox would save: all causes removed at once. ``interaction`` is that less the
+    causes' sum, exactly: what two of them cost only together, or each alone though one would do.
+    """
+
+    causes: dict[str, Share | None]  # by name, in the order of ``CAUSES``; None: the data do not tell
+    sandbox: Share
+    interaction: Share
+    run: Share  # the totals that these are parts of: GPU-hours waiting, and all dollars
+    waiting: GpuWaiting | None  # of ``run``, split; None without GPUs
+    usd_per_critical_second: float | None  # of one second more in every step; None without prices
+    assumptions: tuple[Assumption, ...]
+    steps: int  # of the run
+    simulated_steps: int  # of them, in one replicate of one counterfactual
+    replicates: int
+    error_s: float  # half the 99.7 % interval of the simulation alone, of the wall-clock per step
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
     """One row: a cell at the demand's scale. Fields are None where the data do not support a number."""
@@ -212,7 +281,8 @@ class Projection:
     by_cause_worker_hours: ByCause | None = None
     wall_clock_hours: WallClock | None = None
     steps: Steps | None = None
-    gpu: dict[str, GpuStall] | None = None
+    gpu: dict[str, GpuWaiting] | None = None
+    attribution: Attribution | None = None  # of a run in steps
     warm_pool: PoolUse | None = None
     cost: Cost | None = None
     stress: Stress | None = None

@@ -121,6 +121,7 @@ class Attempt(NamedTuple):
     startup_ns: int  # that and preload
     run_ns: int  # inside the sandbox, set-up included, or UNKNOWN
     contention_ns: int  # of that; 0 where it is not known
+    cpu_ns: int  # used by the commands, or UNKNOWN
     dispatch_ns: int  # the rest of every command; meaningless where run_ns is UNKNOWN
     unsplit_ns: int  # every command, whole, where run_ns is UNKNOWN
     harness_ns: int  # our own time between phases and commands
@@ -273,6 +274,9 @@ def at_length(
     contention_ns = measured.contention_ns(contended)
     if contention_ns and run_ns != measured.work_ns:  # in proportion
         contention_ns = contention_ns * run_ns // measured.work_ns
+    cpu_ns = UNKNOWN if trial.cpu_ns is None or not known else trial.cpu_ns
+    if cpu_ns > 0 and run_ns != measured.work_ns:  # in proportion, too
+        cpu_ns = cpu_ns * run_ns // (measured.work_ns or 1)
     return Attempt(
         trial=index,
         actions=actions,
@@ -285,6 +289,7 @@ def at_length(
         startup_ns=measured.startup_ns,
         run_ns=run_ns if known else UNKNOWN,
         contention_ns=contention_ns,
+        cpu_ns=cpu_ns,
         dispatch_ns=trial.setup.dispatch_ns + trial.setup.work_ns + duration_ns - run_ns if known else 0,
         unsplit_ns=0 if known else trial.setup.taken_ns + duration_ns,
         harness_ns=measured.harness_ns + longer_ns,

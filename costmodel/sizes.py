@@ -27,7 +27,10 @@ _FARGATE: Final = {
 }
 """Thousandths of a vCPU → MiB. Source: "Task CPU and memory", Amazon ECS Developer Guide."""
 
-SIZES: Final[Mapping[str, Mapping[int, tuple[int, ...]]]] = {"fargate": _FARGATE}
+_VERCEL: Final = {1000: (2048,), 2000: (4096,), 4000: (8192,), 8000: (16384,)}
+"""The same. Source: "at most 8 vCPUs with 2 GB of memory per vCPU", vercel.com/docs/vercel-sandbox/pricing."""
+
+SIZES: Final[Mapping[str, Mapping[int, tuple[int, ...]]]] = {"fargate": _FARGATE, "vercel": _VERCEL}
 """By the name that a price sheet gives as ``sizes``."""
 
 

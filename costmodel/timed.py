@@ -15,6 +15,7 @@ from costmodel.retries import Retries, with_retries
 from costmodel.runs import assumed
 from costmodel.samples import HITS, Attempt, Pool, from_pool, killed_after
 from costmodel.tally import Tally
+from costmodel.uncertainty import Interval
 from costmodel.wallclock import WholeRun, run_in_time
 
 
@@ -44,6 +45,15 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, demand: Demand, *, aside: b
         assert mixed is not None  # a hit only saves time
         tally, retries, law = mixed
     return TimedRun(tally, retries, law, source, run)
+
+
+def launched(one_by_one: Interval, value: float, outcome: SimulatedRun) -> Interval:
+    """An amount for all that was launched: as sure, in proportion, as one by one, less the simulation's error."""
+    if one_by_one.low is None or one_by_one.high is None or not one_by_one.value:
+        return Interval(value)
+    off = outcome.busy_error_ns / outcome.busy_ns if outcome.busy_ns else 0.0
+    low, high = (end / one_by_one.value for end in (one_by_one.low, one_by_one.high))
+    return Interval(value, max(0.0, 1 - off) * value * low, (1 + off) * value * high)
 
 
 def _tallied(

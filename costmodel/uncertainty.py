@@ -35,6 +35,10 @@ class Interval(NamedTuple):
         low, high = self.low, self.high
         return Interval(self.value * factor, *(None if end is None else end * factor for end in (low, high)))
 
+    def not_negative(self) -> Interval:
+        """Time and money cannot be negative, whatever a rough interval of a few trials says."""
+        return self if self.low is None else self._replace(low=max(0.0, self.low))
+
 
 def mean_interval(values: Sequence[float], clusters: Sequence[Hashable] | None = None) -> Interval:
     """The mean with Hall's transformed interval, widened to the clustered one where that is wider."""

@@ -13,7 +13,7 @@ from costmodel.engine.tries import Source
 from costmodel.makespan import Makespan, expected_makespan
 from costmodel.policies import POLICIES, OneStepOff, Policy, Sync
 from costmodel.renewal import bounds, expected_max
-from costmodel.results import GpuStall, Steps
+from costmodel.results import GpuWaiting, Steps
 from costmodel.tails import Reach, Timeout, reach
 from costmodel.uncertainty import Interval
 
@@ -26,7 +26,7 @@ class WholeRun(NamedTuple):
     wall: Makespan  # training included, where steps were asked for
     rollouts: Makespan  # what of it has a statistical error: the run's one makespan, or a full step's
     steps: Steps | None
-    gpu: dict[str, GpuStall] | None
+    gpu: dict[str, GpuWaiting] | None
     parts: list[tuple[int, Makespan]]  # the rollouts of a step and how many steps are alike; none without steps
     law: Distribution  # of how long a worker is busy with one trajectory
     outcome: SimulatedRun | None = None  # where it was simulated event by event: what else it takes
@@ -41,10 +41,10 @@ def run_in_time(law: Distribution, demand: Demand, source: Source | None = None,
     source = source or Source.of(law)
     if _by_events(law, demand, source):
         return _simulated(law, demand, source, aside=aside)
-    if demand.batch is None:
+    if demand.step_rollouts is None:
         whole = _makespan(law, demand, demand.trajectories)
         return WholeRun(whole, whole, None, None, [], law)
-    return _in_steps(law, demand, demand.batch, source)
+    return _in_steps(law, demand, demand.step_rollouts, source)
 
 
 def _by_events(law: Distribution, demand: Demand, source: Source) -> bool:
@@ -59,7 +59,7 @@ def _by_events(law: Distribution, demand: Demand, source: Source) -> bool:
         return True
     if source.failures == 0 or law.mean == 0:
         return False
-    low, high = bounds(law, demand.batch or demand.trajectories, demand.usable_workers)
+    low, high = bounds(law, demand.step_rollouts or demand.trajectories, demand.usable_workers)
     return high - low > 2 * demand.tolerance * low
 
 
@@ -99,10 +99,10 @@ def _wall(
         return Makespan(value, sum(times * one.error_ns for times, one in parts), method)
     if not policy.barrier and not train_ns:
         return _makespan(law, demand, demand.trajectories)
-    if isinstance(policy, OneStepOff) and demand.batch is not None:
+    if isinstance(policy, OneStepOff) and demand.step_rollouts is not None:
         longer = [
             _at_least(law, demand, size, one, train_ns)
-            for (_, size), (_, one) in zip(_sizes(demand, demand.batch), parts, strict=True)
+            for (_, size), (_, one) in zip(_sizes(demand, demand.step_rollouts), parts, strict=True)
         ]
         if all(one is not None for one in longer):
             known = [(times, one) for (times, _), one in zip(parts, longer, strict=True) if one is not None]
@@ -131,15 +131,15 @@ def _at_least(law: Distribution, demand: Demand, size: int, step: Makespan, trai
 def _simulated(law: Distribution, demand: Demand, source: Source, *, aside: bool) -> WholeRun:
     policy = demand.effective_policy
     names = list(POLICIES) if demand.gpus is not None else [policy.name]
-    if demand.batch is not None and not policy.barrier and Sync.name not in names:
+    if demand.step_rollouts is not None and not policy.barrier and Sync.name not in names:
         names.append(Sync.name)  # for what a step alone would take
     outcomes = {name: _expect(demand, source, POLICIES[name], aside=aside) for name in names}
     own = outcomes[policy.name]
     walls = {name: Makespan(*outcome.wall_ns, "events") for name, outcome in outcomes.items()}
-    if demand.batch is None:
+    if demand.step_rollouts is None:
         return WholeRun(walls[policy.name], walls[policy.name], None, None, [], law, own)
     one_step = own if policy.barrier else outcomes[Sync.name]
-    sizes = _sizes(demand, demand.batch)
+    sizes = _sizes(demand, demand.step_rollouts)
     step = Makespan(*one_step.step_ns, "events")
     last_ns = max(0.0, one_step.steps_ns.value - sizes[0][0] * step.value_ns)
     parts = [
@@ -150,8 +150,8 @@ def _simulated(law: Distribution, demand: Demand, source: Source, *, aside: bool
     cut = demand.over_provision > 0
     steps = Steps(
         steps=count,
-        batch=demand.batch,
-        launched=launched(demand.batch, demand.over_provision),
+        batch=demand.step_rollouts,
+        launched=launched(demand.step_rollouts, demand.over_provision),
         step=step,
         idle_worker_hours=max(0.0, held - own.busy_ns) / NS_PER_HOUR if policy.barrier else 0.0,
         busy_worker_hours=own.busy_ns / NS_PER_HOUR if cut else None,
@@ -174,7 +174,7 @@ def _expect(demand: Demand, source: Source, policy: Policy, *, aside: bool = Fal
         demand.trajectories,
         tolerance=demand.tolerance,
         seed=demand.seed,
-        batch=None if policy.barrier else demand.batch,
+        batch=None if policy.barrier else demand.step_rollouts,
         most=ATTEMPTS if policy is demand.effective_policy and not aside else ASIDE,
     )
 
@@ -208,7 +208,7 @@ def limits(run: WholeRun, demand: Demand, mean: Interval) -> RunLimits:
         whole = _ends(run, run.rollouts, demand, demand.trajectories, mean)
         parts = [(times, Ends(0.0, 0.0)) for times, _ in run.parts]
     else:
-        whole, sizes = Ends(0.0, 0.0), (demand.batch or 0, demand.trajectories % (demand.batch or 1))
+        whole, sizes = Ends(0.0, 0.0), (demand.step_rollouts or 0, demand.trajectories % (demand.step_rollouts or 1))
         parts = [
             (times, _ends(run, step, demand, size, mean))
             for (times, step), size in zip(run.parts, (size for size in sizes if size), strict=True)
@@ -259,14 +259,13 @@ def _makespan(law: Distribution, demand: Demand, jobs: int) -> Makespan:
     return expected_makespan(law, jobs, demand.usable_workers, tolerance=demand.tolerance, seed=demand.seed)
 
 
-def _gpu(demand: Demand, steps: int, walls: dict[str, Makespan]) -> dict[str, GpuStall] | None:
+def _gpu(demand: Demand, steps: int, walls: dict[str, Makespan]) -> dict[str, GpuWaiting] | None:
     """GPUs wait whenever they do not train."""
     if demand.gpus is None:
         return None
-    stalls = {}
+    waiting = {}
     for name in POLICIES:
         wall_ns = walls[name].value_ns
         hours = demand.gpus * max(0.0, wall_ns - steps * demand.train_s * 1e9) / NS_PER_HOUR
-        usd = None if demand.gpu_usd_hour is None else hours * demand.gpu_usd_hour
-        stalls[name] = GpuStall(wall_ns / NS_PER_HOUR, hours, usd)
-    return stalls
+        waiting[name] = GpuWaiting(wall_ns / NS_PER_HOUR, hours)
+    return waiting

@@ -9,11 +9,11 @@ from typing import Final, Literal, NamedTuple
 
 from costmodel.demand import Delta, Demand
 from costmodel.errors import DemandError
-from costmodel.pricing import NS_PER_HOUR
 from costmodel.projection import project
 from costmodel.published import Published
 from costmodel.recording import CellIdentity, Recording
 from costmodel.results import Projection
+from costmodel.tariff import NS_PER_HOUR
 
 Axis = Literal["trajectories", "workers", "actions"]
 STANDARD: Final = (Delta(1_000_000_000, False), Delta(10_000_000, True), Delta(100_000_000, True))
@@ -100,7 +100,7 @@ def curve(
         )
     curves: dict[CellIdentity, Curve] = {}
     for value in at or around(_center(recordings, demand, axis)):
-        if axis == "trajectories" and value < (demand.batch or 0):
+        if axis == "trajectories" and value < (demand.step_rollouts or 0):
             continue  # no training step is that small
         for row in project(recordings, _moved(demand, axis, value)):
             key = row.identity._replace(actions=0) if axis == "actions" else row.identity

@@ -20,6 +20,7 @@ from taxtui.terminal_text import clean_lines
 COMMANDS: Final = {
     "run": "Measure: create sandboxes, run trajectories, write a recording.",
     "project": "Project recordings to any number of trajectories and workers.",
+    "decide": "Move to another place, or stay: one page, with what would turn it.",
     "compare": "Compare two recordings, cell by cell.",
     "report": "Tables of what was measured.",
     "site": "Pages over a folder of recordings, to put on a server.",

@@ -45,9 +45,9 @@ class Rules:
                 demand.warm_pool,
                 None if demand.refill_s is None else round(demand.refill_s * 1e9),
                 None if demand.refill_rate is None else round(1e9 / demand.refill_rate),
-                demand.group_size,
+                demand.group_size if demand.image_pool else None,
             )
-        batch = demand.batch if policy.barrier else None
+        batch = demand.step_rollouts if policy.barrier else None
         return cls(
             workers=demand.usable_workers,
             cap=demand.max_attempts,

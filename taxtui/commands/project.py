@@ -10,7 +10,9 @@ import click
 from taxtui.errors import UsageError
 from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
-from taxtui.report.projected.options import OPTIONS, demand_of
+from taxtui.report.projected.asking import idle_places, place_among, places_of
+from taxtui.report.projected.options import OPTIONS, AskingCommand
+from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from taxtui.report.formats import Section
 
 
-@click.command("project", params=list(OPTIONS))
+@click.command("project", cls=AskingCommand, params=list(OPTIONS))
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
 @click.option("--cell", "cells", multiple=True, metavar="ID", help="Show only this row; repeat for several.")
 @click.option(
@@ -37,9 +39,11 @@ if TYPE_CHECKING:
     "--over", type=click.Choice(["trajectories", "workers", "actions"]), default="trajectories", help="... over this."
 )
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     recordings: tuple[str, ...],
-    prices: str | None,
     cells: tuple[str, ...],
     reference: str | None,
     full: bool,
@@ -56,17 +60,21 @@ def command(
     trajectories on how many workers, and for how much; an option that it cannot use is refused by name.
     """
     from costmodel.bounds import check_used
-    from costmodel.pricing import load_prices
-    from costmodel.projection import project
+    from costmodel.places import project_places
     from taxtui.commands.opening import opened, reference_of
 
     if (full or explain or plot) and not BY_NAME[form].people:
         raise UsageError(f"--full, --explain and --plot are for people; they do not go with --format {form}")
     choice = taken(asked)
-    demand = demand_of(asked)
+    places = places_of(context)
+    demand = places[-1].demand
+    if plot and len(places) > 1:
+        raise UsageError(f"--plot asks every place the same, and {asked['file'].path} does not", fix="leave it out")
     sources = [opened(name) for name in recordings]
     bounds = None if reference is None else reference_of(reference)
-    rows = every = project(sources, demand, None if prices is None else load_prices(prices), bounds)
+    rows = every = project_places(sources, places, bounds)
+    for line in idle_places(context, [row.identity for row in rows]):
+        click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:
         check_used(bounds, (row.identity.substrate for row in rows if row.tax_between_worker_hours))
     if cells:
@@ -80,7 +88,7 @@ def command(
         from taxtui.report.projected import explain as explanation
 
         for row in rows:
-            click.echo(f"\n{explanation.to_text(row, demand)}")
+            click.echo(f"\n{explanation.to_text(row, place_among(places, row.identity).demand)}")
     if plot:
         _plot(sources, demand, over, {row.identity._replace(actions=0) for row in rows})
 
@@ -101,9 +109,10 @@ def _told(
     shown = projected.arranged(rows, found, choice)
 
     def sections() -> Sequence[Section]:
+        from taxtui.report.projected import attributed
         from taxtui.report.projected.sections import sections
 
-        answer = projected.sections(found, demand, choice, bounds)
+        answer = [*attributed.sections(shown, demand), *projected.sections(found, demand, choice, bounds)]
         return [*answer, *sections(shown, demand, sources, bounds)] if full else answer
 
     def records() -> list[dict[str, Any]]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from decimal import Decimal
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from costmodel.length import RECORDED, Length
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.spec import SubstrateRef, ThinkTime
+
+if TYPE_CHECKING:
+    from costmodel.images import Images
 
 MAX_LENGTHS: Final = 10_000
 """In one range."""
@@ -19,6 +23,8 @@ _LENGTH: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?(?::(\d{1,9}))?")
 _COUNT: Final = re.compile(
     r"([0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)(\.[0-9]+)?(?:e\+?([0-9]{1,2}))?([kmgbt]?)", re.IGNORECASE
 )
+_IMAGES: Final = re.compile(r"(?:([0-9.]+[kM]?):)?([0-9.]+)(?:-([0-9.]+))?(?:GB)?", re.ASCII)
+_IMAGES_FIX: Final = "write 500:2-8 (500 images of 2 to 8 GB), 500:4, 2,4,8, or a file with a size in GB on each line"
 _POWERS: Final = {"": 0, "k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
 MAX_COUNT: Final = 10**18
 """Of whatever is counted; above it is a slip of the pen."""
@@ -85,6 +91,51 @@ def _no_length(text: str) -> UsageError:
         f"{text!r} is no number of actions",
         fix=f"write 50, a range as 20-120, weights as 10:3,50:1, or recorded; a range holds up to {MAX_LENGTHS:,}",
     )
+
+
+def parse_images(text: str) -> Images:
+    """Sizes in GB: ``500:2-8`` (500, evenly from 2 to 8), ``500:4``, ``2,4,8`` (these three), or a file of sizes.
+
+    In a file, each line ends with a size in GB; what stands before it, say a name, and what begins with # is skipped.
+
+    Raises:
+        UsageError: anything else, or a range without the number of images in it.
+        costmodel.errors.DemandError: a size or a number of images that cannot be.
+    """
+    from costmodel.images import Images
+
+    if Path(text).suffix in (".txt", ".csv", ".tsv"):
+        return Images.of(_sizes_of(Path(text)))
+    sizes: list[float] = []
+    for part in text.split(","):
+        match = _IMAGES.fullmatch(part.strip())
+        try:
+            if match is None:
+                raise ValueError
+            count = None if match[1] is None else parse_count(match[1])
+            low, high = float(match[2]), float(match[3] or match[2])
+        except ValueError as error:
+            raise UsageError(f"{text!r} is no set of images", fix=_IMAGES_FIX) from error
+        if count is None and match[3] is not None:
+            raise UsageError(f"{text!r} does not say how many images there are", fix=_IMAGES_FIX)
+        sizes += Images.between(low, high, 1 if count is None else count).sizes_gb
+    return Images.of(sizes)
+
+
+def _sizes_of(path: Path) -> list[float]:
+    """One from each line of a file."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the images' sizes from {path}: {error}", fix=_IMAGES_FIX) from error
+    sizes = []
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        try:
+            sizes += [float(words[-1])] if words else []
+        except ValueError as error:
+            raise UsageError(f"{path}:{number}: {words[-1]!r} is no size in GB", fix=_IMAGES_FIX) from error
+    return sizes
 
 
 def parse_think(text: str) -> ThinkTime:

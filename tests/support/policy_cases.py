@@ -158,7 +158,7 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     yield Compared("worker-hours", row.worker_hours.value * hour, hours_error, *busy)
     if row.gpu is not None:
         steps = -(-case.demand.trajectories // (case.demand.batch or 1))
-        waits = row.gpu[case.demand.effective_policy.name].stalled_gpu_hours * hour
+        waits = row.gpu[case.demand.effective_policy.name].waiting_gpu_hours * hour
         idle = mean(lambda one: one.wall_s - steps * case.asked.train_s)
         yield Compared("GPU waiting", waits, (wall.error or 0.0) * hour, *idle)
     if outcome is None:

@@ -174,7 +174,9 @@ def test_json_rows_hold_the_contract(recording: str) -> None:
     assert set(kata["vs_baseline"]) >= {"worker_hours", "low", "high", "tie"}
     assert (kata["trials"], kata["failures"], kata["variant"]) == (41, 1, "kata")
     everything = json.loads(projected(recording, *ASK, *EVERYTHING, "--format", "json"))
-    assert everything[0]["gpu"]["sync"]["usd"] == pytest.approx(2 * everything[0]["gpu"]["sync"]["stalled_gpu_hours"])
+    assert everything[0]["gpu"]["sync"]["waiting_usd"] == pytest.approx(
+        2 * everything[0]["gpu"]["sync"]["waiting_gpu_hours"]
+    )
     assert everything[0]["steps"]["launched"] == 615
     assert 0 < everything[0]["warm_pool"]["hit"] <= 1
 

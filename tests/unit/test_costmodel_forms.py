@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
-from costmodel import Demand, DemandError, NoPrice, PriceError, Think, load_prices
+from costmodel import Demand, DemandError, Images, NoPrice, PriceError, Think, load_prices
 from costmodel.distribution import Distribution
 from costmodel.policies import POLICIES
-from costmodel.pricing import billed_ns
 from costmodel.recording import CellIdentity
 from costmodel.retries import Retries, effective_workers, throttle_floor_ns, with_retries
+from costmodel.tariff import billed_ns
 from costmodel.uncertainty import Interval, difference, mean_interval, quantile, ratio_interval, student_t, wilson
 from tests.support.costmodel_files import CELL
 
@@ -149,7 +149,7 @@ def test_bad_price_sheets_are_one_line(tmp_path: Path, text: str, message: str) 
 
 
 def test_a_missing_sheet_names_the_shipped_ones() -> None:
-    with pytest.raises(PriceError, match="shipped sheets: aws-fargate"):
+    with pytest.raises(PriceError, match="shipped sheets: aws-fargate, blaxel"):
         load_prices("nowhere")
 
 
@@ -202,6 +202,24 @@ def test_think_times_mean() -> None:
     assert Think(8 * S, 0.6).mean_ns == pytest.approx(8 * S * math.exp(0.18))
 
 
+STEPS: dict[str, object] = {"prompts": 5, "group_size": 4}
+PODS: dict[str, object] = {"nodes": 3, "pods_per_node": 4}
+IMAGES = Images.between(2, 8, 10)
+
+
+@pytest.mark.parametrize(("sizes", "message"), [([], "1 to"), ([2, 0], "above 0"), ([-1.0], "above 0")])
+def test_images_refuse_nonsense(sizes: list[float], message: str) -> None:
+    with pytest.raises(DemandError, match=message):
+        Images.of(sizes)
+
+
+def test_images_of_a_range_lie_evenly_in_it() -> None:
+    assert Images.between(2, 8, 3).sizes_gb == (3, 5, 7)
+    assert (IMAGES.count, IMAGES.total_gb, str(Images.between(4, 4, 2))) == (10, pytest.approx(50), "2 of 4 GB")
+    with pytest.raises(DemandError, match="smaller size comes first"):
+        Images.between(8, 2, 3)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -227,6 +245,36 @@ def test_think_times_mean() -> None:
         ({"warm_pool": 5}, "exactly one of"),
         ({"warm_pool": 5, "refill_s": 1.0, "group_size": 8}, "exactly one of"),
         ({"create_burst": 5}, "--create-rate"),
+        ({"group_size": 4}, "--prompts"),
+        ({"prompts": 5}, "--group-size"),
+        ({"prompts": 0, "group_size": 4}, "prompts must be"),
+        ({"batch": 8, "prompts": 5, "group_size": 4}, "a batch of 20, not 8"),
+        ({"prompts": 50, "group_size": 4}, "a batch of 200 is more than the 100 trajectories"),
+        ({"failure_rate": 0.1}, "--prompts"),
+        (STEPS | {"failure_rate": 1.0}, "below 1"),
+        (STEPS | {"failure_rate": -0.1}, "failure_rate must be"),
+        (STEPS | {"failure_rate": 0.1, "failure_hazard": 0.1}, "give one of"),
+        (STEPS | {"on_failure": "ignore"}, "retry, mask, resample"),
+        (STEPS | {"on_failure": "mask", "max_attempts": 3}, "--max-attempts"),
+        (STEPS | {"on_failure": "resample", "backoff_s": 1.0}, "--backoff-seconds"),
+        (STEPS | {"on_failure": "resample", "over_provision": 0.1}, "over-provisioning"),
+        ({"batch": 20, "on_failure": "resample"}, "--group-size"),
+        (STEPS | {"think_correlation": 0.5}, "--think"),
+        (STEPS | {"think_correlation": 1.5}, "from 0 to 1"),
+        (STEPS | {"staleness": 1}, "--policy async"),
+        (STEPS | {"instant_claim": True}, "--warm-pool"),
+        (STEPS | {"nodes": 2}, "--pods-per-node"),
+        (STEPS | {"nodes": 0, "pods_per_node": 9}, "nodes must be"),
+        (STEPS | {"nodes": 1, "pods_per_node": 3}, "one group of 4"),
+        (STEPS | {"node_usd_hour": 1.0}, "--nodes"),
+        (STEPS | {"placement": "spread"}, "--images"),
+        (STEPS | {"pull_gb_s": 1.0}, "--images"),
+        (STEPS | {"images": IMAGES}, "--nodes"),
+        (STEPS | PODS | {"images": IMAGES}, "--pull-gb-s"),
+        (STEPS | PODS | {"images": IMAGES, "pull_gb_s": 1.0, "placement": "prepulled"}, "one of --pull-gb-s"),
+        (STEPS | PODS | {"images": IMAGES, "pull_gb_s": 1.0, "node_disk_gib": 5.0}, "does not fit"),
+        (STEPS | PODS | {"images": IMAGES, "placement": "prepulled", "node_disk_gib": 20.0}, "do not fit"),
+        (STEPS | PODS | {"images": IMAGES, "pull_gb_s": 1.0, "warm_pool": 5, "refill_s": 1.0}, "--images"),
     ],
 )
 def test_contradictory_demands_are_one_line(wrong: dict[str, object], message: str) -> None:

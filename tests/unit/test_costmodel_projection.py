@@ -161,11 +161,11 @@ def test_training_steps_and_gpus(folder: Path) -> None:
     assert row.wall_clock_hours.value * HOUR == pytest.approx(steps_s + 90)
     assert row.steps.steps == 3
     assert row.steps.idle_worker_hours * HOUR == pytest.approx(4 * steps_s - 25 * 6)
-    assert row.gpu["sync"].stalled_gpu_hours * HOUR == pytest.approx(8 * steps_s)
-    assert row.gpu["sync"].usd == pytest.approx(3 * 8 * steps_s / HOUR)
-    assert row.gpu["one-step-off"].stalled_gpu_hours * HOUR == pytest.approx(8 * 18)
-    assert row.gpu["async"].stalled_gpu_hours * HOUR == pytest.approx(8 * 18)  # batches at 18, 30 and 42 s
-    assert one(file, trajectories=25, workers=4, batch=10, gpus=8).gpu["sync"].usd is None  # type: ignore[index]
+    assert row.gpu["sync"].waiting_gpu_hours * HOUR == pytest.approx(8 * steps_s)
+    assert row.gpu["sync"].waiting_usd == pytest.approx(3 * 8 * steps_s / HOUR)
+    assert row.gpu["one-step-off"].waiting_gpu_hours * HOUR == pytest.approx(8 * 18)
+    assert row.gpu["async"].waiting_gpu_hours * HOUR == pytest.approx(8 * 18)  # batches at 18, 30 and 42 s
+    assert one(file, trajectories=25, workers=4, batch=10, gpus=8).gpu["sync"].waiting_usd is None  # type: ignore[index]
     off = one(file, trajectories=25, workers=4, batch=10, policy="async")
     assert off.wall_clock_hours is not None
     assert off.wall_clock_hours.value * HOUR == pytest.approx(42)

@@ -13,6 +13,7 @@ from costmodel import (
     Delta,
     Demand,
     DemandError,
+    Images,
     PriceError,
     Published,
     SourceError,
@@ -128,6 +129,25 @@ ASKED: dict[str, dict[str, Any]] = {  # each field of a demand, with what it can
     "run_sd": {"run_sd": 0.1},
 }
 
+_PODS = {"nodes": 4, "pods_per_node": 8}
+_IMAGES = {"images": Images.between(2, 8, 50), "pull_gb_s": 0.5, "prompts": 5, "group_size": 8} | _PODS
+STEP_MODEL_ASKED: dict[str, dict[str, Any]] = {
+    "prompts": {"prompts": 5, "group_size": 8},
+    "staleness": {"staleness": 2, "policy": "async", "batch": 40},
+    "instant_claim": {"instant_claim": True, "warm_pool": 5, "refill_s": 2.0, "batch": 40},
+    "think_correlation": {"think_correlation": 0.5, "think": Think(1, 1.0), "prompts": 5, "group_size": 8},
+    "nodes": _PODS | {"batch": 40},
+    "pods_per_node": _PODS | {"batch": 40},
+    "node_usd_hour": {"node_usd_hour": 1.0, "batch": 40} | _PODS,
+    "images": _IMAGES,
+    "pull_gb_s": _IMAGES,
+    "node_disk_gib": {"node_disk_gib": 100.0} | _IMAGES,
+    "placement": {"placement": "colocated"} | _IMAGES,
+    "failure_rate": {"failure_rate": 0.05, "batch": 40},
+    "failure_hazard": {"failure_hazard": 0.1, "batch": 40},
+    "on_failure": {"on_failure": "mask", "batch": 40},
+}
+
 
 def test_one_length_makes_no_curve_over_lengths_but_a_recording_beside_it_does(tmp_path: Path) -> None:
     essay, demand = read(SHIPPED / "essay.toml"), Demand(trajectories=100, workers=5)
@@ -141,7 +161,14 @@ def test_one_length_makes_no_curve_over_lengths_but_a_recording_beside_it_does(t
 
 
 def test_every_option_of_a_demand_is_in_the_matrix() -> None:
-    assert set(ASKED) == {one.name for one in fields(Demand)}
+    assert set(ASKED) | set(STEP_MODEL_ASKED) == {one.name for one in fields(Demand)}
+
+
+@pytest.mark.parametrize("name", STEP_MODEL_ASKED)
+def test_a_published_row_refuses_what_only_steps_answer(name: str) -> None:
+    with pytest.raises(DemandError, match=r"^essay\.toml holds published latencies") as error:
+        project([read(SHIPPED / "essay.toml")], Demand(trajectories=1000, workers=32, **STEP_MODEL_ASKED[name]))
+    assert option(name) in str(error.value)
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -87,7 +87,7 @@ def test_nothing_launched_in_excess_is_as_ever(file: Path, sheet: Path) -> None:
 
 def test_explain_tells_kept_from_thrown_away(file: Path) -> None:
     ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--over-provision=0.5"]
-    told = " ".join(CliRunner().invoke(command, [*ask, "--explain"]).output.split())
+    told = " ".join(CliRunner().invoke(command, [*ask, "--explain", "--full"]).output.split())
     (row,) = json.loads(CliRunner().invoke(command, [*ask, "--format=json"]).output)
     assert "= 150, B = 100 are kept" in told
     assert f"{row['by_cause']['wasted']:,.9g} thrown away = {row['worker_hours']['value']:,.9g}" in told
@@ -111,7 +111,7 @@ def test_generation_is_told_from_the_rest_of_what_gpus_wait_for(tmp_path: Path) 
     assert silent is not None
     assert thinking is not None
     assert silent["sync"].generation_gpu_hours is None
-    assert thinking["sync"].stalled_gpu_hours * HOUR == pytest.approx(2 * 2 * (6 + 16))
+    assert thinking["sync"].waiting_gpu_hours * HOUR == pytest.approx(2 * 2 * (6 + 16))
     assert thinking["sync"].generation_gpu_hours is not None
     assert thinking["sync"].generation_gpu_hours * HOUR == pytest.approx(2 * 2 * 16)
     assert thinking["sync"].generation_usd == pytest.approx(3 * thinking["sync"].generation_gpu_hours)
@@ -120,14 +120,37 @@ def test_generation_is_told_from_the_rest_of_what_gpus_wait_for(tmp_path: Path) 
     assert limited["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 16 / HOUR)
 
 
+def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(tmp_path: Path) -> None:
+    """Held 8 s: create 2, ready 1, three commands of 1 s that ran for 0.75, and 2 s of the harness's own."""
+    run, late = [S * 3 // 4] * 3, [S, 0, S]
+    trials = [trial(n, runs=run, gaps=late) for n in range(4)]
+    ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "gpu_usd_hour": 3.0, "think": Think(8 * S)}
+    for more in ({}, {"quota": 5}, {"create_rate": 1.0}, {"over_provision": 0.5}):
+        waits = one(write(tmp_path / "same", trials), **ask, **more).gpu
+        assert waits is not None
+        sync = waits["sync"]
+        assert sync.commands_gpu_hours is not None
+        assert sync.stalled_gpu_hours is not None
+        assert sync.generation_gpu_hours is not None
+        assert sync.commands_gpu_hours * HOUR == pytest.approx(2 * 2 * 2.25)
+        assert sync.generation_gpu_hours * HOUR == pytest.approx(2 * 2 * 16)
+        parts = sync.commands_gpu_hours + sync.generation_gpu_hours + sync.stalled_gpu_hours
+        assert parts == pytest.approx(sync.waiting_gpu_hours)
+        assert sync.stalled_usd == pytest.approx(3 * sync.stalled_gpu_hours)
+    unknown = one(write(tmp_path / "unknown", [trial(n, runs=[-1] * 3) for n in range(4)]), **ask).gpu
+    assert unknown is not None
+    assert (unknown["sync"].commands_gpu_hours, unknown["sync"].stalled_usd) == (None, None)
+    assert unknown["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 16 / HOUR)
+
+
 @pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("think", [[], ["--think=8s"]])
-def test_waiting_says_that_it_includes_generation_and_calls_nothing_stalled(
+def test_waiting_is_told_in_its_parts_and_only_the_sandboxs_is_called_stalled(
     file: Path, form: str, think: list[str]
 ) -> None:
-    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--gpus=8", "--gpu-usd-hour=2"]
-    told = " ".join(CliRunner().invoke(command, [*ask, *think, "--explain", f"--format={form}"]).output.split())
-    assert "GPUs not training, generation included (8 GPUs)" in told
-    assert "stalled" not in told
-    assert ("includes the model's own generation" in told) == bool(think)
+    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--gpus=8", "--gpu-usd-hour=2", "--full"]
+    told = " ".join(CliRunner().invoke(command, [*ask, *think, f"--format={form}"]).output.split())
+    assert "What 8 GPUs wait for" in told
+    assert "stalled: for the sandbox, and only that is its tax." in told
+    assert told.count("stalled") == 2  # the head of its column, and what that is
     assert ("--think TIME adds it" in told) != bool(think)

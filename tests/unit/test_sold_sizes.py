@@ -63,7 +63,7 @@ def test_the_address_and_the_architecture_are_in_the_variant_and_in_the_bill(
 ) -> None:
     identity = priced("ecs", options.variant, 1.0, 2048)
     price = load_prices("aws-fargate").sandbox(identity)
-    assert (price.usd_per_address_hour, price.usd_per_vcpu_hour) == (address_usd, vcpu_usd)
+    assert (price.rates.usd_per_address_hour, price.rates.usd_per_vcpu_hour) == (address_usd, vcpu_usd)
 
 
 @pytest.mark.parametrize("variant", [EcsOptions(spot=True).variant, EcsOptions(launch_type="EC2").variant])
@@ -94,7 +94,7 @@ def test_sizes_that_are_unknown_are_said_where_they_stand(tmp_path: Path) -> Non
     )
     with pytest.raises(PriceError, match=r"sandbox 1: unknown sizes 'lambda'; known: fargate"):
         load_prices(sheet)
-    assert list(SIZES) == ["fargate"]
+    assert list(SIZES) == ["fargate", "vercel"]
 
 
 def test_a_limit_counts_by_the_same_rate(monkeypatch: pytest.MonkeyPatch) -> None:

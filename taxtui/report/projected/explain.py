@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from costmodel.demand import Demand
 from costmodel.flags import DO, WORDS
 from costmodel.renewal import bounds, expected_max
-from costmodel.results import Evidence, GpuStall, Projection
+from costmodel.results import Evidence, GpuWaiting, Projection
 from costmodel.runs import run_limits
 from costmodel.uncertainty import Interval, student_t, wilson
 from taxtui.report.numbers import hours, seconds
@@ -145,12 +145,12 @@ def _interval(held: Interval, evidence: Evidence) -> Iterator[tuple[str, str]]:
 def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator[tuple[str, str]]:
     assert row.wall_clock_hours is not None
     wall, law, w = row.wall_clock_hours, evidence.busy_ns, evidence.usable_workers
-    jobs = demand.batch or demand.trajectories
+    jobs = demand.step_rollouts or demand.trajectories
     yield "μ, busy per trajectory", f"{seconds(law.mean / S)} s (with retries), σ = {seconds(law.sd / S)} s"
     yield "m2, second moment", f"{law.second_moment / S**2:.9g} s²"
     yield (
         "J, jobs per barrier",
-        f"{jobs:,}" + ("" if demand.batch is None else f" in {row.steps.steps if row.steps else 0:,} steps"),
+        f"{jobs:,}" + ("" if demand.step_rollouts is None else f" in {row.steps.steps if row.steps else 0:,} steps"),
     )
     if jobs:
         low, high = bounds(law, jobs, w)
@@ -192,12 +192,12 @@ def _last_jobs(evidence: Evidence) -> Iterator[tuple[str, str]]:
     yield "interval", "√(worker-hours' in proportion² + that²) ± the error, on either side"
 
 
-def _waiting(stall: GpuStall, demand: Demand) -> Iterator[tuple[str, str]]:
-    steps = -(-demand.trajectories // (demand.batch or 1))
+def _waiting(stall: GpuWaiting, demand: Demand) -> Iterator[tuple[str, str]]:
+    steps = -(-demand.trajectories // (demand.step_rollouts or 1))
     yield (
         "GPUs not training",
         f"{demand.gpus:,} · (wall-clock − {steps:,} · {seconds(demand.train_s)} / 3600) = "
-        f"{_exact(stall.stalled_gpu_hours)} GPU-hours, generation included{_dollars(stall.usd)}",
+        f"{_exact(stall.waiting_gpu_hours)} GPU-hours, generation included{_dollars(stall.waiting_usd)}",
     )
     generation = stall.generation_gpu_hours
     if generation is None:

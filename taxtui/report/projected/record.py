@@ -7,7 +7,7 @@ from typing import Any
 from costmodel.flags import DO, MOST
 from costmodel.length import FIXED
 from costmodel.percentiles import Quantile
-from costmodel.results import Projection
+from costmodel.results import Attribution, Projection, Share
 from costmodel.uncertainty import Interval
 from taxtui.report import variation
 
@@ -49,6 +49,7 @@ def record(row: Projection) -> dict[str, Any]:
         "break_even_actions": row.break_even._asdict() if row.break_even else None,
         "steps": _steps(row),
         "gpu": {policy: stall._asdict() for policy, stall in row.gpu.items()} if row.gpu else None,
+        "attribution": _attribution(row.attribution),
         "warm_pool": _warm_pool(row),
         "effective_workers": row.evidence.effective_workers if row.evidence else None,
         "stress": row.stress._asdict() if row.stress else None,
@@ -120,6 +121,29 @@ def _steps(row: Projection) -> dict[str, Any] | None:
         "busy_worker_hours": steps.busy_worker_hours,
         "wasted_worker_hours": steps.wasted_worker_hours,
     }
+
+
+def _attribution(found: Attribution | None) -> dict[str, Any] | None:
+    """Of a run in steps; None where the run is not in steps."""
+    if found is None:
+        return None
+    return {
+        "sandbox": _share(found.sandbox),
+        "causes": {cause: share and _share(share) for cause, share in found.causes.items()},
+        "interaction": _share(found.interaction),
+        "run": _share(found.run),
+        "waiting": found.waiting and found.waiting._asdict(),
+        "usd_per_critical_second": found.usd_per_critical_second,
+        "assumptions": {one.name: {"value": one.value, "source": one.source} for one in found.assumptions},
+        "steps": found.steps,
+        "simulated_steps": found.simulated_steps,
+        "replicates": found.replicates,
+        "error_s": found.error_s,
+    }
+
+
+def _share(share: Share) -> dict[str, Any]:
+    return {unit: _interval(amount) for unit, amount in share._asdict().items()}
 
 
 def _warm_pool(row: Projection) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, UNSPLIT, between, clock, hours, left_out, rounded_seconds, seconds, span, usd
+from taxtui.report.projected import waiting
 from taxtui.terminal_text import clean
 
 
@@ -200,37 +201,14 @@ def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
 
     head = ["steps\n", "launched\nper step", "rollouts\ns per step", "barrier idle\nworker-hours"]
     head += ["busy\nworker-hours", "thrown away\nworker-hours"]
-    policy = f"Training steps of {demand.batch:,}, {demand.effective_policy.name}" if demand.batch else ""
+    policy = (
+        f"Training steps of {demand.step_rollouts:,}, {demand.effective_policy.name}" if demand.step_rollouts else ""
+    )
     return _table(policy, head, rows, cells)
 
 
 def _gpu(rows: Sequence[Projection], demand: Demand) -> Section:
-    stalls = [
-        (name, policy, stall)
-        for name, row in zip(_names(rows), rows, strict=True)
-        for policy, stall in (row.gpu or {}).items()
-    ]
-    lines = []
-    for name, policy, stall in stalls:
-        whole, part = (stall.stalled_gpu_hours, stall.usd), (stall.generation_gpu_hours, stall.generation_usd)
-        rest = [None if of is None or less is None else of - less for of, less in zip(whole, part, strict=True)]
-        amounts = (
-            f"{hours(amount)}\n{usd(price) if price is not None else ''}" for amount, price in (whole, part, rest)
-        )
-        lines.append([name, policy, clock(stall.wall_clock_hours), *amounts])
-    unit = "GPU-hours" if demand.gpu_usd_hour is None else "GPU-h, $"
-    head = ["sandbox\n", "policy\n", "wall-clock\nh", f"waiting\n{unit}", f"generation\n{unit}", f"the rest\n{unit}"]
-    if any(stall.generation_gpu_hours is not None for _, _, stall in stalls):
-        note = (
-            "Waiting includes the model's own generation: what GPUs would not wait if only think time were removed. "
-            "The rest is the sandbox's and the commands'. –: no think time in the row, so it holds no generation."
-        )
-    else:
-        lines, head = [line[:4] for line in lines], head[:4]
-        note = (
-            "Waiting includes generation only where there is think time, and there is none here; --think TIME adds it."
-        )
-    return Section(f"GPUs not training, generation included ({demand.gpus} GPUs)", head, lines, [note])
+    return waiting.section(list(zip(_names(rows), rows, strict=True)), demand)
 
 
 def _pool(rows: Sequence[Projection], demand: Demand) -> Section:

@@ -1,0 +1,215 @@
+"""How long something takes that several do at a time: one curve through the levels that were measured.
+
+Between levels it is monotone: values that fall where they must not are pooled with their neighbours (Ayer et al., Ann.
+Math. Statist. 26, 1955), and it is linear in both logarithms from one level to the next. Beyond the last it goes on as
+the universal scalability law (N. J. Gunther, Guerrilla Capacity Planning, 2007) where there are four levels or more;
+with fewer it stays between the last value and the last slope.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Final, NamedTuple, Self
+
+from costmodel.uncertainty import Interval, student_t
+
+MIN_LEVELS: Final = 4
+"""With fewer the scalability law has no interval."""
+
+
+class Level(NamedTuple):
+    """What was measured with so many at a time; the variance of the mean, 0 where it is not known."""
+
+    at_a_time: int
+    value: float
+    variance: float = 0.0
+
+
+class Fit(NamedTuple):
+    """One choice of the parameters that are not 0, by weighted least squares."""
+
+    used: tuple[int, ...]
+    parameters: tuple[float, ...]  # of those
+    covariance: tuple[tuple[float, ...], ...]
+    off: float  # the weighted sum of squares that is left
+    freedom: int
+
+    def at(self, at_a_time: int) -> Interval:
+        """With its 95 % interval by Student's t."""
+        basis = [_basis(at_a_time)[place] for place in self.used]
+        value = _dot(self.parameters, basis)
+        variance = math.fsum(x * _dot(row, basis) for x, row in zip(basis, self.covariance, strict=True))
+        half = student_t(self.freedom) * math.sqrt(max(0.0, variance))
+        return Interval(value, max(0.0, value - half), value + half)
+
+
+class Scalability(NamedTuple):
+    """h(n) = a + b·(n − 1) + c·n·(n − 1): alone, waiting for each other, keeping each other informed; none negative.
+
+    With throughput n / h(n) it is Gunther's law: σ = b / a and κ = c / a. A few levels seldom tell b from c, of which
+    each extrapolates otherwise: the interval is that of all choices of parameters that the levels do not reject.
+    """
+
+    fits: tuple[Fit, ...]  # the best first
+
+    @classmethod
+    def of(cls, levels: Sequence[Level]) -> Self:
+        """Fitted to four levels or more."""
+        weights = _weights(levels)
+        choices = (used for size in (3, 2, 1) for used in combinations(range(3), size))
+        fits = sorted(
+            (fit for used in choices if (fit := _fitted(levels, weights, used)) is not None), key=lambda fit: fit.off
+        )
+        best = fits[0]  # the constant alone is never negative, so that there is one
+        # A parameter's profile: what leaves more than so many times the best sum of squares is rejected at 5 %.
+        most = best.off * (1 + student_t(best.freedom) ** 2 / best.freedom)
+        return cls(tuple(fit for fit in fits if fit.off <= most))
+
+    @property
+    def parameters(self) -> tuple[float, float, float]:
+        """The best a, b and c."""
+        best = dict(zip(self.fits[0].used, self.fits[0].parameters, strict=True))
+        return best.get(0, 0.0), best.get(1, 0.0), best.get(2, 0.0)
+
+    def at(self, at_a_time: int) -> Interval:
+        """With its 95 % interval."""
+        each = [fit.at(at_a_time) for fit in self.fits]
+        return Interval(each[0].value, min(one.low or 0.0 for one in each), max(one.high or 0.0 for one in each))
+
+
+class Curve(NamedTuple):
+    """One curve through levels, ascending and of different numbers at a time."""
+
+    levels: tuple[Level, ...]  # made monotone
+    scalability: Scalability | None  # None: fewer than four levels
+
+    @classmethod
+    def of(cls, levels: Sequence[Level]) -> Self:
+        """Through one level or more."""
+        ordered = sorted(levels)
+        return cls(_rising(ordered), Scalability.of(ordered) if len(ordered) >= MIN_LEVELS else None)
+
+    @property
+    def last(self) -> int:
+        """The highest level."""
+        return self.levels[-1].at_a_time
+
+    def beyond(self, at_a_time: int) -> float:
+        """How many times the highest level that is; 1 where it is none the higher."""
+        return max(1.0, at_a_time / self.last)
+
+    def at(self, at_a_time: int) -> Interval:
+        """With so many at a time.
+
+        Between levels the limits are the neighbours', all that a curve is sure of that never falls; their own sampling
+        comes on top where it is known.
+        """
+        if at_a_time > self.last:
+            return self._further(at_a_time)
+        below = max((level for level in self.levels if level.at_a_time <= at_a_time), default=self.levels[0])
+        above = min(level for level in self.levels if level.at_a_time >= min(at_a_time, self.last))
+        value = below.value
+        if above.at_a_time > below.at_a_time:
+            share = math.log(at_a_time / below.at_a_time) / math.log(above.at_a_time / below.at_a_time)
+            value = _between(below.value, above.value, share)
+        low, high = (student_t(1_000) * math.sqrt(level.variance) for level in (below, above))
+        return Interval(value, max(0.0, below.value - low), above.value + high)
+
+    def _further(self, at_a_time: int) -> Interval:
+        last = self.levels[-1]
+        if self.scalability is not None:
+            known, there = self.scalability.at(self.last).value, self.scalability.at(at_a_time)
+            factor = last.value / known if known else 1.0
+            low, high = (None if end is None else factor * end for end in (there.low, there.high))
+            return Interval(factor * there.value, max(last.value, low or 0.0), high)
+        if len(self.levels) < 2:
+            return Interval(last.value, last.value, None)
+        before = self.levels[-2]
+        slope = math.log(last.value / before.value) / math.log(last.at_a_time / before.at_a_time) if before.value else 0
+        high = last.value * (at_a_time / last.at_a_time) ** slope
+        return Interval(math.sqrt(last.value * high), last.value, high)
+
+
+def _between(one: float, other: float, share: float) -> float:
+    """Linear in the logarithm; linear where one of them has none."""
+    return one ** (1 - share) * other**share if one > 0 and other > 0 else (1 - share) * one + share * other
+
+
+def _rising(levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Neighbours that fall are given their common mean, weighted by what they are worth."""
+    blocks: list[list[tuple[Level, float]]] = []
+    for level, weight in zip(levels, _weights(levels), strict=True):
+        blocks.append([(level, weight)])
+        while len(blocks) > 1 and _mean(blocks[-2]) > _mean(blocks[-1]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    return tuple(level._replace(value=_mean(block)) for block in blocks for level, _ in block)
+
+
+def _mean(block: Sequence[tuple[Level, float]]) -> float:
+    return math.fsum(weight * level.value for level, weight in block) / math.fsum(weight for _, weight in block)
+
+
+def _weights(levels: Sequence[Level]) -> list[float]:
+    """By variances where all are known, else so that relative errors count."""
+    if all(level.variance > 0 for level in levels):
+        return [1 / level.variance for level in levels]
+    return [1 / level.value**2 if level.value else 1.0 for level in levels]
+
+
+def _basis(at_a_time: int) -> tuple[float, float, float]:
+    return 1.0, at_a_time - 1.0, at_a_time * (at_a_time - 1.0)
+
+
+def _fitted(levels: Sequence[Level], weights: Sequence[float], used: tuple[int, ...]) -> Fit | None:
+    """None where a parameter is negative, or the levels do not tell them apart."""
+    rows = [[_basis(level.at_a_time)[place] for place in used] for level in levels]
+    places = range(len(used))
+    normal = [
+        [math.fsum(w * row[i] * row[j] for row, w in zip(rows, weights, strict=True)) for j in places] for i in places
+    ]
+    inverse = _inverse(normal)
+    if inverse is None:
+        return None
+    right = [
+        math.fsum(w * row[i] * level.value for row, level, w in zip(rows, levels, weights, strict=True)) for i in places
+    ]
+    parameters = tuple(_dot(row, right) for row in inverse)
+    if min(parameters) < 0:
+        return None
+    off = math.fsum(
+        w * (level.value - _dot(parameters, row)) ** 2 for row, level, w in zip(rows, levels, weights, strict=True)
+    )
+    freedom = len(levels) - len(used)
+    told = all(level.variance > 0 for level in levels)
+    scale = max(1.0, off / freedom) if told else off / freedom
+    covariance = tuple(tuple(scale * value for value in row) for row in inverse)
+    return Fit(used, parameters, covariance, off, freedom)
+
+
+def _dot(one: Sequence[float], other: Sequence[float]) -> float:
+    return math.fsum(x * y for x, y in zip(one, other, strict=True))
+
+
+def _inverse(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
+    """Gauss and Jordan with pivots, on a matrix brought to a diagonal of 1 first; None where it is singular."""
+    size = len(matrix)
+    scale = [1 / math.sqrt(matrix[i][i]) if matrix[i][i] > 0 else 0.0 for i in range(size)]
+    if not all(scale):
+        return None
+    rows = [
+        [matrix[i][j] * scale[i] * scale[j] for j in range(size)] + [float(i == j) for j in range(size)]
+        for i in range(size)
+    ]
+    for column in range(size):
+        pivot = max(range(column, size), key=lambda row: abs(rows[row][column]))
+        if abs(rows[pivot][column]) < 1e-12:
+            return None
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        head = rows[column][column]
+        rows[column] = [value / head for value in rows[column]]
+        for other in range(size):
+            if other != column and (factor := rows[other][column]):
+                rows[other] = [a - factor * b for a, b in zip(rows[other], rows[column], strict=True)]
+    return [[rows[i][size + j] * scale[i] * scale[j] for j in range(size)] for i in range(size)]

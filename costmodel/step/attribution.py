@@ -1,0 +1,177 @@
+"""What each cause costs, with how sure that is.
+
+A value is the mean over the worlds that draw from the trials as they are; how these differ is the simulation's own
+error. By how much some of them differ from their twins, which draw from a resample of the trials, is what the trials
+leave open, once what differs from step to step is taken off. Both variances add up, with Student's t of as many twins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from costmodel.demand import Demand
+from costmodel.pricing import Prices
+from costmodel.results import Attribution, GpuWaiting, Share
+from costmodel.runs import Basis
+from costmodel.samples import Pool
+from costmodel.step.assumptions import assumptions
+from costmodel.step.timeline import StepTaken
+from costmodel.step.worlds import Worlds
+from costmodel.uncertainty import Interval, student_t
+
+SURE: Final = 0.997
+RUN, IDEAL, THINKLESS = 0, -2, -1
+"""Where a world has the run as it is, with an ideal sandbox, and that without think time."""
+NS_PER_S: Final = 1e9
+NS_PER_HOUR: Final = 3.6e12
+
+Steps = list[float]
+"""An amount of each simulated step of one world, times how many steps of the run that one stands for."""
+
+
+class Rates(NamedTuple):
+    """Dollars per hour."""
+
+    lasting: float  # of the run: its GPUs and nodes
+    worker: float
+    idle_sandbox: float
+    known: bool  # whether anything has a price
+
+    @classmethod
+    def of(cls, demand: Demand, pool: Pool, prices: Prices | None) -> Rates:
+        """Those that are asked for, and the sheet's."""
+        lasting = (demand.gpus or 0) * (demand.gpu_usd_hour or 0.0) + (demand.nodes or 0) * (demand.node_usd_hour or 0)
+        known = prices is not None or demand.gpu_usd_hour is not None or demand.node_usd_hour is not None
+        if prices is None:
+            return cls(lasting, 0.0, 0.0, known)
+        idle = prices.sandbox(pool.identity).usd_hour(pool.identity)
+        return cls(lasting, prices.worker_usd_hour or 0.0, idle, known)
+
+
+class _Amount(NamedTuple):
+    """One unit of a share: in the worlds as they are, and in the twins, by world and look."""
+
+    plain: list[list[Steps]]
+    twins: list[list[Steps]]
+
+    def of(self, look: int) -> Interval:
+        """What the run takes so."""
+        return _interval([world[look] for world in self.plain], [world[look] for world in self.twins])
+
+    def saved(self, *looks: int, less: Sequence[int] = ()) -> Interval:
+        """What it takes less than as it is in each of these looks, summed, and less what it does in the others."""
+
+        def summed(world: list[Steps]) -> Steps:
+            times = len(looks) - len(less)
+            return [
+                times * step - math.fsum(world[look][i] for look in looks) + math.fsum(world[look][i] for look in less)
+                for i, step in enumerate(world[RUN])
+            ]
+
+        return _interval([summed(world) for world in self.plain], [summed(world) for world in self.twins])
+
+
+def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None, basis: Basis) -> Attribution:
+    """From the worlds to shares; ``basis`` is what the run-to-run part of the intervals rests on."""
+    rates, plan = Rates.of(demand, pool, prices), found.plan
+    part = plan.whole / plan.steps  # of the last step only a part is there
+    per_ns = rates.lasting / NS_PER_HOUR
+    train_ns = demand.train_s * NS_PER_S
+
+    def usd(step: StepTaken) -> float:
+        used = step.usd + step.held_ns / NS_PER_HOUR * rates.worker
+        return step.wall_ns * per_ns + part * used + step.idle_ns / NS_PER_HOUR * rates.idle_sandbox
+
+    step_s = _amount(found, lambda step: step.wall_ns / NS_PER_S / plan.steps)
+    hours = _amount(found, lambda step: part * step.held_ns / NS_PER_HOUR)
+    gpu = _amount(found, lambda step: (demand.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR)
+    dollars = _amount(found, usd)
+
+    def share(told: Callable[[_Amount], Interval]) -> Share:
+        return Share(
+            told(step_s),
+            told(hours),
+            None if demand.gpus is None else told(gpu),
+            told(dollars) if rates.known else None,
+        )
+
+    acting = [cause for cause, acts in found.causes.items() if acts]
+    looks = {cause: look for look, cause in enumerate(acting, 1)}
+    nothing = share(lambda _: Interval(0.0, 0.0, 0.0))
+    causes: dict[str, Share | None] = {
+        cause: share(lambda one, look=looks[cause]: one.saved(look)) if acts else None if acts is None else nothing  # type: ignore[misc]
+        for cause, acts in found.causes.items()
+    }
+    failures = sum(not trial.ok for trial in pool.trials)
+    ends = [math.fsum(world[RUN]) for world in step_s.plain]
+    return Attribution(
+        causes=causes,
+        sandbox=share(lambda one: one.saved(IDEAL)),
+        interaction=share(lambda one: one.saved(IDEAL, less=list(looks.values()))),
+        run=share(lambda one: one.of(RUN)),
+        waiting=None if demand.gpus is None else _waiting(gpu, found, demand, pool),
+        usd_per_critical_second=plan.steps * rates.lasting / 3600 if rates.lasting else None,
+        assumptions=assumptions(demand, basis, failures=failures, trials=len(pool.trials)),
+        steps=plan.steps,
+        simulated_steps=plan.simulated,
+        replicates=len(found.plain) + len(found.twins),
+        error_s=student_t(len(ends) - 1, SURE) * math.sqrt(_variance(ends) / len(ends)),
+    )
+
+
+def _amount(found: Worlds, value: Callable[[StepTaken], float]) -> _Amount:
+    times = found.plan.stands_for
+    plain, twins = (
+        [[[w * value(step) for w, step in zip(times, look, strict=True)] for look in world] for world in worlds]
+        for worlds in (found.plain, found.twins)
+    )
+    return _Amount(plain, twins)
+
+
+def _interval(plain: Sequence[Steps], twins: Sequence[Steps]) -> Interval:
+    totals = [math.fsum(world) for world in plain]
+    value = math.fsum(totals) / len(totals)
+    apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
+    left_open = max(0.0, _variance([math.fsum(one) for one in apart]) - _from_step_to_step(apart))
+    half = student_t(len(twins) - 1) * math.sqrt(left_open + _variance(totals) / len(totals))
+    low = value - half
+    return Interval(value, max(0.0, low) if min(totals) >= 0 else low, value + half)
+
+
+def _from_step_to_step(apart: Sequence[Steps]) -> float:
+    """The variance of a sum over steps that is due to chance in each of them: what is left when the worlds' and the
+    steps' means are taken out of a table of both."""
+    worlds, steps = len(apart), len(apart[0])
+    if steps < 2:
+        return 0.0
+    rows = [math.fsum(one) / steps for one in apart]
+    columns = [math.fsum(column) / worlds for column in zip(*apart, strict=True)]
+    mean = math.fsum(rows) / worlds
+    squares = math.fsum(
+        (value - row - column + mean) ** 2
+        for row, one in zip(rows, apart, strict=True)
+        for column, value in zip(columns, one, strict=True)
+    )
+    return steps * squares / ((worlds - 1) * (steps - 1))
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _waiting(gpu: _Amount, found: Worlds, demand: Demand, pool: Pool) -> GpuWaiting:
+    """Of the run as it is, under its own policy."""
+    run, ideal, thinkless = (gpu.of(look).value for look in (RUN, IDEAL, THINKLESS))
+    known = found.causes["dispatch"] is not None
+    thinks = demand.think is not None or any(trial.measures.think_ns for trial in pool.trials)
+    trained = found.plan.steps * demand.train_s / 3600
+    return GpuWaiting(
+        run / (demand.gpus or 1) + trained,
+        run,
+        ideal - thinkless if thinks else None,
+        thinkless if known else None,
+        run - ideal if known else None,
+    ).priced(demand.gpu_usd_hour)

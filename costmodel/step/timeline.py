@@ -1,0 +1,102 @@
+"""Some steps of a run in one world: rollouts and trainer in turn, as the policy says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from costmodel.step.chance import View
+from costmodel.step.events import Crew
+from costmodel.step.rules import StepRules
+from costmodel.step.state import Carried, State, Totals
+
+Bill = Callable[[Sequence[int]], float]
+"""What sandboxes cost that existed for so many ns each."""
+
+
+class StepTaken(NamedTuple):
+    """What one step adds to a run. ns."""
+
+    wall_ns: float  # until it is trained, from when the one before it was
+    held_ns: float  # by workers
+    usd: float  # of sandboxes
+    delivered: float
+    attempts: float
+    hits: float
+    idle_ns: float  # of ready sandboxes
+    pulled_gb: float
+
+
+class Stretch(NamedTuple):
+    """Consecutive steps of a run."""
+
+    first: int
+    sizes: tuple[int, ...]  # rollouts that each keeps
+    disks: Sequence[Iterable[int]] = ()  # what nodes hold before the first
+
+
+def taken(asked: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
+    """The steps of a stretch, one by one."""
+    state = State(asked, view, stretch.disks)
+    if state.nodes is not None and stretch.first == 0:
+        _pull_ahead(state, 0, stretch.sizes[0], 0)
+    told = (_in_turn if asked.rules.policy.barrier else _stream)(state, stretch)
+    before, found = (0, Totals(), 0), []
+    for now in told:
+        usd = bill(state.clocks_ns[before[2] : now[2]])
+        held, delivered, attempts, hits, idle, pulled = (b - a for a, b in zip(before[1], now[1], strict=True))
+        found.append(StepTaken(now[0] - before[0], held, usd, delivered, attempts, hits, idle, pulled))
+        before = now
+    return found
+
+
+def _in_turn(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
+    """When each step is trained, how things stood then, and how many clocks were told; with a barrier."""
+    rules = state.asked.rules
+    start = trained = 0
+    carried: list[Carried] = []
+    found = []
+    for number, keep in enumerate(stretch.sizes, stretch.first):
+        launched = rules.launched(keep)
+        fresh = max(0, launched - len(carried))
+        state.load(state.view.world.step(number, launched), fresh, number)
+        crew = Crew(state, start, min(rules.workers, len(carried) + fresh))
+        crew.start(carried)
+        if state.nodes is not None and state.nodes.pulls_ahead:
+            crew.work(keep, most=start)
+            _pull_ahead(state, number + 1, stretch.sizes[-1], start)
+        crew.work(keep)
+        carried = crew.cut()
+        before, trained = trained, max(crew.now, trained) + rules.train_ns
+        start = rules.policy.next_start(crew.now, before, trained)
+        found.append((trained, state.totals(start), len(state.clocks_ns)))
+    return found
+
+
+def _stream(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
+    """The same of rollouts that do not wait for the trainer."""
+    asked = state.asked
+    coming = list(enumerate(stretch.sizes, stretch.first))
+
+    def more(steps_trained: int) -> bool:
+        loaded = len(stretch.sizes) - len(coming)
+        if not coming or (asked.staleness and loaded >= steps_trained + asked.staleness):
+            return False
+        number, size = coming.pop(0)
+        state.load(state.view.world.step(number, size), size, number)
+        if state.nodes is not None:
+            _pull_ahead(state, number + 1, size, crew.now)
+        return True
+
+    total = sum(stretch.sizes)
+    crew = Crew(state, 0, min(asked.rules.workers, total), more)
+    crew.start([])
+    crew.work(total)
+    return crew.trained
+
+
+def _pull_ahead(state: State, number: int, size: int, now: int) -> None:
+    """The images of a step, if they are pulled before it starts."""
+    if state.nodes is not None and state.nodes.pulls_ahead:
+        draws = state.view.world.step(number, state.asked.rules.launched(size))
+        state.nodes.pull_ahead(draws.images[:: state.asked.group], now)

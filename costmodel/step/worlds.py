@@ -1,0 +1,179 @@
+"""The run with and without each cause, in the same random worlds.
+
+Most worlds draw from the trials as they are. Some have a twin that draws, with the same random numbers, from a
+resample of the trials: of runs and of stretches of neighbouring trials within them, times a run effect that is assumed
+where fewer than three runs show it. ``shares`` says what follows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final, NamedTuple
+
+from costmodel.demand import Demand
+from costmodel.pricing import NS_PER_HOUR, Prices, billed_ns
+from costmodel.results import CAUSES
+from costmodel.runs import MIN_RUNS, Assumed, assumed
+from costmodel.samples import Pool
+from costmodel.step.chance import ThinkLaw, View, World
+from costmodel.step.horizon import Horizon, horizon
+from costmodel.step.rules import StepRules
+from costmodel.step.timeline import StepTaken, taken
+from costmodel.step.trials import Trials, timed
+from costmodel.uncertainty import correlation_time
+
+PLAIN: Final = 16
+TWINS: Final = 8
+"""Worlds that draw from the trials as they are, and those of them that have a twin."""
+ATTEMPTS: Final = 1_200_000
+"""That all worlds of one attribution may cost, without and with every cause: a few seconds."""
+MOST_STEPS: Final = 24
+"""Of one world."""
+THINK: Final = "think"
+
+
+Looks = list[list[StepTaken]]
+"""The simulated steps of one world: as it is, without each cause that acts, ideal, and ideal without think time."""
+
+
+class _Asked(NamedTuple):
+    """All that the worlds have in common."""
+
+    demand: Demand
+    trials: Trials
+    law: ThinkLaw | None
+    looks: tuple[frozenset[str], ...]  # without what: nothing, each cause, all of them, and think time too
+    bill: Callable[[Sequence[int]], float]
+
+
+class Worlds(NamedTuple):
+    """A run in many worlds, without nothing and without each cause."""
+
+    causes: dict[str, bool | None]  # whether each acts at all; None: nobody can tell
+    plan: Horizon
+    plain: list[Looks]
+    twins: list[Looks]  # of the first of those
+    failure: float  # the share of attempts that was recorded, or asked for
+
+
+def worlds(
+    pool: Pool, demand: Demand, prices: Prices | None = None, full_speed: float | None = None, effort: float = 1.0
+) -> Worlds | None:
+    """This run in steps. None: no attempt succeeds.
+
+    ``full_speed`` is the share of its work that the reference takes for it; None: there is no reference. ``effort`` is
+    how much is simulated, relative to the usual.
+
+    Raises:
+        PriceError: the sheet lacks a price.
+    """
+    trials = Trials(pool, demand, full_speed)
+    if not trials.successes:
+        return None
+    law = None
+    if demand.think is not None:
+        law = ThinkLaw(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
+    causes = _causes(trials, demand, pool, full_speed)
+    everything = frozenset(cause for cause, acts in causes.items() if acts is not None)
+    alone = [frozenset({cause}) for cause, acts in causes.items() if acts]
+    looks = (frozenset[str](), *alone, everything, everything | {THINK})
+    asked = _Asked(demand, trials, law, looks, _billed(pool, prices))
+    ones = [1] * len(pool.trials)
+    first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
+    attempts = rules.rules.launched(rules.size) / (1 - min(first.failure, 0.9))
+    most = int(effort * ATTEMPTS / ((PLAIN + TWINS) * len(looks) * attempts))
+    plan = horizon(demand, rules, first, min(MOST_STEPS, most))
+    spread = assumed(pool.identity.substrate, demand.run_sd)
+    plain, twins = [], []
+    for number in range(PLAIN):
+        seed = demand.seed + (number + 1 << 32)
+        plain.append(_looked_at(asked, ones, 1.0, seed, plan))
+        if number < TWINS:
+            twins.append(_looked_at(asked, *resampled(pool, spread, Random(seed)), seed, plan))
+    return Worlds(causes, plan, plain, twins, first.failure)
+
+
+def _causes(trials: Trials, demand: Demand, pool: Pool, full_speed: float | None) -> dict[str, bool | None]:
+    """Whether each cause acts at all in this demand; None: nobody can tell."""
+    parts = (*trials.successes, *trials.failures)
+    acts: dict[str, bool | None] = {
+        cause: any(getattr(one, cause) for one in parts)
+        for cause in ("create", "ready", "preload", "dispatch", "slowdown", "contention", "harness", "cleanup")
+    }
+    acts["image_pull"] = demand.images is not None and demand.pull_gb_s is not None
+    acts["throttle"] = demand.create_rate is not None or demand.quota is not None or any(one.queued for one in parts)
+    acts["failures"] = bool(demand.failure_rate or demand.failure_hazard or trials.failures)
+    if not trials.known:
+        acts |= {"dispatch": None, "slowdown": None, "contention": None}
+    if full_speed is None:
+        acts["slowdown"] = None
+    if pool.contended is None:
+        acts["contention"] = None
+    return {cause: acts[cause] for cause in CAUSES}
+
+
+def _billed(pool: Pool, prices: Prices | None) -> Callable[[Sequence[int]], float]:
+    """Dollars for sandboxes that existed for so many ns each."""
+    if prices is None:
+        return lambda clocks_ns: 0.0
+    price = prices.sandbox(pool.identity)
+    rate, minimum, increment = price.usd_hour(pool.identity), price.minimum_ns, price.increment_ns
+    return lambda clocks_ns: rate / NS_PER_HOUR * sum(billed_ns(ns, minimum, increment) for ns in clocks_ns)
+
+
+def _world(asked: _Asked, times: Sequence[int], seed: int) -> World:
+    trials = asked.trials
+    return World(asked.demand, trials.successes, trials.failures, trials.weighted(times), asked.law, seed)
+
+
+def _looked_at(asked: _Asked, times: Sequence[int], factor: float, seed: int, plan: Horizon) -> Looks:
+    """One world without each of ``asked.looks``."""
+    world = _world(asked, times, seed)
+    found = []
+    for without in asked.looks:
+        view = View(
+            world,
+            timed(asked.trials.successes, without, factor),
+            timed(asked.trials.failures, without, factor),
+            failing="failures" not in without,
+            thinking=THINK not in without,
+        )
+        rules = StepRules.of(asked.demand, without)
+        steps: list[StepTaken] = []
+        for part in plan.parts:
+            steps += taken(rules, view, part.stretch, asked.bill)[part.lead :]
+        found.append(steps)
+    return found
+
+
+def resampled(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], float]:
+    """How often each trial is in a resample, and how much slower its runs were: 1 where the runs themselves were drawn.
+
+    Stretches of neighbouring trials are drawn, as long as trials hang together.
+    """
+    by_run: dict[object, list[int]] = {}
+    for index, trial in enumerate(pool.trials):
+        by_run.setdefault(trial.run, []).append(index)
+    runs = list(by_run.values())
+    factor = 1.0
+    if len(runs) >= MIN_RUNS and not spread.given:
+        runs = rng.choices(runs, k=len(runs))
+    else:
+        share = math.sqrt(sum(len(run) ** 2 for run in runs)) / len(pool.trials)
+        factor = math.exp(rng.gauss(0, spread.sd * share))
+    times = [0] * len(pool.trials)
+    for run in runs:
+        held = [float(pool.trials[index].measures.held_ns) for index in run]
+        mean = math.fsum(held) / len(held)
+        stretch = min(len(run), math.ceil(correlation_time([[ns - mean for ns in held]], only_if_seen=True)))
+        drawn: list[int] = []
+        while len(drawn) < len(run):
+            begin = rng.randrange(len(run))
+            drawn += [run[(begin + place) % len(run)] for place in range(stretch)]
+        for index in drawn[: len(run)]:
+            times[index] += 1
+    if not any(times[index] for index, trial in enumerate(pool.trials) if trial.ok):
+        times = [1] * len(times)  # without a success there is nothing to draw
+    return times, factor

@@ -1,0 +1,173 @@
+"""``taxtui decide``: whether to move a training run from one place to another, on one page."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from taxtui.errors import UsageError
+from taxtui.report.projected.asking import idle_places, place_of
+from taxtui.report.projected.options import OPTIONS, AskingCommand
+from taxtui.terminal_text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from costmodel import Demand, Projection, Published, Recording
+    from costmodel.decision import Decision, Side
+    from costmodel.results import Assumption
+    from costmodel.turning import Turn
+
+UNDECIDED: Final = 6
+"""The exit code of CAN'T TELL: the question was understood, and the data are too few."""
+COARSE: Final = 2e-2
+"""The tolerance of the simulations that look for what would turn a decision."""
+
+
+NOT_ASKED: Final = ("baseline", "deltas")
+"""Options of a projection that say nothing here."""
+
+
+@click.command("decide", cls=AskingCommand, params=[one for one in OPTIONS if one.name not in NOT_ASKED])
+@click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
+@click.option("--from", "start", required=True, metavar="SUBSTRATE", help="Where the run is: docker, docker:runsc.")
+@click.option("--to", "goal", required=True, metavar="SUBSTRATE", help="Where it could go.")
+@click.option("--tier", metavar="TIER", help="Which work, where the recordings hold several: T1.")
+@click.option("--mode", metavar="MODE", help="... and how commands get in: exec, session.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a file.")
+@click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True)
+@click.option("--quick", is_flag=True, help="Without looking for what would turn it by simulating anew.")
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    recordings: tuple[str, ...],
+    start: str,
+    goal: str,
+    tier: str | None,
+    mode: str | None,
+    output: Path | None,
+    form: str,
+    quick: bool,
+    **_: Any,
+) -> None:
+    """MOVE, STAY or CAN'T TELL: one page with the money, what would turn it, and what is not verified.
+
+    Both places are asked the same; what holds at one of them only (its nodes, its limits, its prices) stands in the
+    demand file under [at.SUBSTRATE]. Exit code 0: MOVE or STAY; 6: CAN'T TELL.
+    """
+    from costmodel.decision import CANNOT_TELL, decide
+    from costmodel.turning import turns
+    from taxtui.commands.opening import opened
+    from taxtui.report.projected.given import given
+
+    if start == goal:
+        raise UsageError(f"--from and --to are both {start}", fix="name two places")
+    if output is not None and output.exists():
+        raise _taken(output)
+    sources = [opened(name) for name in recordings]
+    sides = [_side(spec, sources, context, tier, mode) for spec in (start, goal)]
+    for line in idle_places(context, [side.row.identity for side in sides]):
+        click.echo(f"taxtui: {clean(line)}", err=True)
+    found = decide(*sides)
+    turned = turns(found, simulate=not quick)
+    text = _told(form, found, turned, _assumptions(found, [given(context, spec) for spec in (start, goal)]))
+    if output is None:
+        click.echo(text)
+    else:
+        _write(text, output)
+    if found.verdict == CANNOT_TELL:
+        context.exit(UNDECIDED)
+
+
+def _side(
+    spec: str,
+    sources: Sequence[Recording | Published],
+    context: click.Context,
+    tier: str | None,
+    mode: str | None,
+) -> Side:
+    """One place: the row of its recording that is meant.
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    from dataclasses import replace
+
+    from costmodel.comparison import meant
+    from costmodel.decision import Side
+    from costmodel.places import rows_at
+    from costmodel.recording import CellIdentity, Recording
+
+    def wanted(identity: CellIdentity) -> bool:
+        return meant(identity, spec) and tier in (None, identity.tier) and mode in (None, identity.mode)
+
+    place = place_of(context, spec)
+
+    def rerun(demand: Demand) -> Projection:
+        rows = rows_at(sources, place._replace(demand=demand), wanted)
+        if not rows:
+            cells = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
+            known = ", ".join(dict.fromkeys(" ".join((one.label, one.tier, one.mode)) for one in cells))
+            raise UsageError(f"nothing was recorded of {_meant(spec, tier, mode)}", fix=f"there are {known}")
+        if len(rows) != 1:
+            raise _several(_meant(spec, tier, mode), rows)
+        return rows[0]
+
+    row = rerun(place.demand)
+    return Side(
+        name=row.label, row=row, demand=place.demand, rerun=lambda other: rerun(replace(other, tolerance=COARSE))
+    )
+
+
+def _several(meant: str, rows: Sequence[Projection]) -> UsageError:
+    told = dict.fromkeys(f"{row.label} {row.identity.tier} {row.length} {row.identity.mode}" for row in rows)
+    fix = "say which by --tier, --mode, -n ACTIONS, or SUBSTRATE:key=value"
+    return UsageError(f"{len(rows)} rows are {meant}: {', '.join(told)}", fix=fix)
+
+
+def _meant(spec: str, tier: str | None, mode: str | None) -> str:
+    return " ".join(filter(None, (spec, tier, mode)))
+
+
+def _assumptions(found: Decision, given: Sequence[Sequence[Assumption]]) -> list[Assumption]:
+    """What was asked of both, once; what of one of them only, with its name."""
+    common = [one for one in given[0] if one in given[1]]
+    own = [
+        one._replace(name=f"{one.name} ({side.name})")
+        for side, named in zip((found.start, found.goal), given, strict=True)
+        for one in named
+        if one not in common
+    ]
+    return [*common, *own]
+
+
+def _taken(output: Path) -> UsageError:
+    return UsageError(f"{output} exists", fix="choose another name with -o, nothing is overwritten")
+
+
+def _write(text: str, output: Path) -> None:
+    """To a new file, whose name is printed."""
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except FileExistsError:
+        raise _taken(output) from None
+    except OSError as error:
+        raise UsageError(f"cannot write {output}: {error.strerror}", fix="choose another with -o") from error
+    click.echo(output)
+
+
+def _told(form: str, found: Decision, turned: Sequence[Turn], given: Sequence[Assumption]) -> str:
+    if form == "json":
+        from taxtui.report.decision.record import record
+        from taxtui.report.formats import BY_NAME, Report
+
+        return BY_NAME[form].render(Report(list, lambda: [record(found, turned, given)]))
+    from taxtui.report.decision.memo import to_text
+
+    return to_text(found, turned, given, shlex.join(["taxtui", *sys.argv[1:]]))

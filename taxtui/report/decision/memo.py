@@ -1,0 +1,198 @@
+"""The page: the decision, the money, what would turn it, what was assumed, what is not verified, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from costmodel.decision import CANNOT_TELL, COMPOSED, MEASURED, MOVE, USD, Bill, Decision, Side
+from costmodel.results import Assumption, Share
+from costmodel.turning import WITHIN, Turn
+from costmodel.uncertainty import Interval
+from taxtui.report.formats import Section
+from taxtui.report.formats.markdown_tables import to_text as tables
+from taxtui.report.numbers import NOTHING, span
+from taxtui.report.projected.attributed import WORDS, Unit, compact, money
+from taxtui.terminal_text import clean
+
+NEXT: Final = 4
+"""So many things to measure next."""
+TOLD: Final = 8
+"""So many doubts are told."""
+DOLLARS, HOURS = Unit("$", True), Unit("worker-hours", False)
+
+
+def to_text(found: Decision, turns: Sequence[Turn], given: Sequence[Assumption], command: str) -> str:
+    """The page, in Markdown.
+
+    Args:
+        found: the decision.
+        turns: what would turn it.
+        given: what was asked, each with where it comes from.
+        command: the command line that writes the same page.
+    """
+    sections = [
+        (_title(found), "\n\n".join(_answer(found, turns))),
+        ("What it costs", tables([_money(found)])),
+        ("What the sandbox costs, by cause", tables([_causes(found)]) if found.start.row.attribution else ""),
+        ("What would turn it", _turning(found, turns)),
+        ("What was assumed", tables([_assumed(given)]) if given else ""),
+        ("What is not verified", "\n".join(f"- {line}" for line in _doubts(found))),
+        ("What to measure next", "\n".join(f"{number}. {line}" for number, line in enumerate(_next(found, turns), 1))),
+        ("The same page again", f"```sh\n{clean(command)}\n```"),
+    ]
+    (title, lead), *rest = sections
+    body = [f"## {name}\n\n{text}" for name, text in rest if text]
+    return "\n\n".join([f"# {title}", lead, *body])
+
+
+def unit_of(found: Decision) -> Unit:
+    """What amounts are in."""
+    return DOLLARS if found.unit == USD else HOURS
+
+
+def name_of(side: Side) -> str:
+    """A side's name, marked where it was not measured."""
+    name = _plain(side.name)
+    return name if side.row.provenance == MEASURED else f"{name} ({side.row.provenance})"
+
+
+def _plain(text: str) -> str:
+    """For Markdown outside of tables."""
+    return clean(text).replace("`", "'").replace("<", "&lt;").replace("*", r"\*")
+
+
+def _title(found: Decision) -> str:
+    start, goal = name_of(found.start), name_of(found.goal)
+    if found.verdict == MOVE:
+        return f"MOVE from {start} to {goal}"
+    return f"CAN'T TELL {start} from {goal}" if found.verdict == CANNOT_TELL else f"STAY with {start}"
+
+
+def _answer(found: Decision, turns: Sequence[Turn]) -> list[str]:
+    unit, saving, whole = unit_of(found), found.saving, found.start_bill.whole.value
+    known = saving.low is not None and saving.high is not None
+    does = "saves" if saving.value >= 0 else "costs"
+    amount = saving if saving.value >= 0 else _reversed(saving)
+    limits = f" ({span(amount, money if unit.usd else compact)})" if known else ""
+    share = f", {abs(saving.value) / whole:.1%} of {unit.shown(whole)}" if whole else ""
+    lines = [f"Moving to {name_of(found.goal)} {does} this run {unit.shown(amount.value)}{limits}{share}."]
+    if not known:
+        lines.append("How sure that is, is not known.")
+    elif found.verdict == CANNOT_TELL:
+        lines.append("More and less than nothing are both in the 95 % interval, so the data do not decide.")
+    nearest = next((turn for turn in turns if turn.at is not None), None)
+    if nearest is not None:
+        lines.append(f"What turns it soonest: {_turn_in_words(nearest)}.")
+    for side in (found.start, found.goal):
+        if side.row.provenance != MEASURED:
+            made = ": measured work with published start-up, dispatch and prices" * (side.row.provenance == COMPOSED)
+            lines.append(f"{name_of(side)} was not measured here{made}.")
+    return [" ".join(lines)]
+
+
+def _reversed(amount: Interval) -> Interval:
+    """What is saved as what it costs."""
+    value, low, high = amount
+    return Interval(-value, None if high is None else -high, None if low is None else -low)
+
+
+def _amount(amount: Interval | None) -> str:
+    return NOTHING if amount is None else f"{compact(amount.value)}\n{span(amount, compact)}"
+
+
+def _money(found: Decision) -> Section:
+    bills = found.start_bill, found.goal_bill
+
+    def line(name: str, of: Callable[[Bill], Interval | None]) -> list[str]:
+        return [name, *(_amount(of(one)) for one in bills)]
+
+    rows = [line("the whole run", lambda one: one.whole), line("of that, the sandbox's part", lambda one: one.sandbox)]
+    if found.unit == USD:
+        rows += [
+            line("GPUs, as long as it lasts", lambda one: one.gpus),
+            line("nodes", lambda one: one.nodes),
+            line("sandboxes and workers", lambda one: Interval(one.rest)),
+        ]
+        for name, part in (("GPU-hours waiting", "waiting"), ("… stalled by the sandbox", "stalled")):
+            waits = [side.row.attribution and side.row.attribution.waiting for side in (found.start, found.goal)]
+            if all(waits):
+                rows.append([name, *(_hours(getattr(one, f"{part}_gpu_hours")) for one in waits)])
+        seconds = [
+            side.row.attribution and side.row.attribution.usd_per_critical_second for side in (found.start, found.goal)
+        ]
+        if all(seconds):
+            rows.append(["a second more in every step", *(compact(one or 0.0) for one in seconds)])
+    head = [unit_of(found).name, name_of(found.start), name_of(found.goal)]
+    return Section("", head, rows, [])
+
+
+def _hours(amount: float | None) -> str:
+    return NOTHING if amount is None else f"{compact(amount)} h"
+
+
+def _causes(found: Decision) -> Section:
+    unit = unit_of(found)
+    splits = [side.row.attribution.causes if side.row.attribution else {} for side in (found.start, found.goal)]
+
+    def cell(share: Share | None) -> str:
+        return NOTHING if share is None else _amount(unit.of(share))
+
+    causes = [cause for cause in WORDS if any(_counts(split.get(cause)) for split in splits)]
+    rows = [[WORDS[cause], *(cell(split.get(cause)) for split in splits)] for cause in causes]
+    return Section("", [unit.name, name_of(found.start), name_of(found.goal)], rows, [])
+
+
+def _counts(share: Share | None) -> bool:
+    return share is not None and share.worker_hours.value != 0
+
+
+def _turn_in_words(turn: Turn) -> str:
+    of = f" of {_plain(turn.side)}" if turn.side else ""
+    assert turn.at is not None
+    return f"{turn.input}{of} at {compact(turn.at)} {turn.unit} instead of {compact(turn.now)}".replace("  ", " ")
+
+
+def _turning(found: Decision, turns: Sequence[Turn]) -> str:
+    if not turns:
+        return ""
+    rows = [
+        [turn.input, _plain(turn.side) or "both", f"{compact(turn.now)} {turn.unit}", f"{compact(turn.at)} {turn.unit}"]
+        for turn in turns
+        if turn.at is not None
+    ]
+    parts = [tables([Section("", ["input", "at", "now", "turns at"], rows, [])])] if rows else []
+    never = [f"{turn.input}{f' of {_plain(turn.side)}' if turn.side else ''}" for turn in turns if turn.at is None]
+    if never:
+        parts.append(f"Not from a {WITHIN:g}th to {WITHIN:g} times what they are, one at a time: {', '.join(never)}.")
+    parts.append("Each input alone, by bisection: the value at which both sides cost the same.")
+    return "\n\n".join(parts)
+
+
+def _assumed(given: Sequence[Assumption]) -> Section:
+    rows = [[clean(one.name), clean(one.value), clean(one.source)] for one in given]
+    return Section("", ["input", "value", "from"], rows, [])
+
+
+def _doubts(found: Decision) -> list[str]:
+    told = [f"{_plain(doubt.side) or 'both'}: {_plain(doubt.words)}" for doubt in found.doubts[:TOLD]]
+    left = len(found.doubts) - TOLD
+    return [*told, f"and {left} lesser doubts, which `--format json` has"] if left > 0 else told
+
+
+def _next(found: Decision, turns: Sequence[Turn]) -> list[str]:
+    """What would change the answer most: what was not measured at all, what is nearest to turning it, other doubts."""
+    lines: dict[str, None] = {}
+    for side in (found.start, found.goal):
+        if side.row.provenance != MEASURED:
+            tier, mode = side.row.identity.tier, side.row.identity.mode
+            lines[f"{_plain(side.name)} itself, with the same work (tier {_plain(tier)}, mode {_plain(mode)})"] = None
+    for turn in [turn for turn in turns if turn.at is not None and turn.side][:2]:
+        assert turn.at is not None
+        way = "above" if turn.at > turn.now else "below"
+        at = f"{compact(turn.at)} {turn.unit}".strip()
+        lines[f"{turn.input} of {_plain(turn.side)}: whether it is {way} {at}"] = None
+    for doubt in found.doubts:
+        if doubt.do:
+            lines.setdefault(f"{_plain(doubt.side) or 'both'}: {_plain(doubt.do)}", None)
+    return list(lines)[:NEXT]

@@ -1,0 +1,31 @@
+"""A decision as plain data: full precision, null where the data do not support a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from costmodel.decision import Bill, Decision, Side
+from costmodel.results import Assumption
+from costmodel.turning import Turn
+from costmodel.uncertainty import Interval
+from taxtui.report.projected.record import record as row_record
+
+
+def record(found: Decision, turns: Sequence[Turn], given: Sequence[Assumption]) -> dict[str, Any]:
+    """Amounts are of the whole run, in ``unit``."""
+    return {
+        "verdict": found.verdict,
+        "unit": found.unit,
+        "saving": found.saving._asdict(),
+        "from": _side(found.start, found.start_bill),
+        "to": _side(found.goal, found.goal_bill),
+        "turns": [turn._asdict() for turn in turns],
+        "assumptions": [one._asdict() for one in given],
+        "doubts": [doubt._asdict() for doubt in found.doubts],
+    }
+
+
+def _side(side: Side, own: Bill) -> dict[str, Any]:
+    bill = {name: part._asdict() if isinstance(part, Interval) else part for name, part in own._asdict().items()}
+    return {"name": side.name, "provenance": side.row.provenance, "bill": bill, "row": row_record(side.row)}

@@ -1,0 +1,52 @@
+"""From a command's options to what each place is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from taxtui.report.projected.options import asked_at, demand_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from costmodel.places import Asked
+    from costmodel.recording import CellIdentity
+
+
+def place_of(context: click.Context, spec: str = "") -> Asked:
+    """What one place is asked; "": all that the demand file says nothing else of.
+
+    Raises:
+        UsageError: a notation cannot be read.
+        costmodel.errors.CostModelError: options contradict each other, or a price sheet is wrong.
+    """
+    from costmodel.places import Asked
+    from costmodel.pricing import load_prices
+
+    asked = asked_at(spec, context)
+    sheet = asked.pop("prices")
+    return Asked(spec, demand_of(asked), None if sheet is None else load_prices(sheet))
+
+
+def places_of(context: click.Context) -> list[Asked]:
+    """Every place that the demand file tells apart, then all others. Raises as ``place_of``."""
+    file = context.params["file"]
+    return [place_of(context, spec) for spec in (*(file.at if file else ()), "")]
+
+
+def place_among(places: Sequence[Asked], identity: CellIdentity) -> Asked:
+    """The one that means a cell."""
+    from costmodel.comparison import meant
+
+    return next(place for place in places if not place.spec or meant(identity, place.spec))
+
+
+def idle_places(context: click.Context, identities: Iterable[CellIdentity]) -> list[str]:
+    """A line for each place of the demand file that means none of these cells, so that a slip of the pen shows."""
+    from costmodel.comparison import meant
+
+    file, cells = context.params["file"], list(identities)
+    specs = [spec for spec in (file.at if file else ()) if not any(meant(cell, spec) for cell in cells)]
+    return [f"[at.{spec}] of {file.path} holds for nothing here" for spec in specs]

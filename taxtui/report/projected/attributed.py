@@ -1,0 +1,179 @@
+"""What the sandbox costs a run in steps, in words and tables: the headline, its causes, what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, count
+from string import ascii_lowercase
+from typing import Final, NamedTuple
+
+from costmodel.demand import Demand
+from costmodel.results import Assumption, Attribution, Projection, Share
+from costmodel.uncertainty import Interval
+from taxtui.report.formats import Section
+from taxtui.report.numbers import NOTHING, hours, rounded_seconds, span
+from taxtui.report.projected import waiting
+from taxtui.report.projected.sections import name_of
+from taxtui.terminal_text import clean
+
+WORDS: Final = {
+    "create": "creates",
+    "ready": "getting ready",
+    "image_pull": "image pulls",
+    "preload": "preparing",
+    "dispatch": "dispatch",
+    "slowdown": "slower commands",
+    "contention": "neighbours",
+    "harness": "harness",
+    "throttle": "waiting for limits",
+    "failures": "failures",
+    "cleanup": "clean-up",
+}
+"""A cause as a sentence has it."""
+IN_DETAIL: Final = 3
+"""So many rows have a table of causes each; of more, one table has a line each."""
+TOLD: Final = 3
+"""Causes that the headline names."""
+
+
+class Unit(NamedTuple):
+    """What a run is paid in: dollars where anything of it has a price, else workers' time."""
+
+    name: str
+    usd: bool
+
+    def of(self, share: Share) -> Interval:
+        """The amount."""
+        return share.usd if self.usd and share.usd is not None else share.worker_hours
+
+    def shown(self, amount: float) -> str:
+        """``$1.3M``, ``420 worker-hours``."""
+        return money(amount) if self.usd else f"{compact(amount)} worker-hours"
+
+
+def unit_of(found: Attribution) -> Unit:
+    """In dollars where there are any prices."""
+    return Unit("$", True) if found.run.usd is not None else Unit("worker-hours", False)
+
+
+def compact(amount: float) -> str:
+    """Three digits: ``3.1``, ``347``, ``91.0k``, ``1.27M``."""
+    size, sign = abs(amount), "-" if amount < 0 else ""
+    for least, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if size >= 0.9995 * least:
+            return f"{sign}{_three(size / least)}{letter}"
+    return f"{sign}{_three(size)}" if size else "0"
+
+
+def money(amount: float) -> str:
+    """Dollars to three digits, as a sentence has them: ``$347``, ``$91.0k``, ``-$3.10``."""
+    return f"-${compact(-amount)}" if amount < 0 else f"${compact(amount)}"
+
+
+def _three(number: float) -> str:
+    return f"{number:.2f}" if number < 9.995 else f"{number:.1f}" if number < 99.95 else f"{number:.0f}"
+
+
+def headline(found: Attribution) -> str:
+    """The answer: ``the sandbox costs this run $X (low … high) of $Y: failures $…, image pulls $…``."""
+    unit = unit_of(found)
+    whole, total = unit.of(found.sandbox), unit.of(found.run)
+    known = {cause: unit.of(share).value for cause, share in found.causes.items() if share is not None}
+    largest = sorted((cause for cause in known if known[cause] > 0), key=lambda cause: -known[cause])[:TOLD]
+    causes = ", ".join(f"{WORDS[cause]} {unit.shown(known[cause])}" for cause in largest)
+    limits = f" ({span(whole, money if unit.usd else compact)})" if whole.low is not None else ""
+    told = f"the sandbox costs this run {unit.shown(whole.value)}{limits} of {unit.shown(total.value)}"
+    return f"{told}: {causes}" if causes else told
+
+
+def critical_second(found: Attribution) -> str:
+    """What one second more in every step costs: ``one second on the critical path = $347``."""
+    if found.usd_per_critical_second is None:
+        return f"One second on the critical path of every step = {hours(found.steps / 3600)} h of wall-clock."
+    return f"One second on the critical path of every step = {money(found.usd_per_critical_second)}."
+
+
+def sections(rows: Sequence[Projection], demand: Demand) -> list[Section]:
+    """The causes of each row, and what its GPUs wait for; nothing where no row is of a run in steps."""
+    found = [(name_of(row), row.attribution) for row in rows if row.attribution is not None]
+    if not found:
+        return []
+    tables = [_causes(name, one) for name, one in found] if len(found) <= IN_DETAIL else [_rows(found)]
+    waits = waiting.section([(name_of(row), row) for row in rows if row.attribution is not None], demand)
+    return [*tables, *[waits] * bool(waits.rows), _assumptions(found)]
+
+
+def _one_line(name: str) -> str:
+    return " ".join(name.split("\n"))
+
+
+def _causes(name: str, found: Attribution) -> Section:
+    """One row: what each cause takes of everything that a run is paid in."""
+    gpus, dollars = found.run.gpu_hours is not None, found.run.usd is not None
+
+    def line(title: str, share: Share | None) -> list[str]:
+        if share is None:
+            return [title, *[NOTHING] * (2 + gpus + dollars)]
+        cells = [_cell(share.step_s), _cell(share.worker_hours)]
+        cells += [_cell(share.gpu_hours)] * gpus + [_cell(share.usd)] * dollars
+        return [title, *cells]
+
+    lines = [line(WORDS[cause], share) for cause, share in found.causes.items() if share is None or _anything(share)]
+    lines += [line("interaction", found.interaction), line("the sandbox", found.sandbox), line("the run", found.run)]
+    head = ["cause\n", "s\nper step", "worker-hours\n", *["GPU-hours\nwaiting"] * gpus, *["$\n"] * dollars]
+    unknown = [WORDS[cause] for cause, share in found.causes.items() if share is None]
+    notes = [
+        critical_second(found),
+        "Each cause: the same run simulated without it, with the same random numbers. interaction: what is saved only "
+        "when two go together, or by either of two. the sandbox: all of them at once.",
+        f"{found.replicates} replicates of {found.simulated_steps:,} of {found.steps:,} steps; the simulation's own "
+        f"error is ± {rounded_seconds(found.error_s)} s per step.",
+    ]
+    if unknown:
+        notes.insert(1, f"–: the data do not tell {', '.join(unknown)}.")
+    return Section(f"{_one_line(name)}: {headline(found)}", head, lines, notes)
+
+
+def _anything(share: Share) -> bool:
+    """Whether there is anything of it."""
+    return any(one is not None and one != Interval(0.0, 0.0, 0.0) and any(one) for one in share)
+
+
+def _cell(amount: Interval | None) -> str:
+    return NOTHING if amount is None else f"{compact(amount.value)}\n{span(amount, compact)}"
+
+
+def _rows(found: Sequence[tuple[str, Attribution]]) -> Section:
+    """Many rows: the whole and its largest causes, in one unit."""
+    unit = Unit("$", True) if all(one.run.usd is not None for _, one in found) else Unit("worker-hours", False)
+    total = {
+        cause: sum(unit.of(share).value for _, one in found if (share := one.causes[cause]) is not None)
+        for cause in found[0][1].causes
+    }
+    columns = [cause for cause in sorted(total, key=lambda cause: -total[cause]) if total[cause]][:TOLD]
+    lines = []
+    for name, one in found:
+        whole, run = unit.of(one.sandbox), unit.of(one.run).value
+        shares = [one.causes[cause] for cause in columns]
+        parts = [NOTHING if share is None else compact(unit.of(share).value) for share in shares]
+        lines.append([name, _cell(whole), compact(run), *parts])
+    head = ["sandbox\ntier n mode", f"the sandbox\n{unit.name}", f"the run\n{unit.name}"]
+    head += [WORDS[cause].replace(" ", "\n") for cause in columns]
+    note = f"The largest causes of all rows. Up to {IN_DETAIL} rows have every cause: --cell ID picks one."
+    return Section("What the sandbox costs this run", head, lines, [note])
+
+
+def _assumptions(found: Sequence[tuple[str, Attribution]]) -> Section:
+    """What was not measured by the trials, once for all rows that share it; a letter for each source."""
+    rows: dict[Assumption, list[str]] = {}
+    for name, one in found:
+        for assumption in one.assumptions:
+            rows.setdefault(assumption, []).append(_one_line(name))
+    sources = dict.fromkeys(clean(assumption.source) for assumption in rows)
+    letters = dict(zip(sources, chain(ascii_lowercase, map("({})".format, count(1))), strict=False))
+    lines = []
+    for assumption, names in rows.items():
+        of = "" if len(names) == len(found) else f"\n{', '.join(names)}"
+        lines.append([clean(assumption.name) + of, clean(assumption.value), letters[clean(assumption.source)]])
+    notes = [f"{letter}  {source}" for source, letter in letters.items()]
+    return Section("Assumptions", ["input\n", "value\n", "from\n"], lines, notes)

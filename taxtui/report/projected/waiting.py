@@ -1,0 +1,48 @@
+"""What the trainer's GPUs wait for, always in its parts: most of it is the model's, and no tax of the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from costmodel.demand import Demand
+from costmodel.results import GpuWaiting, Projection
+from taxtui.report.formats import Section
+from taxtui.report.numbers import NOTHING, clock, hours, usd
+
+PARTS: Final = ("waiting", "generation", "commands", "stalled")
+NOTE: Final = (
+    "waiting: not training, whatever for. generation: for the model; commands: for useful commands; stalled: for the "
+    "sandbox, and only that is its tax."
+)
+
+
+def waits(row: Projection, demand: Demand) -> dict[str, GpuWaiting]:
+    """By policy; of a run in steps whose causes are known, as its attribution has them."""
+    if row.attribution is not None and row.attribution.waiting is not None:
+        return {demand.effective_policy.name: row.attribution.waiting}
+    return row.gpu or {}
+
+
+def section(rows: Sequence[tuple[str, Projection]], demand: Demand) -> Section:
+    """A line per row, by its name, and policy; none where nothing waits."""
+    found = [(name, policy, one) for name, row in rows for policy, one in waits(row, demand).items()]
+    lines = [
+        [name, policy, clock(one.wall_clock_hours), *(_amount(one, part) for part in PARTS)]
+        for name, policy, one in found
+    ]
+    unit = "GPU-hours" if demand.gpu_usd_hour is None else "GPU-h, $"
+    head = ["sandbox\n", "policy\n", "wall-clock\nh", *(f"{part}\n{unit}" for part in PARTS)]
+    notes = [NOTE]
+    if any(one.generation_gpu_hours is None for _, _, one in found):
+        notes.append("generation –: there is no think time in the row; --think TIME adds it.")
+    if any(one.stalled_gpu_hours is None for _, _, one in found):
+        notes.append("stalled –: the commands' own time is unknown, so what is theirs and what the sandbox's is too.")
+    return Section(f"What {demand.gpus} GPUs wait for", head, lines, notes)
+
+
+def _amount(waiting: GpuWaiting, part: str) -> str:
+    amount, price = getattr(waiting, f"{part}_gpu_hours"), getattr(waiting, f"{part}_usd")
+    if amount is None:
+        return NOTHING
+    return f"{hours(amount)}\n{'' if price is None else usd(price)}"

@@ -1,0 +1,269 @@
+"""Move, stay, or cannot tell: the rules, and the page that says so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from costmodel import Demand, DemandError, Interval, Projection, project, read
+from costmodel.comparison import with_baseline
+from costmodel.decision import CANNOT_TELL, MOVE, STAY, USD, WORKER_HOURS, Decision, Side, decide, verdict
+from costmodel.errors import CostModelError
+from costmodel.results import Assumption, Share
+from costmodel.turning import turns
+from taxtui.cli import app
+from taxtui.errors import TaxtuiError
+from taxtui.report.decision.memo import to_text
+from taxtui.report.decision.record import record
+from tests.support.attributed import attribution
+from tests.support.costmodel_files import S, cell, trial, write
+
+DEMAND = Demand(trajectories=1000, workers=10, batch=100, gpus=8, gpu_usd_hour=2.0, nodes=2, pods_per_node=16)
+"""10 steps."""
+PRICED = replace(DEMAND, node_usd_hour=1.0)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Projection]:
+    trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
+    trials += [trial(n, cell=1, create=(20 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
+    path = tmp_path_factory.mktemp("decision") / "run.msgpack"
+    file = write(path, trials, cell(0), cell(1, substrate="kubernetes"))
+    return project([read(file)], Demand(trajectories=1000, workers=10))
+
+
+def side(row: Projection, demand: Demand, step_s: float, *, off: float = 0.01, usd_of: float = 17.0) -> Side:
+    """A place whose steps take so long, all paid by the hour: 8 GPUs at $2 and, where priced, 2 nodes at $1."""
+
+    def whole(step_s: float, demand: Demand) -> Projection:
+        rate = 8 * (demand.gpu_usd_hour or 0.0) + 2 * (demand.node_usd_hour or 0.0)
+        hours = step_s * 10 / 3600
+
+        def about(value: float) -> Interval:
+            return Interval(value, value * (1 - off), value * (1 + off))
+
+        run = Share(about(step_s), about(10 * hours), about(8 * hours), about(rate * hours))
+        found = attribution()._replace(run=run, sandbox=run, steps=10)
+        return replace(row, attribution=found)
+
+    def rerun(demand: Demand) -> Projection:
+        return whole(step_s * (1 + (demand.failure_rate or 0.0) * 10), demand)
+
+    return Side(name=row.label, row=whole(step_s, demand), demand=demand, rerun=rerun)
+
+
+@pytest.mark.parametrize(
+    ("saving", "told"),
+    [
+        (Interval(3.0, 1.0, 5.0), MOVE),
+        (Interval(-3.0, -5.0, -1.0), STAY),
+        (Interval(0.0, 0.0, 0.0), STAY),
+        (Interval(3.0, -1.0, 5.0), CANNOT_TELL),
+        (Interval(3.0), CANNOT_TELL),
+        (Interval(3.0, 1.0, None), CANNOT_TELL),
+    ],
+)
+def test_the_interval_of_the_saving_decides(saving: Interval, told: str) -> None:
+    assert verdict(saving) == told
+
+
+def test_the_bill_is_gpus_and_nodes_for_as_long_as_the_run_lasts(rows: list[Projection]) -> None:
+    found = decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+    assert (found.verdict, found.unit) == (MOVE, USD)
+    assert found.start_bill.whole.value == pytest.approx(180)
+    assert found.start_bill.gpus is not None
+    assert found.start_bill.nodes is not None
+    assert found.start_bill.gpus.value == pytest.approx(160)
+    assert found.start_bill.nodes.value == pytest.approx(20)
+    assert found.start_bill.rest == pytest.approx(0)
+    assert found.saving.value == pytest.approx(90)
+    back = decide(side(rows[1], PRICED, 1800), side(rows[0], PRICED, 3600))
+    assert (back.verdict, back.saving.value) == (STAY, pytest.approx(-90))
+    assert decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 3590)).verdict == CANNOT_TELL
+
+
+def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: list[Projection]) -> None:
+    demand = Demand(trajectories=1000, workers=10)
+    start, goal = (Side(name=row.label, row=row, demand=demand, rerun=lambda _: rows[0]) for row in rows)
+    found = decide(start, goal)
+    assert (found.verdict, found.unit) == (STAY, WORKER_HOURS)
+    assert found.saving.value == pytest.approx(-1000 * 18 / 3600, rel=0.1)
+    versus = with_baseline(rows, "kubernetes")[0].versus
+    assert versus is not None
+    assert found.saving == versus.worker_hours
+
+
+def test_different_work_is_not_compared(rows: list[Projection]) -> None:
+    longer = replace(rows[1], identity=rows[1].identity._replace(tier="T9"))
+    with pytest.raises(DemandError, match="did different work, T2 3 and T9 3"):
+        decide(side(rows[0], PRICED, 60), side(longer, PRICED, 60))
+    empty = replace(rows[1], worker_hours=None, attribution=None, flags=("no_success",))
+    with pytest.raises(DemandError, match="there is no number for kubernetes: no_success"):
+        decide(side(rows[0], PRICED, 60), replace(side(rows[1], PRICED, 60), row=empty))
+
+
+def test_prices_turn_it_where_both_bills_are_equal(rows: list[Projection]) -> None:
+    start, goal = side(rows[0], DEMAND, 3600), side(rows[1], PRICED, 3400)
+    found = decide(start, goal)
+    turned = {turn.input: turn for turn in turns(found, simulate=False)}
+    node = turned["node_usd_hour"]
+    assert (node.side, node.now) == ("kubernetes", 1.0)
+    # 160 = (16 + 2 p) · 34,000 / 3600
+    assert node.at == pytest.approx((160 / (34_000 / 3600) - 16) / 2, rel=0.03)
+    assert turned["gpu_usd_hour"].at == pytest.approx(2 * 18.9 / (160 - 151.1), rel=0.03)
+
+
+def test_inputs_turn_it_by_simulating_both_sides_anew(rows: list[Projection]) -> None:
+    start, goal = side(rows[0], replace(PRICED, failure_rate=0.01), 3600), side(rows[1], PRICED, 3700)
+    found = decide(start, goal)
+    [turn] = [turn for turn in turns(found) if turn.input == "failure_rate"]
+    assert turn.side == "docker"
+    assert turn.at is not None
+    bills = [one.rerun(replace(one.demand, failure_rate=rate)).attribution for one, rate in
+             ((start, turn.at), (goal, None))]  # fmt: skip
+    assert bills[0] is not None
+    assert bills[1] is not None
+    assert bills[0].run.usd is not None
+    assert bills[1].run.usd is not None
+    assert bills[0].run.usd.value == pytest.approx(bills[1].run.usd.value, rel=0.01)
+
+
+def test_what_turns_nothing_says_so_and_comes_last(rows: list[Projection]) -> None:
+    found = decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+    turned = turns(found, simulate=False)
+    assert [turn.at for turn in turned if turn.input == "gpu_usd_hour"] == [None]
+    places = [turn.at is None for turn in turned]
+    assert places == sorted(places)
+
+
+def test_what_is_not_priced_or_assumed_alike_is_said(rows: list[Projection]) -> None:
+    asked = replace(DEMAND, failure_rate=0.05)
+    found = decide(side(rows[0], asked, 3600), side(rows[1], asked, 1800))
+    words = [(doubt.side, doubt.words) for doubt in found.doubts]
+    assert ("docker", "its sandboxes cost nothing here") in words
+    assert ("", "attempts fail as often at both (0.05)") in words
+    assert ("docker", "it is not known what these cost: slowdown") in words
+
+
+# -- the page --------------------------------------------------------------------------------------------------
+
+
+def page(found: Decision) -> str:
+    given = [Assumption("gpu_usd_hour", "2", "our contract"), Assumption("images", "500 of 2-8 GB", "a|b *c*")]
+    return to_text(found, turns(found, simulate=False), given, "taxtui decide lab.msgpack --from docker --to e2b")
+
+
+def test_the_page_has_everything_in_its_place(rows: list[Projection]) -> None:
+    start, goal = side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800)
+    told = page(decide(start, goal))
+    assert told.startswith(
+        "# MOVE from docker to kubernetes\n\nMoving to kubernetes saves this run $90.0 ($88.0 … $92.0)"
+    )
+    headings = [line for line in told.splitlines() if line.startswith("## ")]
+    assert headings == [
+        "## What it costs",
+        "## What the sandbox costs, by cause",
+        "## What would turn it",
+        "## What was assumed",
+        "## What is not verified",
+        "## What to measure next",
+        "## The same page again",
+    ]
+    assert "| GPUs, as long as it lasts | 160 (158 … 162) | 80.0 (79.2 … 80.8) |" in told
+    assert r"a\|b \*c\*" in told
+    assert page(decide(goal, start)).startswith(
+        "# STAY with kubernetes\n\nMoving to docker costs this run $90.0 ($88.0 … $92.0)"
+    )
+
+
+def test_what_cannot_be_told_says_why(rows: list[Projection]) -> None:
+    told = page(decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 3590)))
+    assert told.startswith("# CAN'T TELL docker from kubernetes")
+    assert "More and less than nothing are both in the 95 % interval" in told
+
+
+def test_a_composed_side_is_marked_wherever_it_is_named(rows: list[Projection]) -> None:
+    made = replace(rows[1], provenance="composed", label="e2b")
+    told = page(decide(side(rows[0], PRICED, 3600), side(made, PRICED, 1800)))
+    assert told.startswith("# MOVE from docker to e2b (composed)")
+    assert "e2b (composed) was not measured here: measured work with published start-up, dispatch and prices." in told
+    assert "| $ | docker | e2b (composed) |" in told
+    assert "1. e2b itself, with the same work (tier T2, mode exec)" in told
+
+
+def test_the_record_is_the_page_unrounded(rows: list[Projection]) -> None:
+    found = decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+    told = record(found, turns(found, simulate=False), [])
+    assert (told["verdict"], told["unit"], told["saving"]["value"]) == (MOVE, USD, found.saving.value)
+    assert told["from"]["bill"]["gpus"]["value"] == pytest.approx(160)
+    assert told["to"]["row"]["substrate"] == "kubernetes"
+    assert msgspec.json.encode(told)
+
+
+# -- the command -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> str:
+    trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
+    trials += [trial(n, cell=1, create=(20 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
+    trials += [trial(n, cell=2, runs=[S // 2] * 3) for n in range(100, 110)]
+    cells = cell(0), cell(1, substrate="kubernetes"), cell(2, tier="T1", tier_digest="d1")
+    return str(write(tmp_path / "run.msgpack", trials, *cells))
+
+
+def asked(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["decide", *words, "--trajectories", "1k", "--workers", "10"])
+    if isinstance(result.exception, TaxtuiError | CostModelError):
+        return result.exception.exit_code, str(result.exception)
+    return result.exit_code, result.output
+
+
+def test_the_command_answers_and_its_exit_code_says_whether(recording: str, tmp_path: Path) -> None:
+    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--tier", "T2")
+    assert (code, told.partition("\n")[0]) == (0, "# STAY with docker")
+    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--tier", "T2", "--run-sd", "90%")
+    assert (code, told.partition("\n")[0]) == (0, "# STAY with docker")  # of the same run, so that runs cancel
+    memo = tmp_path / "memo.md"
+    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "-o", str(memo))
+    assert (code, told.strip()) == (0, str(memo))
+    assert memo.read_text().startswith("# MOVE from kubernetes to docker")
+    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "-o", str(memo))
+    assert (code, told) == (2, f"{memo} exists; choose another name with -o, nothing is overwritten")
+    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "--format", "json")
+    assert (code, json.loads(told)[0]["verdict"]) == (0, MOVE)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--from", "docker", "--to", "docker"], "--from and --to are both docker; name two places"),
+        (
+            ["--from", "docker", "--to", "e2b"],
+            "2 rows are docker: docker T2 3 exec, docker T1 3 exec; say which by",
+        ),
+        (
+            ["--from", "docker", "--to", "e2b", "--tier", "T2"],
+            "nothing was recorded of e2b T2; there are docker T2 exec, kubernetes T2 exec, docker T1 exec",
+        ),
+    ],
+)
+def test_what_is_not_there_is_said_with_what_is(recording: str, words: list[str], told: str) -> None:
+    code, line = asked(recording, *words)
+    assert code == 2
+    assert line.startswith(told)
+    assert "\n" not in line
+
+
+def test_an_option_that_says_nothing_here_is_not_taken(recording: str, tmp_path: Path) -> None:
+    assert asked(recording, "--from", "docker", "--to", "kubernetes", "--baseline", "docker")[0] == 2
+    file = tmp_path / "lab.toml"
+    file.write_text('[run]\nbaseline = "docker"\n')
+    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--demand", str(file))
+    assert code == 2
+    assert "[run] baseline is unknown" in told

@@ -1,0 +1,159 @@
+"""``--demand FILE``: the options of a projection as TOML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from costmodel import Demand, DemandError, Length, Think
+from taxtui.errors import UsageError
+from taxtui.report.projected.demand_file import EXAMPLES, field_of
+from taxtui.report.projected.options import GROUPS, OPTIONS, asked_at, demand_of
+from tests.docs.pages import blocks, text_of
+
+TABLES = {field_of(option): table for table, group in GROUPS.items() for option in group.options}
+
+
+def asked(*words: str) -> tuple[Demand, str | None]:
+    """The demand, and the price sheet."""
+    params = click.Command("project", params=list(OPTIONS)).make_context("project", list(words)).params
+    sheet = params.pop("prices")
+    return demand_of(params), sheet
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "lab.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+WHOLE = """
+[run]
+trajectories = "1M"
+workers = 2_000
+deltas = ["-250ms/action"]
+[length]
+actions = "80-120"
+[think]
+think = "lognormal:8s,1.2"
+[policy]
+batch = "1,024"
+partial_rollouts = true
+over_provision = 0.2
+[trainer]
+train_s = 60
+gpus = 512
+gpu_usd_hour = 2
+"""
+
+
+def test_a_file_is_the_options_that_it_stands_for(tmp_path: Path) -> None:
+    options = """
+        --trajectories 1000000 --workers 2000 --delta=-250ms/action -n 80-120 --think lognormal:8s,1.2 --batch 1024
+        --partial-rollouts --over-provision 0.2 --train-seconds 60 --gpus 512 --gpu-usd-hour 2""".split()  # noqa: SIM905
+    demand, sheet = asked("--demand", written(tmp_path, WHOLE))
+    assert (demand, sheet) == asked(*options)
+    assert (demand.trajectories, demand.batch, demand.train_s) == (1_000_000, 1024, 60)
+    assert demand.think == Think(8_000_000_000, 1.2)
+    assert demand.length == Length.weighted(dict.fromkeys(range(80, 121), 1))
+
+
+def test_an_option_beside_the_file_wins(tmp_path: Path) -> None:
+    demand, _ = asked("--workers", "7k", "--demand", written(tmp_path, WHOLE), "--gpus", "8")
+    assert (demand.workers, demand.gpus, demand.trajectories) == (7_000, 8, 1_000_000)
+
+
+def test_every_option_has_a_line_that_a_file_may_hold(tmp_path: Path) -> None:
+    assert set(EXAMPLES) == set(TABLES)
+    for field, example in EXAMPLES.items():
+        text = f"[{TABLES[field]}]\n{field} = {example}\n"
+        params = click.Command("project", params=list(OPTIONS))
+        params.make_context("project", ["--demand", written(tmp_path, text)], resilient_parsing=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[run]\nworker = 3", "[run] worker is unknown; [run] knows trajectories, workers,.*[run] workers = 2000"),
+        ("[run]\ngpus = 3", "[run] gpus is not in this table; write [trainer] gpus = 512"),
+        ("gpus = 3", "gpus stands outside its table; write [trainer] gpus = 512"),
+        ("[gpu]\ngpus = 3", "there is no [gpu] in a demand; known: run, length,.*sources"),
+        ("[run]\nworkers = true", "[run] workers must be a number or a text, not True; write [run] workers = 2000"),
+        ("[run]\nworkers = [3]", "[run] workers must be a number or a text"),
+        ("[run]\nworkers = 1979-05-27", "[run] workers must be a number or a text"),
+        ("[run]\nworkers = 'many'", "[run] workers: 'many' is no count.*; write [run] workers = 2000"),
+        ("[run]\ndeltas = 3", "[run] deltas must be a list of texts"),
+        ("[policy]\npartial_rollouts = 'yes'", "[policy] partial_rollouts must be true or false, not 'yes'"),
+        ("[policy]\npolicy = 'chaos'", "[policy] policy: 'chaos' is not one of.*; write [policy] policy = \"sync\""),
+        ("[sources]\nworker = 'x'", "[sources] worker = 'x' is not the source of a key"),
+        ("[sources]\nworkers = 3", "[sources] workers = 3 is not the source of a key of this file as text"),
+        ("sources = 3", "sources must be a table"),
+        ("[run", "Expected"),
+        ("[run]\nworkers = nan", "no count"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_what_to_write(tmp_path: Path, text: str, words: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(UsageError) as caught:
+        asked("--demand", path)
+    line = str(caught.value)
+    assert line.startswith(path)
+    assert "\n" not in line
+    for part in words.split(".*"):
+        assert part in line
+
+
+def test_what_contradicts_itself_is_said_in_the_words_of_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path, "[run]\ntrajectories = 9\nworkers = 3\n[trainer]\ngpu_usd_hour = 2\n")
+    with pytest.raises(UsageError) as caught:
+        asked("--demand", path)
+    assert str(caught.value).startswith(f"{path}: a GPU price needs a number of GPUs")
+    assert str(caught.value).endswith("in the file: [trainer] gpus = 512")
+    with pytest.raises(DemandError):
+        asked("--trajectories", "9", "--workers", "3", "--gpu-usd-hour", "2")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot read the demand .*nowhere\.toml: No such file"):
+        asked("--demand", str(tmp_path / "nowhere.toml"))
+
+
+def test_a_sheet_is_looked_for_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "ours.toml").write_text("")
+    text = '[run]\ntrajectories = 9\nworkers = 3\n[prices]\nprices = "ours.toml"\n'
+    assert asked("--demand", written(tmp_path, text))[1] == str(tmp_path / "ours.toml")
+    text = text.replace("ours.toml", "aws-fargate")
+    assert asked("--demand", written(tmp_path, text))[1] == "aws-fargate"
+
+
+def test_the_file_of_the_page_is_one(tmp_path: Path) -> None:
+    [page] = blocks("demand-file.md", "toml")
+    demand, _ = asked("--demand", written(tmp_path, page))
+    assert (demand.trajectories, demand.gpus, demand.batch) == (1_000_000, 512, 1024)
+    for table in GROUPS:
+        assert f"`{table}`" in text_of("demand-file.md")
+
+
+def test_what_holds_for_one_substrate_only_stands_in_tables_of_its_own(tmp_path: Path) -> None:
+    path = written(tmp_path, f"{WHOLE}[at.docker.limits]\nquota = 100\n[at.docker.run]\nworkers = 50\n")
+    command = click.Command("project", params=list(OPTIONS))
+    demands = {}
+    for spec in ("docker", "local"):
+        for words in ((), ("--workers", "7")):
+            there = asked_at(spec, command.make_context("project", ["--demand", path, *words]))
+            there.pop("prices")
+            demands[spec, *words] = demand_of(there)
+    assert (demands["docker",].quota, demands["docker",].workers) == (100, 50)
+    assert (demands["local",].quota, demands["local",].workers) == (None, 2_000)
+    assert demands["docker", "--workers", "7"].workers == 7  # the command line's holds everywhere
+    for text, words in (
+        ("[at.docker.limits]\nquotas = 1", "[at.docker.limits] quotas is unknown"),
+        ("[at.docker]\nquota = 1", "quota stands outside its table; write [at.docker.limits] quota = 1000"),
+        ("[at.docker.limits]\nquota = []", "[at.docker.limits] quota must be a number or a text"),
+        ("at = 3", "[at] holds tables of one substrate each; write [at.docker.nodes] nodes = 125"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            asked("--demand", written(tmp_path, text))
+        assert words in str(caught.value)

@@ -1,0 +1,91 @@
+"""What providers let one account do: what a demand leaves open is filled, what it says stays, and sources are told."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from costmodel import Demand, DemandError
+from costmodel.profiles import known_profiles, load_profile
+
+
+@pytest.mark.parametrize("name", known_profiles())
+def test_every_limit_that_ships_has_a_source_and_a_date(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.source.startswith("https://")
+    assert datetime.date(2025, 1, 1) < profile.date < datetime.date(2027, 1, 1)
+    assert all(one.source.startswith("https://") for one in profile.disputed)
+    assert sum(str(profile.date) in line for line in profile.said) >= 1
+    Demand(**profile.filled({"trajectories": 10, "workers": 2}))
+
+
+def test_what_is_not_asked_is_filled_and_what_is_asked_stays() -> None:
+    pro = load_profile("e2b-pro")
+    assert pro.filled({"workers": 9}) == {"workers": 9, "quota": 100, "create_rate": 5.0, "create_burst": 5}
+    assert pro.filled({"quota": 3, "create_rate": None}) == {"quota": 3, "create_rate": 5.0, "create_burst": 5}
+    assert pro.filled({"create_rate": 50.0}) == {"quota": 100, "create_rate": 50.0}  # its burst is of another rate
+    assert pro.filled({"create_burst": 7})["create_burst"] == 7
+    assert load_profile("render").filled({}) == {"quota": 1000}
+
+
+def test_who_says_otherwise_is_told() -> None:
+    said = load_profile("daytona").said
+    assert any("creates_per_s 10 (https://www.daytona.io/docs/en/rate-limits, 2026-11-22)" in line for line in said)
+    assert any("0.0333333 says https://www.mintlify.com" in line for line in said)
+
+
+def test_an_unknown_profile_is_one_line_with_the_known_ones() -> None:
+    with pytest.raises(
+        DemandError, match=r"no profile 'e2b'; shipped are coreweave, daytona, e2b-hobby, .*vercel-pro$"
+    ):
+        load_profile("e2b")
+    with pytest.raises(DemandError, match=r"cannot read nowhere\.toml"):
+        load_profile("nowhere.toml")
+
+
+WHOLE: dict[str, Any] = {"substrate": '"x"', "source": '"y"', "date": "2026-01-01", "concurrent": "5"}
+
+
+def test_one_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "ours.toml"
+    path.write_text("".join(f"{key} = {value}\n" for key, value in WHOLE.items()))
+    assert load_profile(path).filled({}) == {"quota": 5}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"date": None}, "a profile needs its date"),
+        ({"source": None}, 'source is missing; add source = "…"'),
+        ({"substrate": "3"}, "substrate is missing"),
+        ({"concurrent": None}, "no limit; give at least one of concurrent, creates_per_s, burst"),
+        ({"concurrent": "0"}, "concurrent must be a whole number of at least 1, not 0"),
+        ({"concurrent": "2.5"}, "concurrent must be a whole number"),
+        ({"creates_per_s": "-1"}, "creates_per_s must be a number above 0, not -1"),
+        ({"creates_per_s": "inf"}, "creates_per_s must be a number above 0"),
+        ({"burst": "5"}, "a burst is an exception to a rate; add creates_per_s = ?"),
+        ({"concurent": "5"}, "unknown key 'concurent'"),
+        ({"notes": "3"}, "notes is a list"),
+        ({"disputed": "[3]"}, r"\[\[disputed\]\] has a limit"),
+        ({"date": "["}, "Invalid|Unclosed|invalid"),
+    ],
+)
+def test_bad_profiles_are_one_line(tmp_path: Path, change: dict[str, str | None], message: str) -> None:
+    path = tmp_path / "ours.toml"
+    path.write_text("".join(f"{key} = {value}\n" for key, value in (WHOLE | change).items() if value is not None))
+    with pytest.raises(DemandError, match=message) as error:
+        load_profile(path)
+    assert "\n" not in str(error.value)
+
+
+def test_the_table_of_the_documentation_is_what_ships() -> None:
+    lines = (Path(__file__).parents[2] / "docs" / "prices.md").read_text(encoding="utf-8").splitlines()
+    told = {cells[1].strip("` "): cells[2:5] for line in lines if len(cells := line.split("|")) == 6}
+    for name in known_profiles():
+        profile = load_profile(name)
+        limits = (profile.concurrent, profile.creates_per_s, profile.burst)
+        shown = ["" if one is None else f"{one:,.3g}" if one < 100 else f"{one:,}" for one in limits]
+        assert [cell.strip() for cell in told[name]] == shown

@@ -1,0 +1,72 @@
+"""Starts and speeds as somebody printed them: dated, sourced, and refused where they cannot answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from costmodel import Demand, Published, SourceError, project, read
+from costmodel.published import shipped
+
+FACTS = {facts.name: facts for facts in shipped()}
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_every_figure_that_ships_has_a_source_a_date_and_a_licence(name: str) -> None:
+    facts = FACTS[name]
+    assert facts.source
+    assert facts.licence
+    assert facts.starts or facts.speeds
+    assert all(figure.source == facts.source and figure.date.year == 2026 for figure in (*facts.starts, *facts.speeds))
+
+
+def test_the_table_of_times_to_the_first_command_is_as_printed() -> None:
+    starts = FACTS["computesdk.toml"].starts
+    latest = {(one.substrate, one.at_a_time): one for one in starts if str(one.date) == "2026-05-05"}
+    assert len(latest) == 16
+    e2b = latest["e2b", 1], latest["e2b", 100]
+    assert [(one.p50_s, one.p95_s, one.wall_s) for one in e2b] == [(0.491, 0.686, None), (0.822, 0.965, 1.59)]
+    drift = sorted((one.date, one.p50_s) for one in starts if one.substrate == "daytona" and one.at_a_time == 1)
+    assert [p50_s for _, p50_s in drift] == [0.710, 0.144, 0.186]
+
+
+def test_starts_answer_nothing_alone(tmp_path: Path) -> None:
+    path = tmp_path / "starts.toml"
+    path.write_text(
+        'provenance = "published"\ndate = 2026-01-01\n[[starts]]\nsubstrate = "x"\nat_a_time = 4\np50_s = 1\n'
+    )
+    starts = read(path)
+    assert isinstance(starts, Published)
+    with pytest.raises(SourceError, match=r"starts\.toml holds no latency of a trajectory .* --compose x"):
+        project([starts], Demand(trajectories=10, workers=1))
+
+
+HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('provenance = "published"\n[[starts]]\nsubstrate = "x"\np50_s = 1', "each needs its date; add date"),
+        (f'{HEAD}[[starts]]\nsubstrate = "x"', "no time; give at least one of mean_s, p50_s"),
+        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 2\np95_s = 1', "must ascend"),
+        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = inf', "p50_s must be a number of seconds above 0"),
+        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nat_a_time = 0', "at_a_time must be a whole number"),
+        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nburst = 3', "unknown key 'burst'"),
+        (f"{HEAD}[[starts]]\np50_s = 1", "substrate is missing"),
+        (f'{HEAD}[[speeds]]\nsubstrate = "x"\nseconds = 1', "a speed needs the work and its seconds"),
+        (f"{HEAD}starts = 3", r"no \[\[starts\]\], with two brackets"),
+        (f'{HEAD}title = "x"\nrow = 3', "unknown key 'row'"),
+        (
+            'provenance = "published"\ndate = "May"\n[[starts]]\nsubstrate = "x"\np50_s = 1',
+            "date must be as YYYY-MM-DD",
+        ),
+    ],
+)
+def test_bad_figures_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(SourceError, match=message) as error:
+        read(path)
+    assert "\n" not in str(error.value)
