@@ -117,7 +117,7 @@ def test_one_place_and_places_without_common_work_say_what_is_missing(tmp_path: 
     alone = answer_of(rows_of(RECORDINGS / "small.msgpack"), HELD)
     assert headline(alone) is None
     assert sentence(alone) == (
-        "local:bwrap takes 0.15 s per trajectory for T0 x 10 by exec, 90 % of it tax; there is nothing to compare it "
+        "local:bwrap takes 150 ms per trajectory for T0 x 10 by exec, 90 % of it tax; there is nothing to compare it "
         "with: measure another substrate at the same work."
     )
     apart = answer_of(rows_of(cells(tmp_path, ({}, 1), ({"substrate": "local", "mode": "session"}, 1))))

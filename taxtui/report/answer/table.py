@@ -68,15 +68,15 @@ def sections(
     return tables
 
 
-def main(found: Answer, asked: str, by: str | None = None) -> Section:
-    """The table of amounts and ratios, with its notes."""
+def main(found: Answer, asked: str, by: str | None = None, *, brief: bool = False) -> Section:
+    """The table of amounts and ratios, with its notes; ``brief``: flags by name only."""
     marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], WORDS, DO)
     unit = "worker-hours" if found.measure == WORKER_HOURS else "What one delivered trajectory holds a worker for"
     heading = f"{asked}: {unit}" if asked else unit
     if any(line.reference for line in found.lines):
         heading += f", and how many times {clean(found.baseline) if found.baseline else 'the cheapest'}"
     table = _table(heading, found, by, lambda entry: _main(entry, found), marks)
-    return table._replace(notes=notes(found, marks))
+    return table._replace(notes=_short_notes(found, marks) if brief else notes(found, marks))
 
 
 def notes(found: Answer, marks: FlagMarks) -> list[str]:
@@ -84,14 +84,7 @@ def notes(found: Answer, marks: FlagMarks) -> list[str]:
     rows = [entry.row for line in found.lines for entry in line.entries]
     told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
     lines = [f"±: {told[0].lower() + told[1:]}" if told and not told[0].isdigit() else f"±: {told}"] if told else []
-    verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
-    if any(one.kind == TIE for one in verdicts):
-        lines.append("tie: the two cannot be told apart.")
-    lines += dict.fromkeys(
-        f"?: cannot tell {one.reason}: more than varies within the runs, less than so few differ by."
-        for one in verdicts
-        if one.kind == CANNOT_TELL
-    )
+    lines += _verdicts(found)
     if found.unranked:
         names = ", ".join(f"{clean(place.name)} ({clean(place.provenance)})" for place in found.unranked)
         lines.append(f"Beside, not compared with what was {found.ground.replace('_', '-')}: {names}.")
@@ -99,6 +92,23 @@ def notes(found: Answer, marks: FlagMarks) -> list[str]:
     if any(entry.elsewhere for line in found.lines for entry in line.entries):
         lines.append("Not all of it is from one machine, region or kernel.")
     return [*lines, *marks.notes()]
+
+
+def _short_notes(found: Answer, marks: FlagMarks) -> list[str]:
+    lines = [f"All: {', '.join(marks.shared)}."] if marks.shared else []
+    return [*_verdicts(found), *lines, *marks.brief()]
+
+
+def _verdicts(found: Answer) -> list[str]:
+    """What stands beside ratios, in words."""
+    verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
+    lines = ["tie: the two cannot be told apart."] if any(one.kind == TIE for one in verdicts) else []
+    lines += dict.fromkeys(
+        f"?: cannot tell {one.reason}: more than varies within the runs, less than so few differ by."
+        for one in verdicts
+        if one.kind == CANNOT_TELL
+    )
+    return lines
 
 
 def _main(entry: Entry, found: Answer) -> Pieces:
