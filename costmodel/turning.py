@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from costmodel.decision import USD, Bill, Decision, bill
+from costmodel.decision import USD, Decision, Side, saving_of
 from costmodel.demand import Demand, Think
 from costmodel.errors import CostModelError
 from costmodel.images import Images
@@ -161,23 +161,21 @@ def _inputs(found: Decision) -> Iterator[Turn]:
 
 def _simulated(found: Decision, vary: Vary, changed: set[str]) -> Saving:
     """With one input of these sides at another value."""
-    known: dict[str, Bill] = {found.start.name: found.start_bill, found.goal.name: found.goal_bill}
+    sides = found.start, found.goal
 
     def saving(value: float) -> float | None:
-        bills = []
-        for side in (found.start, found.goal):
-            if side.name not in changed:
-                bills.append(known[side.name].whole.value)
-                continue
-            try:
-                demand = vary(side.demand, value)
-                row = side.rerun(demand)
-                bills.append(bill(replace(side, row=row, demand=demand), found.unit).whole.value)
-            except CostModelError:  # so many workers, such a rate: refused
-                return None
-        return bills[0] - bills[1]
+        try:
+            start, goal = (_at(side, vary, value) if side.name in changed else side for side in sides)
+        except CostModelError:  # so many workers, such a rate: refused
+            return None
+        return saving_of(start, goal, found.unit).value
 
     return saving
+
+
+def _at(side: Side, vary: Vary, value: float) -> Side:
+    demand = vary(side.demand, value)
+    return replace(side, row=side.rerun(demand), demand=demand)
 
 
 def _value(demand: Demand, name: str) -> float:

@@ -13,7 +13,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.demand import Demand
-from costmodel.pricing import NS_PER_HOUR, Prices, billed_ns
+from costmodel.pricing import Prices
 from costmodel.results import CAUSES
 from costmodel.runs import MIN_RUNS, Assumed, assumed
 from costmodel.samples import Pool
@@ -22,6 +22,7 @@ from costmodel.step.horizon import Horizon, horizon
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken, taken
 from costmodel.step.trials import Trials, timed
+from costmodel.tariff import NS_PER_HOUR, billed_ns
 from costmodel.uncertainty import correlation_time
 
 PLAIN: Final = 16

@@ -48,7 +48,7 @@ def side(row: Projection, demand: Demand, step_s: float, *, off: float = 0.01, u
             return Interval(value, value * (1 - off), value * (1 + off))
 
         run = Share(about(step_s), about(10 * hours), about(8 * hours), about(rate * hours))
-        found = attribution()._replace(run=run, sandbox=run, steps=10)
+        found = attribution()._replace(run=run, sandbox=run, steps=10, waiting=None)
         return replace(row, attribution=found)
 
     def rerun(demand: Demand) -> Projection:
