@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "compare": "Compare two recordings, cell by cell.",
     "check": "A gate for CI: fail if cells got worse by more than a limit.",
     "report": "Tables of what was measured.",
+    "site": "Pages over a folder of recordings, to put on a server.",
     "export": "Take the data away: csv, jsonl, parquet, OTLP spans, Prometheus metrics.",
     "replay": "Open the TUI on a recording.",
     "import": "Make a recording of the logs of other tools.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from taxtui.commands import new_file
 from taxtui.errors import UsageError
 
 if TYPE_CHECKING:
+    from taxtui.report.answer.choice import Choice
     from taxtui.report.page.material import Material
 
 html_option = click.option(
@@ -29,6 +30,15 @@ figures_option = click.option(
 )
 
 
+def needed(what: str) -> None:
+    """Raises ``UsageError`` where a package of the extra is missing; ``what`` needs it."""
+    for package in ("jinja2", "matplotlib"):
+        try:
+            __import__(package)
+        except ModuleNotFoundError as error:
+            raise UsageError(f"{what} needs {error.name}", fix="pip install 'taxtui[report]'") from error
+
+
 def check(html: Path | None, pictures: Path | None, others: Mapping[str, object]) -> None:
     """Refuse what cannot be made before a recording is read; ``others`` are options that do not go with it, if given.
 
@@ -38,23 +48,31 @@ def check(html: Path | None, pictures: Path | None, others: Mapping[str, object]
     asked = "--html" if html is not None else "--figures"
     if given := next((option for option, value in others.items() if value), None):
         raise UsageError(f"{given} does not go with {asked}, which always holds the whole report")
-    for package in ("jinja2", "matplotlib"):
-        try:
-            __import__(package)
-        except ModuleNotFoundError as error:
-            raise UsageError(f"{asked} needs {error.name}", fix="pip install 'taxtui[report]'") from error
+    needed(asked)
     if html is not None:
         new_file.absent(html, "--html")
     if pictures is not None:
         new_file.empty_folder(pictures, "--figures")
 
 
-def write(
-    material: Material, html: Path | None, pictures: Path | None, asked: Iterable[tuple[str, object]]
-) -> list[Path]:
-    """Write what is asked for, and say where; ``asked`` are the options that change its numbers, None: not given."""
+def asked(choice: Choice, options: Mapping[str, object]) -> list[str]:
+    """What the command line asked for that changes the numbers or chooses among them; None: not given."""
+    told: list[tuple[str, object]] = []
+    names = {
+        "--tier": choice.tiers,
+        "--mode": choice.modes,
+        "--substrate": choice.substrates,
+        "--actions": choice.lengths,
+    }
+    for option, values in names.items():
+        told += [(option, value) for value in values]
+    told += [("--sort", choice.sort), *options.items()]
+    return [part for option, value in told if value is not None for part in (option, str(value))]
+
+
+def write(material: Material, html: Path | None, pictures: Path | None, options: Sequence[str]) -> list[Path]:
+    """Write what is asked for, and say where; ``options`` are those of the command line, as ``asked`` has them."""
     written = []
-    options = [part for option, value in asked if value is not None for part in (option, str(value))]
     if html is not None:
         from taxtui.report.page.content import page
 

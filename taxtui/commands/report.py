@@ -61,19 +61,10 @@ def command(
     pooled. csv and json have a row per cell, in nanoseconds. The laws (think time, lengths, failures, groups) are no
     part of all: they describe the workload, for models of a run.
     """
+    choice = taken(chosen)
     if html is not None or pictures is not None:
-        page_files.check(
-            html,
-            pictures,
-            {
-                "--table": name,
-                "--full": full,
-                "--sort": chosen["sort"],
-                "--group": chosen["group"],
-                "--format": form != NAMES[0],
-                "--against": against,
-            },
-        )
+        others = {"--table": name, "--full": full, "--format": form != NAMES[0], "--against": against}
+        page_files.check(html, pictures, {**others, "--group": choice.group})
     from taxtui.commands.opening import located, reference_of
     from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import bound, rows_of
@@ -84,7 +75,6 @@ def command(
         raise UsageError(f"--full is every table, --table {name} one", fix="leave one of them out")
     if full and not BY_NAME[form].people:
         raise UsageError(f"--full is for people; --format {form} holds all of it")
-    choice = taken(chosen)
     paths = [located(recording) for recording in recordings]
     cells, sources = read_samples(paths)
     rows = rows_of(cells, run_sd)
@@ -98,8 +88,8 @@ def command(
     if html is not None or pictures is not None:
         from taxtui.report.page.material import Material
 
-        material = Material(rows, sources, paths, unfinished, run_sd)
-        asked = [("--reference", reference and Path(reference).name), ("--run-sd", run_sd), *choice.rows_asked]
+        material = Material(rows, sources, paths, unfinished, run_sd=run_sd, bounds=bounds, sort=choice.sort)
+        asked = page_files.asked(choice, {"--reference": reference and Path(reference).name, "--run-sd": run_sd})
         for written in page_files.write(material, html, pictures, asked):
             click.echo(written)
         return

@@ -45,17 +45,6 @@ class Choice(NamedTuple):
     sort: str | None = None
     group: str | None = None
 
-    @property
-    def rows_asked(self) -> list[tuple[str, object]]:
-        """The options that chose rows, with their values, in the command line's words."""
-        by_option = {
-            "--tier": self.tiers,
-            "--mode": self.modes,
-            "--substrate": self.substrates,
-            "--actions": self.lengths,
-        }
-        return [(option, value) for option, values in by_option.items() for value in values]
-
     def of(self, rows: Sequence[R]) -> list[R]:
         """The rows that are meant.
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from costmodel import Projection
-from costmodel.answer import HELD, Answer, Entry, Line, answer_of
-from costmodel.uncertainty import Interval
+from costmodel.answer import Answer, Entry, Line
+from costmodel.bounds import Reference
+from costmodel.flags import DO, WORDS
 from costmodel.verdict import CANNOT_TELL, TIE
-from costmodel.wording import sentence
-from taxtui.report.numbers import duration, hours
-from taxtui.report.page.views import Cell, CellLine, cell_of, shown
+from taxtui.report.answer import table
+from taxtui.report.answer.order import tax_share
+from taxtui.report.marks import FlagMarks
+from taxtui.report.numbers import UNSPLIT, duration, number, plus_minus
+from taxtui.report.page.views import Cell, cell_of, named, shown
 from taxtui.terminal_text import clean
 
 
@@ -20,15 +21,15 @@ class Column(NamedTuple):
 
     name: str
     apart: str  # how it was come by, where that is not how the ranked ones were
-    differs: str
 
 
 class Told(NamedTuple):
     """One work at one place."""
 
     cell: Cell
+    verdict: str  # "cheapest", "tie", "cannot tell" or nothing
     ratio: str
-    verdict: str  # "best", "tie", "cannot tell" or nothing
+    n: str  # with the letters of its flags
     tax: str
 
 
@@ -41,43 +42,35 @@ class AnswerView(NamedTuple):
     notes: list[str]
 
 
-def answer_view(rows: Sequence[Projection], run_sd: float | None = None) -> AnswerView:
-    """Of projections of one demand: what a delivered trajectory holds a worker for."""
-    found = answer_of(rows, HELD, run_sd=run_sd)
-    columns = [
-        Column(shown(place.name), clean(place.provenance) if place in found.unranked else "", shown(place.differs))
-        for place in found.places
-    ]
-    lines = [(_named(line), [_told(found, line, line.at(place)) for place in found.places]) for line in found.lines]
+def answer_view(found: Answer, bounds: Reference | None = None) -> AnswerView:
+    """Of what a delivered trajectory holds a worker for; ``bounds`` is what bounds a tax that is not known."""
+    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], WORDS, DO)
+    apart = [clean(place.provenance) if place in found.unranked else "" for place in found.places]
+    columns = [Column(shown(place.name), how) for place, how in zip(found.places, apart, strict=True)]
+    lines = [(named(line.name), [_told(line, line.at(place), marks) for place in found.places]) for line in found.lines]
     notes = [
-        "What one delivered trajectory holds a worker for, failures included, with its 95 % interval; below, how many "
-        "times the cheapest that is, and how much of it is tax: neither think time nor the commands' own time. "
-        "tie: the interval of the difference spans none.",
+        "What one delivered trajectory holds a worker for, failures included; how many times the cheapest that is; how "
+        "much of it is tax, neither think time nor the commands' own time.",
+        *table.notes(found, marks),
     ]
-    notes += [f"{column.name}: {column.differs}." for column in columns if column.differs]
-    notes += ["Apart, not ranked: what was not measured here."] if found.unranked else []
-    return AnswerView(clean(sentence(found)), columns, lines, notes)
+    if any(entry.row.tax_between_worker_hours for line in found.lines for entry in line.entries):
+        notes.append(UNSPLIT)
+        notes += [median.in_words(clean(substrate)) for substrate, median in (bounds or {}).items()]
+    return AnswerView(table.said(found), columns, lines, notes)
 
 
-def _named(line: Line) -> Cell:
-    return Cell((CellLine(shown(line.name)),), "")
-
-
-def _told(found: Answer, line: Line, entry: Entry | None) -> Told | None:
+def _told(line: Line, entry: Entry | None, marks: FlagMarks) -> Told | None:
     if entry is None:
         return None
+    row = entry.row
     if entry.amount is None:
-        return Told(cell_of("no success"), "", "", "")
+        return Told(cell_of("no success"), "", "", "", "")
     amount = entry.amount.times(1e9)
     cell = cell_of(duration(*amount))._replace(sort=f"{amount.value:.12g}")
-    return Told(cell, _ratio(entry.ratio), _verdict(line, entry), _tax(entry.row))
-
-
-def _ratio(ratio: Interval | None) -> str:
-    if ratio is None:
-        return ""
-    ends = "" if ratio.low is None or ratio.high is None else f" ({ratio.low:.3g}…{ratio.high:.3g})"
-    return f"{ratio.value:.3g}x{ends}"
+    letters = marks.of(row.flags)
+    n = "" if row.trials is None else f"n={row.trials:,}{f' [{letters}]' if letters else ''}"
+    ratio = "" if entry.ratio is None else plus_minus(entry.ratio, unit="x")
+    return Told(cell, _verdict(line, entry), ratio, n, _tax(entry))
 
 
 def _verdict(line: Line, entry: Entry) -> str:
@@ -87,10 +80,12 @@ def _verdict(line: Line, entry: Entry) -> str:
     return {TIE: "tie", CANNOT_TELL: "cannot tell"}.get(kind, "")
 
 
-def _tax(row: Projection) -> str:
-    """Of a million trajectories, as worker-hours."""
-    if row.tax_worker_hours is None or row.worker_hours is None or not row.worker_hours.value:
-        return ""
-    return (
-        f"tax {row.tax_worker_hours.value / row.worker_hours.value:.0%}, {hours(row.tax_worker_hours.value)} h per 1M"
-    )
+def _tax(entry: Entry) -> str:
+    """Its share, and what it comes to in a million trajectories, of which the row is."""
+    row, share = entry.row, tax_share(entry.row)
+    if share is not None and row.tax_worker_hours is not None:
+        return f"tax {100 * share:.0f} %, {number(row.tax_worker_hours.value)} h per 1M"
+    if row.tax_between_worker_hours is not None:
+        low, high = row.tax_between_worker_hours
+        return f"tax {number(low)} … {number(high)} h per 1M"
+    return ""

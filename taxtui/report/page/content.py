@@ -44,11 +44,11 @@ def page(material: Material, options: Sequence[str] = ()) -> str:
     told = origins(material.paths, material.sources)
     names = ", ".join(cut(clean(path.name), 60) for path in material.paths[:3])
     more = f" and {len(material.paths) - 3} more" if len(material.paths) > 3 else ""
-    script = _text("page.js")
+    script = text_of("page.js")
     context: dict[str, Any] = {
         "title": f"{names}{more}",
-        "answer": answer_view(material.per_million, material.run_sd),
-        "figures": [_figure(figure) for figure in found],
+        "answer": answer_view(material.answer, material.bounds),
+        "figures": [figure_view(figure) for figure in found],
         "tables": tables_of(sections(material.rows, material.sources, TABLES, material.unfinished)),
         "method": METHOD,
         "origins": told,
@@ -65,7 +65,7 @@ def chrome(script: str) -> dict[str, Any]:
     """The parts of any page: its style, its script, and the policy that lets nothing but these work."""
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return {
-        "style": Markup(style_sheet() + _text("page.css")),
+        "style": Markup(style_sheet() + text_of("page.css")),
         "script": Markup(script),
         "policy": f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{allowed}'",
     }
@@ -88,7 +88,8 @@ def csv_link(name: str, records: Sequence[dict[str, Any]]) -> dict[str, str]:
     return {"name": name, "href": f"data:text/csv;charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"}
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
+def figure_view(figure: Figure) -> dict[str, Any]:
+    """A figure for the template, drawn."""
     panels = [{"title": panel.title, "apart": panel.apart, "svg": Markup(inline_svg(panel))} for panel in figure.panels]
     data = [{"panel": panel.name, **one} for panel in figure.panels for one in panel.data]
     return {
@@ -101,6 +102,7 @@ def _figure(figure: Figure) -> dict[str, Any]:
     }
 
 
-def _text(name: str) -> str:
+def text_of(name: str) -> str:
+    """A style sheet or a script."""
     path = files("taxtui.report.page").joinpath("templates", name)
     return path.read_text(encoding="utf-8")

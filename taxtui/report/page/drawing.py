@@ -55,7 +55,7 @@ def png_file(panel: Panel) -> bytes:
     """The panel as pixels, 1,000 wide."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    sheet = _drawn(panel, titled=True)
+    sheet = drawn(panel, titled=True)
     out = io.BytesIO()
     with mpl.rc_context(_RC), warnings.catch_warnings():
         _quiet()
@@ -64,7 +64,8 @@ def png_file(panel: Panel) -> bytes:
     return out.getvalue()
 
 
-def _drawn(panel: Panel, *, titled: bool) -> Sheet:
+def drawn(panel: Panel, *, titled: bool) -> Sheet:
+    """The paper with the panel on it; ``titled`` for a picture that stands alone."""
     with mpl.rc_context(_RC), warnings.catch_warnings():
         _quiet()
         sheet = Sheet(panel.height, panel.title if titled else "")
@@ -73,7 +74,7 @@ def _drawn(panel: Panel, *, titled: bool) -> Sheet:
 
 
 def _svg(panel: Panel, *, titled: bool) -> str:
-    sheet = _drawn(panel, titled=titled)
+    sheet = drawn(panel, titled=titled)
     out = io.StringIO()
     # Ids are hashed with the panel's name: those of two panels on one page never meet.
     with mpl.rc_context({**_RC, "svg.hashsalt": panel.name}), warnings.catch_warnings():

@@ -7,14 +7,16 @@ from functools import cached_property
 from pathlib import Path
 
 from costmodel import Demand, Projection, Recording
+from costmodel.answer import HELD, Answer, answer_of
+from costmodel.bounds import Reference
 from costmodel.projection import project
+from taxtui.report.answer.order import sorted_by
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.tables import marks_of
 from taxtui.report.page.palette import Look, looks
 from taxtui.report.page.settings import Setting, drawn, settings
 
 MILLION = 1_000_000
-PAPER_WORKERS = 500
 
 
 class Material:
@@ -26,10 +28,18 @@ class Material:
         sources: Sequence[Recording],
         paths: Sequence[Path],
         unfinished: int,
+        *,
         run_sd: float | None = None,
+        bounds: Reference | None = None,
+        sort: str | None = None,
     ) -> None:
-        """``rows`` of all cells of ``sources``, read from ``paths``; ``unfinished`` cells are no row."""
+        """``rows`` are those to show of the cells of ``sources``, read from ``paths``; ``unfinished`` cells are none.
+
+        ``run_sd`` is as ``Demand`` has it, ``bounds`` what bounds an unknown tax, ``sort`` the order of the answer.
+        """
         self.run_sd = run_sd
+        self.bounds = bounds
+        self.sort = sort
         self.rows = list(rows)
         self.sources = list(sources)
         self.paths = list(paths)
@@ -61,8 +71,17 @@ class Material:
 
     @cached_property
     def per_million(self) -> list[Projection]:
-        """A million trajectories of every row; their worker-hours do not depend on how many workers there are."""
-        return project(self.sources, Demand(trajectories=MILLION, workers=PAPER_WORKERS, run_sd=self.run_sd))
+        """A million trajectories of every row; worker-hours do not depend on how many workers there are."""
+        if not any(row.good for row in self.rows):
+            return []
+        kept = {(row.identity, row.cell.provenance) for row in self.rows}
+        found = project(self.sources, Demand(trajectories=MILLION, workers=1, run_sd=self.run_sd), None, self.bounds)
+        return [row for row in found if (row.identity, row.provenance) in kept]
+
+    @cached_property
+    def answer(self) -> Answer:
+        """What a delivered trajectory holds a worker for, as ``taxtui report`` has it."""
+        return sorted_by(answer_of(self.per_million, HELD, run_sd=self.run_sd), self.sort)
 
     def projected(self, row: Row) -> Projection | None:
         """The projection of a row's cell; None where it had no success."""

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from costmodel import wire
 from costmodel.recording import Recording
-from taxtui.report.page.material import MILLION, PAPER_WORKERS
+from taxtui.report.page.material import MILLION
 from taxtui.terminal_text import clean, cut
 
 MOST_COLUMNS = 120
+PAPER_WORKERS = 500
 
 
 class Origin(NamedTuple):

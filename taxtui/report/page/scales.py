@@ -27,7 +27,7 @@ def durations(low_s: float, high_s: float, *, log: bool) -> list[Tick]:
         return [Tick(at * unit_s, _with_unit(at, unit)) for at in _even(high_s / unit_s)]
     places = [at * size for size, name in _UNITS[:3] for at in _ROUND]
     places += [float(at) for at in _CLOCK] + [60.0 * at for at in _CLOCK] + [3600.0 * at for at in _ROUND]
-    return [Tick(at, _duration(at)) for at in _thinned([at for at in places if low_s <= at <= high_s], low_s, high_s)]
+    return [Tick(at, _duration(at)) for at in _within(places, low_s, high_s)]
 
 
 def amounts(low: float, high: float, *, log: bool, unit: str = "") -> list[Tick]:
@@ -36,7 +36,7 @@ def amounts(low: float, high: float, *, log: bool, unit: str = "") -> list[Tick]
         return [Tick(at, _amount(at, unit)) for at in _even(high)]
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     places = [step * 10.0**power for power in powers for step in (1, 2, 5)]
-    return [Tick(at, _amount(at, unit)) for at in _thinned([at for at in places if low <= at <= high], low, high)]
+    return [Tick(at, _amount(at, unit)) for at in _within(places, low, high)]
 
 
 def shares() -> list[Tick]:
@@ -62,6 +62,16 @@ def _even(high: float) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(size * power for size in (1, 2, 2.5, 5, 10) if size * power >= rough * 0.999)
     return [step * number for number in range(int(high / step * 1.0001) + 1)]
+
+
+def _within(places: Sequence[float], low: float, high: float) -> list[float]:
+    """Those between the ends, at most ``_MOST``; where there is hardly one, round steps between the ends instead."""
+    found = _thinned([at for at in places if low <= at <= high], low, high)
+    if len(found) > 1:
+        return found
+    (_, step, *_) = _even((high - low) * 1.2)
+    first = math.ceil(low / step)
+    return [step * number for number in range(first, math.floor(high / step) + 1)][:_MOST]
 
 
 def _thinned(places: list[float], low: float, high: float) -> list[float]:

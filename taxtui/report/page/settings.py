@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
@@ -41,7 +42,22 @@ class Setting(NamedTuple):
     @property
     def name(self) -> str:
         """Fit for a file's name."""
-        return "".join(c if c.isascii() and c.isalnum() else "-" for c in self.title).strip("-")[:40] or "rows"
+        return file_name(self.title)
+
+
+def file_name(text: str) -> str:
+    """The letters and digits of a text."""
+    return re.sub("[^A-Za-z0-9]+", "-", text).strip("-")[:40] or "rows"
+
+
+def mode_of(row: Row) -> str:
+    """As a picture names it."""
+    return cut(clean(row.identity.mode), NAME_COLUMNS)
+
+
+def kind_of(row: Row) -> str:
+    """Substrate, variant and mode, as a legend names a curve."""
+    return f"{cut(row.own_label, NAME_COLUMNS)} {mode_of(row)}".strip()
 
 
 def settings(rows: Sequence[Row]) -> list[Setting]:
@@ -61,7 +77,8 @@ def settings(rows: Sequence[Row]) -> list[Setting]:
         ]
         title = ", ".join([*([apart] if apart else []), cut(clean(str(told["tier"])), 40), *differing])
         taken = sum(one.title.partition(" #")[0] == title for one in found)
-        found.append(Setting(f"{title} #{taken + 1}" if taken else title, apart, own[:MOST_ROWS], len(own[MOST_ROWS:])))
+        title = f"{title} #{taken + 1}" if taken else title
+        found.append(Setting(title, apart, own[:MOST_ROWS], len(own[MOST_ROWS:])))
     return sorted(found, key=lambda one: one.apart)
 
 
@@ -80,7 +97,7 @@ def name_in(row: Row, rows: Sequence[Row], letters: str = "") -> str:
     if len({other.length for other in rows}) > 1:
         parts.append(str(row.length))
     if len({other.identity.mode for other in rows}) > 1:
-        parts.append(clean(row.identity.mode))
+        parts.append(mode_of(row))
     return " ".join([*parts, *([f"[{letters}]"] if letters else [])])
 
 

@@ -14,13 +14,14 @@ from matplotlib.ticker import NullLocator
 
 from taxtui.report.page.palette import INK, MUTED, RULE, SURFACE, Look, light, style
 from taxtui.report.page.scales import Tick
+from taxtui.terminal_text import clean
 
 WIDTH: Final = 400
 FONT: Final = 10.0
 LEGEND_ROW: Final = 17
 TITLE: Final = 24
 DOTS_PER_INCH: Final = 72
-_NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_NOT_IN_XML: Final = re.compile("[\ufffe\uffff]")
 
 
 class Sheet:
@@ -104,5 +105,5 @@ def along_y(axes: Axes, ticks: Sequence[Tick], label: str = "") -> None:
 
 
 def legible(text: str) -> str:
-    """A text that XML can hold; it comes clean of what steers a terminal."""
-    return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    """A text that XML can hold, clean of what steers a reader."""
+    return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", clean(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -9,7 +10,17 @@ if TYPE_CHECKING:
     from taxtui.report.page.material import Material
     from taxtui.report.page.panel import Figure
 
-MODULES: Final = ("cold_start", "composition", "by_length", "scale", "tax", "failures", "run_means", "health")
+MODULES: Final = (
+    "cold_start",
+    "composition",
+    "by_length",
+    "break_even",
+    "scale",
+    "tax",
+    "failures",
+    "run_means",
+    "health",
+)
 """In the order of the page."""
 
 
@@ -18,4 +29,15 @@ def figures(material: Material) -> list[Figure]:
     found: list[Figure] = []
     for name in MODULES:
         found += import_module(f"{__name__}.{name}").figures(material)
-    return [figure for figure in found if figure.panels]
+    taken: Counter[str] = Counter()
+    return [_distinct(figure, taken) for figure in found if figure.panels]
+
+
+def _distinct(figure: Figure, taken: Counter[str]) -> Figure:
+    """With a name for each panel that no other has: what they are called after may differ in a sign only."""
+    panels = []
+    for panel in figure.panels:
+        taken[panel.name] += 1
+        again = taken[panel.name]
+        panels.append(panel._replace(name=f"{panel.name}-no{again}") if again > 1 else panel)
+    return figure._replace(panels=panels)

@@ -18,8 +18,9 @@ from taxtui.report.page.material import Material
 from taxtui.report.page.palette import INK, SURFACE, Look, light, style
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import NS, Tick, durations, limits
-from taxtui.report.page.settings import Setting, identified, name_in
+from taxtui.report.page.settings import NAME_COLUMNS, Setting, identified, kind_of, name_in
 from taxtui.report.page.sheet import Sheet, along_x, along_y, key, legend_height
+from taxtui.terminal_text import cut
 
 NAME: Final = "cold_start"
 MOST_POINTS: Final = 128
@@ -58,7 +59,7 @@ def _medians(material: Material) -> Figure:
 
 def _median_panel(material: Material, lines: Sequence[tuple[Setting, str, list[Row]]], apart: str) -> Panel:
     data = [{**identified(row), **_p50(row)} for _, _, rows in lines for row in rows]
-    written = [Line(f"{setting.title} {label}", _range(rows)) for setting, label, rows in lines]
+    written = [Line(f"{setting.title} {cut(label, NAME_COLUMNS)}", _range(rows)) for setting, label, rows in lines]
     about = "; ".join(f"{line.name}: {line.told}" for line in written)
 
     def draw(sheet: Sheet) -> None:
@@ -70,10 +71,9 @@ def _median_panel(material: Material, lines: Sequence[tuple[Setting, str, list[R
                 y = number + 0.02 + 0.36 * (place + 0.5) / len(rows)
                 _dot(axes, row, _p50(row), y, material.look(row))
 
+    title = f"{apart}, cold start" if apart else "Cold start"
     name = f"cold-start{f'-{apart.lower()}' if apart else ''}"
-    return Panel(
-        name, f"{apart} cold start, median".strip().capitalize(), about, lines_height(len(lines), 0), draw, data, apart
-    )
+    return Panel(name, title, about, lines_height(len(lines), 0), draw, data, apart)
 
 
 def _dot(axes: Axes, row: Row, one: dict[str, Any], y: float, look: Look) -> None:
@@ -125,7 +125,7 @@ def _curves(material: Material) -> Figure:
 def _curve_panel(material: Material, setting: Setting) -> Panel:
     rows = [row for row in setting.rows if told(row)]
     curves = {row: _points(row) for row in rows}
-    kinds = list(dict.fromkeys((row.own_label, row.identity.mode) for row in rows))
+    kinds = {(row.own_label, row.identity.mode): kind_of(row) for row in rows}
     columns = 2
     foot = legend_height(len(kinds), columns)
 
@@ -154,7 +154,7 @@ def _curve_panel(material: Material, setting: Setting) -> Panel:
                     ends = [one.low * NS, one.high * NS]
                     axes.plot(ends, [share, share], color=colour, linewidth=4, alpha=0.22, solid_capstyle="butt")
         sheet.legend(
-            [(f"{label} {mode}", key(material.looks[label], mode, marked=False)) for label, mode in kinds], columns
+            [(name, key(material.looks[label], mode, marked=False)) for (label, mode), name in kinds.items()], columns
         )
 
     data = [{**identified(row), "cold_start_ns": curve} for row, curve in curves.items()]

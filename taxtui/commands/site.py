@@ -1,0 +1,51 @@
+"""``taxtui site``: a folder of recordings as pages, with an index that compares them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from taxtui.commands import new_file, page_files
+from taxtui.errors import RecordingError
+from taxtui.plan.count_option import COUNT
+from taxtui.report.run_spread import run_sd_option
+
+
+@click.command("site")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("-o", "out", type=click.Path(path_type=Path, file_okay=False), required=True, help="A new folder.")
+@click.option(
+    "--prices", "sheets", multiple=True, metavar="FILE", help="A price sheet (TOML), or a shipped one: several."
+)
+@click.option("--trajectories", type=COUNT, default="1M", show_default=True, metavar="N", help="Of the run to rank by.")
+@click.option("--workers", type=COUNT, default="500", show_default=True, metavar="W", help="... on so many workers.")
+@run_sd_option
+def command(
+    folder: Path, out: Path, sheets: tuple[str, ...], trajectories: int, workers: int, run_sd: float | None
+) -> None:
+    """Pages to put on a server or into a folder: one per recording in FOLDER, and an index that compares them.
+
+    Dollars against hours where prices are given, ranks that tie, and what is missing: recordings that cannot be read
+    or are incomplete, places without a price. Needs taxtui[report].
+    """
+    page_files.needed("taxtui site")
+    from costmodel.demand import Demand
+    from costmodel.pricing import load_prices, together
+    from taxtui.report.page import site
+
+    demand = Demand(trajectories=trajectories, workers=workers, run_sd=run_sd)
+    prices = together([load_prices(sheet) for sheet in sheets]) if sheets else None
+    book = site.opened(folder)
+    if not book.paths:
+        why = f": {book.gaps[0].name}: {book.gaps[0].why}" if book.gaps else ""
+        raise RecordingError(
+            f"{folder} holds no recording that can be read{why}", fix="taxtui run -o FOLDER/NAME.msgpack"
+        )
+    new_file.empty_folder(out, "-o")
+    for number, name in enumerate(book.pages):
+        new_file.write([site.page_of(book, number, run_sd).encode()], out / name, "-o")
+    new_file.write([site.index(book, folder.resolve().name, demand, prices).encode()], out / "index.html", "-o")
+    for gap in book.gaps:
+        click.echo(f"taxtui: {gap.name}: {gap.why}", err=True)
+    click.echo(out / "index.html")

@@ -1,0 +1,103 @@
+"""Dollars against hours: a panel per work, with what nothing else beats in both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from taxtui.report.numbers import number, usd
+from taxtui.report.page.palette import INK, SURFACE, Look, light
+from taxtui.report.page.panel import Figure, Panel
+from taxtui.report.page.scales import amounts, limits
+from taxtui.report.page.settings import NAME_COLUMNS, file_name
+from taxtui.report.page.sheet import FONT, Sheet, along_x, along_y, key, legend_height, legible
+from taxtui.report.page.standings import OFF, Standing
+from taxtui.terminal_text import clean, cut
+
+MOST_PANELS: Final = 9
+
+
+def figure(works: Mapping[str, Sequence[Standing]], looks: Mapping[str, Look]) -> Figure | None:
+    """Of the works at which two places or more have a price; None without one."""
+    priced = {name: [one for one in own if one.usd is not None] for name, own in works.items()}
+    shown = {name: own for name, own in priced.items() if len(own) > 1}
+    if not shown:
+        return None
+    panels = [_panel(name, own, looks) for name, own in list(shown.items())[:MOST_PANELS]]
+    notes = [
+        "Each place with the 95 % intervals of both. Line: from one to the next of those that nothing beats in hours "
+        "and in dollars; hollow: something surely does. Both axes are logarithmic.",
+    ]
+    if len(shown) > MOST_PANELS:
+        notes.append(f"Not drawn, but in the ranks: {', '.join(cut(name, 40) for name in list(shown)[MOST_PANELS:])}.")
+    return Figure("pareto", "Dollars against hours", panels, notes)
+
+
+def _panel(name: str, own: Sequence[Standing], looks: Mapping[str, Look]) -> Panel:
+    data = [_record(name, one) for one in own]
+    told = [
+        f"{cut(clean(one.place.name), NAME_COLUMNS)}: {number(one.hours.value)} h, ${usd(one.usd and one.usd.value)}"
+        for one in own
+    ]
+    foot = legend_height(len(own), 1)
+    draw = partial(_draw, data=data, names=told, looks=[looks[one.row.label] for one in own])
+    title = cut(clean(name), 60)
+    return Panel(f"pareto-{file_name(title)}", title, "; ".join(told), 220 + foot, draw, data)
+
+
+def _record(work: str, one: Standing) -> dict[str, Any]:
+    dollars = one.usd or (None, None, None)
+    return {
+        "work": work,
+        "place": one.place.name,
+        "provenance": one.place.provenance,
+        "n": one.row.trials,
+        "worker_hours": one.hours.value,
+        "worker_hours_low": one.hours.low,
+        "worker_hours_high": one.hours.high,
+        "usd": dollars[0],
+        "usd_low": dollars[1],
+        "usd_high": dollars[2],
+        "frontier": one.frontier,
+        "flags": list(one.row.flags),
+    }
+
+
+def _draw(sheet: Sheet, data: Sequence[dict[str, Any]], names: Sequence[str], looks: Sequence[Look]) -> None:
+    axes = sheet.axes(left=48, bottom=38 + legend_height(len(data), 1), top=20)
+    ends = {
+        axis: [one[end] for one in data for end in (axis, f"{axis}_low", f"{axis}_high") if one[end]]
+        for axis in ("worker_hours", "usd")
+    }
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    (left, right), (bottom, top) = (limits(ends[axis] or [1.0], log=True) for axis in ("worker_hours", "usd"))
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)
+    along_x(axes, amounts(left, right, log=True), "worker-hours")
+    along_y(axes, amounts(bottom, top, log=True, unit="$"), "dollars")
+    best = sorted((one["worker_hours"], one["usd"]) for one in data if one["frontier"] != OFF)
+    axes.plot([x for x, _ in best], [y for _, y in best], color=light(INK), linewidth=0.8, linestyle=(0, (2, 2)))
+    marks = []
+    for one, name, look in zip(data, names, looks, strict=True):
+        colour, x, y = light(look.role), one["worker_hours"], one["usd"]
+        if one["worker_hours_low"] and one["worker_hours_high"]:
+            axes.plot([one["worker_hours_low"], one["worker_hours_high"]], [y, y], color=colour, linewidth=1)
+        if one["usd_low"] and one["usd_high"]:
+            axes.plot([x, x], [one["usd_low"], one["usd_high"]], color=colour, linewidth=1)
+        face = light(SURFACE) if one["frontier"] == OFF else colour
+        axes.plot(x, y, marker=look.marker, markersize=6, color=colour, markerfacecolor=face, linestyle="none")
+        label = legible(cut(one["place"], 16))
+        ends_right = x * x > left * right  # in the right half: towards the middle, where there is room
+        axes.annotate(
+            label,
+            (x, y),
+            xytext=(-6 if ends_right else 6, 5),
+            textcoords="offset points",
+            ha="right" if ends_right else "left",
+            color=light(INK),
+            size=FONT - 1,
+        )
+        marks.append((name, key(look, "")))
+    sheet.legend(marks, 1)

@@ -1,0 +1,208 @@
+"""A site: a page for each recording of a folder, and an index that puts all of them beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from costmodel import Demand, Recording
+from costmodel.answer import Answer, answer_of
+from costmodel.errors import CostModelError, NoPrice, PriceError
+from costmodel.pricing import Prices
+from costmodel.projection import project
+from costmodel.recording import read_recording
+from costmodel.samples import Pool, pools
+from taxtui.report.formats import Section
+from taxtui.report.measured.rows import Rank, Row, rows_of
+from taxtui.report.numbers import NOTHING, number, span, usd
+from taxtui.report.page.answer_view import answer_view
+from taxtui.report.page.content import chrome, environment, figure_view, page, text_of
+from taxtui.report.page.figures import cold_start, pareto, scale
+from taxtui.report.page.material import Material
+from taxtui.report.page.standings import Standing, standings
+from taxtui.report.page.views import shown, table_of
+from taxtui.terminal_text import clean
+
+
+class Gap(NamedTuple):
+    """What is not in the comparison, and why."""
+
+    name: str
+    why: str
+
+
+class Book(NamedTuple):
+    """The recordings of a folder that can be read."""
+
+    paths: list[Path]
+    sources: list[Recording]
+    gaps: list[Gap]
+
+    @property
+    def pages(self) -> list[str]:
+        """The name of each one's page; no two alike, and none that of the index."""
+        taken = {"index"}
+        names = []
+        for path in self.paths:
+            stem = next(name for name in _numbered(path.stem) if name.casefold() not in taken)
+            taken.add(stem.casefold())
+            names.append(f"{stem}.html")
+        return names
+
+
+def _numbered(stem: str) -> list[str]:
+    return [stem, *(f"{stem}-{number}" for number in range(2, 1000))]
+
+
+def opened(folder: Path) -> Book:
+    """Read every recording of a folder; what cannot be read is a gap, not an end."""
+    book = Book([], [], [])
+    runs: dict[str, str] = {}
+    for path in sorted(folder.glob("*.msgpack")):
+        name = shown(path.name)
+        try:
+            source = read_recording(path)
+        except CostModelError as error:
+            book.gaps.append(Gap(name, clean(str(error)).replace(f"{clean(str(path))}", name)))
+            continue
+        if source.run_id in runs:
+            book.gaps.append(Gap(name, f"holds the same run as {runs[source.run_id]}"))
+        elif not source.trials:
+            book.gaps.append(Gap(name, "no trial of it has ended"))
+        else:
+            runs[source.run_id] = name
+            book.paths.append(path)
+            book.sources.append(source)
+            if not source.whole:
+                book.gaps.append(Gap(name, "INCOMPLETE: what is there of it is compared"))
+    return book
+
+
+def page_of(book: Book, number_of_it: int, run_sd: float | None) -> str:
+    """The page of one recording."""
+    source, path = book.sources[number_of_it], book.paths[number_of_it]
+    return page(_material(pools([source]), [source], [path], run_sd))
+
+
+def _material(
+    cells: Sequence[Pool], sources: Sequence[Recording], paths: Sequence[Path], run_sd: float | None
+) -> Material:
+    rows = rows_of(cells, run_sd)
+    return Material(rows, sources, paths, len(cells) - len(rows), run_sd=run_sd)
+
+
+def index(book: Book, title: str, demand: Demand, prices: Prices | None) -> str:
+    """The page over all of them: the answer, dollars against hours, ranks, the recordings, what is missing."""
+    cells = pools(book.sources)
+    material = _material(cells, book.sources, book.paths, demand.run_sd)
+    gaps = [*book.gaps, *_gaps(cells, material.rows)]
+    found, unpriced = _projected(book.sources, demand, prices)
+    gaps += unpriced
+    works = {line.name: standings(line, demand.run_sd) for line in found.lines}
+    works = {clean(name): own for name, own in works.items() if own}
+    drawn = pareto.figure(works, material.looks)
+    figures = [*([drawn] if drawn else []), *cold_start.figures(material)[:1], *scale.figures(material)]
+    context: dict[str, Any] = {
+        "title": shown(title),
+        "asked": f"{demand.trajectories:,} trajectories on {demand.workers:,} workers",
+        "answer": answer_view(material.answer),
+        "figures": [figure_view(figure) for figure in figures if figure.panels],
+        "ranks": table_of(_ranks(works, priced=prices is not None)),
+        "unpriced": prices is None,
+        "recordings": [
+            _recording(path, source, name)
+            for path, source, name in zip(book.paths, book.sources, book.pages, strict=True)
+        ],
+        "gaps": gaps,
+        **chrome(text_of("page.js")),
+    }
+    return environment().get_template("site.html").render(context)
+
+
+def _projected(sources: Sequence[Recording], demand: Demand, prices: Prices | None) -> tuple[Answer, list[Gap]]:
+    """Worker-hours of everything, dollars of what has a price, and what has none."""
+    if not any(trial.ok for source in sources for cell in source.cells for trial in cell.trials):
+        return answer_of([], run_sd=demand.run_sd), []
+    rows = project(sources, demand)
+    gaps: dict[str, Gap] = {}
+    if prices is not None:
+        priced = []
+        for row in rows:
+            try:
+                prices.sandbox(row.identity)
+                priced.append((row.identity, row.provenance))
+            except NoPrice:
+                gaps.setdefault(row.label, Gap(shown(row.label), "no price: not among the dollars"))
+            except PriceError as error:
+                gaps.setdefault(row.label, Gap(shown(row.label), f"no price: {clean(str(error))}"))
+        own = [_only(source, set(priced)) for source in sources]
+        if any(trial.ok for source in own for cell in source.cells for trial in cell.trials):
+            dollars = {(row.identity, row.provenance): row for row in project(own, demand, prices)}
+            rows = [dollars.get((row.identity, row.provenance), row) for row in rows]
+    return answer_of(rows, run_sd=demand.run_sd), list(gaps.values())
+
+
+def _only(source: Recording, kept: set[tuple[Any, str]]) -> Recording:
+    """The recording with some of its cells."""
+    part = Recording(source.name)
+    for field in Recording.__slots__:
+        setattr(part, field, getattr(source, field))
+    part.cells = [cell for cell in source.cells if (cell.identity, cell.provenance) in kept]
+    return part
+
+
+def _gaps(cells: Sequence[Pool], rows: Sequence[Row]) -> list[Gap]:
+    """Cells of which nothing is compared."""
+    gaps = [Gap(shown(f"{row.label} {row.details}"), "no trial succeeded") for row in rows if not row.good]
+    empty = sum(not cell.trials for cell in cells)
+    return [*gaps, Gap(f"{empty:,} cells", "no trial of them has ended")] if empty else gaps
+
+
+def _ranks(works: dict[str, list[Standing]], *, priced: bool) -> Section:
+    head = ["work\nsandbox", "worker-hours\n", "rank\n", *["dollars\n", "rank\n", "frontier\n"] * priced]
+    lines = []
+    for work, own in works.items():
+        for one in own:
+            line = [f"{work}\n{clean(one.place.name)}", _cell(one.hours.value, span(one.hours)), _rank(one.hours_rank)]
+            if priced and one.usd is not None:
+                dollars = f"{usd(one.usd.value)}\n{span(one.usd, usd)}"
+                line += [dollars, _rank(one.usd_rank), one.frontier or NOTHING]
+            elif priced:
+                line += [NOTHING] * 3
+            lines.append([*line])
+    notes = [
+        "rank: by the mean, among places of equal work; 1-2 means that the intervals of the differences cannot "
+        "separate these places, a tie. What was measured in the same runs is compared as it was.",
+    ]
+    if priced:
+        notes.append("frontier: whether anything is better in hours and in dollars; tie: something is, but not surely.")
+        notes += dict.fromkeys(
+            f"Prices: {clean(one.row.cost.sheet)}." for own in works.values() for one in own if one.row.cost
+        )
+    return Section("Ranks", head, lines, notes)
+
+
+def _cell(value: float, below: str) -> str:
+    return f"{number(value)}\n{below}"
+
+
+def _rank(rank: Rank | None) -> str:
+    return NOTHING if rank is None else "-".join(map(str, dict.fromkeys(rank)))
+
+
+def _recording(path: Path, source: Recording, name: str) -> dict[str, Any]:
+    failed = sum(not trial.ok for cell in source.cells for trial in cell.trials)
+    labels = dict.fromkeys(cell.identity.label for cell in source.cells)
+    provenances = sorted({cell.provenance for cell in source.cells} - {"measured"})
+    return {
+        "page": name,
+        "name": shown(path.name),
+        "run_id": shown(source.run_id),
+        "sandboxes": [shown(label) for label in labels][:8],
+        "provenances": [shown(one) for one in provenances],
+        "cells": len(source.cells),
+        "trials": source.trials,
+        "failed": failed,
+        "whole": source.whole,
+    }
