@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel.events import (
@@ -27,6 +27,7 @@ AFTERWARDS: Final = frozenset({"cleanup", "verify"})
 """Phases that may lie behind the end of their trial."""
 IN_TURN: Final = frozenset({"create", "reset", "ready", "ready_again", "preload"})
 """Phases that lie one behind the other, and before every command of the set-up and the actions."""
+AFTER_THE_END: Final = "something follows the end of the run"
 
 
 class Causality:
@@ -40,17 +41,19 @@ class Causality:
         self._open: dict[int, _Open] = {}
         self._ended = False
 
-    def add(self, events: Iterable[Event]) -> None:
+    def add(self, events: Sequence[Event]) -> None:
         """The next ones. Raises ``ValueError``: they cannot be true."""
+        if self._ended and events:
+            raise ValueError(AFTER_THE_END)
+        opened = self._open
         for event in events:
-            if self._ended:
-                raise ValueError("something follows the end of the run")
-            if isinstance(event, Actions):
+            if isinstance(event, PhaseEnded):
+                if event.phase not in AFTERWARDS and (trial := opened.get(event.trial)) is not None:
+                    trial.passed(event)
+            elif isinstance(event, Actions):
                 taken_ns = accounted_ns(event)
-                if (trial := self._open.get(event.trial)) is not None:
+                if (trial := opened.get(event.trial)) is not None:
                     trial.spent_ns += taken_ns
-            elif isinstance(event, PhaseEnded):
-                self._phase(event)
             elif isinstance(event, TrialStarted):
                 self._start(event)
             elif isinstance(event, TrialEnded):
@@ -61,6 +64,8 @@ class Causality:
                 check_scenario(event.scenario)
             elif isinstance(event, RunFinished):
                 self._ended = True
+                if event is not events[-1]:
+                    raise ValueError(AFTER_THE_END)
 
     def _announce(self, event: Cell) -> None:
         if self._cells.get(event.id) != event:
@@ -74,16 +79,6 @@ class Causality:
             raise ValueError(f"trial {event.trial} starts twice")
         self._started.add(event.trial)
         self._open[event.trial] = _Open(event.start_ns)
-
-    def _phase(self, event: PhaseEnded) -> None:
-        trial = self._open.get(event.trial)
-        if trial is None or event.phase in AFTERWARDS:
-            return
-        if event.start_ns < trial.start_ns:
-            raise ValueError(f"trial {event.trial}: {event.phase} begins before it")
-        trial.last_ns = max(trial.last_ns, event.start_ns + event.duration_ns)
-        if event.phase in IN_TURN:
-            trial.spent_ns += event.duration_ns
 
     def _end(self, event: TrialEnded) -> None:
         trial = self._open.pop(event.trial, None)
@@ -105,6 +100,16 @@ class _Open:
         self.start_ns = start_ns
         self.last_ns = start_ns  # the end of a phase
         self.spent_ns = 0  # on what happens in turn: phases, commands, thinking and what lies between
+
+    def passed(self, event: PhaseEnded) -> None:
+        """A phase of it. Raises ``ValueError``: it cannot be."""
+        if event.start_ns < self.start_ns:
+            raise ValueError(f"trial {event.trial}: {event.phase} begins before it")
+        end_ns = event.start_ns + event.duration_ns
+        if end_ns > self.last_ns:
+            self.last_ns = end_ns
+        if event.phase in IN_TURN:
+            self.spent_ns += event.duration_ns
 
 
 def accounted_ns(event: Actions) -> int:

@@ -30,6 +30,8 @@ OK: Final = "ok"
 UNTOLD: Final = "unknown:"
 """Before a quantity among a cell's capabilities: no trial of an imported cell tells that one."""
 NOT_COUNTED: Final = ("cancelled", "interrupted")
+PARTS: Final = (events.PhaseEnded, events.Actions)
+"""Of a trial that has not ended."""
 
 
 class CellIdentity(NamedTuple):
@@ -207,25 +209,25 @@ class _Reader:
         self._cpus_permille: list[int] = []
 
     def apply(self, event: events.Event) -> None:
-        if isinstance(event, events.Header):
-            self._recording.run_id = event.run_id
-        elif isinstance(event, events.Cell):
-            self._cells[event.id] = cell = RecordedCell(event)
-            self._recording.cells.append(cell)
-        elif isinstance(event, events.TrialStarted):
-            self._open[event.trial] = OpenTrial(event, self._recording.run_id, self._worker)
-        elif isinstance(event, events.Clock):
-            self._worker = event.worker
-        elif isinstance(event, events.Mark):
-            if trial := self._open.get(event.trial):
-                trial.mark(event)
-        elif isinstance(event, events.Actions | events.PhaseEnded):
+        if isinstance(event, PARTS):  # what there is most of comes first
             if (trial := self._open.get(event.trial)) is None:
                 self._recording.skipped += 1  # its start was lost, as in a salvaged file
             else:
                 trial.add(event)
+        elif isinstance(event, events.TrialStarted):
+            self._open[event.trial] = OpenTrial(event, self._recording.run_id, self._worker)
         elif isinstance(event, events.TrialEnded):
             self._ended(event)
+        elif isinstance(event, events.Mark):
+            if trial := self._open.get(event.trial):
+                trial.mark(event)
+        elif isinstance(event, events.Clock):
+            self._worker = event.worker
+        elif isinstance(event, events.Header):
+            self._recording.run_id = event.run_id
+        elif isinstance(event, events.Cell):
+            self._cells[event.id] = cell = RecordedCell(event)
+            self._recording.cells.append(cell)
         elif isinstance(event, events.Health):
             self._fitness.add(event.lag_p99_ns, event.cpu_permille)
             self._seconds[self._worker].add(event.at_ns, event.lag_p99_ns, event.cpu_permille)
