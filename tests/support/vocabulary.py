@@ -39,6 +39,12 @@ PROVIDERS: Final = """
     certificate verify failed self-signed expired hostname mismatch handshake protocol version unsupported
     ssh key exchange authentication publickey disconnect host verification channel closed session
     sandbox snapshot workspace toolbox organization region target tier suspended billing credits
+    compute configured configuration currently inactive sufficient occurred violates eviction evicted by API etcdserver
+    InsufficientHostCapacity shutting-down identity-based policy allows authorized perform action resource trusted
+    provided description assigned expected actual invalid required supported unsupported unexpected malformed missing
+    already exists in use locked deleted deleting creating created updating degraded unhealthy healthy inconsistent
+    retry retried later please try again contact support quota increase reached maximum minimum per concurrent
+    cannot could not should must may would because while during before after until since without within against
     disk full memory limit exceeded killed signal segmentation fault aborted out of memory
     daemon is not running starting up socket missing overloaded busy maintenance upgrade
 """
