@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel import wire
+from costmodel import events, wire
 from costmodel.errors import SourceError
 from costmodel.measures import UNKNOWN, known_runs
 from costmodel.recording import OK, OpenTrial, RecordedCell, RecordedTrial
@@ -133,61 +133,56 @@ def rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> Iterato
     columns(table)
     for path in map(Path, paths):
         frames = wire.Frames(path)
-        reader = _Reader(table, path)
+        reader = _Reader(table)
         for batch in frames:
-            try:
-                for event in batch:
-                    yield from reader.rows(event)
-            except OverflowError:
-                where = f"{path}: damaged at byte {frames.offset}: a duration is beyond 292 years"
-                raise SourceError(where, frames.offset) from None
+            for event in batch:
+                yield from reader.rows(event)
 
 
 class _Reader:
     """What has to be remembered between two events."""
 
-    def __init__(self, table: str, path: Path) -> None:
+    def __init__(self, table: str) -> None:
         self._table = table
-        self._path = path
         self._run_id = ""
         self._worker = 0
         self._anchor_unix_ns = 0
         self._cells: dict[int, RecordedCell] = {}
-        self._open: dict[int, tuple[wire.TrialStarted, OpenTrial, int]] = {}
+        self._open: dict[int, tuple[events.TrialStarted, OpenTrial, int]] = {}
 
-    def rows(self, event: wire.Event) -> Iterator[Row]:
+    def rows(self, event: events.Event) -> Iterator[Row]:
         """Those that an event completes."""
-        if isinstance(event, wire.Header):
+        if isinstance(event, events.Header):
             self._run_id = event.run_id
-        elif isinstance(event, wire.Clock):
+        elif isinstance(event, events.Clock):
             self._worker, self._anchor_unix_ns = event.worker, event.unix_ns
-        elif isinstance(event, wire.Cell):
+        elif isinstance(event, events.Cell):
             self._cells[event.id] = RecordedCell(event)
-        elif isinstance(event, wire.Health) and self._table == "health":
+        elif isinstance(event, events.Health) and self._table == "health":
             yield self._health(event)
-        elif isinstance(event, wire.TrialStarted):
+        elif isinstance(event, events.TrialStarted):
             started_unix_ns = self._anchor_unix_ns + event.start_ns
             self._open[event.trial] = event, OpenTrial(event, self._run_id), started_unix_ns
-        elif isinstance(event, wire.Mark | wire.PhaseEnded | wire.Actions) and event.trial in self._open:
+        elif isinstance(event, events.Mark | events.PhaseEnded | events.Actions) and event.trial in self._open:
             started, trial, _ = self._open[event.trial]
-            if isinstance(event, wire.Actions) and self._table == "actions":
+            if isinstance(event, events.Actions) and self._table == "actions":
                 yield from self._commands(started, event)
-            elif isinstance(event, wire.Mark):
+            elif isinstance(event, events.Mark):
                 trial.mark(event)
             else:
                 trial.add(event)
-        elif isinstance(event, wire.TrialEnded) and event.trial in self._open:
+        elif isinstance(event, events.TrialEnded) and event.trial in self._open:
             started, trial, started_unix_ns = self._open.pop(event.trial)
             if self._table == "trials" and (cell := self._cells.get(started.cell)):
-                yield self._trial(cell, started, started_unix_ns, trial.closed(event, self._path), event)
+                yield self._trial(cell, started, started_unix_ns, trial.closed(event), event)
 
     def _trial(
         self,
         cell: RecordedCell,
-        started: wire.TrialStarted,
+        started: events.TrialStarted,
         started_unix_ns: int,
         trial: RecordedTrial,
-        ended: wire.TrialEnded,
+        ended: events.TrialEnded,
     ) -> Row:
         identity, measures = cell.identity, trial.measures
         ok = ended.outcome == OK
@@ -240,21 +235,19 @@ class _Reader:
             trial.complete,
         )
 
-    def _commands(self, started: wire.TrialStarted, event: wire.Actions) -> Iterator[Row]:
+    def _commands(self, started: events.TrialStarted, event: events.Actions) -> Iterator[Row]:
         count = len(event.duration_ns)
         runs_ns = known_runs(event.duration_ns, event.run_ns)
         others = (event.think_ns, event.gap_ns, event.exit_code, event.stdout_bytes, event.stderr_bytes)
         thinks, gaps, codes, outs, errs = (values or [0] * count for values in others)
         cpus_ns = event.cpu_ns or [UNKNOWN] * count
         told = (thinks, gaps, event.duration_ns, runs_ns, cpus_ns, codes, outs, errs)
-        if any(len(values) != count for values in told):
-            return  # cut off by whoever wrote it: which value belongs to which command is not known
         for index, row in enumerate(zip(*told, strict=True), event.first):
             think, gap, duration, run, cpu, code, out, err = row
             head = (self._run_id, started.repetition, started.trial, event.step, index, think, gap, duration)
             yield (*head, _known(run), _known(cpu), _known(code), out, err)
 
-    def _health(self, event: wire.Health) -> Row:
+    def _health(self, event: events.Health) -> Row:
         return (
             self._run_id,
             self._worker,

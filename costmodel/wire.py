@@ -1,21 +1,19 @@
-"""The recording format on the wire: frames around batches of events.
-
-An event is a positional array ``[tag, field, …]`` to which fields are only ever appended. Every field is declared,
-also those that no projection needs: their types are what is checked, and what ``taxtui`` refuses is refused here.
-"""
+"""The recording format on the wire: frames around batches of events, checked from the first byte to the last."""
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import Final, cast
 
 import msgspec
 
+from costmodel.causality import Causality
 from costmodel.errors import SourceError
-from costmodel.measures import UNKNOWN as UNKNOWN
+from costmodel.events import TAGS, Event, Header, Link
 
 FORMAT_VERSION: Final = 1
 MAGIC: Final = "taxtui"
@@ -26,176 +24,10 @@ FRAME_TYPE: Final = 0x54
 CRC_BYTES: Final = 4
 MAX_LENGTH: Final = 1 << 20
 MAX_EVENTS: Final = 65_536
-MAX_INT: Final = (1 << 63) - 1
+MAX_SEARCHED: Final = 64 << 20
+"""Bytes whose checksums are tried in looking for an intact frame: what has more beginnings was made to have them."""
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
-MaybeCount = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
-Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
-MaybeNanoseconds = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
-
-# What comes once per trial or more is left alone by the garbage collector: decoded events hold no cycles.
-
-
-class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
-    """Which run the file holds."""
-
-    magic: str
-    version: Count
-    run_id: str
-    scenario: dict[str, Any]
-    software: dict[str, str]
-
-
-class Clock(msgspec.Struct, array_like=True, tag=1, frozen=True):
-    """Not needed: durations never mix the clocks of two workers."""
-
-    worker: Count
-    monotonic_ns: Nanoseconds
-    unix_ns: Nanoseconds
-    host: str
-
-
-class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
-    """What is measured: all that tells it from other cells up to ``substrate_version``, then how."""
-
-    id: Count
-    substrate: str
-    variant: str
-    tier: str
-    tier_digest: str
-    actions: Count
-    mode: str
-    concurrency: Count
-    arrival: str
-    think: str
-    acquire: str
-    cache: str
-    cpu_milli: Count
-    memory_mib: Count
-    network: str
-    image: str
-    environment: str
-    substrate_version: str
-    cycle: Count
-    bracket: str
-    bracket_cost_ns: MaybeNanoseconds
-    preload: str
-    limits: str
-    provenance: str
-    capabilities: tuple[str, ...] = ()
-    length: str = "fixed"
-    resolution_ns: Count = 0
-
-
-class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True, gc=False):
-    """The first create request is about to be sent."""
-
-    trial: Count
-    cell: Count
-    sandbox: str
-    scheduled_ns: Nanoseconds
-    start_ns: Nanoseconds
-    attempt: Count = 0
-    warm_up: bool = False
-    block: MaybeCount = 0
-    repetition: Count = 0
-    task: str = ""
-    image: str = ""
-    image_bytes: MaybeCount = UNKNOWN
-    group: str = ""
-    training_step: MaybeCount = UNKNOWN
-
-
-class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True, gc=False):
-    """A sub-step that was seen inside a phase."""
-
-    trial: Count
-    name: str
-    at_ns: Nanoseconds
-    resolution_ns: Nanoseconds
-    bytes: MaybeCount = UNKNOWN
-
-
-class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True, gc=False):
-    """A phase of a trial."""
-
-    trial: Count
-    phase: str
-    start_ns: Nanoseconds
-    duration_ns: Nanoseconds
-
-
-class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True, gc=False):
-    """Consecutive commands of a trial as columns; one that is all zeros may be empty, except ``duration_ns``.
-
-    An empty ``cpu_ns`` says that none is known.
-    """
-
-    trial: Count
-    step: str
-    first: Count
-    gap_ns: list[Nanoseconds]
-    think_ns: list[Nanoseconds]
-    duration_ns: list[Nanoseconds]
-    run_ns: list[MaybeNanoseconds]
-    exit_code: list[MaybeCount]
-    stdout_bytes: list[Count]
-    stderr_bytes: list[Count]
-    cpu_ns: list[MaybeNanoseconds] = msgspec.field(default_factory=list)
-
-
-class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True, gc=False):
-    """The trial is over; ``end_ns`` is the last action's end, or the failure."""
-
-    trial: Count
-    outcome: str
-    phase: str
-    error: str
-    message: str
-    end_ns: Nanoseconds
-    queued_ns: Nanoseconds
-    connection: str
-    node: str = ""
-
-
-class Health(msgspec.Struct, array_like=True, tag=8, frozen=True, gc=False):
-    """One second of the measuring process."""
-
-    at_ns: Nanoseconds
-    lag_p50_ns: Nanoseconds
-    lag_p99_ns: Nanoseconds
-    lag_max_ns: Nanoseconds
-    cpu_permille: Count
-    in_flight: Count
-    pool_waits: Count
-    floor_ns: MaybeNanoseconds
-
-
-class Notice(msgspec.Struct, array_like=True, tag=9, frozen=True):
-    """Not needed: words for people."""
-
-    at_ns: Nanoseconds
-    level: str
-    text: str
-
-
-class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
-    """The run ended in an orderly way."""
-
-    outcome: str
-    counts: dict[str, Count]
-
-
-class Link(msgspec.Struct, array_like=True, tag=11, frozen=True):
-    """First in every frame but the header's: which frame it is, and the checksum of the one before."""
-
-    frame: Count
-    before: Count
-
-
-Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | TrialEnded | Health | Notice | RunFinished
-TAGS: Final = range(12)
-"""Of the events above, links too: one of these that cannot be read is damage, not a novelty."""
+_BEGINNING: Final = re.compile(b"(?=\xc9\x00[\x00-\x10][\x00-\xff]{2}\x54)")
 
 _decode_batch = msgspec.msgpack.Decoder(list[Event | Link]).decode
 _decode_raw = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
@@ -223,7 +55,7 @@ class Frames:
         """Batch after batch, a header first; raises SourceError, with the offset, where the file is damaged."""
         view = memoryview(self._data)
         start = before = count = 0
-        chained = False
+        chained, causality = False, Causality()
         while start < len(view):
             end = self._frame_end(start)
             if end is None:
@@ -239,6 +71,10 @@ class Frames:
                 raise self._damaged(start, f"another frame belongs here, number {count}")
             if count and Header in map(type, events):
                 raise self._damaged(start, "another recording begins here")
+            try:
+                causality.add(events)
+            except ValueError as error:
+                raise self._damaged(start, str(error)) from error
             self.offset = start
             yield events
             start, before, count = end, zlib.crc32(payload), count + 1
@@ -277,14 +113,18 @@ class Frames:
 
     def _check_torn_tail(self, start: int) -> None:
         """A frame that runs past the end is a crash only if no intact one starts behind its first byte."""
-        behind = start
-        while (behind := self._data.find(EXT32, behind + 1)) >= 0:
+        behind, searched = start + 1, 0
+        while (found := _BEGINNING.search(self._data, behind)) is not None:
+            behind = found.start() + 1
             try:
-                intact = self._frame_end(behind) is not None
+                end = self._frame_end(found.start())
             except SourceError:
+                searched += PREFIX.unpack_from(self._data, found.start())[1]
+                if searched > MAX_SEARCHED:
+                    raise self._damaged(start, "too many beginnings of frames follow") from None
                 continue
-            if intact:
-                raise self._damaged(start, f"its length is wrong, an intact frame follows at byte {behind}")
+            if end is not None:
+                raise self._damaged(start, f"its length is wrong, an intact frame follows at byte {found.start()}")
         self.torn_bytes = len(self._data) - start
 
     def _events(self, payload: memoryview, offset: int) -> tuple[Link | None, list[Event]]:

@@ -117,17 +117,9 @@ class _Pieces:
 
 def _continue(pieces: list[Actions], event: Actions) -> bool:
     last = pieces[-1]
-    return (
-        (last.step, last.first + len(last.duration_ns)) == (event.step, event.first)
-        and event.first + len(event.duration_ns) - pieces[0].first <= MAX_ROWS
-        and _even(last)
-        and _even(event)
-    )
-
-
-def _even(piece: Actions) -> bool:
-    """Every column has a value per row, or none."""
-    return {len(getattr(piece, name)) for name in COLUMNS} <= {0, len(piece.duration_ns)}
+    return (last.step, last.first + len(last.duration_ns)) == (event.step, event.first) and event.first + len(
+        event.duration_ns
+    ) - pieces[0].first <= MAX_ROWS
 
 
 def _joined(pieces: list[Actions]) -> Actions:

@@ -22,7 +22,22 @@ UNKNOWN: Final = -1
 
 MAX_INT: Final = (1 << 63) - 1
 
-# What a reader accepts in a field; whoever makes an event is not checked.
+# What a reader accepts; ``recording.bounds`` holds what is written to the same.
+MAX_TEXT: Final = 1024
+"""Characters of a string."""
+MAX_FACTS: Final = 1024
+"""Entries of a header's ``software``."""
+MAX_OUTCOMES: Final = 64
+"""Entries of the counts at the end."""
+MAX_CAPABILITIES: Final = 64
+MAX_VALUES: Final = 131_072
+"""Values in a header's scenario, what holds others counted too."""
+MAX_DEPTH: Final = 16
+"""Levels of a header's scenario."""
+MAX_CELLS: Final = 4096
+"""Cells of a file; one that is announced again as it was is no other."""
+
+Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
 MaybeCount = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
@@ -59,11 +74,13 @@ CRASHED: Final = "crashed"
 class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
     """What the file is and which run it holds. Alone in the first frame."""
 
-    magic: str
+    magic: Text
     version: Count
-    run_id: str  # time-sortable
+    run_id: Text  # time-sortable
     scenario: dict[str, Any]  # the resolved plan, allow-listed keys only
-    software: dict[str, str]  # versions and machine facts: python, taxtui, kernel, cpu, docker.server …
+    software: Annotated[
+        dict[Text, Text], msgspec.Meta(max_length=MAX_FACTS)
+    ]  # versions and machine facts: python, taxtui, kernel, cpu, docker.server …
 
 
 class Clock(msgspec.Struct, array_like=True, tag=1, frozen=True):
@@ -72,7 +89,7 @@ class Clock(msgspec.Struct, array_like=True, tag=1, frozen=True):
     worker: Count
     monotonic_ns: Nanoseconds  # the anchor that all of this worker's instants are relative to
     unix_ns: Nanoseconds  # orders for display only
-    host: str  # digest, never a name
+    host: Text  # digest, never a name
 
 
 class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
@@ -82,33 +99,33 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     """
 
     id: Count
-    substrate: str
-    variant: str  # runtime, transport, instance type …; "" where there is only one
-    tier: str
-    tier_digest: str
+    substrate: Text
+    variant: Text  # runtime, transport, instance type …; "" where there is only one
+    tier: Text
+    tier_digest: Text
     actions: Count
-    mode: str  # exec | session
+    mode: Text  # exec | session
     concurrency: Count
-    arrival: str  # closed, staggered:500ms: as --arrival takes it
-    think: str  # 0s | 8s | lognormal:8s,0.6
-    acquire: str  # create | reset | pool:NAME | snapshot:ID
-    cache: str  # cold | node | unknown
+    arrival: Text  # closed, staggered:500ms: as --arrival takes it
+    think: Text  # 0s | 8s | lognormal:8s,0.6
+    acquire: Text  # create | reset | pool:NAME | snapshot:ID
+    cache: Text  # cold | node | unknown
     cpu_milli: Count  # asked for
     memory_mib: Count  # asked for
-    network: str  # none | full
-    image: str  # digest, "" where there is none
-    environment: str  # digest of client CPU, cores, kernel, region and versions
-    substrate_version: str
+    network: Text  # none | full
+    image: Text  # digest, "" where there is none
+    environment: Text  # digest of client CPU, cores, kernel, region and versions
+    substrate_version: Text
     cycle: Count  # length of the tier's action cycle
-    bracket: str  # bash | date | none: how run_ns was taken
+    bracket: Text  # bash | date | none: how run_ns was taken
     bracket_cost_ns: (
         MaybeNanoseconds  # UNKNOWN: differences of a few dispatches were noise. Written by the first versions
     )
-    preload: str  # none | image | trial
-    limits: str  # in force: cgroup | prlimit | none | as asked
-    provenance: str  # measured | stand_in | imported
-    capabilities: tuple[str, ...] = ()
-    length: str = FIXED  # identity too: RECORDED where each trial has a length of its own, and ``actions`` is 0
+    preload: Text  # none | image | trial
+    limits: Text  # in force: cgroup | prlimit | none | as asked
+    provenance: Text  # measured | stand_in | imported
+    capabilities: Annotated[tuple[Text, ...], msgspec.Meta(max_length=MAX_CAPABILITIES)] = ()
+    length: Text = FIXED  # identity too: RECORDED where each trial has a length of its own, and ``actions`` is 0
     resolution_ns: Count = 0  # of the source's clock; 0: nanoseconds
 
 
@@ -117,17 +134,17 @@ class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
 
     trial: Count
     cell: Count
-    sandbox: str
+    sandbox: Text
     scheduled_ns: Nanoseconds
     start_ns: Nanoseconds  # the first create request
     attempt: Count = 0  # at the same work; this engine starts every trial once
     warm_up: bool = False
     block: MaybeCount = 0  # UNKNOWN: a warm-up is in none
     repetition: Count = 0  # of the whole run, by processes, connections and seeds of its own
-    task: str = ""  # digest of the prompt or problem; "": unknown, or all trials of the cell have one
-    image: str = ""  # digest, where the trials of a cell differ in it
+    task: Text = ""  # digest of the prompt or problem; "": unknown, or all trials of the cell have one
+    image: Text = ""  # digest, where the trials of a cell differ in it
     image_bytes: MaybeCount = UNKNOWN
-    group: str = ""  # digest: rollouts of one prompt that are scored together
+    group: Text = ""  # digest: rollouts of one prompt that are scored together
     training_step: MaybeCount = UNKNOWN
 
 
@@ -135,7 +152,7 @@ class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True):
     """A sub-step that was seen inside a phase, with the resolution at which it was observed."""
 
     trial: Count
-    name: str
+    name: Text
     at_ns: Nanoseconds
     resolution_ns: Nanoseconds
     bytes: MaybeCount = UNKNOWN  # moved until then, as for an image that was pulled
@@ -145,7 +162,7 @@ class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True):
     """One finished phase of a trial; the actions themselves are in :class:`Actions`."""
 
     trial: Count
-    phase: str
+    phase: Text
     start_ns: Nanoseconds
     duration_ns: Nanoseconds
 
@@ -158,7 +175,7 @@ class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
     """
 
     trial: Count
-    step: str  # SETUP or ACTION
+    step: Text  # SETUP or ACTION
     first: Count  # index of the first row
     gap_ns: list[Nanoseconds]  # harness time before the command, think time excluded
     think_ns: list[Nanoseconds]
@@ -174,14 +191,14 @@ class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True):
     """Written after cleanup. ``end_ns`` is the end of ``held``: the last action's end, or the failure."""
 
     trial: Count
-    outcome: str
-    phase: str  # where it ended; "" when ok
-    error: str  # class of the error; "" when ok
-    message: str  # redacted, one line
+    outcome: Text
+    phase: Text  # where it ended; "" when ok
+    error: Text  # class of the error; "" when ok
+    message: Text  # redacted, one line
     end_ns: Nanoseconds
     queued_ns: Nanoseconds
-    connection: str  # cold | warm: was the client's connection made for this trial
-    node: str = ""  # digest of the machine that ran it, where the provider tells
+    connection: Text  # cold | warm: was the client's connection made for this trial
+    node: Text = ""  # digest of the machine that ran it, where the provider tells
 
 
 class Health(msgspec.Struct, array_like=True, tag=8, frozen=True):
@@ -201,15 +218,15 @@ class Notice(msgspec.Struct, array_like=True, tag=9, frozen=True):
     """Something a person should know: throttled, image pulled, cleanup failed …"""
 
     at_ns: Nanoseconds
-    level: str  # info | warning | error
-    text: str
+    level: Text  # info | warning | error
+    text: Text
 
 
 class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
     """The run ended in an orderly way. Alone in the last frame."""
 
-    outcome: str  # finished | cancelled | interrupted | budget | crashed
-    counts: dict[str, Count]  # trials by outcome, warm-ups excluded
+    outcome: Text  # finished | cancelled | interrupted | budget | crashed
+    counts: Annotated[dict[Text, Count], msgspec.Meta(max_length=MAX_OUTCOMES)]  # trials by outcome, warm-ups excluded
 
 
 class Link(msgspec.Struct, array_like=True, tag=11, frozen=True):

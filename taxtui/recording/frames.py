@@ -9,6 +9,7 @@ Each frame names its number and the one before it, so that none can be taken out
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,9 @@ PREFIX: Final = struct.Struct(">BIBI")  # ext32, length, type, crc
 CRC_BYTES: Final = 4
 MAX_LENGTH: Final = 1 << 20
 MAX_EVENTS: Final = 65_536
+MAX_SEARCHED: Final = 64 << 20
+"""Bytes whose checksums are tried in looking for an intact frame: what has more beginnings was made to have them."""
+_BEGINNING: Final = re.compile(b"(?=\xc9\x00[\x00-\x10][\x00-\xff]{2}\x54)")
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_batch = msgspec.msgpack.Decoder(list[Event | Link]).decode
@@ -188,7 +192,10 @@ class FrameParser:
         Raises:
             RecordingError: intact frames stand behind the torn one, so it is damage and not a crash.
         """
-        behind = next_valid(self._buffer, 1)
+        try:
+            behind = next_valid(self._buffer, 1)
+        except RecordingError as error:
+            raise RecordingError(f"damaged at byte {self.offset}: {error} follow", self.offset) from error
         if behind is not None:
             raise RecordingError(
                 f"damaged at byte {self.offset}: the frame's length is wrong, intact frames follow at byte "
@@ -211,19 +218,40 @@ def payload_at(data: bytes | bytearray, start: int, offset: int) -> bytes | None
     end = start + PREFIX.size + length - CRC_BYTES
     if end > len(data):
         return None
-    payload = bytes(memoryview(data)[start + PREFIX.size : end])
-    if zlib.crc32(payload) != crc:
-        raise RecordingError(f"damaged at byte {offset}: checksum mismatch", offset)
-    return payload
+    with memoryview(data) as view, view[start + PREFIX.size : end] as payload:
+        if zlib.crc32(payload) != crc:
+            raise RecordingError(f"damaged at byte {offset}: checksum mismatch", offset)
+        return bytes(payload)
+
+
+class Search:
+    """Looks for frames with a valid checksum in bytes that need not be any."""
+
+    def __init__(self, data: bytes | bytearray, most_bytes: int = MAX_SEARCHED) -> None:
+        """``most_bytes``: how many may be tried in vain, in all."""
+        self._data = data
+        self._left = most_bytes
+
+    def next(self, start: int) -> int | None:
+        """Where the next one starts, at or after ``start``.
+
+        Raises:
+            RecordingError: there are so many beginnings without a frame that the rest is not looked at.
+        """
+        while (found := _BEGINNING.search(self._data, start)) is not None:
+            start = found.start()
+            del found  # it holds the buffer
+            try:
+                if payload_at(self._data, start, start) is not None:
+                    return start
+            except RecordingError:
+                self._left -= PREFIX.unpack_from(self._data, start)[1]
+                if self._left < 0:
+                    raise RecordingError("too many beginnings of frames", start) from None
+            start += 1
+        return None
 
 
 def next_valid(data: bytes | bytearray, start: int) -> int | None:
-    """Where the next frame with a valid checksum starts, at or after ``start``."""
-    while (start := data.find(EXT32, start)) >= 0:
-        try:
-            if payload_at(data, start, start) is not None:
-                return start
-        except RecordingError:
-            pass  # not a frame: look on
-        start += 1
-    return None
+    """Where the next frame with a valid checksum starts, at or after ``start``. Raises as ``Search.next``."""
+    return Search(data).next(start)

@@ -12,8 +12,23 @@ from typing import Final, Self
 import msgspec
 
 from taxtui.errors import RecordingError
+from taxtui.recording.causality import Causality
 from taxtui.recording.events import FORMAT_VERSION, MAGIC, Event, Header, Notice, RunFinished, TrialEnded, TrialStarted
-from taxtui.recording.frames import PREFIX, Chain, FrameParser, Sealer, decode, frame, next_valid, payload_at, split
+from taxtui.recording.frames import (
+    MAX_SEARCHED,
+    PREFIX,
+    Chain,
+    FrameParser,
+    Sealer,
+    Search,
+    decode,
+    frame,
+    payload_at,
+    split,
+)
+
+SEARCHED_PER_BYTE: Final = 128
+"""Of a damaged file, besides ``MAX_SEARCHED``: so many bytes are tried in vain for each that it has, 0.1 s a MB."""
 
 
 class Follower:
@@ -40,6 +55,7 @@ class Follower:
         self._parser = FrameParser()
         self.chain = Chain()  # up to what was read last
         self._trials: EndedTrials | None = EndedTrials()  # None: not all trials pass by
+        self._causality: Causality | None = Causality()  # as well
         self._damage: RecordingError | None = None  # to be raised once the events before it are handed out
 
     @property
@@ -97,7 +113,7 @@ class Follower:
         self._file.seek(offset)
         self._parser = FrameParser(offset)
         self.chain = copy.copy(chain) if chain else Chain(within=offset > 0)
-        self._trials = None if offset else EndedTrials()
+        self._trials, self._causality = (None, None) if offset else (EndedTrials(), Causality())
         self._damage = None
         self._end = None
 
@@ -109,6 +125,11 @@ class Follower:
             self._check_header(events, offset)
         self.chain.add(batch, payload, offset)
         self.skipped += batch.unknown
+        if self._causality is not None:
+            try:
+                self._causality.add(events)
+            except ValueError as error:
+                raise RecordingError(f"damaged at byte {offset}: {error}", offset) from error
         if self._trials is not None:
             self._trials.add(events)
         if events and isinstance(events[-1], RunFinished):
@@ -227,17 +248,15 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
         raise RecordingError(f"cannot read {path}: {error.strerror}") from error
     kept: list[bytes] = []
     first: Event | None = None
-    chained = False
-    end = 0
-    while (start := next_valid(data, end)) is not None:
-        payload = payload_at(data, start, start)
-        assert payload is not None
-        end = start + PREFIX.size + len(payload)
-        with contextlib.suppress(RecordingError):  # a valid checksum over what no reader would take is no intact frame
+    chained, causality = False, Causality()
+    for start, payload in _intact(data):
+        # A valid checksum over what no reader would take is no intact frame.
+        with contextlib.suppress(RecordingError, ValueError):
             batch = decode(payload, start)
             first = first if kept else next(iter(batch.events), None)
             if kept and isinstance(next(iter(batch.events), None), Header):
                 break  # another recording was put behind
+            causality.add(batch.events)
             chained |= batch.link is not None
             kept.append(payload)
     if not isinstance(first, Header):
@@ -250,6 +269,17 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
     except OSError as error:
         raise RecordingError(f"cannot create {out}: {error.strerror}", fix="choose another name") from error
     return len(kept), lost
+
+
+def _intact(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Offset and payload of each frame with a valid checksum, as far as looking for them is not made endless."""
+    search, end = Search(data, MAX_SEARCHED + SEARCHED_PER_BYTE * len(data)), 0
+    with contextlib.suppress(RecordingError):
+        while (start := search.next(end)) is not None:
+            payload = payload_at(data, start, start)
+            assert payload is not None
+            end = start + PREFIX.size + len(payload)
+            yield start, payload
 
 
 def _chained_anew(payloads: Sequence[bytes], lost: int) -> Iterator[bytes]:

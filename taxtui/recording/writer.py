@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from taxtui.errors import UsageError, WriteFailed
+from taxtui.recording.bounds import bounded
 from taxtui.recording.events import Event, Header, RunFinished, TrialStarted
 from taxtui.recording.frames import FrameParser, Sealer
 
@@ -50,7 +51,11 @@ class Recorder:
             raise
 
     def add(self, event: Event) -> None:
-        """Queue an event. Header, TrialStarted and RunFinished are written at once, the last two frames apart."""
+        """Queue an event. Header, TrialStarted and RunFinished are written at once, the last two frames apart.
+
+        Text beyond a recording's bounds is cut. Raises ``UsageError`` for a plan beyond them, else as ``flush``.
+        """
+        event = bounded(event)
         if isinstance(event, Header | RunFinished):
             self.flush()
             self._pending.append(event)

@@ -37,7 +37,7 @@ from taxtui.runner import bracket
 from taxtui.runner.columns import Columns
 from taxtui.runner.contamination import CHECK, PLANT
 from taxtui.runner.context import Context
-from taxtui.runner.redaction import redact
+from taxtui.runner.redaction import redact, scrub
 from taxtui.runner.throttling import Patience
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
@@ -384,7 +384,7 @@ class Trial:
         self._marks_written = len(seen)
         told, self._marks.notices = self._marks.notices, []
         for text in told:
-            self.context.emit(Notice(self.context.now(), "warning", f"{self.context.substrate.name}: {text}"))
+            self.context.emit(Notice(self.context.now(), "warning", f"{self.context.substrate.name}: {scrub(text)}"))
 
 
 def _describe(error: BaseException) -> tuple[str, str]:

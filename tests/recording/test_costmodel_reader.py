@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel import SourceError, read, wire
-from costmodel.measures import Split
+from costmodel import SourceError, events, read
+from costmodel.measures import UNKNOWN, Split
 from costmodel.recording import Recording
-from costmodel.wire import UNKNOWN
 from tests.support.costmodel_files import FINISHED, S, cell, frame, header, health, trial, write
 
 
@@ -111,11 +110,19 @@ def test_what_does_not_count_is_left_out(file: Path) -> None:
 def test_trials_with_missing_actions_are_dropped_and_counted(file: Path) -> None:
     gap = trial(1)
     gap[3][3] = 1  # the first row is lost
-    uneven = trial(2)
-    uneven[3][7] = [S]
-    recording = opened(write(file, [gap, uneven, trial(3, actions=[S]), trial(4)]))
+    recording = opened(write(file, [gap, trial(3, actions=[S]), trial(4)]))
     assert len(recording.cells[0].trials) == 1
-    assert recording.skipped == 3
+    assert recording.skipped == 2
+
+
+@pytest.mark.parametrize("column", [4, 5, 7, 8, 9, 10, 11])
+def test_columns_of_different_lengths_are_damage(file: Path, column: int) -> None:
+    uneven = trial(2)
+    [actions] = [event for event in uneven if event[0] == 6]
+    actions += [[]] * (12 - len(actions))
+    actions[column] = [S] * (len(actions[6]) + 1)
+    with pytest.raises(SourceError, match="columns of different lengths"):
+        opened(write(file, [uneven]))
 
 
 def test_events_of_trials_whose_start_was_lost_are_counted(file: Path) -> None:
@@ -126,7 +133,7 @@ def test_events_of_trials_whose_start_was_lost_are_counted(file: Path) -> None:
 
 def whole(event: list[Any]) -> list[Any]:
     """With every field that this version has, also those that were appended."""
-    known = msgspec.convert(event, wire.Event)
+    known = msgspec.convert(event, events.Event)
     told: list[Any] = msgspec.to_builtins(known)
     return told
 
@@ -161,7 +168,7 @@ def test_numbers_that_cannot_be_are_damage(file: Path, index: int, field: int, v
 def test_a_trial_that_ends_before_its_actions_is_damage(file: Path) -> None:
     events = trial(1)
     events[-1][6] = S * 1000 + 1
-    with pytest.raises(SourceError, match="ends before its last action"):
+    with pytest.raises(SourceError, match=r"damaged at byte .*trial 1 (ends before|is shorter than)"):
         read(write(file, [events]))
 
 

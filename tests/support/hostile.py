@@ -80,7 +80,7 @@ def with_other_values(draw: st.DrawFn) -> bytes:
         elif isinstance(value, str):
             holder[key] = draw(names)
         elif isinstance(value, list):
-            holder[key] = draw(st.sampled_from(COLUMNS))
+            holder[key] = list(draw(st.sampled_from(COLUMNS)))
     return sealed([msgspec.msgpack.encode(batch) for batch in batches])
 
 
