@@ -15,7 +15,10 @@ import taxtui
 ROOT = Path(taxtui.__file__).parent
 SUBSTRATES = ROOT / "substrates"
 ROOMS = sorted(path.parent for path in SUBSTRATES.rglob("substrate.py"))
-SHARED = [SUBSTRATES / "aws"]  # what several rooms have in common: options and failures too, but no sandboxes
+SHARED = [
+    SUBSTRATES / "aws",
+    SUBSTRATES / "machine",
+]  # what several rooms have in common: options, failures and what else they do alike
 FILES = sorted(SUBSTRATES.rglob("*.py"))
 CLASSIFIERS = sorted(SUBSTRATES.rglob("failure.py"))
 
@@ -70,7 +73,9 @@ def label(path: Path) -> str:
 
 
 def test_every_shipped_substrate_is_a_room() -> None:
-    assert [label(room) for room in ROOMS] == ["aws/ec2", "aws/ecs", "daytona", "docker", "kubernetes", "local"]
+    assert [label(room) for room in ROOMS] == [
+        *("aws/ec2", "aws/ecs", "daytona", "docker", "kubernetes", "local", "machine/nspawn", "machine/runsc"),
+    ]
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=label)

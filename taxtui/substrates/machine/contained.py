@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Protocol
+from abc import ABC, abstractmethod
+from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec
@@ -16,45 +17,59 @@ from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.machine.root import Root
+from taxtui.substrates.machine.host import Host
 
 _KILL_TIMEOUT_S: Final = 30.0
 _LAUNCHER_FAILED: Final = frozenset({1, 126, 127, 128})
 """What the programs that enter a container end with when they could not; so may a command."""
 
 
-class Container(Protocol):
-    """What a kind of container has of its own."""
+class ContainedSandbox(ABC):
+    """One that each kind knows how to start, enter and end; also one that somebody else has started, to be removed."""
 
-    def enter(self, argv: list[str], env: dict[str, str]) -> list[str]:
-        """The program that runs ``argv`` inside, in the working folder and as the user of its root."""
-        ...
-
-    async def kill(self, mark: str) -> None:
-        """Kill what has this mark inside. Raises ``SubstrateError``."""
-        ...
-
-    async def ended(self) -> bool:
-        """Whether nothing can run inside any more."""
-        ...
-
-    async def remove(self) -> None:
-        """End it and all that runs inside, and forget it. Idempotent. Raises ``CleanupFailed``."""
-        ...
-
-
-class MachineSandbox:
-    """A running container."""
-
-    def __init__(self, spec: SandboxSpec, root: Root, container: Container) -> None:
-        """Of one that has started."""
-        self.name = spec.name
-        self._env = {**root.env, **spec.env, SANDBOX_ENV: spec.name}
-        self._shell = "bash" if root.has("bash") else "sh"
-        self._container = container
+    def __init__(self, host: Host, name: str) -> None:
+        """Nothing is started."""
+        self.name = name
+        self.host = host
+        self.folder = host.store.folder / name
+        self._env: dict[str, str] = {}
+        self._shell = "bash" if host.root.has("bash") else "sh"
         self._removing = asyncio.Lock()
 
-    async def wait_ready(self, marks: Marks) -> None:
+    @abstractmethod
+    async def start(self, spec: SandboxSpec, prologue: str) -> None:
+        """Start it behind a limiter's shell ``prologue``; returns when it runs. Raises ``CreateFailed``."""
+
+    @abstractmethod
+    def enter(self, argv: list[str], env: dict[str, str]) -> list[str]:
+        """The program that runs ``argv`` inside, in the working folder and as the user of its root."""
+
+    @abstractmethod
+    async def kill(self, mark: str) -> None:
+        """Kill what has this mark inside. Raises ``SubstrateError``."""
+
+    @abstractmethod
+    async def ended(self) -> bool:
+        """Whether nothing can run inside any more."""
+
+    @abstractmethod
+    async def remove(self) -> None:
+        """End it and all that runs inside, and forget it; one at a time. Idempotent. Raises ``CleanupFailed``."""
+
+    async def begin(self, spec: SandboxSpec, marks: Marks) -> None:
+        """Start it, held to its limits; removes what a start that fails has left. Raises ``CreateFailed``."""
+        self._env = {**self.host.root.env, **spec.env, SANDBOX_ENV: spec.name}
+        self.host.store.add(spec)
+        try:
+            prologue = self.host.limiter.prepare(spec.name, spec.limits)
+            marks("limits set")
+            await self.start(spec, prologue)
+        except BaseException as error:
+            await after(self.destroy(), error)
+            raise
+        marks("started")
+
+    async def wait_ready(self, marks: Marks) -> None:  # noqa: B027 - one that is started takes commands
         """There is nothing to wait for."""
 
     async def exec(self, command: Command) -> ExecResult:
@@ -85,7 +100,7 @@ class MachineSandbox:
         if stdout.exit_code is not None:
             return exec_result(stdout.exit_code, stdout.output(), stderr.output())
         assert process.returncode is not None
-        if await self._container.ended():
+        if await self.ended():
             raise SandboxLost("the container ended while a command ran")
         output, words = stdout.output(), stderr.output()
         if process.returncode in _LAUNCHER_FAILED:  # else the command has killed the shell around it
@@ -101,16 +116,16 @@ class MachineSandbox:
 
     def _launch(self, argv: list[str], mark: str, *, stdin: bool) -> Process:
         env = {**self._env, MARK: mark}
-        return Process(self._container.enter(argv, env), {"PATH": self._env["PATH"], MARK: mark}, stdin=stdin)
+        return Process(self.enter(argv, env), {"PATH": self._env["PATH"], MARK: mark}, stdin=stdin)
 
     async def _explained(self, error: SubstrateError) -> SubstrateError:
-        return SandboxLost("the container ended") if await self._container.ended() else error
+        return SandboxLost("the container ended") if await self.ended() else error
 
     async def _end(self, process: Process, mark: str) -> None:
         """Kill what runs inside first: the process that entered only waits for it."""
         try:
             async with asyncio.timeout(_KILL_TIMEOUT_S):
-                await self._container.kill(mark)
+                await self.kill(mark)
         except TimeoutError as error:
             raise ExecFailed(f"{self.name}: a command's processes may still run in it: no answer") from error
         finally:
@@ -123,4 +138,4 @@ class MachineSandbox:
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``."""
         async with self._removing:
-            await self._container.remove()
+            await self.remove()

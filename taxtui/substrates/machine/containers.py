@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
 from typing import ClassVar, Final, Literal, Self
 
 import msgspec
@@ -16,31 +15,23 @@ import msgspec
 from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from taxtui.sandboxes.kit.framed_shell import after, unbroken
-from taxtui.sandboxes.kit.limits import Limiter, best_limiter
+from taxtui.sandboxes.kit.limits import best_limiter
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
+from taxtui.substrates.machine.contained import ContainedSandbox
+from taxtui.substrates.machine.host import Host
 from taxtui.substrates.machine.options import MachineOptions
 from taxtui.substrates.machine.root import Root, find_root
-from taxtui.substrates.machine.sandbox import Container, MachineSandbox
 from taxtui.substrates.machine.store import Store
 
 _THREADS: Final = 4
 _VERSION_TIMEOUT_S: Final = 10.0
 
 
-class StartedContainer(Container, ABC):
-    """A container that its substrate can start."""
-
-    @abstractmethod
-    async def start(self, spec: SandboxSpec, prologue: str, marks: Marks) -> None:
-        """Start it, behind a limiter's shell ``prologue``; returns when it runs. Raises ``CreateFailed``."""
-
-
 class MachineSubstrate(ABC):
     """Containers that a program on this machine starts."""
 
     name: ClassVar[str]
-    Options: ClassVar[type[msgspec.Struct]] = MachineOptions
+    Options: ClassVar[type[msgspec.Struct]]
     program: ClassVar[str]
     """What starts them, on the path."""
     package: ClassVar[str]
@@ -51,22 +42,19 @@ class MachineSubstrate(ABC):
 
     provenance: Literal["measured", "stand_in"] = "measured"
 
-    def __init__(self, options: MachineOptions | None = None) -> None:
+    def __init__(self, options: MachineOptions) -> None:
         """Nothing is looked for yet."""
-        self.options = options or MachineOptions()
+        self.options = options
         self.variant = ""
         # Nobody but us removes what is left of one, though it ends at its time to live.
         self.capabilities = Capabilities(server_side_deadline=False)
         self.pool = BlockingPool(_THREADS, self.name)
-        self.limiter: Limiter
-        self.root: Root
-        self.store: Store
+        self.host: Host
 
     async def __aenter__(self) -> Self:
         """Find the program, the root file system and the limits that can be had. Raises ``SubstrateUnavailable``."""
-        self.root = (await self.pool.run(self._ready)).value
-        self.store = Store(self.name)
-        self.limiter = await best_limiter()
+        root = (await self.pool.run(self._ready)).value
+        self.host = Host(root, await best_limiter(), Store(self.name), self.pool)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -116,33 +104,19 @@ class MachineSubstrate(ABC):
         return next(iter(done.stdout.splitlines()), "")
 
     @abstractmethod
-    def container(self, name: str, folder: Path) -> StartedContainer:
-        """One that is, or will be, in a folder of ``store``."""
+    def sandbox(self, name: str) -> ContainedSandbox:
+        """One that is, or will be, on ``host``."""
 
-    async def create(self, spec: SandboxSpec, marks: Marks) -> MachineSandbox:
+    async def create(self, spec: SandboxSpec, marks: Marks) -> ContainedSandbox:
         """As ``Substrate.create``: returns when it runs."""
-        folder = self.store.add(spec)
-        container = self.container(spec.name, folder)
-        try:
-            prologue = self.limiter.prepare(spec.name, spec.limits)
-            marks("limits set")
-            await container.start(spec, prologue, marks)
-        except BaseException as error:
-            await after(container.remove(), error)
-            raise
-        marks("started")
-        return MachineSandbox(spec, self.root, container)
+        sandbox = self.sandbox(spec.name)
+        await sandbox.begin(spec, marks)
+        return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``."""
-        return (await self.pool.run(lambda: self.store.found(run_id))).value
+        return (await self.pool.run(lambda: self.host.store.found(run_id))).value
 
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""
-        await self.container(found.name, self.store.folder / found.name).remove()
-
-    async def forget(self, name: str) -> None:
-        """Kill what the limits still hold of one, and delete its folder. Raises ``CleanupFailed``."""
-        await self.limiter.kill(name)
-        await self.limiter.remove(name)
-        await unbroken(self.pool.run(lambda: self.store.remove(name)))
+        await self.sandbox(found.name).destroy()
