@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from typing import Final, NamedTuple
 
-from costmodel.demand import MASK, RESAMPLE
+from costmodel.demand import MASK, RESAMPLE, RETRY
 from costmodel.step.chance import Told
 from costmodel.step.state import Carried, Seat, State, Totals
 
@@ -72,10 +72,37 @@ class Crew:
             self._next(worker, self.now + one.left, one.stage)
         state = self.state
         self._last = self._whole and len(state.told) - state.launched <= self._count
-        if self._last and state.simple and (state.nodes is None or state.pods_free(self.now) >= self._count):
+        if self._whole and state.simple and state.nodes is None and state.asked.on_failure == RETRY:
+            self._one_after_another()
+        elif self._last and state.simple and (state.nodes is None or state.pods_free(self.now) >= self._count):
             self._all_at_once()
         else:
             self._begin(range(len(carried), self._count), self.now)
+
+    def _one_after_another(self) -> None:
+        """Nothing but workers holds a rollout up: whoever is free first takes the next."""
+        state, rules, start = self.state, self.state.asked.rules, self.now
+        first, clocks, include = state.launched, state.clocks_ns, state.asked.include_cleanup
+        free = [start] * self._count
+        held = 0
+        for rollout, told in enumerate(state.told[first:], first):
+            tries, busy = 1, 0
+            ok, span, queued, cleanup, _ = told
+            while not ok and tries != rules.cap:
+                clocks.append(span - queued + cleanup)
+                busy += (span + cleanup if include else span) + rules.backoff_ns
+                ok, span, queued, cleanup, _ = state.again(rollout, tries, warm=False)
+                tries += 1
+            clocks.append(span - queued + cleanup)
+            busy += span + cleanup if include else span
+            held += busy
+            state.attempts += tries
+            state.delivered += ok
+            heapreplace(free, free[0] + busy)
+        state.held_ns += held
+        self.done += len(state.told) - first
+        state.launched = len(state.told)
+        self._latest = max(free)
 
     def _all_at_once(self) -> None:
         """Every rollout has a worker and a pod, and nothing else holds it up."""
