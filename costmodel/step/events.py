@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from costmodel.demand import MASK, RESAMPLE, RETRY
 from costmodel.step.chance import Told
-from costmodel.step.state import Carried, Seat, State, Totals
+from costmodel.step.state import CarriedOn, Seat, State, Totals
 
 DONE, GIVEN_UP, BROKEN, ASKS, GRANTED, LINED, TRAINED = range(7)
 """What a worker's next event is: its rollout succeeds, ends without, or breaks its prompt; it asks for a sandbox, its
@@ -61,7 +61,7 @@ class Crew:
         self._last = False  # whether there are no others
         self._latest = start  # when the last of those ends
 
-    def start(self, carried: list[Carried]) -> None:
+    def start(self, carried: list[CarriedOn]) -> None:
         """Begin with what is carried, then with the queue."""
         for worker, one in enumerate(carried):
             self._job[worker], self._tries[worker] = one.rollout, one.tries
@@ -175,7 +175,7 @@ class Crew:
         if self.done >= keep or not heap:
             self.now = max(self.now, self._latest)
 
-    def cut(self) -> list[Carried]:
+    def cut(self) -> list[CarriedOn]:
         """The step has ended: what has begun and goes on; without partial rollouts it is cut."""
         state, now, beyond = self.state, self.now, []
         for worker, rollout in enumerate(self._job):
@@ -188,7 +188,7 @@ class Crew:
                 state.full_again -= state.gap_ns
             if state.asked.rules.partial and tries:
                 if lined or stage == GRANTED:
-                    beyond.append(Carried(rollout, tries - lined, ASKS, 0, None))
+                    beyond.append(CarriedOn(rollout, tries - lined, ASKS, 0, None))
                     continue
                 left = (self._due[worker] >> self._shift) - now
                 if seat is not None and seat.end > now:
@@ -196,7 +196,7 @@ class Crew:
                     seat = seat._replace(begin=seat.begin - now, end=seat.end - now)
                 else:
                     seat = None
-                beyond.append(Carried(rollout, tries, stage, left, seat))
+                beyond.append(CarriedOn(rollout, tries, stage, left, seat))
             elif seat is not None:
                 state.drop(seat, now)
         state.launched = len(state.told)

@@ -17,7 +17,7 @@ from costmodel.pricing import NS_PER_HOUR, Prices, billed_ns
 from costmodel.results import CAUSES
 from costmodel.runs import MIN_RUNS, Assumed, assumed
 from costmodel.samples import Pool
-from costmodel.step.chance import ThinkLaw, View, World
+from costmodel.step.chance import ThinkQuantiles, View, World
 from costmodel.step.horizon import FEW, Horizon, horizon
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken, taken
@@ -43,7 +43,7 @@ class _Asked(NamedTuple):
 
     demand: Demand
     trials: Trials
-    law: ThinkLaw | None
+    law: ThinkQuantiles | None
     looks: tuple[frozenset[str], ...]  # without what: nothing, each cause, all of them, and think time too
     bill: Callable[[Sequence[int]], float]
 
@@ -74,7 +74,7 @@ def worlds(
         return None
     law = None
     if demand.think is not None:
-        law = ThinkLaw(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
+        law = ThinkQuantiles(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
     causes = _causes(trials, demand, pool, full_speed)
     everything = frozenset(cause for cause, acts in causes.items() if acts is not None)
     alone = [frozenset({cause}) for cause, acts in causes.items() if acts]
