@@ -46,6 +46,7 @@ def trust(pool: Pool) -> dict[str, float | None]:
     """Flags about where the trials come from, with the share that they could move the row by where that is known."""
     exposure = pool.exposure
     conditions = {
+        flags.COMPOSED: pool.provenance == flags.COMPOSED,
         flags.STAND_IN: pool.provenance == flags.STAND_IN,
         flags.IMPORTED: pool.provenance == flags.IMPORTED,
         flags.DISTORTED: exposure is not None and exposure.matters,

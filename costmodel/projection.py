@@ -9,17 +9,21 @@ from itertools import accumulate
 from typing import Final
 
 from costmodel import flags
+from costmodel.alternatives import Alternatives
+from costmodel.at_scale import at_scale, by_levels
 from costmodel.billing import cost
 from costmodel.bounds import Reference, tax_between
 from costmodel.comparison import with_baseline, with_full_speed
 from costmodel.continuation import EXACT, Margin
 from costmodel.demand import Demand
+from costmodel.elsewhere import elsewhere, works
 from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
 from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust, work_ns
 from costmodel.percentiles import Percentile, Quantile
 from costmodel.policies import POLICIES
 from costmodel.pricing import Prices
+from costmodel.providers import Provider
 from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import Recording
@@ -52,8 +56,14 @@ def project(
     demand: Demand,
     prices: Prices | None = None,
     reference: Reference | None = None,
+    providers: Sequence[Provider] = (),
+    *,
+    each_level: bool = False,
 ) -> list[Projection]:
     """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
+
+    Cells that differ in how many trials ran at a time only are one row, for as many as the demand has, unless
+    ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded.
 
     ``reference`` bounds the tax of rows whose commands' own time is unknown.
 
@@ -69,11 +79,18 @@ def project(
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
     for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
         series.setdefault((pool.series, pool.provenance), []).append(pool)
-    rows = []
+    chosen: list[Pool] = []
+    held_out: dict[Pool, tuple[HeldOut, ...]] = {}
     for lengths in series.values():
-        held_out = _held_out(lengths)
-        chosen = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
-        rows += [replace(_measured(pool, demand, prices, reference), held_out=held_out) for pool in chosen]
+        near = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
+        chosen += near
+        held_out |= dict.fromkeys(near, _held_out(lengths))
+    rows = []
+    for levels in [[pool] for pool in chosen] if each_level else by_levels(chosen):
+        row = row_of(at_scale(levels, demand, prices), reference)
+        rows.append(replace(row, held_out=sum((held_out[pool] for pool in levels), ())))
+    for provider in providers:
+        rows += [row_of(elsewhere(pool, provider, demand, prices), reference) for pool in works(chosen)]
     baseline = demand.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
@@ -87,6 +104,12 @@ def project(
     if baseline is None:
         return rows
     return with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
+
+
+def row_of(found: Alternatives, reference: Reference | None = None) -> Projection:
+    """One row, from the least to the most of what was not measured. Raises as ``project`` does."""
+    value, *ends = (_measured(pool, found.demand, found.prices, reference) for pool in (found.value, *found.ends))
+    return found.told(value, ends)
 
 
 def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None) -> Projection:
