@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, fields
 from random import Random
 from typing import Final
 
@@ -22,10 +21,9 @@ from costmodel.recording import CellIdentity, RecordedTrial
 from costmodel.remade import Change, remade
 from costmodel.results import Assumption
 from costmodel.samples import Pool
+from costmodel.used import asked, refused
 
 NS_PER_S: Final = 1e9
-REFUSED: Final = frozenset({"include_cleanup"})
-"""What of a demand nothing published can answer: how long ends take."""
 
 
 def works(pools: Iterable[Pool]) -> list[Pool]:
@@ -56,10 +54,10 @@ def elsewhere(pool: Pool, provider: Provider, demand: Demand, prices: Prices | N
     Raises:
         DemandError: the demand asks for what nobody published; the message names the option.
     """
-    if demand.include_cleanup:
+    if unused := refused(demand, flags.COMPOSED):
         raise DemandError(
-            f"nobody published how long sandboxes of {provider.substrate} take to end, so that --include-cleanup "
-            f"cannot be answered; leave it out, or --compose {provider.substrate}"
+            f"nothing published of {provider.substrate} answers {', '.join(unused)}; "
+            f"leave {'it' if len(unused) == 1 else 'them'} out, or --compose {provider.substrate}"
         )
     limited = _limited(demand, provider)
     good = [trial for trial in pool.trials if trial.ok]
@@ -88,11 +86,8 @@ def _limited(demand: Demand, provider: Provider) -> Demand:
     """The demand with the provider's limits where it asks for none of its own."""
     if provider.profile is None:
         return demand
-    given = {one.name: getattr(demand, one.name) for one in fields(Demand)}
-    asked = {
-        one.name: given[one.name] for one in fields(Demand) if one.default is MISSING or given[one.name] != one.default
-    }
-    return Demand(**provider.profile.filled(asked))
+    given = {name: getattr(demand, name) for name in asked(demand)}
+    return Demand(**provider.profile.filled(given))
 
 
 def starts_at_a_time(demand: Demand, provider: Provider, trials: Sequence[RecordedTrial]) -> int:

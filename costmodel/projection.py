@@ -43,6 +43,7 @@ from costmodel.samples import Attempt, Pool, attempts, nearest_length, pools
 from costmodel.tally import Tally, Value
 from costmodel.timed import TimedRun, launched, timed_run
 from costmodel.uncertainty import Between, Interval
+from costmodel.used import untold
 from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
 
 NS_PER_S: Final = 1e9
@@ -178,6 +179,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
         stress=_stress(timed, demand, worker_hours),
+        unused=untold(pool, tally, demand),
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
         evidence=evidence_of(timed, demand, estimated, ends.run.tail),
     )

@@ -257,6 +257,6 @@ def test_dispatch_of_a_recording_that_tells_none(tmp_path: Path) -> None:
 def test_how_long_ends_take_is_refused_by_name(tmp_path: Path) -> None:
     pool: Pool
     (pool,) = works(pools([recorded(tmp_path)]))
-    with pytest.raises(DemandError, match="--include-cleanup cannot be answered") as error:
+    with pytest.raises(DemandError, match="nothing published of e2b answers --include-cleanup; leave it out") as error:
         compose(pool, load_provider("e2b"), Demand(trajectories=1, workers=1, include_cleanup=True))
     assert "\n" not in str(error.value)
