@@ -51,23 +51,20 @@ def at_scale(levels: Sequence[Pool], demand: Demand, prices: Prices | None) -> A
     whole = _curve(ordered, _held)
     found, there = whole.at(at_a_time), whole.at(base.identity.concurrency).value
     factors = {name: _factor(_curve(ordered, part), base, at_a_time) for name, part in _PARTS.items()}
-    ends: list[Pool] = []
-    for end in (found.low, found.high):
-        if end is None or not found.value:
-            ends = []
-            break
-        ends.append(_scaled(base, {name: factor * end / found.value for name, factor in factors.items()}))
+    value = sum(factors[name] * _mean(base, part) for name, part in _PARTS.items()) or 1.0
+    limits = [end for end in (found.low, found.high) if end is not None]
+    ends = [_scaled(base, {name: factor * end / value for name, factor in factors.items()}) for end in limits]
     exact = at_a_time == base.identity.concurrency
     return Alternatives(
         value=base if exact else _scaled(base, factors),
         demand=demand,
         prices=prices,
-        ends=() if exact else tuple(ends),
+        ends=() if exact or len(ends) < 2 else tuple(ends),
         levels=LevelLaw(
             tuple((level.at_a_time, level.value / NS_PER_S) for level in whole.levels),
             at_a_time,
             whole.beyond(at_a_time),
-            _in_words(whole, at_a_time, found.value / (there or 1.0)),
+            _in_words(whole, at_a_time, value / (there or 1.0)),
         ),
     )
 
@@ -84,6 +81,10 @@ def _one_each(pools: Sequence[Pool]) -> list[Pool]:
 
 def _held(own: Measures) -> int:
     return sum(part(own) for part in _PARTS.values())
+
+
+def _mean(pool: Pool, part: Part) -> float:
+    return sum(part(trial.measures) for trial in pool.successes) / len(pool.successes)
 
 
 def _curve(pools: Sequence[Pool], part: Part) -> Curve:
