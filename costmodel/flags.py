@@ -97,7 +97,7 @@ UNTOLD: Final = {"create": CREATE_UNTOLD, "held": HELD_UNTOLD, "think": THINK_UN
 DO: Final = {
     NO_SUCCESS: "see how they failed: taxtui report",
     PUBLISHED: "compare published with published, or measure it",
-    COMPOSED: "measure it: taxtui run -s",
+    COMPOSED: "measure it there",
     STAND_IN: "measure the provider itself",
     LENGTH_UNKNOWN: "ask for the published length",
     DISPATCH_BORROWED: "--compose NAME:dispatch=RECORDING or =100ms..300ms",
