@@ -9,17 +9,21 @@ from itertools import accumulate
 from typing import Final
 
 from costmodel import flags
+from costmodel.alternatives import Alternatives
+from costmodel.at_scale import at_scale, by_levels
 from costmodel.billing import cost
 from costmodel.bounds import Reference, tax_between
 from costmodel.comparison import with_baseline, with_full_speed
 from costmodel.continuation import EXACT, Margin
 from costmodel.demand import Demand
+from costmodel.elsewhere import elsewhere, works
 from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
 from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust, work_ns
 from costmodel.percentiles import Percentile, Quantile
 from costmodel.policies import POLICIES
 from costmodel.pricing import Prices
+from costmodel.providers import Provider
 from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import Recording
@@ -39,6 +43,7 @@ from costmodel.samples import Attempt, Pool, attempts, nearest_length, pools
 from costmodel.tally import Tally, Value
 from costmodel.timed import TimedRun, launched, timed_run
 from costmodel.uncertainty import Between, Interval
+from costmodel.used import untold
 from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
 
 NS_PER_S: Final = 1e9
@@ -52,9 +57,15 @@ def project(
     demand: Demand,
     prices: Prices | None = None,
     reference: Reference | None = None,
+    providers: Sequence[Provider] = (),
+    *,
+    each_level: bool = False,
     effort: float = 1.0,
 ) -> list[Projection]:
     """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
+
+    Cells that differ in how many trials ran at a time only are one row, for as many as the demand has, unless
+    ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded.
 
     ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much is simulated for
     the attribution of a run in steps, relative to a few seconds for all rows; 0: there is none.
@@ -71,12 +82,18 @@ def project(
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
     for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
         series.setdefault((pool.series, pool.provenance), []).append(pool)
-    rows, cells = [], []
+    chosen: list[Pool] = []
+    held_out: dict[Pool, tuple[HeldOut, ...]] = {}
     for lengths in series.values():
-        held_out = _held_out(lengths)
-        chosen = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
-        cells += chosen
-        rows += [replace(_measured(pool, demand, prices, reference), held_out=held_out) for pool in chosen]
+        near = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
+        chosen += near
+        held_out |= dict.fromkeys(near, _held_out(lengths))
+    levels = [[pool] for pool in chosen] if each_level else by_levels(chosen)
+    found = [at_scale(pools, demand, prices) for pools in levels]
+    found += [elsewhere(pool, provider, demand, prices) for provider in providers for pool in works(chosen)]
+    rows = [row_of(one, reference) for one in found]
+    for index, cells in enumerate(levels):
+        rows[index] = replace(rows[index], held_out=sum((held_out[pool] for pool in cells), ()))
     baseline = demand.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
@@ -90,12 +107,20 @@ def project(
     if demand.step_rollouts is not None and (effort or demand.step_model):
         from costmodel.step.row import attributed  # who asks for no steps does not wait for it
 
-        count = len(cells)
-        measured = zip(rows[:count], cells, strict=True)
-        rows = [*(attributed(row, pool, demand, prices, effort / count) for row, pool in measured), *rows[count:]]
+        share = effort / (sum(1 + len(one.ends) for one in found) or 1)
+        for index, one in enumerate(found):
+            row = rows[index]
+            value, *ends = (attributed(row, pool, one.demand, one.prices, share) for pool in (one.value, *one.ends))
+            rows[index] = one.told(value, ends)
     if baseline is None:
         return rows
     return with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
+
+
+def row_of(found: Alternatives, reference: Reference | None = None) -> Projection:
+    """One row, from the least to the most of what was not measured. Raises as ``project`` does."""
+    value, *ends = (_measured(pool, found.demand, found.prices, reference) for pool in (found.value, *found.ends))
+    return found.told(value, ends)
 
 
 def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None) -> Projection:
@@ -164,6 +189,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
         stress=_stress(timed, demand, worker_hours),
+        unused=untold(pool, tally, demand),
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
         evidence=evidence_of(timed, demand, estimated, ends.run.tail),
     )

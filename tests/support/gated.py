@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple, cast
 
-from costmodel import gate, wire
+from costmodel import events, gate
 from costmodel.measures import Measures, Split
 from costmodel.recording import RecordedCell, RecordedTrial, Recording, read_recording
 from costmodel.runs import RunKey
@@ -131,4 +131,4 @@ def _recording(name: str) -> Recording:
     return found
 
 
-_CELL: Final = wire.Cell(0, **cast(dict[str, Any], {**CELL, "substrate": "local"}))
+_CELL: Final = events.Cell(0, **cast(dict[str, Any], {**CELL, "substrate": "local"}))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from costmodel import wire
+from costmodel import events, wire
 from costmodel.recording import Recording
 from taxtui.report.page.material import MILLION
 from taxtui.terminal_text import clean, cut
@@ -53,9 +53,9 @@ def _origin(path: Path, source: Recording) -> Origin:
     )
 
 
-def _header(path: Path) -> wire.Header | None:
+def _header(path: Path) -> events.Header | None:
     for batch in wire.Frames(path):
-        return next((event for event in batch if isinstance(event, wire.Header)), None)
+        return next((one for one in batch if isinstance(one, events.Header)), None)
     return None
 
 
