@@ -64,12 +64,29 @@ def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizo
     whole = demand.trajectories / asked.size
     if asked.cluster is not None and asked.cluster.pull_ns:
         return Horizon(count, _places(asked, world, count, most), whole)
-    rules = asked.rules
-    first = most // 2
-    if rules.policy.linear and not rules.gap_ns and not rules.partial and (rules.pool is None or rules.pool.group):
-        first = 0
+    first = 0 if _settled_at_once(asked) else most // 2
     stands_for = (1.0,) * first + ((count - first) / (most - first),) * (most - first)
     return Horizon(count, (Part(Stretch(0, (asked.size,) * most), stands_for),), whole)
+
+
+def following(other: Horizon, asked: StepRules) -> Horizon | None:
+    """The steps of another run of as many, for one that pulls no images; None where that cannot be."""
+    if asked.cluster is not None and asked.cluster.pull_ns:
+        return None
+    parts = []
+    for part in other.parts:
+        counted = part.stretch.first + part.lead
+        lead = 0 if _settled_at_once(asked) else min(LEAD, counted)
+        sizes = (asked.size,) * lead + part.stretch.sizes[part.lead :]
+        parts.append(Part(Stretch(counted - lead, sizes), part.stands_for, lead))
+    return other._replace(parts=tuple(parts))
+
+
+def _settled_at_once(asked: StepRules) -> bool:
+    """Whether nothing is carried from step to step."""
+    rules = asked.rules
+    idle = rules.pool is None or bool(rules.pool.group)
+    return rules.policy.linear and not rules.gap_ns and not rules.partial and idle
 
 
 def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[Part, ...]:

@@ -28,6 +28,7 @@ from costmodel.uncertainty import correlation_time
 PLAIN: Final = 16
 TWINS: Final = 8
 """Worlds that draw from the trials as they are, and those of them that have a twin."""
+FEW: Final = 4
 ATTEMPTS: Final = 1_200_000
 """That all worlds of one attribution may cost, without and with every cause: a few seconds."""
 MOST_STEPS: Final = 24
@@ -60,12 +61,23 @@ class Worlds(NamedTuple):
 
 
 def worlds(
-    pool: Pool, demand: Demand, prices: Prices | None = None, full_speed: float | None = None, effort: float = 1.0
+    pool: Pool,
+    demand: Demand,
+    prices: Prices | None = None,
+    full_speed: float | None = None,
+    effort: float = 1.0,
+    *,
+    as_it_is: bool = False,
+    plan: Horizon | None = None,
+    salt: int = 0,
+    few: bool = False,
 ) -> Worlds | None:
     """This run in steps. None: no attempt succeeds.
 
     ``full_speed`` is the share of its work that the reference takes for it; None: there is no reference. ``effort`` is
-    how much is simulated, relative to the usual.
+    how much is simulated, relative to the usual. ``as_it_is``: only that, no cause is taken away. ``plan`` is which
+    steps are simulated, where that is not up to this run. ``salt`` tells resamples of trials apart that are not of the
+    same runs. ``few``: only ``FEW`` worlds and no twin, for a value without an interval.
 
     Raises:
         PriceError: the sheet lacks a price.
@@ -79,20 +91,20 @@ def worlds(
     causes = _causes(trials, demand, pool, full_speed)
     everything = frozenset(cause for cause, acts in causes.items() if acts is not None)
     alone = [frozenset({cause}) for cause, acts in causes.items() if acts]
-    looks = (frozenset[str](), *alone, everything, everything | {THINK})
+    looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
     asked = _Asked(demand, trials, law, looks, _billed(pool, prices))
     ones = [1] * len(pool.trials)
     first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
     attempts = rules.rules.launched(rules.size) / (1 - min(first.failure, 0.9))
     most = int(effort * ATTEMPTS / ((PLAIN + TWINS) * len(looks) * attempts))
-    plan = horizon(demand, rules, first, min(MOST_STEPS, most))
+    plan = plan or horizon(demand, rules, first, min(MOST_STEPS, most))
     spread = assumed(pool.identity.substrate, demand.run_sd)
     plain, twins = [], []
-    for number in range(PLAIN):
+    for number in range(FEW if few else PLAIN):
         seed = demand.seed + (number + 1 << 32)
         plain.append(_looked_at(asked, ones, 1.0, seed, plan))
-        if number < TWINS:
-            twins.append(_looked_at(asked, *resampled(pool, spread, Random(seed)), seed, plan))
+        if number < TWINS and not few:
+            twins.append(_looked_at(asked, *resampled(pool, spread, Random(seed + (salt << 64))), seed, plan))
     return Worlds(causes, plan, plain, twins, first.failure)
 
 
