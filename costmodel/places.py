@@ -15,6 +15,7 @@ from costmodel.projection import project
 from costmodel.published import Published
 from costmodel.recording import CellIdentity, Recording
 from costmodel.results import Projection
+from costmodel.samples import Pool, pools
 
 Wanted = Callable[[CellIdentity], bool]
 
@@ -72,6 +73,12 @@ def rows_at(
         return []
     rows = project(parts, replace(place.demand, baseline=None), place.prices, reference)
     return [row for row in rows if wanted(row.identity)]
+
+
+def pool_of(recordings: Sequence[Recording | Published], row: Projection) -> Pool | None:
+    """The trials behind a row; None where it has none."""
+    found = pools(one for one in recordings if isinstance(one, Recording))
+    return next((pool for pool in found if (pool.identity, pool.provenance) == (row.identity, row.provenance)), None)
 
 
 def only(recording: Recording, wanted: Wanted) -> Recording:

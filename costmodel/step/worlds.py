@@ -60,12 +60,25 @@ class Worlds(NamedTuple):
 
 
 def worlds(
-    pool: Pool, demand: Demand, prices: Prices | None = None, full_speed: float | None = None, effort: float = 1.0
+    pool: Pool,
+    demand: Demand,
+    prices: Prices | None = None,
+    full_speed: float | None = None,
+    effort: float = 1.0,
+    *,
+    as_it_is: bool = False,
+    plan: Horizon | None = None,
+    as_many: tuple[int, int] | None = None,
+    salt: int = 0,
+    few: bool = False,
 ) -> Worlds | None:
     """This run in steps. None: no attempt succeeds.
 
     ``full_speed`` is the share of its work that the reference takes for it; None: there is no reference. ``effort`` is
-    how much is simulated, relative to the usual.
+    how much is simulated, relative to the usual. ``as_it_is``: only that, no cause is taken away. ``plan`` is which
+    steps are simulated, and ``as_many`` how many worlds and twins, where that is not up to this run. ``salt`` tells
+    resamples of trials apart that are not of the same runs. ``few``: as few worlds as can be and no twin, for a value
+    without an interval.
 
     Raises:
         PriceError: the sheet lacks a price.
@@ -79,22 +92,22 @@ def worlds(
     causes = _causes(trials, demand, pool, full_speed)
     everything = frozenset(cause for cause, acts in causes.items() if acts is not None)
     alone = [frozenset({cause}) for cause, acts in causes.items() if acts]
-    looks = (frozenset[str](), *alone, everything, everything | {THINK})
+    looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
     asked = _Asked(demand, trials, law, looks, _billed(pool, prices))
     ones = [1] * len(pool.trials)
     first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
     attempts = rules.rules.launched(rules.size) / (1 - min(first.failure, 0.9))
     steps = effort * ATTEMPTS / (len(looks) * attempts)  # of all worlds
-    count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
-    resamples = max(TWINS[0], min(TWINS[1], count // 2))
-    plan = horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
+    count = PLAIN[0] if few else max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
+    count, resamples = as_many or (count, 0 if few else max(TWINS[0], min(TWINS[1], count // 2)))
+    plan = plan or horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
     spread = assumed(pool.identity.substrate, demand.run_sd)
     plain, twins = [], []
     for number in range(count):
         seed = demand.seed + (number + 1 << 32)
         plain.append(_looked_at(asked, ones, 1.0, seed, plan))
         if number < resamples:
-            twins.append(_looked_at(asked, *resampled(pool, spread, Random(seed)), seed, plan))
+            twins.append(_looked_at(asked, *resampled(pool, spread, Random(seed + (salt << 64))), seed, plan))
     return Worlds(causes, plan, plain, twins, first.failure)
 
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from costmodel import Demand, Projection, Published, Recording
     from costmodel.decision import Decision, Side
+    from costmodel.places import Asked
     from costmodel.results import Assumption
+    from costmodel.step.pairing import Run
     from costmodel.turning import Turn
 
 UNDECIDED: Final = 6
@@ -122,6 +124,17 @@ def _side(
     return Side(
         name=row.label, row=row, demand=place.demand, rerun=lambda other: rerun(replace(other, tolerance=COARSE))
     )
+
+
+def _run(sources: Sequence[Recording | Published], row: Projection, place: Asked) -> Run | None:
+    """What simulates the row beside another; None where it is of no run in steps."""
+    if place.demand.step_rollouts is None:
+        return None
+    from costmodel.places import pool_of
+    from costmodel.step.pairing import Run
+
+    pool = pool_of(sources, row)
+    return None if pool is None else Run(pool, place.demand, place.prices)
 
 
 def _several(meant: str, rows: Sequence[Projection]) -> UsageError:
