@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
 from textual.message_pump import MessagePump
@@ -66,24 +66,57 @@ class Newest(Generic[Request, Result]):
         while (found := self._next()) is not None:
             number, request = found
             try:
-                result = self._work(request)
+                self._answer(number, request)
             except (TaxtuiError, CostModelError) as error:
                 self._tell(number, self._failed, request, str(error))
             except Exception as error:  # shown where the answer would be, instead of a dead thread
                 self._tell(number, self._failed, request, f"{type(error).__name__}: {error}")
-            else:
-                self._tell(number, self._done, request, result)
+
+    def _answer(self, number: int, request: Request) -> None:
+        self._tell(number, self._done, request, self._work(request))
 
     def _next(self) -> tuple[int, Request] | None:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             return None if self._closed else (self._asked, self._waiting.pop())
 
-    def _tell(self, number: int, listener: Callable[..., None], *arguments: object) -> None:
-        self._pump.call_later(self._heard, number, listener, arguments)  # posts a message, which any thread may
+    def _overtaken(self, number: int) -> bool:
+        """Nobody wants to know any more."""
+        return self._closed or number < self._asked
 
-    def _heard(self, number: int, listener: Callable[..., None], arguments: tuple[object, ...]) -> None:
-        if self._closed or number < self._asked:  # nobody wants to know any more
+    def _tell(self, number: int, listener: Callable[..., None], *arguments: object, last: bool = True) -> None:
+        self._pump.call_later(self._heard, number, last, listener, arguments)  # posts a message, as any thread may
+
+    def _heard(self, number: int, last: bool, listener: Callable[..., None], arguments: tuple[object, ...]) -> None:
+        if self._overtaken(number):
             return
-        self._answered = number
+        if last:
+            self._answered = number
         listener(*arguments)
+
+
+class Unfolding(Newest[Request, Result]):
+    """Answers that come in parts, each better than the one before: ``done`` hears each, and a newer request ends it.
+
+    Between two parts it is seen whether there is one, so a part should not take long. ``ended`` is told of the last.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Request], Iterator[Result]],
+        done: Callable[[Request, Result], None],
+        failed: Callable[[Request, str], None],
+        ended: Callable[[Request], None],
+        *,
+        on: MessagePump,
+    ) -> None:
+        """As ``Newest``; ``work`` yields the parts."""
+        self._parts, self._ended = work, ended
+        super().__init__(lambda request: next(work(request)), done, failed, on=on)
+
+    def _answer(self, number: int, request: Request) -> None:
+        for part in self._parts(request):
+            if self._overtaken(number):
+                return
+            self._tell(number, self._done, request, part, last=False)
+        self._tell(number, self._ended, request)

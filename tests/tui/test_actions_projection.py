@@ -12,11 +12,16 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from taxtui.commands.project import command
+from taxtui.report.numbers import number
+from taxtui.tui.answer.arranging import Arrangement
 from taxtui.tui.dialogs import LaidOut, Tell
-from taxtui.tui.projection.curve_plot import AXES, CurvePlot
+from taxtui.tui.projection.curve_plot import CurvePlot
+from taxtui.tui.projection.form import MORE
 from taxtui.tui.projection.form_panel import LABEL_WIDTH, FormPanel
+from taxtui.tui.projection.picture_panel import NO_STEPS
 from taxtui.tui.projection.rows import ProjectionRows
 from taxtui.tui.projection.screen import ProjectionScreen
+from taxtui.tui.stacked_bars import StackedBars
 from tests.tui.driving import SIZE, covers, looking_at, until
 from tests.tui.story import record
 
@@ -45,7 +50,8 @@ def rows(pilot: Pilot[None]) -> ProjectionRows:
 async def answered(pilot: Pilot[None], *, trajectories: int = 1_000_000, workers: int = 500) -> None:
     def holds() -> bool:
         answer = projection(pilot).answered
-        return answer is not None and (answer.demand.trajectories, answer.demand.workers) == (trajectories, workers)
+        asked = answer is not None and (answer.demand.trajectories, answer.demand.workers)
+        return asked == (trajectories, workers) and not projection(pilot)._numbers.busy
 
     await until(pilot, holds)
 
@@ -101,6 +107,8 @@ async def test_enter_types_an_exact_value_that_is_answered_while_it_is_typed(pat
 async def test_enter_turns_a_switch(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
+        panel(pilot).put(panel(pilot).items.index(MORE))
+        await pilot.press("enter")  # opens the group
         place = next(n for n, item in enumerate(panel(pilot).items) if getattr(item, "name", "") == "include_cleanup")
         panel(pilot).put(place)
         await pilot.press("enter")
@@ -134,9 +142,10 @@ async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_li
         )
         assert str(printed.exception) == projection(pilot).refusal
         assert "add --batch B" in str(projection(pilot).query_one("#words", Static).render())
-        assert rows(pilot).rows is before  # what was answered last stays
+        assert rows(pilot).rows == before  # what was answered last stays
+        assert projection(pilot).has_class("-refused")  # dim
         await pilot.press("enter", *"x")
-        await until(pilot, lambda: "not a valid integer" in projection(pilot).refusal)
+        await until(pilot, lambda: "is no count" in projection(pilot).refusal)
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -150,7 +159,7 @@ async def test_what_published_rows_cannot_answer_is_refused_by_name(path: Path, 
         words = str(projection(pilot).query_one("#words", Static).render())
         assert "essay.toml" in words
         assert "--think" in words
-        assert rows(pilot).rows is before
+        assert rows(pilot).rows == before
         panel(pilot).set("think", "")
         await until(pilot, lambda: not projection(pilot).refusal)
 
@@ -163,9 +172,10 @@ async def test_w_takes_the_row_under_the_cursor_apart(path: Path) -> None:
         await pilot.press("tab", "down", "w")
         await pilot.pause()
         assert isinstance(pilot.app.screen, Tell)
-        svg = pilot.app.export_screenshot().replace("&#160;", " ")
-        assert "docker:runc" in svg
-        assert "N, trajectories" in svg
+        told = str(pilot.app.screen.query_one(LaidOut).render())
+        assert "local:bwrap" in told
+        assert "docker:runc" in told
+        assert "N, trajectories" in told
 
 
 @covers("projection", "details")
@@ -195,17 +205,41 @@ async def test_what_a_dialog_says_is_laid_out_for_its_room(path: Path, key: str)
         assert max(map(len, str(told.render()).split("\n"))) <= told.size.width < roomy.width
 
 
-@covers("projection", "axis")
-async def test_x_draws_the_curves_over_workers_then_actions(path: Path) -> None:
+@covers("projection", "picture")
+async def test_x_draws_completion_over_actions_wall_clock_over_workers_and_causes(path: Path) -> None:
+    async with looking_at(path).run_test(size=(160, 50)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        plot, bars = pilot.app.screen.query_one(CurvePlot), pilot.app.screen.query_one(StackedBars)
+        for axis, words in (("actions", "no break-even"), ("workers", "knee")):
+            await until(pilot, lambda axis=axis: plot.axis == axis and plot.curves)
+            assert [curve.label for curve in plot.curves] == ["local:bwrap", "docker:runc"]
+            assert words in str(plot.border_title)
+            await pilot.press("x")
+        assert not plot.display
+        assert [bar.name for bar in bars.items] == ["local:bwrap", "docker:runc"]
+        assert bars.items[1].told.split(" ")[0] == number(rows(pilot).rows[1].worker_hours.value)  # type: ignore[union-attr]
+        await pilot.press("x")
+        await until(pilot, lambda: bars.empty == NO_STEPS)
+
+
+@covers("projection", "all_rows", "sort", "reverse", "group", "filter")
+async def test_f_shows_every_row_sorted_and_filtered_until_another_recording_is_shown(path: Path) -> None:
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        plot = pilot.app.screen.query_one(CurvePlot)
-        for axis in (*AXES, AXES[0]):
-            await until(pilot, lambda axis=axis: plot.axis == axis and plot.curves)
-            labels = [curve.label for curve in plot.curves]
-            assert labels == ["local:bwrap", "docker:runc"]
-            await pilot.press("x")
+        assert not rows(pilot).display
+        await pilot.press("f", "b", "b", *"oo")
+        assert rows(pilot).display
+        assert [row.label for row in rows(pilot).rows] == ["docker:runc", "local:bwrap"]
+        await pilot.press("O")
+        await pilot.press("slash", *"LOCAL", "enter")
+        assert [row.label for row in rows(pilot).rows] == ["local:bwrap"]
+        projection(pilot).taxtui.chosen = (ESSAY,)
+        projection(pilot).arrive()
+        await until(pilot, lambda: (found := projection(pilot).answered) and len(found.rows) > 2)
+        assert projection(pilot).arrangement == Arrangement()
+        assert not rows(pilot).display
 
 
 @covers("projection", "copy")
@@ -235,7 +269,7 @@ async def test_a_click_on_a_track_takes_the_value_there(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        await pilot.click(FormPanel, offset=(2 + LABEL_WIDTH, 3))  # its left end, below border and heading
+        await pilot.click(FormPanel, offset=(2 + LABEL_WIDTH, 2))  # its left end, below the border and trajectories
         await answered(pilot, workers=1)
 
 

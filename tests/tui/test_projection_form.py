@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import click
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,29 +12,60 @@ from costmodel.errors import DemandError
 from costmodel.length import Length
 from taxtui.commands.project import command
 from taxtui.errors import UsageError
+from taxtui.report.projected.options import OPTIONS
 from taxtui.tui.projection import form
 
-OF_NO_DEMAND = {"format", "full", "explain", "plot", "over", "cell", "reference"} | {
-    *("tier", "mode", "substrate", "sort", "group")
-}
-"""About printing, or a recording to be read beside."""
 LADDERS = [field for field in form.fields().values() if len(field.stops) > 1]
 
 
 def test_every_option_of_the_cost_model_is_in_the_panel_once() -> None:
-    options = {
-        option.name
-        for option in command.params
-        if isinstance(option, click.Option)
-        if option.opts[-1][2:] not in OF_NO_DEMAND
-    }
-    named = [name for group in form.GROUPS.values() for name in group]
-    assert sorted(named) == sorted(str(name) for name in options)
+    named = [field.name for group in form.groups().values() for field in group]
+    assert sorted(named) == sorted(str(option.name) for option in OPTIONS)
+    assert {option.name for option in OPTIONS} <= {option.name for option in command.params}
+    assert tuple(field.name for field in form.groups()[""]) == form.FIRST
+    assert not set(form.STOPS) - set(named)
+
+
+def names(lines: list[form.Field | str]) -> list[str]:
+    return [line if isinstance(line, str) else line.name for line in lines]
+
+
+def test_what_everyone_knows_comes_first_and_a_group_in_use_is_open() -> None:
+    folded = names(form.listed(form.USUAL, ()))
+    assert folded[:6] == [*form.FIRST, form.MORE]
+    assert set(folded[5:]) == set(form.groups()) - {""}
+    opened = names(form.listed(form.USUAL, {"Nodes"}))
+    assert opened[opened.index("Nodes") + 1] == "nodes"
+    used = {**form.USUAL, "pull_gb_s": "0.5"}
+    assert form.in_use("Nodes", used) == 1
+    assert "pull_gb_s" in names(form.listed(used, ()))
+    assert "pull_gb_s" not in names(form.listed(used, {"Nodes"}))  # folded all the same
+
+
+@pytest.mark.parametrize("text", ["1M", "1e6", "1,000,000", "1000k", "1000000"])
+def test_a_million_is_written_in_many_ways(text: str) -> None:
+    (asked,) = form.parsed({**form.USUAL, "trajectories": text})
+    assert asked.demand.trajectories == 1_000_000
+    stops = form.fields()["trajectories"].stops
+    assert form.position(text, stops) == stops.index("1000000")
+    assert form.next_stop(text, stops, 1, required=True) == "2000000"
+
+
+def test_a_demand_file_is_not_overridden_by_what_is_usual(tmp_path: Path) -> None:
+    file = tmp_path / "demand.toml"
+    file.write_text('[run]\ntrajectories = "2M"\nworkers = 7\n[at.docker.limits]\nquota = 3\n')
+    docker, others = form.parsed({**form.USUAL, "file": str(file)})
+    assert (docker.spec, docker.demand.quota, others.demand.quota) == ("docker", 3, None)
+    assert (others.demand.trajectories, others.demand.workers) == (2_000_000, 7)
+    typed = {**form.USUAL, "file": str(file), "workers": "9"}
+    assert form.parsed(typed)[-1].demand.workers == 9
+    assert form.command([], typed) == f"taxtui project --demand {file} --workers 9"
 
 
 def test_what_is_usually_asked_is_the_readmes() -> None:
-    demand, prices = form.parsed(form.USUAL)
-    assert (demand.trajectories, demand.workers, demand.actions, prices) == (1_000_000, 500, None, None)
+    (asked,) = form.parsed(form.USUAL)
+    demand = asked.demand
+    assert (demand.trajectories, demand.workers, demand.actions, asked.prices) == (1_000_000, 500, None, None)
 
 
 @pytest.mark.parametrize(
@@ -65,15 +97,16 @@ typed = st.fixed_dictionaries(
         "create_rate": st.floats(1e-3, 1e6).map(repr),
         "deltas": st.sampled_from(["-100ms/action", "+1s/rollout", "-100ms/action +1s/rollout"]),
         "seed": st.integers(0, 10**9).map(str),
-        "prices": st.sampled_from(["aws-fargate", "mine.toml"]),
+        "prices": st.sampled_from(["aws-fargate", "e2b"]),
     },
 )
 
 
 @given(typed)
 def test_what_is_asked_is_parsed_into_what_was_typed(asked: dict[str, str]) -> None:
-    demand, prices = form.parsed(asked)
-    assert prices == asked.get("prices")
+    (found,) = form.parsed(asked)
+    demand = found.demand
+    assert bool(found.prices) == ("prices" in asked)
     assert (demand.trajectories, demand.workers) == (int(asked["trajectories"]), int(asked["workers"]))
     assert demand.actions == (Length.constant(int(asked["actions"])) if "actions" in asked else None)
     assert demand.backoff_s == float(asked.get("backoff_seconds", "0"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from costmodel.errors import PriceError
 from taxtui.commands.replay import command as replay_command
 from taxtui.errors import RecordingError, UsageError
 from taxtui.recording import events
-from taxtui.tui.background import Newest
+from taxtui.tui.background import Newest, Unfolding
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live import feed as feed_module
 from taxtui.tui.projection.form_panel import FormPanel
@@ -72,6 +72,40 @@ def test_an_overtaken_answer_is_not_shown_and_the_newest_is_awaited() -> None:
     assert heard == [("c", "C")]
     assert not newest.busy
     newest.close()
+
+
+def test_an_answer_in_parts_ends_with_a_newer_request() -> None:
+    pump, heard, closed = Pump(), [], []
+
+    def parts(request: str) -> Iterator[str]:
+        try:
+            yield from request
+        finally:
+            closed.append(request)
+
+    unfolding = Unfolding[str, str](
+        parts,
+        lambda request, part: heard.append(part),
+        lambda request, why: heard.append(why),
+        lambda request: heard.append(f"end of {request}"),
+        on=pump,
+    )  # type: ignore[arg-type]  # a pump
+    unfolding.ask("ab")
+    for _ in "ab":
+        pump.deliver()
+    assert unfolding.busy  # nobody knows yet that this was the last
+    pump.deliver()
+    assert heard == ["a", "b", "end of ab"]
+    assert not unfolding.busy
+    unfolding.ask("cd")
+    assert pump.came.acquire()  # a part of it is on its way
+    pump.came.release()
+    unfolding.ask("e")
+    while unfolding.busy:
+        pump.deliver()
+    assert heard[3:] == ["e", "end of e"]
+    assert closed == ["ab", "cd", "e"]
+    unfolding.close()
 
 
 def test_what_fails_in_the_background_is_said_and_the_next_request_is_answered() -> None:

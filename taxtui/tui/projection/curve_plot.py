@@ -1,4 +1,4 @@
-"""How a projection moves with the number of trajectories, workers or actions, one line per substrate."""
+"""How a projection moves with the number of workers or actions, one line per substrate, and what to see on it."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ VALUES: Final[dict[Axis, str]] = {
     "workers": "wall-clock hours",
     "actions": "trajectory seconds",
 }
-AXES: Final[tuple[Axis, ...]] = ("trajectories", "workers", "actions")
 LEGEND_ROWS: Final = 1
 
 
 class CurvePlot(PlotextPlot):
-    """Both axes are logarithmic; a mark stands where the form stands."""
+    """Both axes are logarithmic; marks stand where the form stands and where something happens."""
 
     def __init__(self, *, id: str | None = None) -> None:
         """Begin without curves."""
         super().__init__(id=id)
         self.curves: Sequence[Curve] = ()
-        self.axis: Axis = "trajectories"
-        self.at: int | None = None
+        self.axis: Axis = "actions"
+        self.marks: Sequence[float] = ()
         self.empty = ""
 
-    def present(self, curves: Sequence[Curve], axis: Axis, at: int | None, empty: str = "") -> None:
-        """Draw these; ``at`` is where the form stands, ``empty`` says why there are none."""
-        self.curves, self.axis, self.at, self.empty = curves, axis, at, empty
+    def present(self, curves: Sequence[Curve], axis: Axis, marks: Sequence[float], empty: str = "") -> None:
+        """Draw these with ``marks`` on the axis across; ``empty`` says why there are none."""
+        self.curves, self.axis, self.marks, self.empty = curves, axis, marks, empty
         self.refresh()
 
     def render(self) -> RenderResult:
@@ -63,8 +62,10 @@ class CurvePlot(PlotextPlot):
         for line in lines:
             rgb = Color.parse(colour(line.curve.label, dark=dark)).rgb
             self.plt.plot(*zip(*line.points, strict=True), marker="braille", color=rgb)
-        if self.at:
-            self.plt.vline(math.log10(self.at))
+        low, high = _limits(across)
+        for mark in self.marks:
+            if mark > 0 and low <= math.log10(mark) <= high:
+                self.plt.vline(math.log10(mark))
         return Text("\n").join([self._legend(lines, dark), Text.from_ansi(self.plt.build())])
 
     def _legend(self, lines: Sequence[_Line], dark: bool) -> Text:

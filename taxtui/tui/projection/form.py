@@ -5,28 +5,38 @@ from __future__ import annotations
 import bisect
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from costmodel.demand import ON_FAILURE, PLACEMENTS
 from costmodel.policies import POLICIES
 from taxtui.errors import UsageError
-from taxtui.report.projected.options import OPTIONS, demand_of
+from taxtui.plan.notation import parse_count
+from taxtui.report.projected.asking import places_of
+from taxtui.report.projected.options import DEMAND, GROUPS, OPTIONS
 from taxtui.tui.recordings.catalogue import shown
 
 if TYPE_CHECKING:
-    from costmodel import Demand
+    from costmodel.places import Asked
 
 TRAJECTORIES: Final = 1_000_000
 WORKERS: Final = 500
 USUAL: Final[Mapping[str, str]] = {"trajectories": str(TRAJECTORIES), "workers": str(WORKERS)}
 ON: Final = "yes"
+FILE: Final = "file"
+"""The option that takes a demand file."""
 
 Typed = Mapping[str, str]
 """An option's name → its text as typed; what is not in it is not asked for."""
+
+FIRST: Final = ("trajectories", "workers", "actions", "batch", "gpus")
+"""What everyone knows of a training run; all other options are folded away in their groups."""
+MORE: Final = "Compare, spread"
+"""What remains of the group of those."""
 
 
 def _rounds(low: int, high: int) -> tuple[str, ...]:
@@ -38,41 +48,51 @@ _RATES: Final = ("0.1", "0.2", "0.5", *_rounds(0, 3))
 _SECONDS: Final = ("0.5", "1", "2", "5", "10", "20", "30", "60", "120", "300", "600", "1800", "3600")
 _SMALL: Final = tuple(map(str, range(1, 11)))
 _POWERS: Final = tuple(str(2**power) for power in range(1, 13))
+_DOLLARS: Final = ("0.5", "1", "1.5", "2", "2.5", "3", "4", "5", "7.5", "10")
+_PERCENT: Final = ("0%", "1%", "2%", "5%", "7%", "10%", "15%", "20%")
 
-GROUPS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    "Training run": {
-        "trajectories": _rounds(3, 9),
-        "workers": _rounds(0, 6),
-        "actions": ("1", "5", "10", "20", "30", "50", "75", "100", "150", "200", "300", "500", "1000"),
-    },
-    "Compare with": {"baseline": (), "full_speed": (), "run_sd": ("0%", "2%", "5%", "7%", "10%", "15%")},
-    "Failed attempts": {"max_attempts": _SMALL, "backoff_seconds": _SECONDS, "timeout_seconds": _SECONDS},
-    "Actions": {
-        "think": ("1s", "2s", "5s", "8s", "15s", "30s", "60s", "lognormal:8s,0.6"),
-        "include_cleanup": (ON,),
-    },
-    "Provider's limits": {"quota": _rounds(0, 5), "create_rate": _RATES, "create_burst": _rounds(0, 3)},
-    "Warm pool": {
-        "warm_pool": _rounds(0, 4),
-        "refill_seconds": _SECONDS,
-        "refill_rate": _RATES,
-        "group_size": _POWERS,
-    },
-    "Training steps": {
-        "batch": _POWERS,
-        "train_seconds": _SECONDS,
-        "policy": tuple(POLICIES),
-        "over_provision": tuple(f"{percent / 100:g}" for percent in (5, 10, 15, 20, 25, 30, 40, 50, 75, 100)),
-        "partial_rollouts": (ON,),
-    },
-    "GPUs": {"gpus": _POWERS, "gpu_usd_hour": ("0.5", "1", "1.5", "2", "2.5", "3", "4", "5", "7.5", "10")},
-    "Money, changes, seed": {
-        "prices": (),
-        "deltas": ("-10ms/action", "-100ms/action", "-1s/rollout", "+10ms/action", "+100ms/action", "+1s/rollout"),
-        "seed": tuple(map(str, range(1, 11))),
-    },
+STOPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "trajectories": _rounds(3, 9),
+    "workers": _rounds(0, 6),
+    "actions": ("1", "5", "10", "20", "30", "50", "75", "100", "150", "200", "300", "500", "1000"),
+    "run_sd": _PERCENT,
+    "deltas": ("-10ms/action", "-100ms/action", "-1s/rollout", "+10ms/action", "+100ms/action", "+1s/rollout"),
+    "seed": _SMALL,
+    "include_cleanup": (ON,),
+    "think": ("1s", "2s", "5s", "8s", "15s", "30s", "60s", "lognormal:8s,0.6"),
+    "think_correlation": ("0.1", "0.3", "0.5", "0.7", "0.9"),
+    "prompts": _POWERS,
+    "group_size": _POWERS,
+    "batch": _POWERS,
+    "policy": tuple(POLICIES),
+    "staleness": _SMALL,
+    "over_provision": tuple(f"{percent / 100:g}" for percent in (5, 10, 15, 20, 25, 30, 40, 50, 75, 100)),
+    "partial_rollouts": (ON,),
+    "train_seconds": _SECONDS,
+    "gpus": _POWERS,
+    "gpu_usd_hour": _DOLLARS,
+    "images": ("500:2-8", "100:1-2", "1:4", "2,4,8"),
+    "placement": PLACEMENTS,
+    "nodes": _rounds(0, 4),
+    "pods_per_node": ("4", "8", "16", "32", "64", "110"),
+    "node_usd_hour": _DOLLARS,
+    "node_disk_gib": ("50", "100", "200", "500", "1000", "2000"),
+    "pull_gb_s": ("0.05", "0.1", "0.2", "0.5", "1", "2"),
+    "failure_rate": _PERCENT[1:],
+    "failure_hazard": ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1"),
+    "on_failure": ON_FAILURE,
+    "max_attempts": _SMALL,
+    "backoff_seconds": _SECONDS,
+    "timeout_seconds": _SECONDS,
+    "quota": _rounds(0, 5),
+    "create_rate": _RATES,
+    "create_burst": _rounds(0, 3),
+    "warm_pool": _rounds(0, 4),
+    "refill_seconds": _SECONDS,
+    "refill_rate": _RATES,
+    "instant_claim": (ON,),
 }
-"""Group → option → the values that a slider stops at; () where the recordings or the shipped sheets say which."""
+"""The values that a slider stops at; none where the recordings or what is shipped say which, and for texts."""
 
 
 class Field(NamedTuple):
@@ -88,22 +108,57 @@ class Field(NamedTuple):
 
 @cache
 def fields() -> Mapping[str, Field]:
-    """Every field by its name, in the order of the panel."""
-    options = {option.name: option for option in OPTIONS}
-    found = {}
-    for group in GROUPS.values():
-        for name, stops in group.items():
-            option = options[name]
-            label = option.opts[-1].lstrip("-").replace("-", " ")
-            found[name] = Field(name, label, option.help or "", option.required, bool(option.is_flag), stops)
-    return found
+    """Every field by its name."""
+    return {str(option.name): _field(option) for option in OPTIONS}
+
+
+def _field(option: click.Option) -> Field:
+    name, label = str(option.name), option.opts[-1].lstrip("-").replace("-", " ")
+    return Field(name, label, option.help or "", option.required, bool(option.is_flag), STOPS.get(name, ()))
+
+
+@cache
+def groups() -> Mapping[str, Sequence[Field]]:
+    """The fields that everyone knows under "", then heading by heading the others, as the help has them."""
+    known = fields()
+    found: dict[str, Sequence[Field]] = {"": [known[name] for name in FIRST]}
+    for table, group in GROUPS.items():
+        rest = [known[str(option.name)] for option in group.options if option.name not in FIRST]
+        if rest:
+            found[MORE if table == "run" else group.heading] = rest
+    return found | {"A demand file": [known[str(DEMAND.name)]]}
+
+
+def in_use(heading: str, typed: Typed) -> int:
+    """How many fields of a group differ from the usual."""
+    return sum(typed.get(field.name, "") != USUAL.get(field.name, "") for field in groups()[heading])
+
+
+def listed(typed: Typed, turned: Collection[str]) -> list[Field | str]:
+    """What the panel lists: headings, and the fields below those that are open.
+
+    A group in use is open; ``turned`` are the headings that a person has turned round.
+    """
+    lines: list[Field | str] = []
+    for heading, members in groups().items():
+        lines += [heading] if heading else []
+        if not heading or is_open(heading, typed, turned):
+            lines += members
+    return lines
+
+
+def is_open(heading: str, typed: Typed, turned: Collection[str]) -> bool:
+    """Whether the fields of a group are shown."""
+    return (heading in turned) != bool(in_use(heading, typed))
 
 
 def words(typed: Typed) -> list[str]:
-    """The options of a command line that asks this."""
+    """The options of a command line that asks this; what a demand file says is not overridden by what is usual."""
     found: list[str] = []
     for option in OPTIONS:
-        if value := typed.get(str(option.name), "").strip():
+        name = str(option.name)
+        value = typed.get(name, "").strip()
+        if value and not (typed.get(FILE) and value == USUAL.get(name)):
             if option.is_flag:
                 found.append(option.opts[-1])
             else:
@@ -117,19 +172,18 @@ def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
     return shlex.join(["taxtui", "project", *map(shown, paths), *words(typed)])
 
 
-def parsed(typed: Typed) -> tuple[Demand, str | None]:
-    """The demand that was typed, and the price sheet that it names.
+def parsed(typed: Typed) -> list[Asked]:
+    """What is asked of each place that a demand file tells apart, and then of all others.
 
     Raises:
         UsageError: the command line would refuse it, in the same words.
-        costmodel.errors.DemandError: the options contradict each other, or cannot be answered.
+        costmodel.errors.CostModelError: the options contradict each other, or cannot be answered.
     """
     try:
-        params = click.Command("project", params=list(OPTIONS)).make_context("project", words(typed)).params
+        context = click.Command("project", params=list(OPTIONS)).make_context("project", words(typed))
+        return places_of(context)
     except click.UsageError as error:
         raise UsageError(error.format_message()) from error
-    sheet = params.pop("prices")
-    return demand_of(params), sheet
 
 
 def next_stop(text: str, stops: Sequence[str], step: int, *, required: bool) -> str:
@@ -151,7 +205,7 @@ def position(text: str, ladder: Sequence[str]) -> float | None:
     if text in ladder:
         return float(ladder.index(text))
     try:
-        value, stops = float(text), [float(stop) for stop in ladder if stop]
+        value, stops = number(text), [float(stop) for stop in ladder if stop]
     except ValueError:
         return None
     offset = len(ladder) - len(stops)
@@ -161,3 +215,14 @@ def position(text: str, ladder: Sequence[str]) -> float | None:
     if place < len(stops) and stops[place] == value:
         return float(offset + place)
     return offset + place - 0.5
+
+
+def number(text: str) -> float:
+    """``0.5``, ``1,000,000`` or ``10k`` as a number. Raises ``ValueError``."""
+    try:
+        return float(text)
+    except ValueError:
+        try:
+            return float(parse_count(text))
+        except UsageError as error:
+            raise ValueError(str(error)) from error

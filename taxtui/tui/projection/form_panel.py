@@ -1,4 +1,4 @@
-"""The inputs of a projection: every option in its group, with a slider where its values have an order."""
+"""The inputs of a projection: what everyone knows first, all else folded away in groups, with sliders for numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ NOT_ASKED: Final = "–"
 
 
 class FormPanel(CursorList[Field | str]):
-    """A line per option and per group's name; the options that differ from the usual are bold."""
+    """A line per option and per group's name; the options that differ from the usual are bold.
+
+    A group is opened and folded on its name; one in use is open and says how much of it is.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -35,24 +38,44 @@ class FormPanel(CursorList[Field | str]):
         super().__init__(id=id)
         self.values: dict[str, str] = dict(form.USUAL)
         self.stops: dict[str, tuple[str, ...]] = {}  # of fields whose values depend on the recordings
+        self._turned: set[str] = set()  # groups that a person has opened or folded
 
     def on_mount(self) -> None:
-        """List the groups."""
-        fields = form.fields()
-        lines: list[Field | str] = []
-        for group, names in form.GROUPS.items():
-            lines += [group, *(fields[name] for name in names)]
-        self.show(lines)
+        """List what everyone knows, and the groups."""
+        self._list()
 
-    def can_choose(self, number: int) -> bool:
-        """Not the names of groups."""
-        return isinstance(self.items[number], Field)
+    def _list(self) -> None:
+        """Show what is open, the cursor on what it was on."""
+        before = self.chosen
+        self.show(form.listed(self.values, self._turned))
+        if before is not None:
+            names = [_name(item) for item in self.items]
+            self.cursor = names.index(_name(before)) if _name(before) in names else self.cursor
 
     @property
-    def field(self) -> Field:
-        """The option under the cursor."""
+    def field(self) -> Field | None:
+        """The option under the cursor; None on the name of a group."""
         chosen = self.chosen
-        return chosen if isinstance(chosen, Field) else next(iter(form.fields().values()))
+        return chosen if isinstance(chosen, Field) else None
+
+    @property
+    def help(self) -> str:
+        """What the line under the cursor is about."""
+        chosen = self.chosen
+        if isinstance(chosen, Field):
+            return chosen.help
+        labels = [field.label for field in form.groups()[chosen]] if chosen else []
+        return f"enter opens or folds: {', '.join(labels)}"
+
+    def turn(self) -> bool:
+        """Open or fold the group whose name is under the cursor; False where there is none."""
+        chosen = self.chosen
+        if not isinstance(chosen, str):
+            return False
+        self._turned ^= {chosen}
+        self._list()
+        self.post_message(self.Moved())
+        return True
 
     def offer(self, stops: Mapping[str, tuple[str, ...]]) -> None:
         """The values of options that depend on what is projected."""
@@ -62,6 +85,11 @@ class FormPanel(CursorList[Field | str]):
     def adjust(self, step: int) -> None:
         """The next value of the option under the cursor."""
         field = self.field
+        if field is None:
+            heading = self.chosen
+            if isinstance(heading, str) and form.is_open(heading, self.values, self._turned) != (step > 0):
+                self.turn()
+            return
         before = self.values.get(field.name, "")
         self.set(field.name, form.next_stop(before, self._stops(field), step, required=field.required))
 
@@ -74,18 +102,26 @@ class FormPanel(CursorList[Field | str]):
             self.values[name] = text
         else:
             self.values.pop(name, None)
-        self.refresh()
+        heading = next(heading for heading, fields in form.groups().items() if form.fields()[name] in fields)
+        if heading and form.in_use(heading, self.values):
+            self._turned.discard(heading)  # in use, so open
+        elif heading:
+            self._turned.add(heading)  # it stays open while a person is at it
+        self._list()
         self.post_message(self.Changed())
 
     def reset(self) -> None:
         """The option under the cursor as it usually is."""
-        self.set(self.field.name, form.USUAL.get(self.field.name, ""))
+        if self.field is not None:
+            self.set(self.field.name, form.USUAL.get(self.field.name, ""))
 
     def draw(self, item: Field | str, number: int, width: int) -> Text:
         """``▸ workers          ├────●────┤       500``."""
         if isinstance(item, str):
-            return Text(item, "underline")
+            return self.marked(self._heading(item), number, width)
         value = self.values.get(item.name, "")
+        if self.values.get(form.FILE) and value == form.USUAL.get(item.name):
+            value = ""  # the file says it
         usual = value == form.USUAL.get(item.name, "")
         line = Text(fit(item.label, LABEL_WIDTH), "" if usual else "bold")
         room = width - 2 - LABEL_WIDTH - VALUE_WIDTH - 1
@@ -94,10 +130,20 @@ class FormPanel(CursorList[Field | str]):
         line.append(f" {' ' * (VALUE_WIDTH - width_of(shown))}{shown}", MUTED if shown == NOT_ASKED else "")
         return self.marked(line, number, width)
 
+    def _heading(self, group: str) -> Text:
+        """``▾ Nodes · 3 in use``."""
+        used = form.in_use(group, self.values)
+        sign = "▾" if form.is_open(group, self.values, self._turned) else "▸"
+        return Text.assemble((f"{sign} {group}", "bold" if used else ""), (f" · {used} in use" if used else "", MUTED))
+
     def on_click(self, event: events.Click) -> None:
         """On the track of the option under the mouse, take the value there."""
         number, at = self.under(event), event.get_content_offset(self)
-        if at is None or number is None or not isinstance(field := self.items[number], Field):
+        if at is None or number is None:
+            return
+        if not isinstance(field := self.items[number], Field):
+            self.cursor = number
+            self.turn()
             return
         left = 2 + LABEL_WIDTH
         room = self.scrollable_content_region.width - left - VALUE_WIDTH - 1
@@ -122,6 +168,10 @@ class FormPanel(CursorList[Field | str]):
         if place is not None:
             track[min(max(0, round(place / (len(ladder) - 1) * (inner - 1))), inner - 1)] = "●"
         return f"├{''.join(track)}┤"
+
+
+def _name(item: Field | str) -> str:
+    return item if isinstance(item, str) else item.name
 
 
 def _shown(field: Field, value: str) -> str:

@@ -16,6 +16,7 @@ from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, span, usd
 from taxtui.report.projected.sections import mark, marks_of
 from taxtui.terminal_text import clean, fit
+from taxtui.tui.answer.arranging import Arrangement, arranged
 from taxtui.tui.colours import glyph, substrate_style
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.lists.line_list import MUTED
@@ -38,6 +39,7 @@ class TableColumn(NamedTuple):
 WORKER_HOURS, LIMITS, WALL = TableColumn("worker-h", 9), TableColumn("95 % interval", 17), TableColumn("wall h", 8)
 TRAJECTORY, TAX, MONEY = TableColumn("mean s", 8), TableColumn("tax", 6), TableColumn("total $", 10)
 VERSUS = TableColumn("vs baseline", 13)
+SORTED = (WORKER_HOURS, WALL, TRAJECTORY, TAX, MONEY)
 
 
 class ProjectionRows(CursorList[ProjectionLine]):
@@ -51,14 +53,35 @@ class ProjectionRows(CursorList[ProjectionLine]):
         self._columns: list[TableColumn] = []
         self._names: dict[int, str] = {}
 
-    def present(self, rows: Sequence[Projection]) -> None:
-        """Show these, the cursor on the cell where it was."""
+    def present(self, rows: Sequence[Projection], asked: Arrangement) -> None:
+        """Show these as they are asked for, the cursor on the cell where it was."""
         before = self.row
-        self.rows, self._marks = rows, marks_of(rows)
+        self._marks = marks_of(rows)
+        self.rows = [rows[number] for number in self._order(rows, asked)]
         self._lay_out()
         if before is not None:
             like = [n for n, line in enumerate(self.items) if line.row.identity == before.identity]
             self.cursor = like[0] if like else 0
+
+    @property
+    def columns(self) -> list[str]:
+        """What the rows can be sorted by."""
+        return ["substrate", "cell", *(column.title for column in SORTED)]
+
+    def _order(self, rows: Sequence[Projection], asked: Arrangement) -> list[int]:
+        def cell(row: Projection) -> str:
+            match asked.column:
+                case None | 0:
+                    return _label(row)
+                case 1:
+                    return _work(row)
+            return _value(SORTED[asked.column - 2], row)
+
+        def text(row: Projection) -> str:
+            return f"{_label(row)} {_work(row)} {row.identity.actions}"
+
+        group = _work if asked.group == "work" else _label
+        return arranged(rows, asked, text=text, group=group, cell=cell)
 
     def on_resize(self) -> None:
         """Fit the columns into the new width."""
@@ -119,7 +142,7 @@ class ProjectionRows(CursorList[ProjectionLine]):
 
     def _brief(self, row: Projection) -> list[tuple[str, str] | str]:
         limits = span(row.worker_hours).replace(" ", "")
-        parts: list[tuple[str, str] | str] = [f"{_value(WORKER_HOURS, row)} wh"]
+        parts: list[tuple[str, str] | str] = [f"{_value(WORKER_HOURS, row)} worker-h"]
         parts += [(f" {limits}", "dim")] if limits else []
         parts.append(f" · {_value(WALL, row)} h")
         parts += [f" · ${_value(MONEY, row)}"] if row.cost else []

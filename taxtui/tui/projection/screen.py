@@ -1,7 +1,8 @@
-"""Projection: what any number of trajectories would cost; numbers and curves follow while a person types."""
+"""Projection: what any number of trajectories would cost; the answer and its pictures follow while a person types."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
@@ -12,31 +13,36 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
-from costmodel.whatif import Curve
+from costmodel.answer import Answer, Line
+from costmodel.recording import CellIdentity
+from costmodel.results import Projection
+from costmodel.wording import sentence
+from taxtui.report.projected.attributed import headline
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
-from taxtui.tui.background import Newest
+from taxtui.tui.answer.cells import titles
+from taxtui.tui.answer.table import AnswerTable
+from taxtui.tui.background import Unfolding
 from taxtui.tui.clipboard import copy
-from taxtui.tui.colours import themed
 from taxtui.tui.dialogs import Tell
 from taxtui.tui.lists.cursor_list import CursorList
-from taxtui.tui.numbered_screen import NumberedScreen
 from taxtui.tui.projection import form
-from taxtui.tui.projection.curve_plot import AXES, VALUES, CurvePlot
 from taxtui.tui.projection.form_panel import FormPanel
-from taxtui.tui.projection.model import Answered, CurveAsked, ProjectionAsked, Projector, curves, stops
+from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, stops
+from taxtui.tui.projection.picture_panel import PicturePanel
 from taxtui.tui.projection.rows import ProjectionRows
+from taxtui.tui.projection.typing_screen import TypingScreen
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.top_bar import TopBar
 
 PAUSE_S: Final = 0.08  # in typing, before it is answered
-MAX_CURVES: Final = 6
+KEYS: Final = "o sorts · b groups · / filters · f all rows"
 
 
-class ProjectionScreen(NumberedScreen):
-    """The form on the left, the answer on the right."""
+class ProjectionScreen(TypingScreen):
+    """The answer above; below the form on the left, a picture on the right."""
 
     scope = "projection"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("projection")]
@@ -47,62 +53,63 @@ class ProjectionScreen(NumberedScreen):
         super().__init__()
         self.paths: tuple[Path, ...] = ()
         self.answered: Answered | None = None
+        self.found: Answer | None = None  # of what is answered
         self.refusal = ""
-        self.axis = AXES[0]
-        self._curves: list[Curve] = []
-        self._curves_axis = self.axis
+        self.full = False  # all rows with all their numbers, instead of the answer
         self._others: list[str] = []  # recordings that could be projected instead
-        self._typing = ""  # the option whose value is typed
+        self._stale: frozenset[CellIdentity] = frozenset()  # rows of the question before
         self._pause: Timer | None = None
 
     def contents(self) -> ComposeResult:
-        """Inputs, rows, what the flags mean, curves."""
+        """The answer, what to know of it; then inputs and picture."""
+        with Vertical(id="answer"):
+            yield Static("", id="said", markup=False)
+            yield AnswerTable(id="lines")
+            yield ProjectionRows(id="rows")
+            yield Static("", id="words", markup=False)
         with Horizontal(id="projection"):
             with Vertical(id="asked"):
-                yield FormPanel(id="form")
-                yield Static("", id="hint", markup=False)
-                yield Input(id="exact", compact=True, select_on_focus=True)
-            with Vertical(id="answer"):
-                yield ProjectionRows(id="rows")
-                yield Static("", id="words", markup=False)
-                yield CurvePlot(id="curves")
+                yield from self.form_fields()
+            yield PicturePanel(id="picture")
+        yield from self.filter_field()
 
     def on_mount(self) -> None:
         """Start what computes."""
-        self._numbers: Newest[ProjectionAsked, Answered] = Newest(Projector().answer, self._show, self._refuse, on=self)
-        self._curved: Newest[CurveAsked, list[Curve]] = Newest(curves, self._show_curves, self._without_curves, on=self)
-        self.query_one("#form", FormPanel).border_title = "question · ←→ adjust · enter types"
-        self.query_one("#rows").border_title = "answer"
+        self._numbers: Unfolding[ProjectionAsked, Answered] = Unfolding(
+            Projector().answers, self._show, self._refuse, lambda _: self._say(), on=self
+        )
+        self.query_one("#form", FormPanel).border_title = "question · ←→ adjust · enter types, opens"
         self.explain()
 
     def on_unmount(self) -> None:
         """Let go of what computes."""
         self._numbers.close()
-        self._curved.close()
 
     def arrive(self) -> None:
         """As ``NumberedScreen.arrive``."""
         subject = self.taxtui.subject(succeeded=True)
         self._others = catalogue.others(subject)
         if self.paths != subject:  # what is shown is about something else
-            self.paths, self.answered, self._curves = subject, None, []
-            self.query_one("#rows", ProjectionRows).present([])
-            self._draw_curves()
+            self.paths, self.answered, self.found = subject, None, None
+            self.arrange_anew()
+            self.rearrange()
         self.ask()
 
     def restyle(self) -> None:
         """As ``NumberedScreen.restyle``."""
-        self.query_one(CurvePlot).refresh()
+        self.rearrange()
 
     @property
     def asked(self) -> ProjectionAsked:
-        """What is to be answered."""
-        return ProjectionAsked(self.paths, dict(self.query_one("#form", FormPanel).values))
+        """What is to be answered: first the works like the one that is looked at."""
+        rows = self.looked_at
+        typed = dict(self.query_one("#form", FormPanel).values)
+        return ProjectionAsked(self.paths, typed, rows[0].identity if rows else None)
 
     @property
     def settled(self) -> bool:
         """Nothing is being computed, and nothing is about to be."""
-        return not (self._numbers.busy or self._curved.busy or self._pause)
+        return not (self._numbers.busy or self.query_one(PicturePanel).busy or self._pause)
 
     @on(FormPanel.Changed)
     def hesitate(self) -> None:
@@ -113,19 +120,30 @@ class ProjectionScreen(NumberedScreen):
         self.explain()
 
     def ask(self) -> None:
-        """Have it answered in the background."""
+        """Have it answered in the background; what is computed for an earlier question ends."""
         self._pause = None
         self._expect("computing …")
         self._numbers.ask(self.asked)
         self._say()
 
     def _show(self, asked: ProjectionAsked, answered: Answered) -> None:
-        self.answered, self.refusal = answered, ""
-        self.query_one("#form", FormPanel).offer(stops(answered.rows))
-        self.query_one("#rows", ProjectionRows).present(answered.rows)
-        self._curved.ask(CurveAsked(answered, self.axis))
+        self.answered, self.refusal = self._with_earlier(answered), ""
+        self.found = self.answered.answer
+        self.query_one("#form", FormPanel).offer(stops(self.answered.rows))
+        self.rearrange()
         self._say()
-        self.explain()
+
+    def _with_earlier(self, answered: Answered) -> Answered:
+        """With the rows of the question before, dim, in the place of those that are not answered yet."""
+        before, known = self.answered, {row.identity for row in answered.rows}
+        self._stale = frozenset()
+        if before is None or not answered.partly or before.demand.length != answered.demand.length:
+            return answered
+        missing = [row for row in before.rows if row.identity not in known]
+        self._stale = frozenset(row.identity for row in missing)
+        order = {row.identity: number for number, row in enumerate(before.rows)}
+        rows = sorted([*answered.rows, *missing], key=lambda row: order.get(row.identity, len(order)))
+        return answered._replace(rows=rows)
 
     def _refuse(self, asked: ProjectionAsked, why: str) -> None:
         self.refusal = why
@@ -134,132 +152,134 @@ class ProjectionScreen(NumberedScreen):
         self.explain()
 
     def _expect(self, words: str) -> None:
-        """What the rows say while there are none."""
-        rows = self.query_one("#rows", ProjectionRows)
-        rows.empty = words
-        rows.refresh()
+        """What the tables say while there are none."""
+        for table in self._tables:
+            table.empty = words
+            table.refresh()
 
-    def _show_curves(self, asked: CurveAsked, found: list[Curve]) -> None:
-        self._curves, self._curves_axis = found, asked.axis
-        self._draw_curves()
+    # --------------------------------------------------------------------------------------------------- the answer
 
-    def _without_curves(self, asked: CurveAsked, why: str) -> None:
-        self._curves = []
-        self._draw_curves(why)
+    @property
+    def _tables(self) -> tuple[AnswerTable, ProjectionRows]:
+        return self.query_one(AnswerTable), self.query_one(ProjectionRows)
 
-    def _draw_curves(self, why: str = "") -> None:
-        """Those of the same work as the row under the cursor, so that substrates can be compared by eye."""
-        row, plot, axis = self.query_one("#rows", ProjectionRows).row, self.query_one(CurvePlot), self._curves_axis
-        if row is None or self.answered is None:
-            plot.present([], axis, None)
-            return
-        wanted = row.identity
-        like = [
-            one
-            for one in self._curves
-            if (one.identity.tier, one.identity.mode, one.identity.concurrency)
-            == (wanted.tier, wanted.mode, wanted.concurrency)
-            and (axis == "actions" or one.identity.actions == wanted.actions)
-        ]
-        at = {"trajectories": self.answered.demand.trajectories, "workers": self.answered.demand.workers}
-        plot.border_title = Text(f"{VALUES[axis]} over {axis} · {clean(f'{wanted.tier} {wanted.mode}')} · x axis")
-        plot.present(like[:MAX_CURVES], axis, at.get(axis, round(row.actions)), why or "no curve for this row")
+    @property
+    def line(self) -> Line | None:
+        """The work that is looked at."""
+        answers, rows = self._tables
+        if not self.full or self.found is None:
+            return answers.line
+        row = rows.row
+        return next((one for one in self.found.lines if any(entry.row is row for entry in one.entries)), None)
+
+    @property
+    def looked_at(self) -> Sequence[Projection]:
+        """The rows under the cursor: of a work at all places, or one."""
+        if self.full:
+            row = self.query_one(ProjectionRows).row
+            return [] if row is None else [row]
+        return [entry.row for entry in self.line.entries] if self.line else []
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """As ``ArrangedScreen.columns``."""
+        if self.full:
+            return self.query_one(ProjectionRows).columns
+        return titles(self.found, self.arrangement) if self.found else ()
+
+    def rearrange(self) -> None:
+        """As ``ArrangedScreen.rearrange``."""
+        answers, rows = self._tables
+        answers.display, rows.display = not self.full, self.full
+        answers.present(self.found, self.arrangement, stale=self._stale)
+        rows.present(self.answered.rows if self.answered else (), self.arrangement)
+        order = self.arrangement.in_words(self.columns) or KEYS
+        for table in self._tables:
+            table.entitle(Text(f"{self._approximately}worker-hours · {order}"))
+        self.explain()
+
+    @property
+    def _approximately(self) -> str:
+        return "≈ " if self.answered and (self.answered.coarse or self._stale) else ""
+
+    def focus_table(self) -> None:
+        """As ``ArrangedScreen.focus_table``."""
+        answers, rows = self._tables
+        self.set_focus(rows if self.full else answers)
 
     @on(CursorList.Moved)
-    def moved(self) -> None:
-        """Another option, or another row."""
-        self.explain()
-        self._draw_curves()
-
     def explain(self) -> None:
-        """The help of the option under the cursor; the flags of the row under the cursor, or why there is no answer."""
-        panel, rows = self.query_one("#form", FormPanel), self.query_one("#rows", ProjectionRows)
-        self.query_one("#hint", Static).update(Text(panel.field.help, "dim"))
-        told = Text()
+        """What there is to say of what is under the cursors, and its picture."""
+        said = self.query_one("#said", Static)
+        said.update(Text("\n").join(map(Text, self._sentences())))
+        told, rows = Text(), self.looked_at
         if self.refusal:
-            told.append(f"✗ {clean(self.refusal)}", themed(self.app.theme_variables, "text-error"))
-        elif rows.row is not None:
+            told.append(f"✗ {clean(self.refusal)}")
+        elif rows:
+            marks = self.query_one(ProjectionRows).marks
             brief = self.has_class("-medium")
-            marks = rows.marks
-            flags = [
-                f"{marks.letters[flag]} {flag.replace('_', ' ') if brief else marks.told(flag)}"
-                for flag in marks.own(rows.row.flags)
-            ]
-            flags += marks.of_all()
-            told.append(" · ".join(flags) or "no reason to doubt this row", "dim")
+            own = dict.fromkeys(flag for row in rows for flag in marks.own(row.flags))
+            flags = [f"{marks.letters[flag]} {flag.replace('_', ' ') if brief else marks.told(flag)}" for flag in own]
+            told.append(" · ".join([*flags, *marks.of_all()]) or "no reason to doubt this", "dim")
         self.query_one("#words", Static).update(told)
         self.set_class(bool(self.refusal), "-refused")
+        self.explain_field()
+        self.query_one(PicturePanel).show(self.answered, self.found, self.line)
+
+    def _sentences(self) -> list[str]:
+        """What the sandbox costs the run, where it is in steps; then which place is cheapest."""
+        line, found = self.line, self.found
+        costs = [entry for entry in line.entries if entry.row.attribution] if line else []
+        told = [f"{clean(one.place.name)}: {headline(one.row.attribution)}" for one in costs if one.row.attribution]
+        if found is not None and found.lines:
+            told.append(f"{self._approximately}{clean(sentence(found))}")
+        return told
 
     def _say(self) -> None:
-        """``from run.msgpack · computing…`` in the first line."""
+        """``computing … · run.msgpack · others: short`` in the first line."""
         names = catalogue.names(self.paths) or "no recording"
         busy = "computing … · " if self._numbers.busy else ""
         doubt = "not answered · " if self.refusal else ""
-        others = f" · not: {', '.join(self._others)} (5)" if self._others else ""
-        self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}{others}"))
+        others = f" · 5 has {', '.join(self._others)}" if self._others else ""
+        self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}{others}", no_wrap=True, overflow="ellipsis"))
 
-    def action_adjust(self, step: int) -> None:
-        """The option's next value."""
-        self.query_one("#form", FormPanel).adjust(step)
+    # --------------------------------------------------------------------------------------------- what a person does
 
-    def action_reset(self) -> None:
-        """The option as it usually is."""
-        self.query_one("#form", FormPanel).reset()
+    def action_all_rows(self) -> None:
+        """All rows with all their numbers, or the answer again."""
+        self.full = not self.full
+        self.arrangement = self.arrangement._replace(column=None, descending=False)
+        self.rearrange()
+        self.focus_table()
 
-    def action_exact(self) -> None:
-        """Type a value of the option under the cursor; a switch is turned."""
-        panel, field = self.query_one("#form", FormPanel), self.query_one("#exact", Input)
-        option = panel.field
-        if option.flag:
-            panel.set(option.name, "" if panel.values.get(option.name) else form.ON)
-            return
-        field.display = True
-        with self.prevent(Input.Changed):
-            field.value = panel.values.get(option.name, "")
-        field.placeholder = f"{option.label}: not asked for"
-        self._typing, self._before = option.name, field.value
-        self.set_focus(field)  # at once: what is typed next goes there
-
-    @on(Input.Changed, "#exact")
-    def typed(self, event: Input.Changed) -> None:
-        """The answer follows while a person types."""
-        self.query_one("#form", FormPanel).set(self._typing, event.value)
-
-    @on(Input.Submitted, "#exact")
-    def typed_all(self) -> None:
-        """Back to the list."""
-        self.query_one("#exact", Input).display = False
-        self.set_focus(self.query_one("#form"))
-
-    def key_escape(self) -> None:
-        """Take back what was typed."""
-        if self.query_one("#exact", Input).display:
-            self.query_one("#form", FormPanel).set(self._typing, self._before)
-            self.typed_all()
-
-    def action_axis(self) -> None:
-        """Curves over something else."""
-        self.axis = AXES[(AXES.index(self.axis) + 1) % len(AXES)]
-        if self.answered:
-            self._curved.ask(CurveAsked(self.answered, self.axis))
+    def action_picture(self) -> None:
+        """The next picture."""
+        self.query_one(PicturePanel).next()
 
     def action_why(self) -> None:
-        """How the row under the cursor was computed."""
-        row = self.query_one("#rows", ProjectionRows).row
-        if row is not None and self.answered:
+        """How what is under the cursor was computed."""
+        rows = self.looked_at
+        if rows and self.answered:
             from taxtui.report.projected.explain import to_text
 
-            derivation = partial(to_text, row, self.answered.demand)
-            self.app.push_screen(Tell("How this row was computed", derivation))
+            demand = self.answered.demand
+
+            def derivations(width: int) -> str:
+                return "\n\n".join(to_text(row, demand, width) for row in rows)
+
+            self.app.push_screen(Tell("How this was computed", derivations))
 
     def action_details(self) -> None:
         """All tables, as the command line prints them."""
         if self.answered:
             from taxtui.report.formats import plain_tables
+            from taxtui.report.projected import attributed
             from taxtui.report.projected.sections import sections
 
-            found = sections(self.answered.rows, self.answered.demand, self.answered.sources)
-            self.app.push_screen(Tell("All tables", partial(plain_tables.to_text, found), copyable=self._command()))
+            rows, demand = self.answered.rows, self.answered.demand
+            found = [*attributed.sections(rows, demand), *sections(rows, demand, self.answered.sources)]
+            command = f"{self._command()} --full"
+            self.app.push_screen(Tell("All tables", partial(plain_tables.to_text, found), copyable=command))
 
     def action_copy(self) -> None:
         """The command line that prints the same."""
@@ -272,3 +292,8 @@ class ProjectionScreen(NumberedScreen):
         """This screen as an SVG beside the recording."""
         if self.paths:
             self.export(self.paths[0].with_suffix(".projection.svg"))
+
+    def arrange_anew(self) -> None:
+        """As ``ArrangedScreen.arrange_anew``; with the answer, not all rows."""
+        self.full = False
+        super().arrange_anew()

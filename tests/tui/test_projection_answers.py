@@ -1,0 +1,119 @@
+"""What the Projection screen is told while it waits, and what its pictures point at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from costmodel.answer import answer_of
+from costmodel.projection import project
+from costmodel.reading import read
+from costmodel.whatif import Curve, Point
+from taxtui.report.projected.record import record as record_of
+from taxtui.tui.projection.form import USUAL, parsed
+from taxtui.tui.projection.model import CurveAsked, ProjectionAsked, Projector, curves
+from taxtui.tui.projection.pictures import break_even_words, cost_bars, crossings, knee, knee_words
+from tests.support.attributed import attribution
+from tests.tui import story
+from tests.tui.story import S, record
+
+if TYPE_CHECKING:
+    from costmodel.recording import CellIdentity
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tiers at two lengths, on two substrates: two families of works."""
+    cells = [(tier, actions, name) for tier in ("T0", "T1") for actions in (10, 20) for name in ("local", "docker")]
+    told = [story.header([story.planned(name, tier, actions, 4) for tier, actions, name in cells]), story.clock()]
+    told += [story.cell(key, name, "", tier, actions) for key, (tier, actions, name) in enumerate(cells)]
+    for number in range(4 * len(cells)):
+        key = number % len(cells)
+        slow = 3 if cells[key][2] == "docker" else 1
+        durations = [slow * (5 + number % 3) * story.MS] * cells[key][1]
+        told += story.trial(number, key, number * S, create_ns=(40 + number) * story.MS, durations_ns=durations)
+    return record(tmp_path_factory.mktemp("families") / "families.msgpack", told)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"actions": "15"}, {"baseline": "docker"}, {"full_speed": "local"}, {"create_rate": "2"}]
+)
+def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[str, str]) -> None:
+    parts = list(Projector().answers(ProjectionAsked((path,), {**USUAL, "trajectories": "2k", **more})))
+    last = parts[-1]
+    assert [record_of(row) for row in last.rows] == [record_of(row) for row in project([read(path)], last.demand)]
+    assert not last.coarse
+    assert not last.partly
+
+
+def test_what_is_looked_at_is_answered_first_and_what_takes_a_simulation_is_marked(path: Path) -> None:
+    asked = ProjectionAsked((path,), {**USUAL, "trajectories": "2k", "create_rate": "2"})
+    *_, last = Projector().answers(asked)
+    looked_at = last.rows[-1].identity
+    parts = list(Projector().answers(asked._replace(first=looked_at)))
+    assert looked_at.tier == "T1"
+    assert {row.identity.tier for row in parts[0].rows} == {"T1"}
+    assert parts[0].partly
+    assert [len(part.coarse) for part in parts] == [4, 8, 4, 0]
+    quick, sure = ({row.identity: row for row in part.rows} for part in (parts[1], last))
+    for identity, row in quick.items():
+        assert row.worker_hours is not None
+        assert row.worker_hours.value <= sure[identity].worker_hours.value  # type: ignore[union-attr]  # with waits
+
+
+def test_curves_are_of_the_works_like_the_one_that_is_looked_at(path: Path) -> None:
+    *_, last = Projector().answers(ProjectionAsked((path,), {**USUAL, "trajectories": "2k"}))
+    like = last.rows[0].identity
+    for axis in ("actions", "workers"):
+        found = curves(CurveAsked(last, axis, like))
+        assert {curve.identity.tier for curve in found} == {like.tier}
+    assert max(point.at for point in found[0].points) == 2_000
+
+
+def of(*wall_clock_hours: float) -> Curve:
+    points = [Point(10**power, None, hours, None) for power, hours in enumerate(wall_clock_hours)]
+    return Curve(cast("CellIdentity", None), "docker", points)
+
+
+def test_a_knee_is_where_more_workers_stop_to_help() -> None:
+    assert knee(of(100, 10, 1.05, 0.5)) == 100
+    assert knee(of(100, 10, 1)) is None
+    assert "docker: knee at 100, beyond it under 90% of a worker helps" in knee_words(
+        [of(100, 10, 1.05, 0.5)], "docker"
+    )
+    assert knee_words([of(100, 10, 1)], "docker") == "no knee up to 100"
+    assert knee_words([], "docker") == ""
+
+
+def test_a_break_even_is_told_where_there_is_one(path: Path) -> None:
+    rows = project([read(path)], parsed(USUAL)[0].demand)
+    (line, *_) = answer_of(rows).lines
+    assert crossings(line) == []
+    assert break_even_words(line, []) == "no break-even: the same is cheaper at every length"
+    local, docker = (entry.row for entry in line.entries)
+    assert docker.evidence is not None
+    assert docker.evidence.line is not None
+    steep = docker.evidence.line._replace(fixed_s=-0.2)
+    cheaper = replace(docker, evidence=docker.evidence._replace(line=steep))
+    entries = (line.entries[0], line.entries[1]._replace(row=cheaper))
+    (crossing,) = crossings(line._replace(entries=entries))
+    assert local.evidence is not None
+    assert local.evidence.line is not None
+    one, other, at = local.evidence.line, steep, crossing.at.actions
+    assert at is not None
+    assert one.fixed_s + at * one.per_action_s == pytest.approx(other.fixed_s + at * other.per_action_s)
+    assert "local = docker at " in break_even_words(line._replace(entries=entries), [crossing])
+
+
+def test_costs_by_cause_are_those_of_the_attribution(path: Path) -> None:
+    rows = project([read(path)], parsed(USUAL)[0].demand)
+    assert cost_bars(answer_of(rows).lines[0]) == []
+    found = attribution()
+    (line, *_) = answer_of([replace(row, attribution=found) for row in rows]).lines
+    bars = cost_bars(line)
+    assert [bar.name for bar in bars] == ["local", "docker"]
+    assert bars[0].parts == {"failures": 234_000, "image_pull": 91_000, "dispatch": 4_000, "create": 200}
+    assert bars[0].told == "$312k of $1.27M"
