@@ -48,6 +48,8 @@ def page(material: Material, options: Sequence[str] = ()) -> str:
     context: dict[str, Any] = {
         "title": f"{names}{more}",
         "answer": answer_view(material.answer, material.bounds),
+        "run": material.run and {"title": material.run.title, "headlines": material.run.headlines},
+        "run_tables": tables_of(material.run.sections()) if material.run else [],
         "figures": [figure_view(figure) for figure in found],
         "tables": tables_of(sections(material.rows, material.sources, TABLES, material.unfinished)),
         "method": METHOD,
