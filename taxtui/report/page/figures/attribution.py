@@ -79,7 +79,7 @@ def _panel(provenance: str, tier: str, rows: Sequence[Projection]) -> Panel:
     stacks = []
     for row, (whole, parts) in zip(rows, found, strict=True):
         ends = span(whole, money if dollars else number)
-        told = NOTHING if whole is None else f"{show(whole.value)}{f'  {ends}' if ends else ''}"
+        told = NOTHING if whole is None else f"{show(whole.value)}{f' ({ends})' if ends else ''}"
         drawn = {words[cause]: max(0.0, amount) for cause, amount in parts.items()}
         stacks.append(Stack(Line(_name(row), told), drawn))
     top = max(sum(stack.parts.values()) for stack in stacks)
@@ -99,7 +99,7 @@ def _panel(provenance: str, tier: str, rows: Sequence[Projection]) -> Panel:
 
 
 def _name(row: Projection) -> str:
-    n = "" if row.trials is None else f"  n={row.trials:,}"
+    n = "" if row.trials is None else f", n={row.trials:,}"
     return f"{cut(clean(row.label), NAME_COLUMNS)} {row.length} {clean(row.identity.mode)}{n}"
 
 
