@@ -17,17 +17,17 @@ from costmodel.pricing import Prices
 from costmodel.results import CAUSES
 from costmodel.runs import MIN_RUNS, Assumed, assumed
 from costmodel.samples import Pool
-from costmodel.step.chance import ThinkLaw, View, World
-from costmodel.step.horizon import Horizon, horizon
+from costmodel.step.chance import ThinkQuantiles, View, World
+from costmodel.step.horizon import FEW, Horizon, horizon
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken, taken
 from costmodel.step.trials import Trials, timed
 from costmodel.tariff import NS_PER_HOUR, billed_ns
 from costmodel.uncertainty import correlation_time
 
-PLAIN: Final = 16
-TWINS: Final = 8
-"""Worlds that draw from the trials as they are, and those of them that have a twin."""
+PLAIN: Final = (4, 16)
+TWINS: Final = (4, 8)
+"""Worlds that draw from the trials as they are, and those of them that have a twin: at least, and at most."""
 ATTEMPTS: Final = 1_200_000
 """That all worlds of one attribution may cost, without and with every cause: a few seconds."""
 MOST_STEPS: Final = 24
@@ -44,7 +44,7 @@ class _Asked(NamedTuple):
 
     demand: Demand
     trials: Trials
-    law: ThinkLaw | None
+    law: ThinkQuantiles | None
     looks: tuple[frozenset[str], ...]  # without what: nothing, each cause, all of them, and think time too
     bill: Callable[[Sequence[int]], float]
 
@@ -75,7 +75,7 @@ def worlds(
         return None
     law = None
     if demand.think is not None:
-        law = ThinkLaw(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
+        law = ThinkQuantiles(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
     causes = _causes(trials, demand, pool, full_speed)
     everything = frozenset(cause for cause, acts in causes.items() if acts is not None)
     alone = [frozenset({cause}) for cause, acts in causes.items() if acts]
@@ -84,14 +84,16 @@ def worlds(
     ones = [1] * len(pool.trials)
     first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
     attempts = rules.rules.launched(rules.size) / (1 - min(first.failure, 0.9))
-    most = int(effort * ATTEMPTS / ((PLAIN + TWINS) * len(looks) * attempts))
-    plan = horizon(demand, rules, first, min(MOST_STEPS, most))
+    steps = effort * ATTEMPTS / (len(looks) * attempts)  # of all worlds
+    count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
+    resamples = max(TWINS[0], min(TWINS[1], count // 2))
+    plan = horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
     spread = assumed(pool.identity.substrate, demand.run_sd)
     plain, twins = [], []
-    for number in range(PLAIN):
+    for number in range(count):
         seed = demand.seed + (number + 1 << 32)
         plain.append(_looked_at(asked, ones, 1.0, seed, plan))
-        if number < TWINS:
+        if number < resamples:
             twins.append(_looked_at(asked, *resampled(pool, spread, Random(seed)), seed, plan))
     return Worlds(causes, plan, plain, twins, first.failure)
 
