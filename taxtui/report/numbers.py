@@ -64,7 +64,16 @@ def plus_minus(interval: Interval | None, *, unit: str = "") -> str:
         return f"{number(value)}{unit}"
     if high is None:
         return f"≥ {number(low, like=value)}{unit}"
-    return f"{number(value)}{unit} ±{number(max(value - low, high - value), like=value)}"
+    return stacked(interval, unit=unit).replace("\n", " ")
+
+
+def stacked(interval: Interval | None, *, unit: str = "", signed: bool = False) -> str:
+    """As ``plus_minus``, the interval on a second line: ``0.116`` and below it ``±0.018``."""
+    if interval is None or interval.low is None or interval.high is None:
+        return plus_minus(interval, unit=unit)
+    value = interval.value
+    most = max(value - interval.low, interval.high - value)
+    return f"{number(value, signed=signed)}{unit}\n±{number(most, like=value)}"
 
 
 def duration(ns: float, low_ns: float | None = None, high_ns: float | None = None) -> str:
