@@ -272,7 +272,7 @@ def test_a_demand_has_its_run_on_the_page(tmp_path: Path) -> None:
     run(path, "--mode", "exec", "--demand", demand, "--html", tmp_path / "page.html")
     found = Reader((tmp_path / "page.html").read_text())
     assert "The run that is asked for: 10,000 trajectories on 50 workers" in found.text
-    assert "What the sandbox costs: 10,000 trajectories on 50 workers" in found.text
+    assert "What the sandbox costs this run" in found.text
     assert "--mode exec --demand demand.toml --html page.html" in found.text
 
 

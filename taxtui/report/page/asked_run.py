@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from costmodel import Projection, Published, Recording
 from costmodel.bounds import Reference
@@ -14,6 +14,8 @@ from taxtui.report.formats import Section
 from taxtui.report.projected import attributed
 from taxtui.report.projected.sections import name_of, sections, title
 from taxtui.terminal_text import clean
+
+MOST_HEADLINES: Final = 4
 
 
 class AskedRun(NamedTuple):
@@ -31,7 +33,9 @@ class AskedRun(NamedTuple):
 
     @property
     def headlines(self) -> list[str]:
-        """A sentence for each row whose run is one of steps: what the sandbox costs it."""
+        """A sentence for each row whose run is one of steps: what the sandbox costs it; none where these are many."""
+        if sum(row.attribution is not None for row in self.rows) > MOST_HEADLINES:
+            return []
         found = []
         for row in self.rows:
             if row.attribution is not None:
@@ -40,9 +44,12 @@ class AskedRun(NamedTuple):
         return found
 
     def sections(self) -> list[Section]:
-        """What it costs by cause, then every table of the projection."""
+        """What it costs by cause, then every table of the projection; each once."""
         demand = self.places[-1].demand
-        return [*attributed.sections(self.rows, demand), *sections(self.rows, demand, self.sources, self.bounds)]
+        first = attributed.sections(self.rows, demand)
+        titles = {section.title for section in first}
+        others = sections(self.rows, demand, self.sources, self.bounds)
+        return [*first, *(section for section in others if section.title not in titles)]
 
 
 def asked_run(

@@ -20,6 +20,7 @@ from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
 from taxtui.report.projected.attributed import WORDS, money, unit_of
 from taxtui.terminal_text import clean, cut
 
+NAME: Final = "attribution"
 STEPS: Final = {
     "create": "create",
     "ready": "ready",
@@ -66,7 +67,7 @@ def figures(material: Material) -> list[Figure]:
     ]
     left = [f"{tier}" for (_, tier), _ in groups[MOST_SETTINGS:]]
     notes += [f"Not drawn, but in the tables: {', '.join(map(clean, left))}."] if left else []
-    return [Figure("attribution", f"What the sandbox costs: {run.title}", panels, notes)]
+    return [Figure(NAME, "What the sandbox costs this run", panels, notes)]
 
 
 def _panel(provenance: str, tier: str, rows: Sequence[Projection]) -> Panel:
