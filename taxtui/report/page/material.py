@@ -18,7 +18,7 @@ from taxtui.report.measured.rows import Row
 from taxtui.report.measured.tables import marks_of
 from taxtui.report.page.asked_run import AskedRun, asked_run
 from taxtui.report.page.palette import Look, looks
-from taxtui.report.page.settings import Setting, drawn, settings
+from taxtui.report.page.settings import Setting, counted, drawn, kind_of, settings
 
 MILLION = 1_000_000
 
@@ -114,6 +114,21 @@ class Material:
     def letters(self, row: Row) -> str:
         """Of a row's flags."""
         return self.marks.of(row.flags)
+
+    def kinds(self, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
+        """Label and mode → what a legend calls all rows that have them, with their trials and flags."""
+        found: dict[tuple[str, str], list[Row]] = {}
+        for row in rows:
+            found.setdefault((row.own_label, row.identity.mode), []).append(row)
+        return {kind: self._kind(own) for kind, own in found.items()}
+
+    def _kind(self, rows: Sequence[Row]) -> str:
+        return f"{kind_of(rows[0])}{self.lettered(rows)}, {counted(rows)}"
+
+    def lettered(self, rows: Sequence[Row]) -> str:
+        """`` [ab]``: the letters of the flags of any of these rows, behind a name."""
+        letters = "".join(sorted({letter for row in rows for letter in self.letters(row)}))
+        return f" [{letters}]" if letters else ""
 
     def flagged(self) -> list[str]:
         """One line: what the letters stand for."""

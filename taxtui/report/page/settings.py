@@ -61,6 +61,12 @@ def kind_of(row: Row) -> str:
     return f"{cut(row.own_label, NAME_COLUMNS)} {mode_of(row)}".strip()
 
 
+def counted(rows: Sequence[Row]) -> str:
+    """``n=72…100``: of the trials that succeeded."""
+    ends = dict.fromkeys(f"{count:,}" for count in (min(len(r.good) for r in rows), max(len(r.good) for r in rows)))
+    return f"n={'…'.join(ends)}"
+
+
 def settings(rows: Sequence[Row]) -> list[Setting]:
     """All of them, what was measured here first; of one title each."""
     keyed = sorted(rows, key=_key)

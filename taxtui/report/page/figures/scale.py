@@ -27,7 +27,7 @@ def figures(material: Material) -> list[Figure]:
     notes = [
         "What N delivered trajectories hold workers for, failures included: N × held per success; the band is its 95 % "
         "interval. Beside each name the hours of a million. Both axes are logarithmic; solid: exec, dashed: session. "
-        "Flags that scale adds (few runs, a concurrency that was not measured) are in `taxtui project`.",
+        "Flags that scale adds (few runs, a concurrency that was not measured) are in taxtui project.",
         *material.flagged(),
         *material.not_drawn,
     ]
