@@ -90,11 +90,10 @@ def along_x(axes: Axes, ticks: Sequence[Tick], label: str = "") -> None:
     """Ticks with their words below, a fine rule above each, and what the axis is."""
     axes.set_xticks([tick.at for tick in ticks], [tick.label for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
-    ends = axes.get_xlim()
+    low, high = axes.get_xlim()
     for tick, words in zip(ticks, axes.get_xticklabels(), strict=True):
-        place = {ends[0]: "left", ends[1]: "right"}.get(tick.at)  # or half of it were beyond the paper
-        if place is not None:
-            words.set_horizontalalignment(place)
+        if tick.at in (low, high):  # or half of it were beyond the paper
+            words.set_horizontalalignment("left" if tick.at == low else "right")
     axes.grid(axis="x", color=light(RULE), linewidth=0.6)
     if label:
         axes.set_xlabel(label, color=light(MUTED), fontsize=FONT - 1, labelpad=2)
