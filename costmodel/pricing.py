@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import math
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -82,19 +81,6 @@ class Prices:
             worker_usd_hour=other.worker_usd_hour if self.worker_usd_hour is None else self.worker_usd_hour,
             stale=self.stale or other.stale,
         )
-
-
-def together(sheets: Sequence[Prices]) -> Prices:
-    """Several sheets as one, of which there is at least one: what an earlier one prices, a later one does not."""
-    titles = " + ".join(sheet.title for sheet in sheets)
-    worker = next((sheet.worker_usd_hour for sheet in sheets if sheet.worker_usd_hour is not None), None)
-    return Prices(
-        title=titles,
-        date=min(sheet.date for sheet in sheets),
-        sandboxes=tuple(price for sheet in sheets for price in sheet.sandboxes),
-        worker_usd_hour=worker,
-        stale=any(sheet.stale for sheet in sheets),
-    )
 
 
 def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from taxtui.commands import new_file
-from taxtui.errors import UsageError
+from taxtui.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
+    from costmodel.places import Asked
     from taxtui.report.answer.choice import Choice
     from taxtui.report.page.material import Material
 
@@ -27,6 +28,11 @@ figures_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="Its figures in a new folder, as SVG and PNG, with what is drawn as CSV.",
+)
+
+
+demand_option = click.option(
+    "--demand", metavar="FILE", help="With --html or --figures: what the sandbox costs this run, as project has it."
 )
 
 
@@ -55,35 +61,86 @@ def check(html: Path | None, pictures: Path | None, others: Mapping[str, object]
         new_file.empty_folder(pictures, "--figures")
 
 
-def asked(choice: Choice, options: Mapping[str, object]) -> list[str]:
-    """What the command line asked for that changes the numbers or chooses among them; None: not given."""
-    told: list[tuple[str, object]] = []
-    names = {
-        "--tier": choice.tiers,
-        "--mode": choice.modes,
-        "--substrate": choice.substrates,
-        "--actions": choice.lengths,
-    }
-    for option, values in names.items():
-        told += [(option, value) for value in values]
-    told += [("--sort", choice.sort), *options.items()]
-    return [part for option, value in told if value is not None for part in (option, str(value))]
+def make(
+    recordings: Sequence[str],
+    html: Path | None,
+    pictures: Path | None,
+    *,
+    choice: Choice,
+    reference: str | None,
+    run_sd: float | None,
+    demand: str | None,
+) -> list[Path]:
+    """Read the recordings, and published latencies among them; write what is asked for; where that is.
 
+    Raises:
+        TaxtuiError, CostModelError: as ``taxtui report`` and ``taxtui project`` do.
+    """
+    from costmodel.published import read_published
+    from taxtui.commands.opening import located, reference_of
+    from taxtui.report.measured.rows import bound, rows_of
+    from taxtui.report.measured.samples import read_samples
+    from taxtui.report.page.material import Material
 
-def write(material: Material, html: Path | None, pictures: Path | None, options: Sequence[str]) -> list[Path]:
-    """Write what is asked for, and say where; ``options`` are those of the command line, as ``asked`` has them."""
+    places = [] if demand is None else _places(demand)
+    found = [located(name) for name in recordings]
+    paths = [path for path in found if path.suffix != ".toml"]
+    cells, sources = read_samples(paths)
+    every = rows_of(cells, run_sd)
+    if not every:
+        raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
+    rows = choice.of(every)
+    bounds = None if reference is None else reference_of(reference)
+    if bounds is not None:
+        bound(rows, bounds)
+    published = [read_published(path) for path in found if path.suffix == ".toml"]
+    unfinished = len(cells) - len(every)
+    material = Material(
+        rows,
+        sources,
+        paths,
+        unfinished,
+        run_sd=run_sd,
+        bounds=bounds,
+        sort=choice.sort,
+        published=published,
+        places=places,
+    )
+    names = {"--reference": reference and Path(reference).name, "--demand": demand and Path(demand).name}
+    options = asked(choice, {**names, "--run-sd": run_sd})
     written = []
     if html is not None:
         from taxtui.report.page.content import page
 
         new_file.write([page(material, options).encode()], html, "--html")
         written.append(html)
-    if pictures is not None:
-        written += _write_figures(material, pictures)
-    return written
+    return written if pictures is None else [*written, _write_figures(material, pictures)]
 
 
-def _write_figures(material: Material, folder: Path) -> list[Path]:
+def _places(demand: str) -> list[Asked]:
+    """What a demand file asks of each place, as ``taxtui project --demand`` has it."""
+    from taxtui.report.projected.asking import places_of
+    from taxtui.report.projected.options import OPTIONS
+
+    asking = click.Command("report", params=list(OPTIONS))
+    try:
+        return places_of(asking.make_context("report", ["--demand", demand]))
+    except click.MissingParameter as error:
+        lacking = str(error.param.name) if error.param else "a value"
+        raise UsageError(f"{demand} lacks {lacking}", fix=f"write {lacking} = … below [run]") from error
+
+
+def asked(choice: Choice, options: Mapping[str, object]) -> list[str]:
+    """What the command line asked for that changes the numbers or chooses among them; None: not given."""
+    told: list[tuple[str, object]] = []
+    names = {"--tier": choice.tiers, "--mode": choice.modes, "--substrate": choice.substrates}
+    for option, values in {**names, "--actions": tuple(map(str, choice.lengths))}.items():
+        told += [(option, value) for value in values]
+    told += [("--sort", choice.sort), *options.items()]
+    return [part for option, value in told if value is not None for part in (option, str(value))]
+
+
+def _write_figures(material: Material, folder: Path) -> Path:
     from taxtui.report.formats import csv_rows
     from taxtui.report.page.drawing import png_file, svg_file
     from taxtui.report.page.figures import figures
@@ -94,4 +151,4 @@ def _write_figures(material: Material, folder: Path) -> list[Path]:
             new_file.write([png_file(panel)], folder / f"{panel.name}.png", "--figures")
         data = [{"panel": panel.name, **one} for panel in figure.panels for one in panel.data]
         new_file.write([f"{csv_rows.to_text(data)}\n".encode()], folder / f"{figure.name}.csv", "--figures")
-    return [folder]
+    return folder

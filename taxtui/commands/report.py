@@ -42,6 +42,7 @@ MORE = "Every table: --full. One: --table cold-start, fresh, completion, actions
 @run_sd_option
 @page_files.html_option
 @page_files.figures_option
+@page_files.demand_option
 def command(
     recordings: tuple[str, ...],
     full: bool,
@@ -52,6 +53,7 @@ def command(
     run_sd: float | None,
     html: Path | None,
     pictures: Path | None,
+    demand: str | None,
     **chosen: Any,
 ) -> None:
     """What was measured: which substrate is cheapest for the same work, by how much, how sure; every table behind it.
@@ -65,6 +67,14 @@ def command(
     if html is not None or pictures is not None:
         others = {"--table": name, "--full": full, "--format": form != NAMES[0], "--against": against}
         page_files.check(html, pictures, {**others, "--group": choice.group})
+        made = page_files.make(
+            recordings, html, pictures, choice=choice, reference=reference, run_sd=run_sd, demand=demand
+        )
+        for path in made:
+            click.echo(path)
+        return
+    if demand is not None:
+        raise UsageError("--demand goes with --html and --figures", fix="without them: taxtui project --demand FILE")
     from taxtui.commands.opening import located, reference_of
     from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import bound, rows_of
@@ -75,8 +85,7 @@ def command(
         raise UsageError(f"--full is every table, --table {name} one", fix="leave one of them out")
     if full and not BY_NAME[form].people:
         raise UsageError(f"--full is for people; --format {form} holds all of it")
-    paths = [located(recording) for recording in recordings]
-    cells, sources = read_samples(paths)
+    cells, sources = read_samples(located(recording) for recording in recordings)
     rows = rows_of(cells, run_sd)
     if not rows:
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
@@ -85,14 +94,6 @@ def command(
     bounds = None if reference is None else reference_of(reference)
     if bounds is not None:
         bound(rows, bounds)
-    if html is not None or pictures is not None:
-        from taxtui.report.page.material import Material
-
-        material = Material(rows, sources, paths, unfinished, run_sd=run_sd, bounds=bounds, sort=choice.sort)
-        asked = page_files.asked(choice, {"--reference": reference and Path(reference).name, "--run-sd": run_sd})
-        for written in page_files.write(material, html, pictures, asked):
-            click.echo(written)
-        return
     tables = TABLES if name in (None, "all") else (name,)
     if against is not None:
         if name == LAWS:

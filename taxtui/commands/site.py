@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 
 import click
@@ -31,11 +32,11 @@ def command(
     """
     page_files.needed("taxtui site")
     from costmodel.demand import Demand
-    from costmodel.pricing import load_prices, together
+    from costmodel.pricing import Prices, load_prices
     from taxtui.report.page import site
 
     demand = Demand(trajectories=trajectories, workers=workers, run_sd=run_sd)
-    prices = together([load_prices(sheet) for sheet in sheets]) if sheets else None
+    prices = reduce(Prices.beside, map(load_prices, sheets)) if sheets else None
     book = site.opened(folder)
     if not book.paths:
         why = f": {book.gaps[0].name}: {book.gaps[0].why}" if book.gaps else ""

@@ -249,3 +249,37 @@ def test_the_sentence_and_the_choice_are_those_of_the_command_line(tmp_path: Pat
     assert " ".join(said.split()) in found.text
     assert "T1 10 session" not in found.text
     assert "taxtui report run-1.msgpack run-2.msgpack --mode exec --sort ratio --html page.html" in found.text
+
+
+def test_published_latencies_stand_apart_and_are_ranked_with_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.msgpack", [trial(n, actions=[S] * 3) for n in range(6)])
+    run(path, "scenarios/published/essay.toml", "--html", tmp_path / "page.html")
+    html = (tmp_path / "page.html").read_text()
+    found = Reader(html)
+    assert "Fargate published" in found.text
+    assert "Beside, not compared with what was measured" in found.text
+    apart = html.partition('id="worker-hours"')[2].partition("Not measured here")[2]
+    assert "PUBLISHED: Daytona essay" in apart.partition("</figure>")[0]
+    assert ">44,861 h, no interval<" in apart  # 1,000,000 × 161.5 s / 3600 s
+
+
+DEMAND = '[run]\ntrajectories = "10k"\nworkers = 50\n'
+
+
+def test_a_demand_has_its_run_on_the_page(tmp_path: Path) -> None:
+    path, demand = recordings(tmp_path)[0], tmp_path / "demand.toml"
+    demand.write_text(DEMAND)
+    run(path, "--mode", "exec", "--demand", demand, "--html", tmp_path / "page.html")
+    found = Reader((tmp_path / "page.html").read_text())
+    assert "The run that is asked for: 10,000 trajectories on 50 workers" in found.text
+    assert "What the sandbox costs this run" in found.text
+    assert "--mode exec --demand demand.toml --html page.html" in found.text
+
+
+def test_a_demand_is_for_a_page_and_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--demand goes with --html and --figures; without them: taxtui project"):
+        run("x.msgpack", "--demand", "demand.toml")
+    demand = tmp_path / "demand.toml"
+    demand.write_text("[run]\nworkers = 50\n")
+    with pytest.raises(UsageError, match=r"demand.toml lacks trajectories; write trajectories = … below \[run\]"):
+        run("x.msgpack", "--demand", demand, "--html", tmp_path / "page.html")

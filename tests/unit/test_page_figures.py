@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from costmodel import Demand
+from costmodel.places import Asked
 from costmodel.tables import rows as table_rows
 from costmodel.uncertainty import quantile
 from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import column, read_samples
 from taxtui.report.measured.tables import PARTS
 from taxtui.report.page.drawing import drawn, inline_svg, png_file, svg_file
-from taxtui.report.page.figures import figures
+from taxtui.report.page.figures import attribution, figures
 from taxtui.report.page.material import MILLION, Material
 from taxtui.report.page.palette import MARKERS
 from taxtui.report.page.panel import Figure, Panel
@@ -215,3 +218,25 @@ def test_a_picture_has_a_name_a_description_text_and_the_page_s_colours_only(fou
     assert ">docker 10 exec" in svg
     styles = re.findall(r'style="([^"]*)"', svg)
     assert not [style for style in styles if re.search(r"#[0-9a-f]{6}", style)]
+
+
+@pytest.mark.parametrize("steps", [False, True])
+def test_attribution_is_that_of_the_projection_by_cause(tmp_path: Path, steps: bool) -> None:
+    paths = recordings(tmp_path)[:1]
+    cells, sources = read_samples(paths)
+    rows = [row for row in rows_of(cells) if row.identity.actions == 10 and row.identity.mode == "exec"]
+    asked = Demand(trajectories=512, workers=16, **({"batch": 64, "gpus": 8, "gpu_usd_hour": 2.0} if steps else {}))
+    own = Material(rows, sources, paths, 0, places=[Asked("", asked, None)])
+    (figure,) = attribution.figures(own)
+    (panel,) = figure.panels
+    assert own.run is not None
+    bars = [sum(parts) for parts in zip(*widths(axes_of(panel)), strict=True)]
+    if own.run.rows[0].attribution is None:
+        assert bars == pytest.approx([row.tax_worker_hours.value for row in own.run.rows])  # type: ignore[union-attr]
+        return
+    assert own.run.headlines
+    for row, bar, data in zip(own.run.rows, bars, panel.data, strict=True):
+        shares = [share.usd.value for share in row.attribution.causes.values() if share]  # type: ignore[union-attr]
+        assert bar == pytest.approx(sum(max(0.0, usd) for usd in shares))
+        assert data["total"] == row.attribution.sandbox.usd.value  # type: ignore[union-attr]
+        assert data["unit"] == "usd"

@@ -11,7 +11,6 @@ from matplotlib.lines import Line2D
 
 from costmodel import Demand, load_prices, project, read
 from costmodel.answer import answer_of
-from costmodel.pricing import together
 from taxtui.commands.site import command
 from taxtui.errors import RecordingError, UsageError
 from taxtui.report.page.drawing import drawn
@@ -148,12 +147,3 @@ def test_a_folder_without_recordings_and_one_that_is_in_use_are_refused(tmp_path
     with pytest.raises(UsageError, match="is not empty; choose another folder with -o"):
         site(tmp_path, "-o", tmp_path)
     assert not (tmp_path / "site").exists()
-
-
-def test_an_earlier_sheet_s_price_stands(tmp_path: Path) -> None:
-    one = load_prices(sheet(tmp_path, docker=1.0, local=2.0))
-    other = load_prices(sheet(tmp_path, docker=3.0, local=4.0))
-    both = together([one, other])
-    (row, *_) = project([read(recordings(tmp_path)[0])], DEMAND)
-    assert both.sandbox(row.identity).usd_hour(row.identity) == one.sandbox(row.identity).usd_hour(row.identity)
-    assert both.title == "Ours + Ours"

@@ -17,6 +17,7 @@ from taxtui.report.measured.tables import TABLES, sections
 from taxtui.report.page.answer_view import answer_view
 from taxtui.report.page.drawing import inline_svg
 from taxtui.report.page.figures import figures
+from taxtui.report.page.figures.attribution import NAME as ATTRIBUTION
 from taxtui.report.page.material import Material
 from taxtui.report.page.origins import commands, origins
 from taxtui.report.page.palette import style_sheet
@@ -48,7 +49,10 @@ def page(material: Material, options: Sequence[str] = ()) -> str:
     context: dict[str, Any] = {
         "title": f"{names}{more}",
         "answer": answer_view(material.answer, material.bounds),
-        "figures": [figure_view(figure) for figure in found],
+        "run": material.run and {"title": material.run.title, "headlines": material.run.headlines},
+        "run_tables": tables_of(material.run.sections()) if material.run else [],
+        "run_figures": [figure_view(figure) for figure in found if figure.name == ATTRIBUTION],
+        "figures": [figure_view(figure) for figure in found if figure.name != ATTRIBUTION],
         "tables": tables_of(sections(material.rows, material.sources, TABLES, material.unfinished)),
         "method": METHOD,
         "origins": told,

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from costmodel import Demand, Projection, Recording
+from costmodel import Demand, Projection, Published, Recording
 from costmodel.answer import HELD, Answer, answer_of
 from costmodel.bounds import Reference
+from costmodel.places import Asked
 from costmodel.projection import project
+from costmodel.recording import CellIdentity
 from taxtui.report.answer.order import sorted_by
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.tables import marks_of
+from taxtui.report.page.asked_run import AskedRun, asked_run
 from taxtui.report.page.palette import Look, looks
-from taxtui.report.page.settings import Setting, drawn, settings
+from taxtui.report.page.settings import Setting, counted, drawn, kind_of, settings
 
 MILLION = 1_000_000
 
@@ -32,14 +36,19 @@ class Material:
         run_sd: float | None = None,
         bounds: Reference | None = None,
         sort: str | None = None,
+        published: Sequence[Published] = (),
+        places: Sequence[Asked] = (),
     ) -> None:
         """``rows`` are those to show of the cells of ``sources``, read from ``paths``; ``unfinished`` cells are none.
 
         ``run_sd`` is as ``Demand`` has it, ``bounds`` what bounds an unknown tax, ``sort`` the order of the answer.
+        ``published`` latencies stand beside the rows; ``places`` are what a demand asks of each, if one is given.
         """
         self.run_sd = run_sd
         self.bounds = bounds
         self.sort = sort
+        self.published = list(published)
+        self.places = list(places)
         self.rows = list(rows)
         self.sources = list(sources)
         self.paths = list(paths)
@@ -72,11 +81,24 @@ class Material:
     @cached_property
     def per_million(self) -> list[Projection]:
         """A million trajectories of every row; worker-hours do not depend on how many workers there are."""
+        demand = Demand(trajectories=MILLION, workers=1)
+        printed = project(self.published, demand) if self.published else []
         if not any(row.good for row in self.rows):
-            return []
-        kept = {(row.identity, row.cell.provenance) for row in self.rows}
-        found = project(self.sources, Demand(trajectories=MILLION, workers=1, run_sd=self.run_sd), None, self.bounds)
-        return [row for row in found if (row.identity, row.provenance) in kept]
+            return printed
+        kept, demand = self._kept, replace(demand, run_sd=self.run_sd)
+        found = project(self.sources, demand, None, self.bounds)
+        return [*(row for row in found if (row.identity, row.provenance) in kept), *printed]
+
+    @property
+    def _kept(self) -> set[tuple[CellIdentity, str]]:
+        return {(row.identity, row.cell.provenance) for row in self.rows}
+
+    @cached_property
+    def run(self) -> AskedRun | None:
+        """The run of the demand; None without one."""
+        if not self.places:
+            return None
+        return asked_run([*self.sources, *self.published], self.places, self.bounds, self._kept)
 
     @cached_property
     def answer(self) -> Answer:
@@ -92,6 +114,21 @@ class Material:
     def letters(self, row: Row) -> str:
         """Of a row's flags."""
         return self.marks.of(row.flags)
+
+    def kinds(self, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
+        """Label and mode → what a legend calls all rows that have them, with their trials and flags."""
+        found: dict[tuple[str, str], list[Row]] = {}
+        for row in rows:
+            found.setdefault((row.own_label, row.identity.mode), []).append(row)
+        return {kind: self._kind(own) for kind, own in found.items()}
+
+    def _kind(self, rows: Sequence[Row]) -> str:
+        return f"{kind_of(rows[0])}{self.lettered(rows)}, {counted(rows)}"
+
+    def lettered(self, rows: Sequence[Row]) -> str:
+        """`` [ab]``: the letters of the flags of any of these rows, behind a name."""
+        letters = "".join(sorted({letter for row in rows for letter in self.letters(row)}))
+        return f" [{letters}]" if letters else ""
 
     def flagged(self) -> list[str]:
         """One line: what the letters stand for."""

@@ -66,12 +66,21 @@ def _even(high: float) -> list[float]:
 
 def _within(places: Sequence[float], low: float, high: float) -> list[float]:
     """Those between the ends, at most ``_MOST``; where there is hardly one, round steps between the ends instead."""
-    found = _thinned([at for at in places if low <= at <= high], low, high)
+    inside = [at for at in places if low * (1 - 1e-9) <= at <= high * (1 + 1e-9)]
+    found = next(
+        (kept for first in ("125", "15", "1") if len(kept := _beginning(inside, first)) in range(2, _MOST + 1)),
+        _thinned(inside, low, high),
+    )
     if len(found) > 1:
         return found
     (_, step, *_) = _even((high - low) * 1.2)
     first = math.ceil(low / step)
     return [step * number for number in range(first, math.floor(high / step) + 1)][:_MOST]
+
+
+def _beginning(places: Sequence[float], digits: str) -> list[float]:
+    """Those whose first digit is one of these; where all may be, all."""
+    return [at for at in places if digits == "125" or f"{at:e}"[0] in digits]
 
 
 def _thinned(places: list[float], low: float, high: float) -> list[float]:

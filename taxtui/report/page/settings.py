@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from taxtui.report.measured.rows import COMPARABLE, PROVENANCES, Row
+from costmodel.comparison import WORK
+from taxtui.report.measured.rows import PROVENANCES, Row
 from taxtui.terminal_text import clean, cut
 
 MOST_SETTINGS: Final = 6
@@ -15,7 +16,7 @@ MOST_ROWS: Final = 24
 """Of a panel."""
 NAME_COLUMNS: Final = 30
 """Of a row, in a picture; tables have it whole."""
-_FIELDS: Final = tuple(field for field in COMPARABLE if field not in ("actions", "mode"))
+_FIELDS: Final = ("tier", *(field for field in WORK if field not in ("tier", "mode")))
 _WORDS: Final = {
     "concurrency": "concurrency {}",
     "arrival": "{}",
@@ -58,6 +59,12 @@ def mode_of(row: Row) -> str:
 def kind_of(row: Row) -> str:
     """Substrate, variant and mode, as a legend names a curve."""
     return f"{cut(row.own_label, NAME_COLUMNS)} {mode_of(row)}".strip()
+
+
+def counted(rows: Sequence[Row]) -> str:
+    """``n=72…100``: of the trials that succeeded."""
+    ends = dict.fromkeys(f"{count:,}" for count in (min(len(r.good) for r in rows), max(len(r.good) for r in rows)))
+    return f"n={'…'.join(ends)}"
 
 
 def settings(rows: Sequence[Row]) -> list[Setting]:

@@ -90,6 +90,10 @@ def along_x(axes: Axes, ticks: Sequence[Tick], label: str = "") -> None:
     """Ticks with their words below, a fine rule above each, and what the axis is."""
     axes.set_xticks([tick.at for tick in ticks], [tick.label for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
+    low, high = axes.get_xlim()
+    for tick, words in zip(ticks, axes.get_xticklabels(), strict=True):
+        if tick.at in (low, high):  # or half of it were beyond the paper
+            words.set_horizontalalignment("left" if tick.at == low else "right")
     axes.grid(axis="x", color=light(RULE), linewidth=0.6)
     if label:
         axes.set_xlabel(label, color=light(MUTED), fontsize=FONT - 1, labelpad=2)

@@ -11,15 +11,8 @@ if TYPE_CHECKING:
     from taxtui.report.page.panel import Figure
 
 MODULES: Final = (
-    "cold_start",
-    "composition",
-    "by_length",
-    "break_even",
-    "scale",
-    "tax",
-    "failures",
-    "run_means",
-    "health",
+    *("attribution", "cold_start", "composition", "by_length", "break_even"),
+    *("scale", "tax", "failures", "run_means", "health"),
 )
 """In the order of the page."""
 

@@ -17,7 +17,7 @@ from taxtui.report.page.settings import NAME_COLUMNS, Setting, file_name, identi
 from taxtui.report.page.sheet import Sheet, along_x, along_y, key, legend_height
 from taxtui.terminal_text import cut
 
-COLUMNS: Final = 2
+COLUMNS: Final = 1
 
 
 def figures(material: Material) -> list[Figure]:
@@ -38,6 +38,7 @@ def figures(material: Material) -> list[Figure]:
         "longest length that was measured; the cheapest per trajectory there is what the others are compared with. "
         "Where two lines cross, both cost the same; the band is Fieller's 95 % interval of that.",
         *told,
+        *material.flagged(),
     ]
     return [Figure("break-even", "Break-even", panels, notes)]
 
@@ -95,7 +96,10 @@ def _panel(
             axes.axvline(even.actions, color=light(INK), linewidth=0.8, linestyle=(0, (2, 2)))
             if even.bounded and even.low is not None and even.high is not None:
                 axes.axvspan(even.low, min(even.high, end), color=light(INK), alpha=0.08, linewidth=0)
-        names = [(shown(row), key(material.look(row), "", marked=False)) for row, _ in lines]
+        names = [
+            (f"{shown(row)}{material.lettered([row])}, n={len(row.good):,}", key(material.look(row), "", marked=False))
+            for row, _ in lines
+        ]
         sheet.legend(names, COLUMNS)
 
     about = "; ".join(told)

@@ -12,7 +12,7 @@ from taxtui.report.page.scales import NS, Tick, durations, limits
 from taxtui.report.page.settings import Setting, identified, kind_of
 from taxtui.report.page.sheet import Sheet, along_x, along_y, key, legend_height
 
-COLUMNS: Final = 2
+COLUMNS: Final = 1
 _MEASURES: Final = {"trajectory": "Completion", "amortized_per_action": "Per action, amortised: completion / actions"}
 
 
@@ -21,6 +21,7 @@ def figures(material: Material) -> list[Figure]:
     notes = [
         "Medians with their 95 % intervals; both axes are logarithmic. Solid: exec, dashed: session. A fixed start is "
         "spread over more actions the longer the trajectory is: no command becomes faster.",
+        *material.flagged(),
         *material.not_drawn,
     ]
     panels = [
@@ -39,7 +40,7 @@ def _rows(setting: Setting, measure: str) -> list[Row]:
 def _panel(material: Material, setting: Setting, measure: str) -> Panel:
     data = [_point(row, measure) for row in _rows(setting, measure)]
     rows = _rows(setting, measure)
-    kinds = {(row.own_label, row.identity.mode): kind_of(row) for row in rows}
+    kinds = material.kinds(rows)
     foot = legend_height(len(kinds), COLUMNS)
 
     def draw(sheet: Sheet) -> None:

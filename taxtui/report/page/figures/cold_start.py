@@ -18,7 +18,7 @@ from taxtui.report.page.material import Material
 from taxtui.report.page.palette import INK, SURFACE, Look, light, style
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import NS, Tick, durations, limits
-from taxtui.report.page.settings import NAME_COLUMNS, Setting, identified, kind_of, name_in
+from taxtui.report.page.settings import NAME_COLUMNS, Setting, identified, name_in
 from taxtui.report.page.sheet import Sheet, along_x, along_y, key, legend_height
 from taxtui.terminal_text import cut
 
@@ -52,6 +52,7 @@ def _medians(material: Material) -> Figure:
     notes = [
         "One mark per row of the table: its median and the 95 % interval of that, with how much runs differ. Filled: "
         "exec, hollow: session. On the right the lowest and the highest median. The axis is logarithmic.",
+        *material.flagged(),
         *material.not_drawn,
     ]
     return Figure("cold-start", "Cold start by substrate and tier", panels, notes)
@@ -59,7 +60,10 @@ def _medians(material: Material) -> Figure:
 
 def _median_panel(material: Material, lines: Sequence[tuple[Setting, str, list[Row]]], apart: str) -> Panel:
     data = [{**identified(row), **_p50(row)} for _, _, rows in lines for row in rows]
-    written = [Line(f"{setting.title} {cut(label, NAME_COLUMNS)}", _range(rows)) for setting, label, rows in lines]
+    written = [
+        Line(f"{setting.title} {cut(label, NAME_COLUMNS)}{material.lettered(rows)}", _range(rows))
+        for setting, label, rows in lines
+    ]
     about = "; ".join(f"{line.name}: {line.told}" for line in written)
 
     def draw(sheet: Sheet) -> None:
@@ -117,6 +121,7 @@ def _curves(material: Material) -> Figure:
     notes = [
         "The share of trials whose cold start took at most so long, a curve per row; solid: exec, dashed: session. "
         "Pale bars: the 95 % intervals of p50 and p95, where there are trials enough. The axis is logarithmic.",
+        *material.flagged(),
         *material.not_drawn,
     ]
     return Figure("cold-start-curves", "Cold start: distribution", panels, notes)
@@ -125,9 +130,8 @@ def _curves(material: Material) -> Figure:
 def _curve_panel(material: Material, setting: Setting) -> Panel:
     rows = [row for row in setting.rows if told(row)]
     curves = {row: _points(row) for row in rows}
-    kinds = {(row.own_label, row.identity.mode): kind_of(row) for row in rows}
-    columns = 2
-    foot = legend_height(len(kinds), columns)
+    kinds = material.kinds(rows)
+    foot = legend_height(len(kinds), 1)
 
     def draw(sheet: Sheet) -> None:
         axes = sheet.axes(left=34, bottom=24 + foot, top=10)
@@ -154,7 +158,7 @@ def _curve_panel(material: Material, setting: Setting) -> Panel:
                     ends = [one.low * NS, one.high * NS]
                     axes.plot(ends, [share, share], color=colour, linewidth=4, alpha=0.22, solid_capstyle="butt")
         sheet.legend(
-            [(name, key(material.looks[label], mode, marked=False)) for (label, mode), name in kinds.items()], columns
+            [(name, key(material.looks[label], mode, marked=False)) for (label, mode), name in kinds.items()], 1
         )
 
     data = [{**identified(row), "cold_start_ns": curve} for row, curve in curves.items()]

@@ -54,10 +54,9 @@ def _panel(material: Material, setting: Setting, *, shares: bool) -> Panel:
         mean = summary.mean
         value, _, limits = duration(*mean).partition("\n")
         largest = max(parts, key=lambda part: parts[part])
-        told = (
-            f"{largest} {parts[largest] / (sum(parts.values()) or 1):.0%}" if shares else f"{value}  {limits}".strip()
-        )
-        name = f"{name_in(row, rows, material.letters(row))}  n={len(row.good):,}"
+        share = f"{largest} {parts[largest] / (sum(parts.values()) or 1):.0%}"
+        told = share if shares else f"{value} ({limits})" if limits else value
+        name = f"{name_in(row, rows, material.letters(row))}, n={len(row.good):,}"
         stacks.append(Stack(Line(name, told), {part: ns * NS for part, ns in parts.items()}))
         ends = {"mean_ns": mean.value, "low_ns": mean.low, "high_ns": mean.high}
         data.append({**identified(row), **ends, **{f"{part}_ns": ns for part, ns in parts.items()}})

@@ -5,14 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from costmodel import Published
 from taxtui.report.measured.rows import Row
 from taxtui.report.numbers import hours, span
+from taxtui.report.page.lines import Line, lines_axes, lines_height
 from taxtui.report.page.material import MILLION, Material
-from taxtui.report.page.palette import light, style
+from taxtui.report.page.palette import MUTED, light, style
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import amounts, limits
-from taxtui.report.page.settings import Setting, identified, name_in
+from taxtui.report.page.settings import NAME_COLUMNS, Setting, file_name, identified, name_in
 from taxtui.report.page.sheet import Sheet, along_x, along_y, key, legend_height
+from taxtui.terminal_text import clean, cut
 
 FIRST: Final = 10_000
 
@@ -20,10 +23,11 @@ FIRST: Final = 10_000
 def figures(material: Material) -> list[Figure]:
     """One panel per setting, at its greatest length."""
     panels = [panel for setting in material.settings if (panel := _panel(material, setting)) is not None]
+    panels += [_printed(material, published) for published in material.published]
     notes = [
         "What N delivered trajectories hold workers for, failures included: N × held per success; the band is its 95 % "
         "interval. Beside each name the hours of a million. Both axes are logarithmic; solid: exec, dashed: session. "
-        "Flags that scale adds (few runs, a concurrency that was not measured) are in `taxtui project`.",
+        "Flags that scale adds (few runs, a concurrency that was not measured) are in taxtui project.",
         *material.flagged(),
         *material.not_drawn,
     ]
@@ -47,6 +51,42 @@ def _panel(material: Material, setting: Setting) -> Panel | None:
     draw = partial(_draw, material=material, rows=rows, data=data, names=names)
     title = f"{setting.title}, {rows[0].length} actions"
     return Panel(f"worker-hours-{setting.name}", title, about, 210 + foot, draw, data, setting.apart)
+
+
+def _printed(material: Material, published: Published) -> Panel:
+    """What somebody published, by the same formula: points, as nothing is known of how sure they are."""
+    rows = [row for row in material.per_million if row.sources == (published.name,) and row.worker_hours]
+    data: list[dict[str, Any]] = [
+        {
+            "sandbox": row.label,
+            "tier": row.identity.tier,
+            "actions": str(row.length),
+            "provenance": row.provenance,
+            "n": None,
+            "flags": list(row.flags),
+            "trajectories": MILLION,
+            "worker_hours": row.worker_hours.value if row.worker_hours else None,
+        }
+        for row in rows
+    ]
+    lines = [
+        Line(f"{cut(clean(row.label), NAME_COLUMNS)} {row.length}", f"{hours(one['worker_hours'])} h, no interval")
+        for row, one in zip(rows, data, strict=True)
+    ]
+
+    def draw(sheet: Sheet) -> None:
+        axes = lines_axes(sheet, lines, foot=14)
+        low, high = limits([one["worker_hours"] for one in data], log=True)
+        axes.set_xscale("log")
+        axes.set_xlim(low, high)
+        along_x(axes, amounts(low, high, log=True), "worker-hours of a million trajectories")
+        for number, one in enumerate(data):
+            axes.plot(one["worker_hours"], number + 0.1, "D", color=light(MUTED), markerfacecolor="none", markersize=6)
+
+    title = f"PUBLISHED: {cut(clean(published.title), 60)}"
+    about = f"From {clean(published.source)}. " + "; ".join(f"{line.name}: {line.told}" for line in lines)
+    name = f"worker-hours-published-{file_name(published.name)}"
+    return Panel(name, title, about, lines_height(len(lines), 14), draw, data, "PUBLISHED")
 
 
 def _hours(material: Material, row: Row) -> dict[str, Any]:

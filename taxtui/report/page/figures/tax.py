@@ -36,7 +36,7 @@ def _panel(material: Material, setting: Setting) -> Panel:
         causes = {cause: ns or 0.0 for cause, ns in row.tax.causes.items()} if row.tax else {}
         stacks.append(
             Stack(
-                Line(f"{name_in(row, rows, material.letters(row))}  n={len(row.good):,}", _told(row)),
+                Line(f"{name_in(row, rows, material.letters(row))}, n={len(row.good):,}", _told(row)),
                 {cause: ns * NS for cause, ns in causes.items()},
             )
         )
@@ -50,9 +50,9 @@ def _panel(material: Material, setting: Setting) -> Panel:
 def _told(row: Row) -> str:
     if row.tax is not None:
         value, _, limits = duration(*row.tax.total).partition("\n")
-        return f"{value}  {limits}  {row.tax.share:.0%}".replace("    ", "  ")
+        return f"{value}{f' ({limits})' if limits else ''}, {row.tax.share:.0%}"
     if row.tax_between_ns is not None:
-        return between(row.tax_between_ns, duration).replace("\n", "  ")
+        return between(row.tax_between_ns, duration).replace("\n", ", ")
     return NOTHING
 
 

@@ -1,0 +1,73 @@
+"""The training run that a demand asks for, on a page: its projection, what the sandbox costs it, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import Final, NamedTuple
+
+from costmodel import Projection, Published, Recording
+from costmodel.bounds import Reference
+from costmodel.places import Asked, only, project_places
+from costmodel.published import PROVENANCE
+from costmodel.recording import CellIdentity
+from taxtui.report.formats import Section
+from taxtui.report.projected import attributed
+from taxtui.report.projected.sections import name_of, sections, title
+from taxtui.terminal_text import clean
+
+MOST_HEADLINES: Final = 4
+
+
+class AskedRun(NamedTuple):
+    """Rows of one demand, or of one for each place."""
+
+    rows: list[Projection]
+    places: list[Asked]  # the last one is for all that no other means
+    sources: list[Recording | Published]
+    bounds: Reference | None
+
+    @property
+    def title(self) -> str:
+        """What was asked."""
+        return title(self.rows, self.places[-1].demand)
+
+    @property
+    def headlines(self) -> list[str]:
+        """A sentence for each row whose run is one of steps: what the sandbox costs it; none where these are many."""
+        if sum(row.attribution is not None for row in self.rows) > MOST_HEADLINES:
+            return []
+        found = []
+        for row in self.rows:
+            if row.attribution is not None:
+                name = " ".join(name_of(row).split("\n"))
+                found.append(f"{name}: {clean(attributed.headline(row.attribution))}.")
+        return found
+
+    def sections(self) -> list[Section]:
+        """What it costs by cause, then every table of the projection; each once."""
+        demand = self.places[-1].demand
+        first = attributed.sections(self.rows, demand)
+        titles = {section.title for section in first}
+        others = sections(self.rows, demand, self.sources, self.bounds)
+        return [*first, *(section for section in others if section.title not in titles)]
+
+
+def asked_run(
+    sources: Sequence[Recording | Published],
+    places: Sequence[Asked],
+    bounds: Reference | None,
+    kept: Set[tuple[CellIdentity, str]],
+) -> AskedRun:
+    """Project what was asked; of the recorded rows only the ``kept`` ones, by identity and provenance.
+
+    Raises:
+        costmodel.errors.CostModelError: it cannot be answered.
+    """
+    wanted = {identity for identity, _ in kept}
+    parts = [only(one, wanted.__contains__) if isinstance(one, Recording) else one for one in sources]
+    rows = [
+        row
+        for row in project_places(parts, places, bounds)
+        if row.provenance == PROVENANCE or (row.identity, row.provenance) in kept
+    ]
+    return AskedRun(rows, list(places), list(sources), bounds)

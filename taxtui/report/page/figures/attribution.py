@@ -1,0 +1,136 @@
+"""What the sandbox costs the run that was asked for, by cause: in dollars where there are prices, else in hours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any, Final
+
+from costmodel import Projection
+from costmodel.uncertainty import Interval
+from taxtui.report.measured.rows import PROVENANCES
+from taxtui.report.numbers import NOTHING, number, span
+from taxtui.report.page.lines import Line
+from taxtui.report.page.material import Material
+from taxtui.report.page.panel import Figure, Panel
+from taxtui.report.page.scales import amounts
+from taxtui.report.page.settings import MOST_ROWS, MOST_SETTINGS, NAME_COLUMNS, file_name
+from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
+from taxtui.report.projected.attributed import WORDS, money, unit_of
+from taxtui.terminal_text import clean, cut
+
+NAME: Final = "attribution"
+STEPS: Final = {
+    "create": "create",
+    "ready": "ready",
+    "image_pull": "other3",
+    "preload": "preload",
+    "dispatch": "dispatch",
+    "slowdown": "work",
+    "contention": "contention",
+    "harness": "harness",
+    "throttle": "queued",
+    "failures": "failed",
+    "cleanup": "unsplit",
+}
+"""Cause of an attribution → its colour."""
+HOURS: Final = {
+    "startup": "create",
+    "dispatch": "dispatch",
+    "slowdown": "work",
+    "contention": "contention",
+    "harness": "harness",
+    "queued": "queued",
+    "failed": "failed",
+    "cleanup": "unsplit",
+    "wasted": "other1",
+}
+"""The causes of a tax in worker-hours → their colours."""
+
+
+def figures(material: Material) -> list[Figure]:
+    """A panel per tier; none where no demand was given."""
+    run = material.run
+    if run is None:
+        return []
+    rows = [row for row in run.rows if row.worker_hours is not None and row.by_cause_worker_hours is not None]
+    rows.sort(key=lambda row: (row.provenance, row.identity.tier))
+    groups = [(key, list(group)) for key, group in groupby(rows, key=lambda row: (row.provenance, row.identity.tier))]
+    panels = [_panel(provenance, tier, own) for (provenance, tier), own in groups[:MOST_SETTINGS]]
+    steps = any(row.attribution is not None for row in rows)
+    notes = [
+        "Each cause: what the same run would save without it, simulated with the same random numbers; on the right all "
+        "of them at once, with the 95 % interval. They need not add up: two may cost only together, or either alone."
+        if steps
+        else "Worker-hours of the tax by cause; on the right the tax with its 95 % interval.",
+    ]
+    left = [f"{tier}" for (_, tier), _ in groups[MOST_SETTINGS:]]
+    notes += [f"Not drawn, but in the tables: {', '.join(map(clean, left))}."] if left else []
+    return [Figure(NAME, "What the sandbox costs this run", panels, notes)]
+
+
+def _panel(provenance: str, tier: str, rows: Sequence[Projection]) -> Panel:
+    rows = rows[:MOST_ROWS]
+    dollars = all(row.attribution is not None and row.attribution.run.usd is not None for row in rows)
+    found = [_parts(row, dollars=dollars) for row in rows]
+    roles = STEPS if any(row.attribution is not None for row in rows) else HOURS
+    words = {cause: WORDS.get(cause, cause) for cause in roles}
+    show = money if dollars else number
+    stacks = []
+    for row, (whole, parts) in zip(rows, found, strict=True):
+        ends = span(whole, money if dollars else number)
+        told = NOTHING if whole is None else f"{show(whole.value)}{f' ({ends})' if ends else ''}"
+        drawn = {words[cause]: max(0.0, amount) for cause, amount in parts.items()}
+        stacks.append(Stack(Line(_name(row), told), drawn))
+    top = max(sum(stack.parts.values()) for stack in stacks)
+    unit = "$" if dollars else ""
+    draw = partial(
+        draw_stacks,
+        stacks=stacks,
+        roles={words[cause]: role for cause, role in roles.items()},
+        ticks=amounts(0, top, log=False, unit=unit),
+    )
+    data = [_record(row, whole, parts, unit) for row, (whole, parts) in zip(rows, found, strict=True)]
+    apart = PROVENANCES.get(provenance, "" if provenance == "measured" else provenance.upper())
+    title = ", ".join(part for part in (apart, cut(clean(tier), 40), "dollars" if dollars else "worker-hours") if part)
+    about = "; ".join(f"{stack.line.name}: {stack.line.told}" for stack in stacks)
+    name = f"attribution-{file_name(', '.join(part for part in (apart, clean(tier)) if part))}"
+    return Panel(name, title, about, stacks_height(stacks), draw, data, apart)
+
+
+def _name(row: Projection) -> str:
+    n = "" if row.trials is None else f", n={row.trials:,}"
+    return f"{cut(clean(row.label), NAME_COLUMNS)} {row.length} {clean(row.identity.mode)}{n}"
+
+
+def _parts(row: Projection, *, dollars: bool) -> tuple[Interval | None, dict[str, float]]:
+    """The whole with its interval, and its causes; 0 of one that is not known."""
+    if row.attribution is None:
+        causes = row.by_cause_worker_hours
+        assert causes is not None
+        return row.tax_worker_hours, {cause: getattr(causes, cause) or 0.0 for cause in HOURS}
+    unit = unit_of(row.attribution)
+    if not dollars:
+        unit = unit._replace(usd=False)
+    shares = row.attribution.causes.items()
+    parts = {cause: 0.0 if share is None else unit.of(share).value for cause, share in shares}
+    return unit.of(row.attribution.sandbox), parts
+
+
+def _record(row: Projection, whole: Interval | None, parts: dict[str, float], unit: str) -> dict[str, Any]:
+    value, low, high = whole or (None, None, None)
+    return {
+        "sandbox": row.label,
+        "tier": row.identity.tier,
+        "actions": str(row.length),
+        "mode": row.identity.mode,
+        "provenance": row.provenance,
+        "n": row.trials,
+        "flags": list(row.flags),
+        "unit": "usd" if unit else "worker_hours",
+        "total": value,
+        "low": low,
+        "high": high,
+        **parts,
+    }
