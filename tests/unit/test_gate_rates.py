@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.gated import Repetitions, metrics, rates, simulated_pairs
-from tests.support.repeated import AA, MISSING
+from tests.support.repeated import AA
 
 
 def test_equal_runs_raise_no_false_alarm_and_20_per_cent_are_found() -> None:
@@ -18,7 +18,7 @@ def test_equal_runs_raise_no_false_alarm_and_20_per_cent_are_found() -> None:
     assert told.passed >= 0.90, told
 
 
-@pytest.mark.skipif(not AA.exists(), reason=MISSING)
+@pytest.mark.skipif(not AA.exists(), reason="recordings/aa.msgpack is not there")
 @pytest.mark.parametrize("runs", [1, 3])
 def test_real_repetitions_raise_no_false_alarm(runs: int) -> None:
     assert rates(Repetitions(AA).pairs(runs), metrics(0.10)).regressed <= 0.05
