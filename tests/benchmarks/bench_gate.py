@@ -21,8 +21,7 @@ HEAD = f"{'':52} {'checks':>6} {'exit 0':>8} {'exit 5':>8} {'exit 6':>8} {'compa
 def main() -> None:
     """Print the tables."""
     print(HEAD)
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else AA
-    repetitions = Repetitions(path)
+    repetitions = Repetitions(Path(sys.argv[1]) if len(sys.argv) > 1 else AA)
     for limit in LIMITS:
         for runs in (1, 2, 3):
             found = rates(repetitions.pairs(runs), metrics(limit))
