@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import math
-import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final, Literal
 
+import msgspec
+
+from costmodel.documents import Document, MalformedDocument
 from costmodel.errors import NoPrice, PriceError
+from costmodel.events import MAX_INT
 from costmodel.recording import CellIdentity
 from costmodel.sizes import SIZES, Size, sold
 
@@ -24,7 +26,6 @@ _RATES: Final = (
     "usd_per_address_hour",
     "usd_per_disk_hour",
 )
-_KEYS: Final = {"substrate", "variant", "sizes", "minimum_s", "increment_s", "source", *_RATES}
 
 
 def billed_ns(ns: int, minimum_ns: int, increment_ns: int) -> int:
@@ -109,6 +110,41 @@ class Prices:
         )
 
 
+Usd = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+
+
+class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ``[[sandbox]]`` of a sheet."""
+
+    substrate: Annotated[str, msgspec.Meta(min_length=1)]
+    source: Annotated[str, msgspec.Meta(min_length=1)]
+    minimum_s: Annotated[float, msgspec.Meta(ge=0, le=MAX_INT / 1e9)]
+    increment_s: Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]  # 1 where billing is by the second
+    variant: str | None = None
+    sizes: str = ""
+    usd_per_hour: Usd | None = None
+    usd_per_vcpu_hour: Usd | None = None
+    usd_per_gib_hour: Usd | None = None
+    usd_per_address_hour: Usd | None = None
+    usd_per_disk_hour: Usd | None = None
+
+
+class PricedWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[worker]`` of a sheet."""
+
+    usd_per_hour: Usd
+
+
+class PriceSheet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A sheet as it is written."""
+
+    date: datetime.date
+    title: str = ""
+    currency: Literal["USD"] = "USD"
+    sandbox: tuple[PricedSandbox, ...] = ()
+    worker: PricedWorker | None = None
+
+
 def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
     """Read a price sheet: a TOML file, or the bare name of a shipped one such as ``aws-fargate``.
 
@@ -119,60 +155,37 @@ def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
     try:
         if not file.exists() and (SHIPPED / f"{path}.toml").is_file():
             file = SHIPPED / f"{path}.toml"
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = Document(file)
+        date = document.data.get("date")
+        if not isinstance(date, datetime.date) or isinstance(date, datetime.datetime):
+            raise PriceError(f"{file}: prices change, so a sheet needs its date; add date = YYYY-MM-DD")
+        sheet = document.convert(PriceSheet)
     except OSError as error:
         known = ", ".join(sorted(sheet.stem for sheet in SHIPPED.glob("*.toml")))
         raise PriceError(f"cannot read {file}: {error.strerror}; shipped sheets: {known}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PriceError(f"{file}: {error}") from error
-    date = document.get("date")
-    if not isinstance(date, datetime.date) or isinstance(date, datetime.datetime):
-        raise PriceError(f"{file}: prices change, so a sheet needs its date; add date = YYYY-MM-DD")
-    if document.get("currency", "USD") != "USD":
-        raise PriceError(f"{file}: only US dollars are understood, not {document['currency']!r}")
-    tables = document.get("sandbox", [])
-    if not isinstance(tables, list):
-        raise PriceError(f"{file}: write [[sandbox]], with two brackets")
-    worker = document.get("worker")
+    except MalformedDocument as error:
+        raise PriceError(str(error)) from error
     return Prices(
-        title=str(document.get("title", file.name)),
-        date=date,
-        sandboxes=tuple(_sandbox(table, f"{file}: sandbox {number}") for number, table in enumerate(tables, 1)),
-        worker_usd_hour=None if worker is None else _number(worker, "usd_per_hour", f"{file}: worker"),
-        stale=(today or datetime.datetime.now(datetime.UTC).date()) - date > STALE_AFTER,
+        title=sheet.title or file.name,
+        date=sheet.date,
+        sandboxes=tuple(_sandbox(told, f"{file}: sandbox {number}") for number, told in enumerate(sheet.sandbox, 1)),
+        worker_usd_hour=None if sheet.worker is None else sheet.worker.usd_per_hour,
+        stale=(today or datetime.datetime.now(datetime.UTC).date()) - sheet.date > STALE_AFTER,
     )
 
 
-def _sandbox(table: dict[str, Any], where: str) -> SandboxPrice:
-    if not isinstance(table, dict):
-        raise PriceError(f"{where}: not a table")
-    if unknown := sorted(set(table) - _KEYS):
-        raise PriceError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
-    for key in ("substrate", "source"):
-        if not isinstance(table.get(key), str) or not table[key]:
-            raise PriceError(f"{where}: {key} is missing")
-    if not any(rate in table for rate in _RATES):
+def _sandbox(told: PricedSandbox, where: str) -> SandboxPrice:
+    rates: dict[str, float | None] = {rate: getattr(told, rate) for rate in _RATES}
+    if all(rate is None for rate in rates.values()):
         raise PriceError(f"{where}: no price; give at least one of {', '.join(_RATES)}")
-    sizes = table.get("sizes", "")
-    if sizes and sizes not in SIZES:
-        raise PriceError(f"{where}: unknown sizes {sizes!r}; known: {', '.join(SIZES)}")
-    rates = {rate: _number(table, rate, where) if rate in table else 0.0 for rate in _RATES}
-    minimum, increment = _number(table, "minimum_s", where), _number(table, "increment_s", where)
-    if round(increment * 1e9) < 1:
-        raise PriceError(f"{where}: increment_s must be above 0; 1 where billing is by the second")
+    if told.sizes and told.sizes not in SIZES:
+        raise PriceError(f"{where}: unknown sizes {told.sizes!r}; known: {', '.join(SIZES)}")
     return SandboxPrice(
-        substrate=table["substrate"],
-        variant=table.get("variant"),
-        sizes=sizes,
-        minimum_ns=round(minimum * 1e9),
-        increment_ns=round(increment * 1e9),
-        source=table["source"],
-        **rates,
+        substrate=told.substrate,
+        variant=told.variant,
+        sizes=told.sizes,
+        minimum_ns=round(told.minimum_s * 1e9),
+        increment_ns=round(told.increment_s * 1e9),
+        source=told.source,
+        **{name: rate or 0.0 for name, rate in rates.items()},
     )
-
-
-def _number(table: dict[str, Any], key: str, where: str) -> float:
-    value = table.get(key) if isinstance(table, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise PriceError(f"{where}: {key} must be a number of at least 0, not {value!r}")
-    return float(value)

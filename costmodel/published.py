@@ -5,16 +5,20 @@ They carry no trials, hence no interval and no tail, and are marked as published
 
 from __future__ import annotations
 
-import math
-import tomllib
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
+import msgspec
+
+from costmodel.documents import Document, MalformedDocument
 from costmodel.errors import SourceError
+from costmodel.events import MAX_INT
 from costmodel.recording import CellIdentity
 
 PROVENANCE: Final = "published"
-_KEYS: Final = {"substrate", "variant", "tier", "actions", "mode", "trajectory_s", "label", "note"}
+MAX_CPUS: Final = MAX_INT // 1000
+Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]
+"""A time that nanoseconds can say: above 0, below 292 years."""
 
 
 class PublishedRow(NamedTuple):
@@ -37,63 +41,78 @@ class Published(NamedTuple):
     rows: tuple[PublishedRow, ...]
 
 
+class PublishedTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ``[[rows]]`` of the file."""
+
+    substrate: Annotated[str, msgspec.Meta(min_length=1)]
+    actions: Annotated[int, msgspec.Meta(ge=1, le=MAX_INT)]
+    trajectory_s: Seconds
+    variant: str = ""
+    tier: str = ""
+    mode: str = ""
+    label: str = ""
+    note: str = ""
+
+
+class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file."""
+
+    provenance: str
+    rows: Annotated[tuple[PublishedTable, ...], msgspec.Meta(min_length=1)]
+    title: str = ""
+    source: str = ""
+    baseline: str | None = None
+    cpus: Annotated[float, msgspec.Meta(gt=0, le=MAX_CPUS)] = 1.0
+    memory_mib: Annotated[int, msgspec.Meta(ge=1, le=MAX_INT)] = 1024
+    notes: tuple[str, ...] = ()
+
+
 def read_published(path: Path) -> Published:
     """Read a TOML file of published latencies.
 
     Raises:
-        SourceError: it cannot be read, is not TOML, lacks a key or has a latency that is not above 0.
+        SourceError: it cannot be read, is not TOML, lacks a key or has a value that cannot be.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = Document(path)
+        if document.data.get("provenance") != PROVENANCE:
+            raise SourceError(
+                f'{path} is not a file of published latencies: it lacks provenance = "{PROVENANCE}" '
+                "(a scenario is run first: taxtui run)"
+            )
+        told = document.convert(PublishedFile)
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: {error}") from error
-    if document.get("provenance") != PROVENANCE:
-        raise SourceError(
-            f'{path} is not a file of published latencies: it lacks provenance = "{PROVENANCE}" '
-            "(a scenario is run first: taxtui run)"
-        )
-    tables = document.get("rows")
-    if not isinstance(tables, list) or not tables:
-        raise SourceError(f"{path}: no [[rows]]; each needs substrate, tier, actions and trajectory_s")
+    except MalformedDocument as error:
+        raise SourceError(str(error)) from error
     return Published(
         name=path.name,
-        title=str(document.get("title", path.stem)),
-        source=str(document.get("source", "")),
-        baseline=document.get("baseline"),
-        notes=tuple(map(str, document.get("notes", ()))),
-        rows=tuple(_row(table, f"{path}: row {number}", document) for number, table in enumerate(tables, 1)),
+        title=told.title or path.stem,
+        source=told.source,
+        baseline=told.baseline,
+        notes=told.notes,
+        rows=tuple(_row(row, told) for row in told.rows),
     )
 
 
-def _row(table: dict[str, Any], where: str, document: dict[str, Any]) -> PublishedRow:
-    if unknown := sorted(set(table) - _KEYS):
-        raise SourceError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
-    latency, actions = table.get("trajectory_s"), table.get("actions")
-    if not isinstance(latency, int | float) or not 0 < latency < math.inf:
-        raise SourceError(f"{where}: trajectory_s must be a number of seconds above 0, not {latency!r}")
-    if not isinstance(actions, int) or actions < 1:
-        raise SourceError(f"{where}: actions must be a whole number of at least 1, not {actions!r}")
-    if not table.get("substrate"):
-        raise SourceError(f"{where}: substrate is missing")
+def _row(row: PublishedTable, told: PublishedFile) -> PublishedRow:
     identity = CellIdentity(
-        substrate=str(table["substrate"]),
-        variant=str(table.get("variant", "")),
-        tier=str(table.get("tier", "")),
+        substrate=row.substrate,
+        variant=row.variant,
+        tier=row.tier,
         tier_digest="",
-        actions=actions,
-        mode=str(table.get("mode", "")),
+        actions=row.actions,
+        mode=row.mode,
         concurrency=0,
         arrival="",
         think="0s",
         acquire="create",
         cache="unknown",
-        cpu_milli=round(1000 * float(document.get("cpus", 1))),
-        memory_mib=int(document.get("memory_mib", 1024)),
+        cpu_milli=round(1000 * told.cpus),
+        memory_mib=told.memory_mib,
         network="",
         image="",
-        environment=str(document.get("source", "")),
+        environment=told.source,
         substrate_version="",
     )
-    return PublishedRow(identity, round(latency * 1e9), str(table.get("label", "")), str(table.get("note", "")))
+    return PublishedRow(identity, round(row.trajectory_s * 1e9), row.label, row.note)
