@@ -44,7 +44,9 @@ def command(checking: bool, probing: bool, chosen: tuple[str, ...], form: str) -
     if unknown := [ref.name for ref in refs if ref.name not in known]:
         raise UsageError(f"unknown substrate {unknown[0]!r}", fix=f"known: {', '.join(known)}")
     checking |= probing
-    rows = asyncio.run(_checked(refs, probing, named=bool(chosen))) if checking else [_listed(ref) for ref in refs]
+    rows = (
+        asyncio.run(checked(refs, probing=probing, named=bool(chosen))) if checking else [_listed(ref) for ref in refs]
+    )
     told = Report(lambda: _sections(rows), lambda: rows, lambda: "\n".join(_lines(rows)))
     click.echo(BY_NAME[form].render(told))
     if checking and chosen and not all(row["ok"] for row in rows):
@@ -105,7 +107,11 @@ def _installed(package: str) -> bool:
     return True
 
 
-async def _checked(refs: Sequence[SubstrateRef], probing: bool, *, named: bool) -> list[dict[str, Any]]:
+async def checked(refs: Sequence[SubstrateRef], *, probing: bool = False, named: bool = False) -> list[dict[str, Any]]:
+    """A row for each: its own answer, and with ``probing`` what can be got at from inside of it.
+
+    What costs money is only probed where it was ``named``.
+    """
     rows = []
     for ref in refs:
         row = await _check(ref)
