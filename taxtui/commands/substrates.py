@@ -44,9 +44,9 @@ def command(checking: bool, probing: bool, chosen: tuple[str, ...], form: str) -
     if unknown := [ref.name for ref in refs if ref.name not in known]:
         raise UsageError(f"unknown substrate {unknown[0]!r}", fix=f"known: {', '.join(known)}")
     checking |= probing
-    rows = (
-        asyncio.run(checked(refs, probing=probing, named=bool(chosen))) if checking else [_listed(ref) for ref in refs]
-    )
+    rows = [_listed(ref) for ref in refs]
+    if checking:
+        rows = asyncio.run(checked(refs, probing=probing, named=bool(chosen)))
     told = Report(lambda: _sections(rows), lambda: rows, lambda: "\n".join(_lines(rows)))
     click.echo(BY_NAME[form].render(told))
     if checking and chosen and not all(row["ok"] for row in rows):
