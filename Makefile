@@ -3,6 +3,7 @@
 # make lint   ruff, mypy --strict, import contracts
 # make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
 # make bench  the ratios that the README quotes
+# make fuzz   mangled recordings and documents for FUZZ_S seconds: counts, and the seed of each failure
 # make lock   pin the constraints anew
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ WORKERS ?= 6
 
 COVERED := 'costmodel/*,taxtui/recording/*,taxtui/live/state.py,taxtui/sandboxes/kit/framed_shell.py,taxtui/runner/*'
 
-.PHONY: run test lint docs lock snapshots screenshots bench clean
+.PHONY: run test lint docs lock snapshots screenshots bench fuzz clean
 
 run: $(VENV)/.run
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/taxtui; else \
@@ -43,6 +44,11 @@ docs: $(VENV)/.test
 # The ratios that the README quotes, each printed beside its baseline.
 bench: $(VENV)/.test
 	for file in tests/benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+FUZZ_S ?= 600
+
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.support.fuzzing $(FUZZ_S) $(SEED)
 
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/tui --snapshot-update

@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "import": "Make a recording of the logs of other tools.",
     "recordings": "Inspect, verify, salvage and compact recordings.",
     "substrates": "List substrates; --check says whether they can be used.",
+    "doctor": "Say what this machine is and what works on it, ready to be pasted.",
     "sweep": "Find and remove sandboxes that a run left behind.",
     "tier": "Make a tier from a trajectory or a repository of your own.",
     "fixtures": "Build the offline fixtures of T1 and T2.",

@@ -25,10 +25,16 @@ _REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
 @click.command("substrates")
 @click.option("--check", "checking", is_flag=True, help="Ask each whether it can be used; imports its SDK.")
 @click.option(
+    "--probe",
+    "probing",
+    is_flag=True,
+    help="Also make two sandboxes of each and try what they can get at; what costs money only where it is named.",
+)
+@click.option(
     "-s", "--substrate", "chosen", multiple=True, metavar="NAME[:key=value,…]", help="Only this; repeat for several."
 )
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
-def command(checking: bool, chosen: tuple[str, ...], form: str) -> None:
+def command(checking: bool, probing: bool, chosen: tuple[str, ...], form: str) -> None:
     """List the installed substrates, what each still needs, and how to get it.
 
     Exit code: 3 when a substrate that was named with -s was checked and cannot be used.
@@ -37,8 +43,11 @@ def command(checking: bool, chosen: tuple[str, ...], form: str) -> None:
     refs = [parse_substrate(text) for text in chosen] or [SubstrateRef(name=name) for name in known]
     if unknown := [ref.name for ref in refs if ref.name not in known]:
         raise UsageError(f"unknown substrate {unknown[0]!r}", fix=f"known: {', '.join(known)}")
-    rows = asyncio.run(_checked(refs)) if checking else [_listed(ref) for ref in refs]
-    told = Report(lambda: [_section(rows)], lambda: rows, lambda: "\n".join(_lines(rows)))
+    checking |= probing
+    rows = [_listed(ref) for ref in refs]
+    if checking:
+        rows = asyncio.run(checked(refs, probing=probing, named=bool(chosen)))
+    told = Report(lambda: _sections(rows), lambda: rows, lambda: "\n".join(_lines(rows)))
     click.echo(BY_NAME[form].render(told))
     if checking and chosen and not all(row["ok"] for row in rows):
         sys.exit(SubstrateUnavailable.exit_code)
@@ -50,17 +59,28 @@ def _words(row: dict[str, Any]) -> list[str]:
     return [row["name"], state, row["detail"].removeprefix("ready, "), row["fix"]]
 
 
-def _section(rows: Sequence[dict[str, Any]]) -> Section:
-    return Section("", ["substrate", "state", "detail", "fix"], [_words(row) for row in rows], [])
+def _sections(rows: Sequence[dict[str, Any]]) -> list[Section]:
+    found = [[row["name"], *_tried(tried)] for row in rows for tried in row.get("isolation", ())]
+    inside = Section("Tried from inside", ["substrate", "aspect", "state", "detail"], found, [])
+    words = [_words(row) for row in rows]
+    return [Section("", ["substrate", "state", "detail", "fix"], words, []), *([inside] if found else [])]
+
+
+def _tried(finding: dict[str, Any]) -> list[str]:
+    """Aspect, state and detail of something that a probe has tried."""
+    return [finding["aspect"], {True: "holds", False: "OPEN", None: "unknown"}[finding["holds"]], finding["detail"]]
 
 
 def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     """As wide as they are: a reason is not cut to the terminal's width."""
     width = max((len(row["name"]) for row in rows), default=0)
     found = []
-    for name, state, detail, fix in map(_words, rows):
+    for row in rows:
+        name, state, detail, fix = _words(row)
         arrow = f"  →  {fix}" if fix else ""
         found.append(clean(f"{name:{width}}  {state:11}  {detail}{arrow}").rstrip())
+        for aspect, kept, what in map(_tried, row.get("isolation", ())):
+            found.append(clean(f"    {aspect:17}  {kept:7}  {what}"))
     return found
 
 
@@ -89,8 +109,32 @@ def _installed(package: str) -> bool:
     return True
 
 
-async def _checked(refs: Sequence[SubstrateRef]) -> list[dict[str, Any]]:
-    return [await _check(ref) for ref in refs]
+async def checked(refs: Sequence[SubstrateRef], *, probing: bool = False, named: bool = False) -> list[dict[str, Any]]:
+    """A row for each: its own answer, and with ``probing`` what can be got at from inside of it.
+
+    What costs money is only probed where it was ``named``.
+    """
+    rows = []
+    for ref in refs:
+        row = await _check(ref)
+        if probing and row["ok"] and (named or not row["capabilities"]["paid"]):
+            row |= await _probed(ref)
+        rows.append(row)
+    return rows
+
+
+async def _probed(ref: SubstrateRef) -> dict[str, Any]:
+    """What can be got at from inside; what keeps it from being tried takes the detail's place."""
+    from taxtui import folders
+    from taxtui.sandboxes import isolation
+
+    try:
+        with registry.blamed(ref.name):
+            async with registry.build(ref) as substrate:
+                found = await isolation.probe(substrate, folders.new_run_id())
+    except (TaxtuiError, TimeoutError) as error:
+        return {"isolation": [isolation.Tried("sandboxes", None, str(error) or "none in time")._asdict()]}
+    return {"isolation": [finding._asdict() for finding in found]}
 
 
 async def _check(ref: SubstrateRef) -> dict[str, Any]:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
-import re
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args
+from typing import Final, TypeVar, get_args
 
 import msgspec
 
+from costmodel.documents import Document, MalformedDocument, complaint, hint, written
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_substrate, parse_think
 from taxtui.plan.repeating import parse_share, repeating
 from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Recordable, Tier
-from taxtui.recording.events import MAX_INT
+from taxtui.recording.events import MAX_CELLS, MAX_INT, MAX_TEXT
 
 T = TypeVar("T")
 CHECKOUT: Final = Path(__file__).parents[2] / "scenarios"
@@ -86,11 +84,10 @@ def load_file(name: str) -> tuple[ScenarioFile, Path]:
         if shipped is None:
             raise ScenarioError(
                 f"no scenario {name!r}",
-                fix=f"{_hint(name, shipped_names())}, or give the path of a .toml or .json file",
+                fix=f"{hint(name, shipped_names())}, or give the path of a .toml or .json file",
             )
         path = shipped
-    document = _Document(path)
-    scenario = document.convert(document.data, ScenarioFile)
+    scenario = _converted(_document(path), ScenarioFile)
     if scenario.name == "":
         scenario = msgspec.structs.replace(scenario, name=path.stem)
     return scenario, path.parent
@@ -114,9 +111,8 @@ def load_tier(name: str, folder: Path | None = None) -> Tier:
     if path is None or not path.is_file():
         root = CHECKOUT if CHECKOUT.is_dir() else BUNDLE
         known = sorted(file.stem for file in root.glob("tiers/*.toml"))
-        raise ScenarioError(f"no tier {name!r}", fix=f"{_hint(name, known)}, or give the path of a .toml file")
-    document = _Document(path)
-    tier = document.convert(document.data, Tier)
+        raise ScenarioError(f"no tier {name!r}", fix=f"{hint(name, known)}, or give the path of a .toml file")
+    tier = _converted(_document(path), Tier)
     try:
         parse_think(tier.think or "0s")
     except UsageError as error:
@@ -126,67 +122,20 @@ def load_tier(name: str, folder: Path | None = None) -> Tier:
     return tier
 
 
-class _Document:
-    """A parsed file that remembers its text, so that a complaint can name the line."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self.text = path.read_text(encoding="utf-8")
-            if path.suffix == ".json":
-                self.data = msgspec.json.decode(self.text, type=dict[str, Any])
-            else:
-                self.data = tomllib.loads(self.text)
-        except OSError as error:
-            raise ScenarioError(f"cannot read {path}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise ScenarioError(f"{path}: not text in UTF-8 (byte {error.start})") from error
-        except (tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
-            raise ScenarioError(f"{path}: {error}") from error
-
-    def convert(self, data: Mapping[str, Any], kind: type[T]) -> T:
-        try:
-            return msgspec.convert(data, kind)
-        except msgspec.ValidationError as error:
-            raise _complaint(error, kind, self._place) from error
-
-    def _place(self, key: str) -> str:
-        line = self._line(key)
-        return f"{self.path}:{line}: " if line else f"{self.path}: "
-
-    def _line(self, key: str) -> int | None:
-        """The first line that sets ``key``; good enough where a key occurs once, as in every shipped file."""
-        pattern = re.compile(rf"""\s*(\[+\s*)?["']?{re.escape(key)}["']?\s*[=:\]]""")
-        for number, line in enumerate(self.text.splitlines(), 1):
-            if key and pattern.match(line):
-                return number
-        return None
+def _document(path: Path) -> Document:
+    try:
+        return Document(path)
+    except OSError as error:
+        raise ScenarioError(f"cannot read {path}: {error.strerror}") from error
+    except MalformedDocument as error:
+        raise ScenarioError(error.problem, fix=error.fix) from error
 
 
-def _complaint(error: msgspec.ValidationError, kind: type, place: Callable[[str], str]) -> ScenarioError:
-    """Msgspec's words (``Object contains unknown field `x` - at `$.cells[0]```) with the place and the nearest key."""
-    text, _, where = str(error).partition(" - at `$")
-    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", text)
-    steps = re.findall(r"[^.\[\]`]+|\[(?:\d+|\.\.\.)\]", where)
-    key = unknown[1] if unknown else next((step for step in reversed(steps) if not step.startswith("[")), "")
-    if unknown:
-        return ScenarioError(f"{place(key)}unknown key {key!r}", fix=_hint(key, _keys(kind, steps)))
-    return ScenarioError(f"{place(key)}{key + ': ' if key else ''}{text[0].lower()}{text[1:]}")
-
-
-def _keys(kind: Any, steps: list[str]) -> list[str]:
-    """The fields of the struct that ``steps`` lead to from ``kind``."""
-    for step in steps:
-        if step.startswith("["):
-            kind = get_args(kind)[0]
-        else:
-            kind = next((field.type for field in msgspec.structs.fields(kind) if field.name == step), kind)
-    return [field.name for field in msgspec.structs.fields(kind)]
-
-
-def _hint(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, 1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+def _converted(document: Document, kind: type[T]) -> T:
+    try:
+        return document.convert(kind)
+    except MalformedDocument as error:
+        raise ScenarioError(error.problem, fix=error.fix) from error
 
 
 def plan(scenario: ScenarioFile, folder: Path) -> Plan:
@@ -199,7 +148,11 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
     try:  # what was put together in memory has not been looked at
         msgspec.convert(msgspec.to_builtins(scenario), ScenarioFile)
     except msgspec.ValidationError as error:
-        raise _complaint(error, ScenarioFile, lambda _: where) from error
+        steps, problem, fix = complaint(error, ScenarioFile)
+        raise ScenarioError(f"{where}{written(steps)}{problem}", fix=fix) from error
+    too_long = (text for text in (scenario.name, *_names(scenario)) if len(text) > MAX_TEXT)
+    if (name := next(too_long, None)) is not None:
+        raise ScenarioError(f"{name[:40]}… is longer than {MAX_TEXT} characters", fix="choose a shorter name")
     tiers: dict[str, Tier] = {}
     cells: list[CellPlan] = []
 
@@ -231,9 +184,11 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
                 tiers[name] = checked(lambda tier: load_tier(tier, folder), name)
         for mode in block.modes:
             if mode not in get_args(Mode):
-                raise ScenarioError(f"{where}unknown mode {mode!r}", fix=_hint(mode, list(get_args(Mode))))
+                raise ScenarioError(f"{where}unknown mode {mode!r}", fix=hint(mode, list(get_args(Mode))))
         product = itertools.product(block.substrates, block.tiers, block.actions, block.modes, widths)
         for substrate, name, actions, mode, width in product:
+            if len(cells) == MAX_CELLS:
+                raise ScenarioError(f"{where}more than {MAX_CELLS} cells", fix="split it into several scenarios")
             cells.append(
                 CellPlan(
                     substrate=checked(parse_substrate, substrate),
@@ -278,6 +233,12 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         until=checked(parse_share, scenario.until) if scenario.until else None,
     )
     return checked(lambda _: repeating(made, scenario.repeat), "")
+
+
+def _names(scenario: ScenarioFile) -> Iterator[str]:
+    """What a recording has to hold of it, as it is written."""
+    for block in scenario.cells:
+        yield from (*block.substrates, *block.tiers, block.arrival, block.think, block.acquire)
 
 
 def _check_cells(cells: list[CellPlan], where: str) -> None:

@@ -41,9 +41,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     name: str
     run: str
-    expect_exit: Recordable = 0
+    expect_exit: Annotated[int, msgspec.Meta(ge=0, le=255)] = 0
     expect_stdout: str = ""  # a substring; "{nonce}" stands for the trial's nonce
-    timeout_s: float | None = None  # the plan's where None
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT / 1e9)] | None = None  # the plan's where None
 
 
 class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

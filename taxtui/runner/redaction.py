@@ -30,7 +30,9 @@ _KINDS: Final = [  # what tells by its shape what it is, so that a reader knows 
 ]
 _SECRET: Final = re.compile(r"\b(\w*(?:pass|secret|token|key|auth|credential)\w*)(\s*[=:]\s*)\S+", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"<[a-z]+>|[^\s`'\"“”‘’()\[\]{},;:=<>|]+")
-_NUMBER: Final = re.compile(r"[-+±]?\d{1,6}([./]\d{1,6})?(ns|us|ms|s|m|h|d|x|%|[KMG]i?B)?")
+_NUMBER: Final = re.compile(
+    r"v?\d{1,4}(\.\d{1,4}){1,2}|v\d|[-+±]?\d{1,6}([./]\d{1,6})?(ns|us|ms|s|m|h|d|x|%|[KMG]i?B)?"
+)
 _CAMEL: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _REPEATED: Final = re.compile(r"(<[a-z]+>)([\s,:=]*\1)+")
 

@@ -63,6 +63,17 @@ def strings() -> Iterator[str]:
                     yield node.value
 
 
+def messages() -> Iterator[str]:
+    """The strings in what is raised, and in the tables of what providers' refusals amount to."""
+    for path in sorted((ROOT / "taxtui").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        raised = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+        for place in [tree] if path.name == "failure.py" else raised:
+            for node in ast.walk(place):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
+
+
 def words(text: str) -> Iterator[str]:
     """Those of a text, each whole and, where it is an identifier, in its parts."""
     for word in _WORD.findall(text):
@@ -71,7 +82,7 @@ def words(text: str) -> Iterator[str]:
 
 def vocabulary() -> set[str]:
     """All of them, in lower case."""
-    texts = [*strings(), PROVIDERS, *(os.strerror(number) for number in errno.errorcode)]
+    texts = [*strings(), *messages(), PROVIDERS, *(os.strerror(number) for number in errno.errorcode)]
     texts += [_QUOTED.sub(" ", path.read_text(encoding="utf-8")) for path in sorted((ROOT / "docs").rglob("*.md"))]
     return {word for text in texts for word in words(text)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -126,18 +127,27 @@ def test_the_shipped_sheet_is_dated_and_sourced() -> None:
         ("x = [", "."),
         ("[worker]\nusd_per_hour = 1", "needs its date"),
         ("date = 2026-01-01T00:00:00", "needs its date"),
-        ('date = 2026-01-01\ncurrency = "EUR"', "US dollars"),
-        ("date = 2026-01-01\nworker = 3", "usd_per_hour must be"),
-        ("date = 2026-01-01\nsandbox = 3", "two brackets"),
-        ("date = 2026-01-01\nsandbox = [3]", "not a table"),
-        ('date = 2026-01-01\n[[sandbox]]\nsubstrat = "x"', "unknown key"),
-        ('date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"', "source is missing"),
-        ('date = 2026-01-01\n[[sandbox]]\nsource = "x"', "substrate is missing"),
-        ('date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"\nsource = "y"', "no price"),
-        (SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = -2"), "usd_per_vcpu_hour must be"),
-        (SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = nan"), "usd_per_vcpu_hour must be"),
-        (SHEET.replace("increment_s = 10", "increment_s = 0"), "increment_s must be above 0"),
-        (SHEET.replace("minimum_s = 60\n", ""), "minimum_s must be"),
+        ('date = 2026-01-01\ncurrency = "EUR"', r":2: currency: invalid enum value 'EUR'"),
+        ("date = 2026-01-01\nworker = 3", ":2: worker: expected `object"),
+        ("date = 2026-01-01\nsandbox = 3", ":2: sandbox: expected `array`, got `int`"),
+        ("date = 2026-01-01\nsandbox = [3]", r":2: sandbox\[1\]: expected `object`, got `int`"),
+        ("date = 2026-01-01\nsanbox = []", r":2: sanbox: unknown key; did you mean 'sandbox'\?"),
+        (
+            'date = 2026-01-01\n[[sandbox]]\nsubstrat = "x"',
+            r":3: sandbox\[1\].substrat: unknown key; did you mean",
+        ),
+        ('date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"', r":2: sandbox\[1\]: .*missing required field `source`"),
+        ('date = 2026-01-01\n[[sandbox]]\nsource = "x"', r":2: sandbox\[1\]: .*missing required field `substrate`"),
+        (re.sub("usd_per_.*_hour = .*\n", "", SHEET), "sandbox 1: no price; give at least one of"),
+        (SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = -2"), "usd_per_vcpu_hour: expected `float` >= 0"),
+        (
+            SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = nan"),
+            "hour: must be a finite number, not nan",
+        ),
+        (SHEET.replace("increment_s = 10", "increment_s = 0"), "increment_s: expected `float` >= 1e-09"),
+        (SHEET.replace("minimum_s = 60\n", ""), "missing required field `minimum_s`"),
+        (f"date = 2026-01-01\ntitle = 1{'0' * 5000}", "limit"),
+        ("date = 2026-01-01\ntitle = " + "[" * 5000, "."),
     ],
 )
 def test_bad_price_sheets_are_one_line(tmp_path: Path, text: str, message: str) -> None:

@@ -25,6 +25,9 @@ from taxtui.commands.project import command
 from tests.support.asked_demands import ASKED, STEP_MODEL_ASKED
 from tests.support.costmodel_files import trial, write
 
+PUBLISHED = 'provenance = "published"\n'
+ROW = f'{PUBLISHED}\n[[rows]]\nsubstrate = "x"\nactions = 7\ntrajectory_s = 5\n'
+SECOND = ROW.replace(PUBLISHED, "\n\n")
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "published"
 ESSAY = {  # latency, wall-clock hours, worker-hours, versus Kubernetes: as printed
     "Docker": (14.1, 0.1, 39, -17),
@@ -163,13 +166,21 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
     [
         ("x = [", "line|invalid|Unclosed|Invalid"),
         ('name = "a scenario"', "not a file of published latencies"),
-        ('provenance = "published"', r"no \[\[rows\]\]"),
-        ('provenance = "published"\nrows = 3', r"no \[\[rows\]\]"),
-        ('provenance = "published"\n[[rows]]\nsubstrat = "x"', "unknown key 'substrat'"),
-        ('provenance = "published"\n[[rows]]\nsubstrate = "x"\nactions = 5\ntrajectory_s = nan', "above 0, not nan"),
-        ('provenance = "published"\n[[rows]]\nsubstrate = "x"\nactions = 5\ntrajectory_s = -1', "above 0, not -1"),
-        ('provenance = "published"\n[[rows]]\nsubstrate = "x"\nactions = 0\ntrajectory_s = 1', "at least 1, not 0"),
-        ('provenance = "published"\n[[rows]]\nactions = 5\ntrajectory_s = 1', "substrate is missing"),
+        (PUBLISHED, "missing required field `rows`"),
+        (f"{PUBLISHED}rows = 3", ":2: rows: expected `array`, got `int`"),
+        (f"{PUBLISHED}rows = []", ":2: rows: expected `array` of length >= 1"),
+        (f'{PUBLISHED}[[rows]]\nsubstrat = "x"', r":3: rows\[1\].substrat: unknown key; did you mean 'substrate'\?"),
+        (ROW + SECOND.replace("5", "nan"), r":13: rows\[2\].trajectory_s: must be a finite number, not nan"),
+        (ROW + SECOND.replace("= 5", "= -1"), r":13: rows\[2\].trajectory_s: expected `float` >= 1e-09"),
+        (ROW + SECOND.replace("= 5", "= 1e300"), r":13: rows\[2\].trajectory_s: expected `float` <= "),
+        (ROW + SECOND.replace("= 7", "= 0"), r":12: rows\[2\].actions: expected `int` >= 1"),
+        (ROW.replace('substrate = "x"\n', ""), "missing required field `substrate`"),
+        (ROW.replace('"x"', '""'), ":4: rows.*substrate: expected `str` of length >= 1"),
+        (f"{PUBLISHED}cpus = inf\n{SECOND}", ":2: cpus: must be a finite number, not inf"),
+        (f"{PUBLISHED}memory_mib = []\n{SECOND}", ":2: memory_mib: expected `int`, got `array`"),
+        (f"{PUBLISHED}notes = [1]\n{SECOND}", r":2: notes\[1\]: expected `str`, got `int`"),
+        (f"{PUBLISHED}baseline = []\n{SECOND}", ":2: baseline: expected `str | null`, got `array`"),
+        (f"{PUBLISHED}cpu = 2\n{SECOND}", r":2: cpu: unknown key; did you mean 'cpus'\?"),
     ],
 )
 def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None:

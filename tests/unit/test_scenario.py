@@ -6,6 +6,8 @@ from pathlib import Path
 import click
 import pytest
 
+from costmodel.errors import PriceError
+from costmodel.pricing import load_prices
 from taxtui.commands import run as run_command
 from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
@@ -65,15 +67,18 @@ def test_a_tiers_digest_is_of_what_it_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (CELLS + "trails = 3\n", r":5: unknown key 'trails'; did you mean 'trials'\?"),
-        (CELLS + "[limits]\ncpu = 1\n", r":6: unknown key 'cpu'; did you mean 'cpus'\?"),
-        ("nam = 1\n" + CELLS, r":1: unknown key 'nam'; did you mean 'name'\?"),
-        (CELLS + 'trials = "many"\n', r":5: trials: expected `int`, got `str`"),
+        (CELLS + "trails = 3\n", r":5: cells\[1\].trails: unknown key; did you mean 'trials'\?"),
+        (CELLS + "[limits]\ncpu = 1\n", r":6: limits.cpu: unknown key; did you mean 'cpus'\?"),
+        ("nam = 1\n" + CELLS, r":1: nam: unknown key; did you mean 'name'\?"),
+        (CELLS + 'trials = "many"\n', r":5: cells\[1\].trials: expected `int`, got `str`"),
         (CELLS + "trials = 0\n", "trials must be above 0, not 0"),
-        (CELLS + f"trials = {1 << 63}\n", r":5: trials: expected `int` <= 9223372036854775807"),
-        (CELLS.replace("10", f"10, {1 << 70}"), r":4: actions: expected `int` <= 9223372036854775807"),
+        (CELLS + f"trials = {1 << 63}\n", r":5: cells\[1\].trials: expected `int` <= 9223372036854775807"),
+        (CELLS.replace("10", f"10, {1 << 70}"), r":4: cells\[1\].actions\[2\]: expected `int` <= 9223372036854775807"),
         (f"seed = -{1 << 70}\n" + CELLS, r":1: seed: expected `int` >= -9223372036854775807"),
-        (CELLS + f"[limits]\nmemory_mib = {1 << 64}\n", r":6: memory_mib: expected `int` <= 9223372036854775807"),
+        (
+            CELLS + f"[limits]\nmemory_mib = {1 << 64}\n",
+            r":6: limits.memory_mib: expected `int` <= ",
+        ),
         (CELLS + "[limits]\ncpus = 1e300\n", r"limits.cpus must be at most 9223372036854775, not 1e\+300"),
         (f'timeout = "{"9" * 400}s"\n' + CELLS, "beyond 292 years"),
         (CELLS.replace("10", "-5"), "actions must be above 0, not -5"),
@@ -89,13 +94,20 @@ def test_a_tiers_digest_is_of_what_it_does(tmp_path: Path) -> None:
         ("cells = [\n", "mine.toml"),
         (CELLS + "[limits]\nmemory_mib = 0\n", "limits.memory_mib must be above 0"),
         ('timeout = "-1s"\n' + CELLS, "not a duration"),
+        (CELLS + "[limits]\ncpus = nan\n", ":6: limits.cpus: must be a finite number, not nan"),
+        ("max_cost_usd = inf\n" + CELLS, ":1: max_cost_usd: must be a finite number, not inf"),
+        (CELLS + f"concurrency = {list(range(1, 5000))}\n", "more than 4096 cells; split it"),
+        (f'name = "{"x" * 2000}"\n' + CELLS, "x… is longer than 1024 characters"),
+        (CELLS + CELLS.replace("10", '"many"'), r"cells\[2\].actions\[1\]: expected `int`, got `str`"),
+        (f"seed = 1{'0' * 5000}\n" + CELLS, "limit"),
+        ("seed = " + "[" * 5000 + CELLS, "mine.toml: "),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line_with_its_place(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(ScenarioError, match=words) as caught:
         load(tmp_path, text)
     assert "\n" not in str(caught.value)
-    assert "mine" in str(caught.value)
+    assert "mine" in str(caught.value) or "longer" in words
 
 
 def test_a_number_that_no_recording_can_hold_is_refused_wherever_it_comes_from() -> None:
@@ -130,3 +142,27 @@ def test_a_tier_typed_on_the_command_line_is_looked_for_in_the_current_folder(
     params = run_command.command.make_context("run", ["-t", "mine.toml", "-n", "10"]).params
     plan = run_command._plan(params["scenario"], params)
     assert {cell.tier.name for cell in plan.cells} == {"mine"}
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ("expect_exit = 256", r":6: cycle\[1\].expect_exit: expected `int` <= 255"),
+        ("timeout_s = nan", r":6: cycle\[1\].timeout_s: must be a finite number"),
+        ("timeout_s = 0", r":6: cycle\[1\].timeout_s: expected `float` > 0"),
+        ("expect_stdout = 3", r":6: cycle\[1\].expect_stdout: expected `str`, got `int`"),
+    ],
+)
+def test_what_is_wrong_with_a_tier_is_said_with_its_place(step: str, words: str, tmp_path: Path) -> None:
+    text = f'name = "T9"\ntitle = "ours"\n[[cycle]]\nname = "a"\nrun = "true"\n{step}\n'
+    (tmp_path / "t.toml").write_text(text)
+    with pytest.raises(ScenarioError, match=words):
+        scenario.load_tier("t.toml", tmp_path)
+
+
+def test_a_document_without_end_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "endless.toml").symlink_to("/dev/zero")
+    with pytest.raises(ScenarioError, match=r"no scenario|more than 4 MiB"):
+        scenario.load(str(tmp_path / "endless.toml"))
+    with pytest.raises(PriceError, match="more than 4 MiB"):
+        load_prices(tmp_path / "endless.toml")

@@ -1,0 +1,249 @@
+"""What a sandbox can get at: tried from inside, by asking for what must not be there.
+
+Two sandboxes of a substrate are made. In one a file, a process and a variable are left, on this machine a file, a
+variable and a listening port; the other looks for all of them, and for what a break-out begins with. Nothing is
+believed of what a substrate says of itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import re
+import secrets
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from taxtui.errors import SubstrateError
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
+from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
+
+LIMITS: Final = Limits(cpus=1.0, memory_mib=256, pids=64)
+READY_WITHIN_S: Final = 300.0
+COMMAND_TIMEOUT_S: Final = 30.0
+_TTL_S: Final = 900.0
+_DETAIL_MAX: Final = 120  # characters
+_SIZE: Final = re.compile(r"\d{1,15}")
+_HEX: Final = re.compile(r"[0-9a-f]{1,16}")
+
+
+class Tried(NamedTuple):
+    """One thing that was tried."""
+
+    aspect: str
+    holds: bool | None  # kept away, or held to its limit; None: it could not be tried
+    detail: str
+
+
+class Place(NamedTuple):
+    """Where it is tried from, and what stands on this machine to be found."""
+
+    inside: Sandbox
+    other: Sandbox
+    secret: str  # in the file, the variable and the process that must not be seen
+    file: Path
+    port: int
+
+
+Probe = Callable[[Place], Awaitable[Tried]]
+
+
+async def probe(substrate: Substrate, run_id: str) -> list[Tried]:
+    """Try everything, in sandboxes of this run that are removed again.
+
+    Raises:
+        SubstrateError: there is no sandbox to try it in.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        secret = f"canary{secrets.token_hex(8)}"
+        file, port = stack.enter_context(_planted(secret))
+        inside, other = [await stack.enter_async_context(_sandbox(substrate, run_id, number)) for number in range(2)]
+        place = Place(inside, other, secret, file, port)
+        return [await _tried(name, one, place) for name, one in PROBES.items()]
+
+
+async def _tried(name: str, one: Probe, place: Place) -> Tried:
+    try:
+        async with asyncio.timeout(2 * COMMAND_TIMEOUT_S):
+            found = await one(place)
+            return found._replace(detail=found.detail[:_DETAIL_MAX])
+    except (SubstrateError, TimeoutError) as error:
+        return Tried(name, None, str(error)[:_DETAIL_MAX])
+
+
+@contextlib.contextmanager
+def _planted(secret: str) -> Iterator[tuple[Path, int]]:
+    """On this machine: a file for this user alone, a variable, and a port that answers nobody."""
+    folder = Path(tempfile.mkdtemp(prefix="taxtui-canary-"))
+    os.environ["TAXTUI_CANARY"] = secret
+    listening = socket.create_server(("", 0))
+    try:
+        (folder / "file").write_text(secret)
+        yield folder / "file", listening.getsockname()[1]
+    finally:
+        listening.close()
+        del os.environ["TAXTUI_CANARY"]
+        shutil.rmtree(folder)
+
+
+@contextlib.asynccontextmanager
+async def _sandbox(substrate: Substrate, run_id: str, number: int) -> AsyncIterator[Sandbox]:
+    spec = SandboxSpec(
+        name=f"taxtui-{run_id}-{number}",
+        labels={
+            LABEL_RUN: run_id,
+            LABEL_TRIAL: str(number),
+            LABEL_DEADLINE: str(math.ceil(time.time() + _TTL_S)),
+        },
+        limits=LIMITS,
+        ttl_s=_TTL_S,
+    )
+    try:
+        async with asyncio.timeout(READY_WITHIN_S):
+            sandbox = await substrate.create(spec, Marks())
+            await sandbox.wait_ready(Marks())
+        yield sandbox
+    finally:
+        for found in await substrate.find(run_id):
+            if found.name == spec.name:
+                await substrate.reap(found)
+
+
+async def _asked(sandbox: Sandbox, script: str) -> str:
+    """What a script prints, on one line. Raises ``SubstrateError``."""
+    done = await sandbox.exec(Command(script=script, timeout_s=COMMAND_TIMEOUT_S))
+    return " ".join(done.stdout.decode(errors="replace").split())
+
+
+async def _files(place: Place) -> Tried:
+    seen = await _asked(place.inside, f"cat {place.file} 2>/dev/null; true")
+    held = place.secret not in seen
+    return Tried("files", held, "this user's files are not there" if held else "reads this user's files")
+
+
+async def _devices(place: Place) -> Tried:
+    found = await _asked(
+        place.inside,
+        "for f in /dev/mem /dev/kmsg /dev/kvm /dev/sd? /dev/vd? /dev/nvme* /dev/dm-*; do "
+        "[ -r $f ] && [ ! -d $f ] && echo $f; done; true",
+    )
+    return Tried("devices", not found, found or "no disk, no memory, no kernel log")
+
+
+async def _network(place: Place) -> Tried:
+    found = await _asked(
+        place.inside,
+        "for f in $(sed -n 's/^ *\\([^:]*\\):.*/\\1/p' /proc/net/dev); do [ $f = lo ] || echo $f; done; "
+        f"(timeout 3 bash -c ': </dev/tcp/127.0.0.1/{place.port}') 2>/dev/null && echo reaches-this-machine; true",
+    )
+    words = [word for word in found.split() if not word.startswith(("tunl", "sit", "ip6", "gre", "erspan", "ip_vti"))]
+    return Tried("network", not words, " ".join(words) or "loopback only")
+
+
+async def _metadata(place: Place) -> Tried:
+    script = "timeout 3 bash -c ': </dev/tcp/169.254.169.254/80' 2>/dev/null && echo reached; true"
+    reached = bool(await _asked(place.inside, script))
+    return Tried("metadata service", not reached, "169.254.169.254 answers" if reached else "does not answer")
+
+
+async def _others(place: Place) -> Tried:
+    half, rest = place.secret[:8], place.secret[8:]  # in two pieces, as what looks for it must not find itself
+    plant = Command(script=f"echo > /tmp/canary-{place.secret}; sleep 20; true", timeout_s=COMMAND_TIMEOUT_S)
+    planted = asyncio.ensure_future(place.other.exec(plant))
+    look = (
+        f"ls /tmp/canary-{half}''{rest} 2>/dev/null; for f in /proc/[0-9]*/cmdline; do "
+        f"tr '\\0' ' ' <$f 2>/dev/null | grep '{half}''{rest}' >/dev/null && echo process; done; true"
+    )
+    try:
+        standing = f"until [ -e /tmp/canary-{half}''{rest} ]; do sleep 0.1; done; echo there"
+        await _asked(place.other, standing)
+        seen = await _asked(place.inside, look)
+        own = await _asked(place.inside, "ls /proc | grep -c '^[0-9]'")
+    finally:
+        planted.cancel()
+        await asyncio.wait({planted})
+    return Tried("other sandboxes", not seen, seen or f"not seen, {own} processes of its own")
+
+
+async def _capabilities(place: Place) -> Tried:
+    told = await _asked(place.inside, "id -u; grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/self/status")
+    words = told.split()
+    facts = dict(zip(words[1::2], words[2::2], strict=False))
+    effective, user = facts.get("CapEff:", ""), words[0] if words else "?"
+    detail = f"user {user}, effective {effective or 'unknown'}, no_new_privs {facts.get('NoNewPrivs:', 'unknown')}"
+    return Tried("capabilities", int(effective, 16) == 0 if _HEX.fullmatch(effective) else None, detail)
+
+
+async def _keys(place: Place) -> Tried:
+    seen = await _asked(
+        place.inside,
+        f"env | grep -c {place.secret}; for f in ~/.ssh ~/.aws ~/.kube ~/.docker ~/.config/gcloud "
+        "/etc/docker/key.json /var/run/secrets/kubernetes.io/serviceaccount/token; do [ -r $f ] && echo $f; done; true",
+    )
+    count, *found = seen.split() or ["0"]
+    words = ["this machine's environment"] * (count != "0") + found
+    return Tried("keys", not words, ", ".join(words) or "no environment, no credentials")
+
+
+async def _daemon(place: Place) -> Tried:
+    script = "for f in /var/run/docker.sock /run/containerd/containerd.sock /run/podman/podman.sock; do [ -S $f ] && "
+    found = await _asked(place.inside, f"{script}echo $f; done; true")
+    return Tried("container daemons", not found, found or "no socket")
+
+
+async def _disk(place: Place) -> Tried:
+    told = await _asked(place.inside, "df -Pk . | tail -n 1; ulimit -f")
+    words = told.split()
+    if len(words) < 4 or not (_SIZE.fullmatch(words[1]) and _SIZE.fullmatch(words[3])):
+        return Tried("disk", None, told or "df tells nothing")
+    size_kib, free_kib = int(words[1]), int(words[3])
+    ours = {os.statvfs(path).f_blocks * os.statvfs(path).f_frsize >> 10 for path in ("/", tempfile.gettempdir())}
+    shared = size_kib in ours and words[-1] == "unlimited"
+    detail = f"{free_kib / 2**20:.0f} GiB free" + (", shared with this machine and not limited" if shared else "")
+    return Tried("disk", not shared, detail)
+
+
+async def _pids(place: Place) -> Tried:
+    wanted = 4 * LIMITS.pids
+    script = f"sh -c 'i=0; while [ $i -lt {wanted} ]; do sleep 5 & i=$((i+1)); done; echo all' 2>/dev/null; true"
+    try:
+        all_started = "all" in await _asked(place.inside, f"timeout 10 {script}")
+    except SubstrateError:
+        all_started = False  # it could not even start what ends it
+    detail = f"{wanted} processes {'run' if all_started else 'do not run'} where {LIMITS.pids} may"
+    return Tried("pids", not all_started, detail)
+
+
+async def _memory(place: Place) -> Tried:
+    wanted = 2 * LIMITS.memory_mib << 20
+    try:
+        held = await _asked(place.inside, f"head -c {wanted} /dev/zero | tail -c {wanted} | wc -c")
+    except SubstrateError:
+        held = ""  # it was killed for it
+    got = held == str(wanted)
+    detail = f"{wanted >> 20} MiB are {'' if got else 'not '}to be had where {LIMITS.memory_mib} are"
+    return Tried("memory", not got, detail)
+
+
+PROBES: Final[dict[str, Probe]] = {
+    "files": _files,
+    "devices": _devices,
+    "network": _network,
+    "metadata service": _metadata,
+    "other sandboxes": _others,
+    "capabilities": _capabilities,
+    "keys": _keys,
+    "container daemons": _daemon,
+    "disk": _disk,
+    "pids": _pids,
+    "memory": _memory,
+}
+"""Every aspect, the ones that may end a sandbox last."""
