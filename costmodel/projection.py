@@ -136,7 +136,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         trials=len(pool.trials),
         failures=len(pool.trials),
     )
-    timed = timed_run(sample, pool, demand)
+    by_steps = bool(demand.step_model)  # what follows from when things happen is then told by ``step``
+    timed = timed_run(sample, pool, replace(demand, gpus=None, gpu_usd_hour=None) if by_steps else demand)
     if timed is None:
         return replace(row, flags=flags.ordered({flags.NO_SUCCESS: None, **trust(pool)}))
 
@@ -188,7 +189,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         gpu=run.gpu and _with_split(run.gpu, sample, pool, demand, known=tally.run_known),
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
-        stress=_stress(timed, demand, worker_hours),
+        stress=None if by_steps else _stress(timed, demand, worker_hours),
         unused=untold(pool, tally, demand),
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
         evidence=evidence_of(timed, demand, estimated, ends.run.tail),
@@ -205,8 +206,7 @@ def _with_split(
     thinks = any(attempt.think_ns for attempt in sample)
     waits = [{policy: one.waiting_gpu_hours for policy, one in gpu.items()}]
     if known:
-        demand = replace(demand, quota=None, create_rate=None, create_burst=1, warm_pool=None, refill_s=None)
-        demand = replace(demand, refill_rate=None, group_size=None)
+        demand = demand.unlimited()
         sample = [attempt._replace(held_ns=attempt.think_ns + work_ns(attempt)) for attempt in sample if attempt.ok]
         waits.append(_waits(sample, pool, demand))
     if thinks:
