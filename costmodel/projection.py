@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final
 
 from costmodel import flags
@@ -86,12 +86,12 @@ def project(
         near = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
         chosen += near
         held_out |= dict.fromkeys(near, _held_out(lengths))
-    rows = []
-    for levels in [[pool] for pool in chosen] if each_level else by_levels(chosen):
-        row = row_of(at_scale(levels, demand, prices), reference)
-        rows.append(replace(row, held_out=sum((held_out[pool] for pool in levels), ())))
-    for provider in providers:
-        rows += [row_of(elsewhere(pool, provider, demand, prices), reference) for pool in works(chosen)]
+    groups = [[pool] for pool in chosen] if each_level else by_levels(chosen)
+    found = [at_scale(levels, demand, prices) for levels in groups]
+    found += [elsewhere(pool, provider, demand, prices) for provider in providers for pool in works(chosen)]
+    rows = rows_of(found, reference)
+    for place, levels in enumerate(groups):
+        rows[place] = replace(rows[place], held_out=sum((held_out[pool] for pool in levels), ()))
     baseline = demand.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
@@ -100,17 +100,20 @@ def project(
         if any(flags.LENGTH_UNKNOWN in row.flags for row in rows):
             raise DemandError(f"nothing was published for {demand.actions} actions; leave -n out")
         raise SourceError("nothing to project: no cell has a successful trial")
-    if demand.full_speed is not None:
-        rows = with_full_speed(rows, demand.full_speed)
     if baseline is None:
         return rows
     return with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
 
 
-def row_of(found: Alternatives, reference: Reference | None = None) -> Projection:
-    """One row, from the least to the most of what was not measured. Raises as ``project`` does."""
-    value, *ends = (_measured(pool, found.demand, found.prices, reference) for pool in (found.value, *found.ends))
-    return found.told(value, ends)
+def rows_of(found: Sequence[Alternatives], reference: Reference | None = None) -> list[Projection]:
+    """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
+    cells = [(one, pool) for one in found for pool in (one.value, *one.ends)]
+    rows = [_measured(pool, one.demand, one.prices, reference) for one, pool in cells]
+    demand = found[0].demand if found else None
+    if demand is not None and demand.full_speed is not None:
+        rows = with_full_speed(rows, demand.full_speed)
+    left = iter(rows)
+    return [one.told(next(left), list(islice(left, len(one.ends)))) for one in found]
 
 
 def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None) -> Projection:

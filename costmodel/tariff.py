@@ -150,6 +150,10 @@ class SandboxPrice:
         """
         return self.meter(identity).exists / PARTS + self._node_share(identity)
 
+    def idle_usd_hour(self, identity: CellIdentity) -> float:
+        """The rate of one that stands ready, nodes apart, which are paid for as a whole. Raises as ``size``."""
+        return 0.0 if self.idle == FREE else self.meter(identity).exists / PARTS
+
     def usd(self, identity: CellIdentity, sandbox_ns: int, cpu_ns: int | None = None) -> Fraction:
         """What one sandbox costs that existed for ``sandbox_ns``.
 
