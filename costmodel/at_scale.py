@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from costmodel.alternatives import Alternatives
@@ -26,15 +26,6 @@ _PARTS: Final[dict[str, Part]] = {
     "harness": lambda own: own.harness_ns,
 }
 """What grows by itself with how many run at a time; think time and throttles do not."""
-
-
-def by_levels(pools: Iterable[Pool]) -> list[list[Pool]]:
-    """Pools of one cell but for how many trials ran at a time, with a success each, together."""
-    groups: dict[object, list[Pool]] = {}
-    for index, pool in enumerate(pools):
-        alone = (pool.alone, pool.length) if pool.successes else index
-        groups.setdefault(alone, []).append(pool)
-    return list(groups.values())
 
 
 def at_scale(levels: Sequence[Pool], demand: Demand, prices: Prices | None) -> Alternatives:
