@@ -97,8 +97,8 @@ def project(
     if all(row.worker_hours is None for row in rows):
         if any(flags.LENGTH_UNKNOWN in row.flags for row in rows):
             raise DemandError(
-                f"nothing was published for {demand.actions} actions; leave -n out, or --compose NAME with work of that "
-                "length that was recorded"
+                f"nothing was published for {demand.actions} actions; leave -n out, or --compose NAME "
+                "with recorded work of that length"
             )
         raise SourceError("nothing to project: no cell has a successful trial")
     if baseline is None:

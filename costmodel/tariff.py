@@ -14,7 +14,7 @@ from costmodel.sizes import Size, sold
 
 NS_PER_HOUR: Final = 3_600_000_000_000
 PARTS: Final = 10**12
-"""Rates are counted in whole parts of a dollar, so that sums over millions of attempts are exact."""
+"""UsdRates are counted in whole parts of a dollar, so that sums over millions of attempts are exact."""
 PROVISIONED, ACTIVE, GREATER = "provisioned", "active", "greater"
 CPU_BASES: Final = (PROVISIONED, ACTIVE, GREATER)
 """What a vCPU-hour is counted by: the vCPUs asked for, CPU time used, or whichever is more."""
@@ -28,7 +28,7 @@ def billed_ns(ns: int, minimum_ns: int, increment_ns: int) -> int:
     return 0 if ns <= 0 else max(minimum_ns, -(-ns // increment_ns) * increment_ns)
 
 
-class Rates(NamedTuple):
+class UsdRates(NamedTuple):
     """US dollars; "unit" is the larger of vCPUs and GiB over ``gib_per_unit``."""
 
     usd_per_hour: float = 0.0
@@ -84,8 +84,8 @@ class SandboxPrice:
 
     substrate: str
     variant: str | None  # None: any
-    rates: Rates
-    cheaper: Rates  # the same by whoever says least; equal where the sources agree
+    rates: UsdRates
+    cheaper: UsdRates  # the same by whoever says least; equal where the sources agree
     cpu: str = PROVISIONED
     idle: str = BILLED
     free_vcpus: float = 0.0  # of each sandbox

@@ -17,7 +17,7 @@ from costmodel.billing import by_clock
 from costmodel.pricing import SHIPPED, priced
 from costmodel.results import Cost
 from costmodel.samples import pools
-from costmodel.tariff import PARTS, Meter, Rates
+from costmodel.tariff import PARTS, Meter, UsdRates
 from tests.support.costmodel_files import S, cell, trial, write
 
 HOUR = 3600 * S
@@ -250,7 +250,7 @@ def test_more_of_anything_is_never_cheaper(
 
 def test_the_keys_of_a_sheet_are_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "prices.md").read_text(encoding="utf-8")
-    assert not [rate for rate in Rates._fields if f"`{rate}`" not in text]
+    assert not [rate for rate in UsdRates._fields if f"`{rate}`" not in text]
     for name in SHEETS:
         assert f"`{name}`" in text
         tomllib.loads((SHIPPED / f"{name}.toml").read_text(encoding="utf-8"))
