@@ -18,7 +18,7 @@ from costmodel.errors import DemandError
 from costmodel.pricing import Prices
 from costmodel.providers import Dispatch, Provider, StartLaw
 from costmodel.recording import CellIdentity, RecordedTrial
-from costmodel.remade import Change, remade
+from costmodel.remade import Remaking, remade
 from costmodel.results import Assumption
 from costmodel.samples import Pool
 from costmodel.used import asked, refused
@@ -120,13 +120,13 @@ def _pool(pool: Pool, provider: Provider, trials: Sequence[RecordedTrial], end: 
     return new
 
 
-def _change(trial: RecordedTrial, provider: Provider, end: int, start_ns: int, rng: Random) -> Change:
+def _change(trial: RecordedTrial, provider: Provider, end: int, start_ns: int, rng: Random) -> Remaking:
     dispatches = None if provider.dispatch is None else _dispatches(trial, provider.dispatch, end, rng)
     more_ns = 0
     if provider.dispatch is not None:
         # A whole command holds the dispatch of where it was recorded: of that between nothing and all is the same here.
         more_ns = round(provider.dispatch.seconds[end] * (0.0, 0.5, 1.0)[end] * NS_PER_S)
-    return Change(
+    return Remaking(
         startup=lambda own: (start_ns, 0, own.preload_ns),
         work=provider.slowdown[end],
         dispatches=None if dispatches is None else lambda _: dispatches,

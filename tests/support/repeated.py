@@ -16,7 +16,7 @@ AA: Final = Path(__file__).parents[2] / "recordings" / "aa.msgpack"
 PLANTED: Final = {"local": ("local-5", "local-20"), "docker": ("docker-20",)}
 
 
-class Rates(NamedTuple):
+class UsdRates(NamedTuple):
     """Shares, and of how many each is one."""
 
     falsely_different: float  # of pairs of repetitions, cell by cell
@@ -48,7 +48,7 @@ def _ok(trial: RecordedTrial) -> int:
     return int(trial.ok)
 
 
-def rates(path: Path) -> Rates:
+def rates(path: Path) -> UsdRates:
     """What the acceptance asks of the recording."""
     cells = pools([read_recording(path)])
     runs = sorted({trial.run.repetition for pool in cells for trial in pool.trials})
@@ -72,7 +72,7 @@ def rates(path: Path) -> Rates:
         for found in _inside(by_tier[substrate, tiers[-1]], by_tier[substrate, "sleep-0"], runs)
     ]
     whole = judge(held(slow, tuple(runs)), held(plain, tuple(runs)), assumed("local")).verdict.kind == DIFFERS
-    return Rates(
+    return UsdRates(
         sum(verdicts) / len(verdicts),
         len(verdicts),
         sum(inside) / len(inside),
