@@ -25,8 +25,6 @@ USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
 COMPOSED: Final = "composed"
 MEASURED: Final = "measured"
 
-QUICK: Final = 0.1
-"""How much is simulated for a value without an interval."""
 CAUSES_DO: Final = {
     "slowdown": "run the same commands on both, and name the reference with --full-speed",
     "contention": "record --concurrency 1 beside it, with CPU times",
@@ -154,8 +152,8 @@ def _usd(side: Side) -> Interval | None:
     return Interval(*(None if end is None else end + more for end in sandbox))  # type: ignore[arg-type]
 
 
-def together(start: Side, goal: Side, unit: str, *, few: bool = False) -> Interval | None:
-    """What moving saves, both sides simulated with the same random numbers; ``few``: quickly, without an interval.
+def together(start: Side, goal: Side, unit: str, effort: float = 1.0) -> Interval | None:
+    """What moving saves, both sides simulated with the same random numbers; ``effort`` is how much, as for ``project``.
 
     Their difference is taken world by world, so that what both share, the model's generation above all, cancels. None:
     they are not both runs in steps, or cannot be simulated for the same ones.
@@ -164,7 +162,7 @@ def together(start: Side, goal: Side, unit: str, *, few: bool = False) -> Interv
         return None
     from costmodel.step.pairing import apart  # who asks for no steps does not wait for it
 
-    found = apart(start.run, goal.run, QUICK if few else 1.0, few=few)
+    found = apart(start.run, goal.run, effort)
     return found and (found.usd if unit == USD else found.worker_hours)
 
 

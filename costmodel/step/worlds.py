@@ -17,18 +17,17 @@ from costmodel.pricing import Prices
 from costmodel.results import CAUSES
 from costmodel.runs import MIN_RUNS, Assumed, assumed
 from costmodel.samples import Pool
-from costmodel.step.chance import ThinkLaw, View, World
-from costmodel.step.horizon import Horizon, horizon
+from costmodel.step.chance import ThinkQuantiles, View, World
+from costmodel.step.horizon import FEW, Horizon, horizon
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken, taken
 from costmodel.step.trials import Trials, timed
 from costmodel.tariff import NS_PER_HOUR, billed_ns
 from costmodel.uncertainty import correlation_time
 
-PLAIN: Final = 16
-TWINS: Final = 8
-"""Worlds that draw from the trials as they are, and those of them that have a twin."""
-FEW: Final = 4
+PLAIN: Final = (4, 16)
+TWINS: Final = (4, 8)
+"""Worlds that draw from the trials as they are, and those of them that have a twin: at least, and at most."""
 ATTEMPTS: Final = 1_200_000
 """That all worlds of one attribution may cost, without and with every cause: a few seconds."""
 MOST_STEPS: Final = 24
@@ -45,9 +44,18 @@ class _Asked(NamedTuple):
 
     demand: Demand
     trials: Trials
-    law: ThinkLaw | None
+    law: ThinkQuantiles | None
     looks: tuple[frozenset[str], ...]  # without what: nothing, each cause, all of them, and think time too
     bill: Callable[[Sequence[int]], float]
+
+
+class Sampling(NamedTuple):
+    """What is simulated."""
+
+    plan: Horizon
+    plain: int
+    twins: int
+    salt: int = 0  # tells resamples of trials apart that are not of the same runs
 
 
 class Worlds(NamedTuple):
@@ -68,16 +76,13 @@ def worlds(
     effort: float = 1.0,
     *,
     as_it_is: bool = False,
-    plan: Horizon | None = None,
-    salt: int = 0,
-    few: bool = False,
+    sampling: Sampling | None = None,
 ) -> Worlds | None:
     """This run in steps. None: no attempt succeeds.
 
     ``full_speed`` is the share of its work that the reference takes for it; None: there is no reference. ``effort`` is
-    how much is simulated, relative to the usual. ``as_it_is``: only that, no cause is taken away. ``plan`` is which
-    steps are simulated, where that is not up to this run. ``salt`` tells resamples of trials apart that are not of the
-    same runs. ``few``: only ``FEW`` worlds and no twin, for a value without an interval.
+    how much is simulated, relative to the usual. ``as_it_is``: only that, no cause is taken away. ``sampling`` is
+    what is simulated, where that is not up to this run.
 
     Raises:
         PriceError: the sheet lacks a price.
@@ -87,7 +92,7 @@ def worlds(
         return None
     law = None
     if demand.think is not None:
-        law = ThinkLaw(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
+        law = ThinkQuantiles(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
     causes = _causes(trials, demand, pool, full_speed)
     everything = frozenset(cause for cause, acts in causes.items() if acts is not None)
     alone = [frozenset({cause}) for cause, acts in causes.items() if acts]
@@ -96,16 +101,21 @@ def worlds(
     ones = [1] * len(pool.trials)
     first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
     attempts = rules.rules.launched(rules.size) / (1 - min(first.failure, 0.9))
-    most = int(effort * ATTEMPTS / ((PLAIN + TWINS) * len(looks) * attempts))
-    plan = plan or horizon(demand, rules, first, min(MOST_STEPS, most))
+    if sampling is None:
+        steps = effort * ATTEMPTS / (len(looks) * attempts)  # of all worlds
+        count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
+        resamples = max(TWINS[0], min(TWINS[1], count // 2))
+        plan = horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
+        sampling = Sampling(plan, count, resamples)
     spread = assumed(pool.identity.substrate, demand.run_sd)
     plain, twins = [], []
-    for number in range(FEW if few else PLAIN):
+    for number in range(sampling.plain):
         seed = demand.seed + (number + 1 << 32)
-        plain.append(_looked_at(asked, ones, 1.0, seed, plan))
-        if number < TWINS and not few:
-            twins.append(_looked_at(asked, *resampled(pool, spread, Random(seed + (salt << 64))), seed, plan))
-    return Worlds(causes, plan, plain, twins, first.failure)
+        plain.append(_looked_at(asked, ones, 1.0, seed, sampling.plan))
+        if number < sampling.twins:
+            drawn = resampled(pool, spread, Random(seed + (sampling.salt << 64)))
+            twins.append(_looked_at(asked, *drawn, seed, sampling.plan))
+    return Worlds(causes, sampling.plan, plain, twins, first.failure)
 
 
 def _causes(trials: Trials, demand: Demand, pool: Pool, full_speed: float | None) -> dict[str, bool | None]:
