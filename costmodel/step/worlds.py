@@ -28,9 +28,11 @@ from costmodel.uncertainty import correlation_time
 PLAIN: Final = (4, 16)
 TWINS: Final = (4, 8)
 """Worlds that draw from the trials as they are, and those of them that have a twin: at least, and at most."""
-ATTEMPTS: Final = 1_200_000
+ATTEMPTS: Final = 2_400_000
 """That all worlds of one attribution may cost, without and with every cause: a few seconds."""
-MOST_STEPS: Final = 24
+SHARED: Final = 4
+"""So many times as much costs one that shares more than workers with others."""
+MOST_STEPS: Final = 16
 """Of one world."""
 THINK: Final = "think"
 
@@ -102,7 +104,8 @@ def worlds(
     first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
     attempts = rules.rules.launched(rules.size) / (1 - min(first.failure, 0.9))
     if sampling is None:
-        steps = effort * ATTEMPTS / (len(looks) * attempts)  # of all worlds
+        cost = len(looks) * attempts * (1 if rules.workers_only else SHARED)
+        steps = effort * ATTEMPTS / cost  # of all worlds
         count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
         resamples = max(TWINS[0], min(TWINS[1], count // 2))
         plan = horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
