@@ -161,7 +161,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         trials=len(pool.trials),
         failures=len(pool.trials),
     )
-    timed = timed_run(sample, pool, demand)
+    by_steps = bool(demand.step_model)  # what follows from when things happen is then told by ``step``
+    timed = timed_run(sample, pool, replace(demand, gpus=None, gpu_usd_hour=None) if by_steps else demand)
     if timed is None:
         return replace(row, flags=flags.ordered({flags.NO_SUCCESS: None, **trust(pool)}))
 
@@ -213,7 +214,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         gpu=run.gpu and _with_split(run.gpu, sample, pool, demand, known=tally.run_known),
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
-        stress=_stress(timed, demand, worker_hours),
+        stress=None if by_steps else _stress(timed, demand, worker_hours),
         unused=untold(pool, tally, demand),
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
         evidence=evidence_of(timed, demand, estimated, ends.run.tail),
