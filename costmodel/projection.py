@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Final
@@ -12,7 +12,7 @@ from costmodel import flags
 from costmodel.alternatives import Alternatives
 from costmodel.billing import cost
 from costmodel.bounds import Reference, tax_between
-from costmodel.comparison import with_baseline, with_full_speed
+from costmodel.comparison import meant, with_baseline, with_full_speed
 from costmodel.continuation import EXACT, Margin
 from costmodel.demand import Demand
 from costmodel.engine.estimate import SimulatedRun
@@ -23,7 +23,7 @@ from costmodel.policies import POLICIES
 from costmodel.pricing import Prices
 from costmodel.published import Published
 from costmodel.quoted import quoted
-from costmodel.recording import Recording
+from costmodel.recording import CellIdentity, Recording
 from costmodel.results import (
     ByCause,
     GpuWaiting,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 NS_PER_S: Final = 1e9
 NS_PER_HOUR: Final = 3_600_000_000_000
+Wanted = Callable[[CellIdentity], bool]
 STRESS_SHARE, STRESS_FACTOR = 100, 30
 """One trajectory in 100 takes 30 times as long."""
 
@@ -61,6 +62,7 @@ def project(
     *,
     each_level: bool = False,
     effort: float = 1.0,
+    wanted: Wanted | None = None,
 ) -> list[Projection]:
     """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
 
@@ -68,7 +70,8 @@ def project(
     ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded.
 
     ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much is simulated for
-    the attribution of a run in steps, relative to a few seconds for all rows; 0: there is none.
+    the attribution of a run in steps, relative to a few seconds for all rows; 0: there is none. ``wanted`` says which
+    cells have a row, of a composed row by the identity that it has; others still tell what they tell of those.
 
     A cell without a success is a row of Nones flagged ``no_success``.
 
@@ -78,38 +81,60 @@ def project(
         PriceError: the sheet lacks a price.
         SourceError: nothing was recorded, not one cell has a success, or a run was given twice.
     """
-    series: dict[object, list[Pool]] = {}
+
+    def needed(identity: CellIdentity) -> bool:
+        specs = (demand.full_speed, demand.baseline)
+        return wanted is None or wanted(identity) or any(spec is not None and meant(identity, spec) for spec in specs)
+
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
-    for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
-        series.setdefault((pool.series, pool.provenance), []).append(pool)
-    chosen: list[Pool] = []
-    held_out: dict[Pool, tuple[HeldOut, ...]] = {}
-    for lengths in series.values():
-        near = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
-        chosen += near
-        held_out |= dict.fromkeys(near, _held_out(lengths))
-    groups = [[pool] for pool in chosen] if each_level else by_levels(chosen)
-    rows = rows_of(_thought_of(groups, providers, demand, prices), reference, effort)
-    for place, levels in enumerate(groups):
-        rows[place] = replace(rows[place], held_out=sum((held_out[pool] for pool in levels), ()))
+    cells = _cells(recordings, demand)
+    groups = [own for own in ([[one] for one in cells] if each_level else by_levels(cells)) if needed(own[0].identity)]
+    found = [one for one in _thought_of(groups, cells, providers, demand, prices) if needed(one.value.identity)]
+    rows = rows_of(found, reference, effort, wanted)
+    for place, own in enumerate(groups):
+        rows[place] = replace(rows[place], held_out=sum((cells[pool] for pool in own), ()))
     baseline = demand.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
-        rows += printed
-    if all(row.worker_hours is None for row in rows):
+        rows += [row for row in printed if needed(row.identity)]
+    if all(row.worker_hours is None for row in rows) and (rows or wanted is None):
         if any(flags.LENGTH_UNKNOWN in row.flags for row in rows):
             raise DemandError(
                 f"nothing was published for {demand.actions} actions; leave -n out, or --compose NAME "
                 "with recorded work of that length"
             )
         raise SourceError("nothing to project: no cell has a successful trial")
-    if baseline is None:
-        return rows
-    return with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
+    if baseline is not None and rows:
+        rows = with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
+    return [row for row in rows if wanted is None or wanted(row.identity)]
+
+
+def behind(
+    recordings: Sequence[Recording | Published], demand: Demand, prices: Prices | None, providers: Sequence[Provider]
+) -> list[Alternatives]:
+    """What the rows of ``project`` are computed from, in their order, published ones left out. Raises as it does."""
+    cells = _cells(recordings, demand)
+    return _thought_of(by_levels(cells), cells, providers, demand, prices)
+
+
+def _cells(recordings: Sequence[Recording | Published], demand: Demand) -> dict[Pool, tuple[HeldOut, ...]]:
+    """The cells that are projected, each with how well its lengths predict each other."""
+    series: dict[object, list[Pool]] = {}
+    for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
+        series.setdefault((pool.series, pool.provenance), []).append(pool)
+    found: dict[Pool, tuple[HeldOut, ...]] = {}
+    for lengths in series.values():
+        near = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
+        found |= dict.fromkeys(near, _held_out(lengths))
+    return found
 
 
 def _thought_of(
-    groups: Sequence[Sequence[Pool]], providers: Sequence[Provider], demand: Demand, prices: Prices | None
+    groups: Sequence[Sequence[Pool]],
+    cells: Iterable[Pool],
+    providers: Sequence[Provider],
+    demand: Demand,
+    prices: Prices | None,
 ) -> list[Alternatives]:
     """What rows are computed from; who has one level of each cell and no provider waits for no more modules."""
     found = [Alternatives(levels[0], demand, prices) for levels in groups]
@@ -120,12 +145,17 @@ def _thought_of(
     if providers:
         from costmodel.elsewhere import elsewhere, works
 
-        done = works(pool for levels in groups for pool in levels)
+        done = works(cells)
         found += [elsewhere(pool, provider, demand, prices) for provider in providers for pool in done]
     return found
 
 
-def rows_of(found: Sequence[Alternatives], reference: Reference | None = None, effort: float = 0.0) -> list[Projection]:
+def rows_of(
+    found: Sequence[Alternatives],
+    reference: Reference | None = None,
+    effort: float = 0.0,
+    wanted: Wanted | None = None,
+) -> list[Projection]:
     """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
     cells = [(one, pool) for one in found for pool in (one.value, *one.ends)]
     rows = [_measured(pool, one.demand, one.prices, reference) for one, pool in cells]
@@ -135,10 +165,10 @@ def rows_of(found: Sequence[Alternatives], reference: Reference | None = None, e
     if demand is not None and demand.step_rollouts is not None and (effort or demand.step_model):
         from costmodel.step.row import attributed  # who asks for no steps does not wait for it
 
-        each = effort / len(cells)
-        rows = [
-            attributed(row, pool, one.demand, one.prices, each) for row, (one, pool) in zip(rows, cells, strict=True)
-        ]
+        shown = [place for place, (one, _) in enumerate(cells) if wanted is None or wanted(one.value.identity)]
+        for place in shown:
+            one, pool = cells[place]
+            rows[place] = attributed(rows[place], pool, one.demand, one.prices, effort / len(shown))
     left = iter(rows)
     return [one.told(next(left), list(islice(left, len(one.ends)))) for one in found]
 
@@ -226,7 +256,8 @@ def _with_split(
     thinks = any(attempt.think_ns for attempt in sample)
     waits = [{policy: one.waiting_gpu_hours for policy, one in gpu.items()}]
     if known:
-        demand = demand.unlimited()
+        demand = replace(demand, quota=None, create_rate=None, create_burst=1, warm_pool=None, refill_s=None)
+        demand = replace(demand, refill_rate=None, group_size=None)
         sample = [attempt._replace(held_ns=attempt.think_ns + work_ns(attempt)) for attempt in sample if attempt.ok]
         waits.append(_waits(sample, pool, demand))
     if thinks:

@@ -23,6 +23,8 @@ WITHIN: Final = 16.0
 """An input is tried from this part of its value to so many times it."""
 NEAR: Final = 4.0
 """The same of what takes a simulation to try."""
+QUICK: Final = 0.05
+"""How much is simulated to try one value, relative to a few seconds."""
 CLOSE: Final = 0.05
 """A value is found to this share of itself."""
 
@@ -170,7 +172,7 @@ def _simulated(found: Decision, vary: Vary, changed: set[str]) -> Saving:
                 side.at(vary(side.demand, value), anew=not found.paired) if side.name in changed else side
                 for side in sides
             )
-            told = together(start, goal, found.unit, few=True) if found.paired else by_rows(start, goal, found.unit)
+            told = together(start, goal, found.unit, QUICK) if found.paired else by_rows(start, goal, found.unit)
         except CostModelError:  # so many workers, such a rate: refused
             return None
         return None if told is None else told.value

@@ -6,7 +6,6 @@ same runs are resampled alike, those of different runs each for themselves.
 
 from __future__ import annotations
 
-import math
 import zlib
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from costmodel.step.attribution import RUN, Rates, Steps, amount_of, interval_of
 from costmodel.step.horizon import Horizon, following
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken
-from costmodel.step.worlds import Worlds, worlds
+from costmodel.step.worlds import Sampling, Worlds, worlds
 from costmodel.uncertainty import Interval
 
 NS_PER_HOUR = 3.6e12
@@ -38,49 +37,41 @@ class Apart(NamedTuple):
     worker_hours: Interval
 
 
-def apart(one: Run, other: Run, effort: float = 1.0, *, few: bool = False) -> Apart | None:
+def apart(one: Run, other: Run, effort: float = 1.0) -> Apart | None:
     """``one`` − ``other``. None: they cannot be simulated for the same steps, or no attempt succeeds.
 
-    ``effort`` is how much is simulated, relative to a few seconds; ``few``: as little as gives a value, without an
-    interval.
+    ``effort`` is how much is simulated, relative to a few seconds.
 
     Raises:
         PriceError: a sheet lacks a price.
     """
-    found = _both(one, other, effort, few=few)
+    found = _both(one, other, effort)
     if found is None:
         return None
     usd = _differences(*(_dollars(run, own) for run, own in zip((one, other), found, strict=True)))
     hours = _differences(*(_hours(own) for own in found))
-    told = _mean if few else interval_of
-    return Apart(told(*usd), told(*hours))
+    return Apart(interval_of(*usd), interval_of(*hours))
 
 
-def _mean(plain: list[Steps], _: list[Steps]) -> Interval:
-    return Interval(math.fsum(math.fsum(world) for world in plain) / len(plain))
-
-
-def _both(one: Run, other: Run, effort: float, *, few: bool) -> tuple[Worlds, Worlds] | None:
+def _both(one: Run, other: Run, effort: float) -> tuple[Worlds, Worlds] | None:
     """The worlds of both, for the same steps."""
     first, second = (one, other) if one.demand.images is not None else (other, one)
     if (one.demand.trajectories, one.demand.step_rollouts) != (other.demand.trajectories, other.demand.step_rollouts):
         return None
-    here = worlds(first.pool, first.demand, first.prices, None, effort, as_it_is=True, few=few)
-    if here is None:
-        return None
-    plan = _same(here.plan, first, second)
-    if plan is None:
+    here = worlds(first.pool, first.demand, first.prices, effort=effort, as_it_is=True)
+    plan = here and _for(second, here.plan, first)
+    if here is None or plan is None:
         return None
     salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
-    many = len(here.plain), len(here.twins)
-    there = worlds(second.pool, second.demand, second.prices, as_it_is=True, plan=plan, as_many=many, salt=salt)
+    sampling = Sampling(plan, len(here.plain), len(here.twins), salt)
+    there = worlds(second.pool, second.demand, second.prices, as_it_is=True, sampling=sampling)
     if there is None:
         return None
     return (here, there) if first is one else (there, here)
 
 
-def _same(plan: Horizon, first: Run, second: Run) -> Horizon | None:
-    """The plan for the second, so that it is of the same steps."""
+def _for(second: Run, plan: Horizon, first: Run) -> Horizon | None:
+    """The plan of the first, for the second."""
     if _nodes(first.demand) == _nodes(second.demand):
         return plan
     return following(plan, StepRules.of(second.demand))

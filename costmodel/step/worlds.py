@@ -51,6 +51,15 @@ class _Asked(NamedTuple):
     bill: Callable[[Sequence[int]], float]
 
 
+class Sampling(NamedTuple):
+    """What is simulated."""
+
+    plan: Horizon
+    plain: int
+    twins: int
+    salt: int = 0  # tells resamples of trials apart that are not of the same runs
+
+
 class Worlds(NamedTuple):
     """A run in many worlds, without nothing and without each cause."""
 
@@ -69,18 +78,13 @@ def worlds(
     effort: float = 1.0,
     *,
     as_it_is: bool = False,
-    plan: Horizon | None = None,
-    as_many: tuple[int, int] | None = None,
-    salt: int = 0,
-    few: bool = False,
+    sampling: Sampling | None = None,
 ) -> Worlds | None:
     """This run in steps. None: no attempt succeeds.
 
     ``full_speed`` is the share of its work that the reference takes for it; None: there is no reference. ``effort`` is
-    how much is simulated, relative to the usual. ``as_it_is``: only that, no cause is taken away. ``plan`` is which
-    steps are simulated, and ``as_many`` how many worlds and twins, where that is not up to this run. ``salt`` tells
-    resamples of trials apart that are not of the same runs. ``few``: as few worlds as can be and no twin, for a value
-    without an interval.
+    how much is simulated, relative to the usual. ``as_it_is``: only that, no cause is taken away. ``sampling`` is
+    what is simulated, where that is not up to this run.
 
     Raises:
         PriceError: the sheet lacks a price.
@@ -99,19 +103,22 @@ def worlds(
     ones = [1] * len(pool.trials)
     first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
     attempts = rules.rules.launched(rules.size) / (1 - min(first.failure, 0.9))
-    cost = len(looks) * attempts * (1 if rules.workers_only else SHARED)
-    steps = effort * ATTEMPTS / cost  # of all worlds
-    count = PLAIN[0] if few else max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
-    count, resamples = as_many or (count, 0 if few else max(TWINS[0], min(TWINS[1], count // 2)))
-    plan = plan or horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
+    if sampling is None:
+        cost = len(looks) * attempts * (1 if rules.workers_only else SHARED)
+        steps = effort * ATTEMPTS / cost  # of all worlds
+        count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
+        resamples = max(TWINS[0], min(TWINS[1], count // 2))
+        plan = horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
+        sampling = Sampling(plan, count, resamples)
     spread = assumed(pool.identity.substrate, demand.run_sd)
     plain, twins = [], []
-    for number in range(count):
+    for number in range(sampling.plain):
         seed = demand.seed + (number + 1 << 32)
-        plain.append(_looked_at(asked, ones, 1.0, seed, plan))
-        if number < resamples:
-            twins.append(_looked_at(asked, *resampled(pool, spread, Random(seed + (salt << 64))), seed, plan))
-    return Worlds(causes, plan, plain, twins, first.failure)
+        plain.append(_looked_at(asked, ones, 1.0, seed, sampling.plan))
+        if number < sampling.twins:
+            drawn = resampled(pool, spread, Random(seed + (sampling.salt << 64)))
+            twins.append(_looked_at(asked, *drawn, seed, sampling.plan))
+    return Worlds(causes, sampling.plan, plain, twins, first.failure)
 
 
 def _causes(trials: Trials, demand: Demand, pool: Pool, full_speed: float | None) -> dict[str, bool | None]:

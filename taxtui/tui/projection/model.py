@@ -11,9 +11,10 @@ from costmodel import Demand, Projection, Published, Recording
 from costmodel.answer import Answer, answer_of
 from costmodel.comparison import meant, with_baseline
 from costmodel.errors import CostModelError
-from costmodel.places import Asked, only, project_places, rows_at
+from costmodel.places import Asked, only, project_places
 from costmodel.pricing import SHIPPED
 from costmodel.profiles import known_profiles
+from costmodel.projection import project
 from costmodel.reading import read
 from costmodel.recording import CellIdentity
 from costmodel.whatif import Axis, Curve, curve
@@ -149,6 +150,7 @@ def _family(identity: CellIdentity) -> Family:
 def _rows(sources: Sequence[Source], places: Sequence[Asked], family: Family) -> Rows:
     """The rows of one family of works, each place asked its own."""
     found: Rows = {}
+    parts = [only(one, lambda identity: _family(identity) == family) for one in sources if isinstance(one, Recording)]
     for number, place in enumerate(places):
         earlier = tuple(one.spec for one in places[:number])
 
@@ -156,7 +158,8 @@ def _rows(sources: Sequence[Source], places: Sequence[Asked], family: Family) ->
             mine = not spec or meant(identity, spec)
             return _family(identity) == family and mine and not any(meant(identity, one) for one in earlier)
 
-        found |= {(row.identity, row.provenance): row for row in rows_at(sources, place, wanted)}
+        rows = project(parts, replace(place.demand, baseline=None), place.prices, wanted=wanted)
+        found |= {(row.identity, row.provenance): row for row in rows}
     return found
 
 
