@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -125,8 +126,8 @@ def _main(entry: Entry, found: Answer) -> Pieces:
 
 def _apart(text: str) -> tuple[str, str]:
     """The value, and its interval."""
-    value, mark, sure = text.partition(" ±")
-    return value, f"{mark.strip()}{sure}"
+    value, *sure = re.split(r" (?=[±(])", text, maxsplit=1)
+    return value, "".join(sure)
 
 
 def _amount(amount: Interval | None, measure: str) -> str:
