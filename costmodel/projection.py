@@ -52,10 +52,12 @@ def project(
     demand: Demand,
     prices: Prices | None = None,
     reference: Reference | None = None,
+    effort: float = 1.0,
 ) -> list[Projection]:
     """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
 
-    ``reference`` bounds the tax of rows whose commands' own time is unknown.
+    ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much is simulated for
+    the attribution of a run in steps, relative to a few seconds for all rows; 0: there is none.
 
     A cell without a success is a row of Nones flagged ``no_success``.
 
@@ -69,10 +71,11 @@ def project(
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
     for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
         series.setdefault((pool.series, pool.provenance), []).append(pool)
-    rows = []
+    rows, cells = [], []
     for lengths in series.values():
         held_out = _held_out(lengths)
         chosen = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
+        cells += chosen
         rows += [replace(_measured(pool, demand, prices, reference), held_out=held_out) for pool in chosen]
     baseline = demand.baseline
     for summary, printed in summaries:
@@ -84,6 +87,12 @@ def project(
         raise SourceError("nothing to project: no cell has a successful trial")
     if demand.full_speed is not None:
         rows = with_full_speed(rows, demand.full_speed)
+    if demand.step_rollouts is not None and (effort or demand.step_model):
+        from costmodel.step.row import attributed  # who asks for no steps does not wait for it
+
+        count = len(cells)
+        measured = zip(rows[:count], cells, strict=True)
+        rows = [*(attributed(row, pool, demand, prices, effort / count) for row, pool in measured), *rows[count:]]
     if baseline is None:
         return rows
     return with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
@@ -170,8 +179,7 @@ def _with_split(
     thinks = any(attempt.think_ns for attempt in sample)
     waits = [{policy: one.waiting_gpu_hours for policy, one in gpu.items()}]
     if known:
-        demand = replace(demand, quota=None, create_rate=None, create_burst=1, warm_pool=None, refill_s=None)
-        demand = replace(demand, refill_rate=None, group_size=None)
+        demand = demand.unlimited()
         sample = [attempt._replace(held_ns=attempt.think_ns + work_ns(attempt)) for attempt in sample if attempt.ok]
         waits.append(_waits(sample, pool, demand))
     if thinks:

@@ -15,7 +15,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.demand import Demand, Think
-from costmodel.step.trials import Parts, Timed
+from costmodel.step.trials import AttemptTimes, Parts
 from costmodel.thinking import WHOLE, strata_of_sum
 
 PER_OCTAVE: Final = 4
@@ -26,7 +26,7 @@ NS_PER_HOUR: Final = 3_600_000_000_000
 _ROOT: Final = math.sqrt(2)
 
 
-class ThinkLaw:
+class ThinkQuantiles:
     """How long attempts think in all, by how many pauses they have: quantiles in whole ns."""
 
     def __init__(self, think: Think, pauses: Sequence[int]) -> None:
@@ -95,7 +95,7 @@ class World:
         successes: Sequence[Parts],
         failures: Sequence[Parts],
         weights: tuple[list[int], list[int], float],
-        law: ThinkLaw | None,
+        law: ThinkQuantiles | None,
         seed: int,
     ) -> None:
         """``weights`` are those of ``Trials.weighted``."""
@@ -197,8 +197,8 @@ class View:
     def __init__(
         self,
         world: World,
-        successes: Sequence[Timed],
-        failures: Sequence[Timed],
+        successes: Sequence[AttemptTimes],
+        failures: Sequence[AttemptTimes],
         *,
         failing: bool = True,
         thinking: bool = True,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from typing import Final, NamedTuple
 
 from costmodel.demand import MASK, RESAMPLE
 from costmodel.step.chance import Told
-from costmodel.step.state import Carried, Seat, State, Totals
+from costmodel.step.state import CarriedOn, Seat, State, Totals
 
 DONE, GIVEN_UP, BROKEN, ASKS, GRANTED, LINED, TRAINED = range(7)
 """What a worker's next event is: its rollout succeeds, ends without, or breaks its prompt; it asks for a sandbox, its
@@ -61,7 +61,7 @@ class Crew:
         self._last = False  # whether there are no others
         self._latest = start  # when the last of those ends
 
-    def start(self, carried: list[Carried]) -> None:
+    def start(self, carried: list[CarriedOn]) -> None:
         """Begin with what is carried, then with the queue."""
         for worker, one in enumerate(carried):
             self._job[worker], self._tries[worker] = one.rollout, one.tries
@@ -72,10 +72,37 @@ class Crew:
             self._next(worker, self.now + one.left, one.stage)
         state = self.state
         self._last = self._whole and len(state.told) - state.launched <= self._count
-        if self._last and state.simple and (state.nodes is None or state.pods_free(self.now) >= self._count):
+        if state.asked.workers_only:
+            self._one_after_another()
+        elif self._last and state.simple and (state.nodes is None or state.pods_free(self.now) >= self._count):
             self._all_at_once()
         else:
             self._begin(range(len(carried), self._count), self.now)
+
+    def _one_after_another(self) -> None:
+        """Nothing but workers holds a rollout up: whoever is free first takes the next."""
+        state, rules, start = self.state, self.state.asked.rules, self.now
+        first, clocks, include = state.launched, state.clocks_ns, state.asked.include_cleanup
+        free = [start] * self._count
+        held = 0
+        for rollout, told in enumerate(state.told[first:], first):
+            tries, busy = 1, 0
+            ok, span, queued, cleanup, _ = told
+            while not ok and tries != rules.cap:
+                clocks.append(span - queued + cleanup)
+                busy += (span + cleanup if include else span) + rules.backoff_ns
+                ok, span, queued, cleanup, _ = state.again(rollout, tries, warm=False)
+                tries += 1
+            clocks.append(span - queued + cleanup)
+            busy += span + cleanup if include else span
+            held += busy
+            state.attempts += tries
+            state.delivered += ok
+            heapreplace(free, free[0] + busy)
+        state.held_ns += held
+        self.done += len(state.told) - first
+        state.launched = len(state.told)
+        self._latest = max(free)
 
     def _all_at_once(self) -> None:
         """Every rollout has a worker and a pod, and nothing else holds it up."""
@@ -148,7 +175,7 @@ class Crew:
         if self.done >= keep or not heap:
             self.now = max(self.now, self._latest)
 
-    def cut(self) -> list[Carried]:
+    def cut(self) -> list[CarriedOn]:
         """The step has ended: what has begun and goes on; without partial rollouts it is cut."""
         state, now, beyond = self.state, self.now, []
         for worker, rollout in enumerate(self._job):
@@ -161,7 +188,7 @@ class Crew:
                 state.full_again -= state.gap_ns
             if state.asked.rules.partial and tries:
                 if lined or stage == GRANTED:
-                    beyond.append(Carried(rollout, tries - lined, ASKS, 0, None))
+                    beyond.append(CarriedOn(rollout, tries - lined, ASKS, 0, None))
                     continue
                 left = (self._due[worker] >> self._shift) - now
                 if seat is not None and seat.end > now:
@@ -169,7 +196,7 @@ class Crew:
                     seat = seat._replace(begin=seat.begin - now, end=seat.end - now)
                 else:
                     seat = None
-                beyond.append(Carried(rollout, tries, stage, left, seat))
+                beyond.append(CarriedOn(rollout, tries, stage, left, seat))
             elif seat is not None:
                 state.drop(seat, now)
         state.launched = len(state.told)

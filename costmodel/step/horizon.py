@@ -18,8 +18,8 @@ from costmodel.step.nodes import Nodes
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import Stretch
 
-FEW: Final = 4
-"""At least so many steps are simulated."""
+FEW: Final = 3
+"""At least so many steps are simulated where one depends on those before it."""
 LEAD: Final = 2
 """Steps that are simulated, and not counted, before one in the midst of a run where steps overlap."""
 AVERAGED: Final = 16
@@ -27,7 +27,7 @@ AVERAGED: Final = 16
 SETTLED: Final = 0.03
 
 
-class Part(NamedTuple):
+class HorizonPart(NamedTuple):
     """A stretch, and for how many steps each of its own stands; the first ``lead`` of them only lead up to others."""
 
     stretch: Stretch
@@ -39,7 +39,7 @@ class Horizon(NamedTuple):
     """A run."""
 
     steps: int
-    parts: tuple[Part, ...]
+    parts: tuple[HorizonPart, ...]
     whole: float  # steps of full size that have as many rollouts as the run
 
     @property
@@ -57,22 +57,41 @@ def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizo
     """The run of this demand, by simulating ``most`` steps or a few more."""
     full, rest = divmod(demand.trajectories, asked.size)
     count = full + (rest > 0)
-    most = max(FEW, most)
+    alike = _alike(asked)
+    pulls = asked.cluster is not None and bool(asked.cluster.pull_ns)
+    most = max(1 if alike and not pulls else FEW, most)
     if count <= most:
         sizes = (asked.size,) * full + (rest,) * (rest > 0)
-        return Horizon(count, (Part(Stretch(0, sizes), (1.0,) * count),), float(count))
+        return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
     whole = demand.trajectories / asked.size
-    if asked.cluster is not None and asked.cluster.pull_ns:
+    if pulls:
         return Horizon(count, _places(asked, world, count, most), whole)
-    rules = asked.rules
-    first = most // 2
-    if rules.policy.linear and not rules.gap_ns and not rules.partial and (rules.pool is None or rules.pool.group):
-        first = 0
+    first = 0 if alike else most // 2
     stands_for = (1.0,) * first + ((count - first) / (most - first),) * (most - first)
-    return Horizon(count, (Part(Stretch(0, (asked.size,) * most), stands_for),), whole)
+    return Horizon(count, (HorizonPart(Stretch(0, (asked.size,) * most), stands_for),), whole)
 
 
-def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[Part, ...]:
+def following(other: Horizon, asked: StepRules) -> Horizon | None:
+    """The steps of another run of as many, for one that pulls no images; None: it pulls some."""
+    if asked.cluster is not None and asked.cluster.pull_ns:
+        return None
+    parts = []
+    for part in other.parts:
+        counted = part.stretch.first + part.lead
+        lead = 0 if _alike(asked) else min(LEAD, counted)
+        sizes = (asked.size,) * lead + part.stretch.sizes[part.lead :]
+        parts.append(HorizonPart(Stretch(counted - lead, sizes), part.stands_for, lead))
+    return other._replace(parts=tuple(parts))
+
+
+def _alike(asked: StepRules) -> bool:
+    """Whether nothing is carried from step to step."""
+    rules = asked.rules
+    alike = rules.policy.linear and not rules.gap_ns and not rules.partial
+    return alike and (rules.pool is None or rules.pool.group is not None)
+
+
+def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[HorizonPart, ...]:
     """Steps along a run whose disks fill up; between two of them everything is on a straight line."""
     lead = (
         0
@@ -93,7 +112,7 @@ def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[Part
     for number, weight in zip(at, weights, strict=True):
         own = min(lead, number)
         stretch = Stretch(number - own, (asked.size,) * (own + 1), disks[number])
-        parts.append(Part(stretch, (weight,), own))
+        parts.append(HorizonPart(stretch, (weight,), own))
     return tuple(parts)
 
 

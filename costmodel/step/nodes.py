@@ -17,7 +17,7 @@ _SHIFT = 24
 _MASK = (1 << _SHIFT) - 1
 
 
-class Cluster(NamedTuple):
+class NodeSet(NamedTuple):
     """What the nodes are."""
 
     nodes: int
@@ -57,7 +57,7 @@ Disk = dict[int, int]
 class Nodes:
     """Their state; times are ns from the start of the run."""
 
-    def __init__(self, cluster: Cluster, disks: Sequence[Iterable[int]] = ()) -> None:
+    def __init__(self, cluster: NodeSet, disks: Sequence[Iterable[int]] = ()) -> None:
         """No pod is in use. ``disks`` are the images that the nodes hold already, in the order of their last use."""
         self._cluster = cluster
         self._used = [0] * cluster.nodes

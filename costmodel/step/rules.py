@@ -6,9 +6,9 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import Self
 
-from costmodel.demand import Demand
+from costmodel.demand import RETRY, Demand
 from costmodel.engine.rules import Rules
-from costmodel.step.nodes import Cluster
+from costmodel.step.nodes import NodeSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class StepRules:
     rules: Rules
     size: int  # rollouts that a step keeps
     group: int
-    cluster: Cluster | None
+    cluster: NodeSet | None
     timeout_ns: int  # 0: none
     include_cleanup: bool
     instant: bool
@@ -37,10 +37,17 @@ class StepRules:
             rules=rules,
             size=demand.step_rollouts or demand.trajectories,
             group=demand.group_size or 1,
-            cluster=Cluster.of(demand, pulls="image_pull" not in without),
+            cluster=NodeSet.of(demand, pulls="image_pull" not in without),
             timeout_ns=round((demand.timeout_s or 0.0) * 1e9),
             include_cleanup=demand.include_cleanup,
             instant=demand.instant_claim,
             staleness=demand.staleness or 0,
             on_failure=demand.effective_on_failure,
         )
+
+    @property
+    def workers_only(self) -> bool:
+        """Whether rollouts wait for nothing but workers, and are never cut."""
+        rules = self.rules
+        shared = self.cluster is not None or rules.gap_ns or rules.pool is not None or self.timeout_ns
+        return not shared and not rules.over_provision and rules.policy.barrier and self.on_failure == RETRY

@@ -26,7 +26,7 @@ class Seat(NamedTuple):
     bill: int  # its place among the clocks
 
 
-class Carried(NamedTuple):
+class CarriedOn(NamedTuple):
     """A rollout that goes on in the next step."""
 
     rollout: int

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from costmodel.step.chance import View
 from costmodel.step.events import Crew
 from costmodel.step.rules import StepRules
-from costmodel.step.state import Carried, State, Totals
+from costmodel.step.state import CarriedOn, State, Totals
 
 Bill = Callable[[Sequence[int]], float]
 """What sandboxes cost that existed for so many ns each."""
@@ -54,7 +54,7 @@ def _in_turn(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
     """When each step is trained, how things stood then, and how many clocks were told; with a barrier."""
     rules = state.asked.rules
     start = trained = 0
-    carried: list[Carried] = []
+    carried: list[CarriedOn] = []
     found = []
     for number, keep in enumerate(stretch.sizes, stretch.first):
         launched = rules.launched(keep)

@@ -33,7 +33,7 @@ class Parts(NamedTuple):
     cleanup: int
 
 
-class Timed(NamedTuple):
+class AttemptTimes(NamedTuple):
     """One attempt in one world, in ns."""
 
     startup: int  # create and ready, which a hit skips
@@ -68,7 +68,7 @@ class Trials:
         return ok, failed, bad / (bad + ok[-1]) if ok[-1] else 1.0
 
 
-def timed(parts: Sequence[Parts], without: Container[str], factor: float) -> list[Timed]:
+def timed(parts: Sequence[Parts], without: Container[str], factor: float) -> list[AttemptTimes]:
     """The attempts without these causes, or without ``think``; all but think time takes ``factor`` times as long."""
     kept = [cause not in without for cause in _CAUSES]
     queued, create, ready, *_ = kept
@@ -79,7 +79,9 @@ def timed(parts: Sequence[Parts], without: Container[str], factor: float) -> lis
         startup = one.create * create + one.ready * ready
         span = max(0, round(factor * moving)) + one.think * thinks
         found.append(
-            Timed(round(factor * startup), span, round(cleaned * one.cleanup), round(factor * one.queued * queued))
+            AttemptTimes(
+                round(factor * startup), span, round(cleaned * one.cleanup), round(factor * one.queued * queued)
+            )
         )
     return found
 

@@ -1,0 +1,111 @@
+"""A projected row with its attribution, and with all that only the simulation of steps can answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from costmodel.demand import Demand
+from costmodel.makespan import Makespan
+from costmodel.pricing import Prices
+from costmodel.results import Attribution, Cost, PoolUse, Projection, Steps, WallClock
+from costmodel.samples import Pool
+from costmodel.step.attribution import Rates, attribution
+from costmodel.step.rules import StepRules
+from costmodel.step.timeline import StepTaken
+from costmodel.step.worlds import Worlds, worlds
+from costmodel.uncertainty import Interval
+
+COARSE: Final = 0.1
+"""The effort for a row of which no attribution is wanted, and that nothing else answers."""
+NS_PER_HOUR: Final = 3.6e12
+
+
+def attributed(row: Projection, pool: Pool, demand: Demand, prices: Prices | None, effort: float) -> Projection:
+    """The row of a run in steps with its attribution; with an ``effort`` of 0 without, but answered all the same.
+
+    ``effort`` is how much is simulated, relative to a few seconds. Raises ``PriceError``: the sheet lacks a price.
+    """
+    if row.evidence is None or not demand.trajectories:
+        return row
+    found = worlds(pool, demand, prices, _full_speed(row), effort or COARSE)
+    if found is None:
+        return row
+    told = attribution(found, demand, pool, prices, row.evidence.basis)
+    if demand.step_model:
+        row = _answered(row, pool, demand, prices, found, told)
+    return replace(row, attribution=told) if effort else row
+
+
+def _full_speed(row: Projection) -> float | None:
+    """The share of the row's work that its reference takes for it."""
+    hours = row.by_cause_worker_hours
+    if hours is None or hours.work is None or hours.slowdown is None or not hours.work + hours.slowdown:
+        return None
+    return hours.work / (hours.work + hours.slowdown)
+
+
+def _answered(
+    row: Projection, pool: Pool, demand: Demand, prices: Prices | None, found: Worlds, told: Attribution
+) -> Projection:
+    """What the closed forms and the stream of attempts have no rule for, as it was simulated."""
+    plan, rules = found.plan, StepRules.of(demand)
+    part = plan.whole / plan.steps
+
+    def mean(value: Callable[[StepTaken], float]) -> float:
+        each = (zip(plan.stands_for, world[0], strict=True) for world in found.plain)
+        return math.fsum(times * value(step) for world in each for times, step in world) / len(found.plain)
+
+    attempts, delivered = part * mean(lambda step: step.attempts), part * mean(lambda step: step.delivered)
+    hours, wall = told.run.worker_hours, told.run.step_s.times(plan.steps / 3600)
+    fluid = hours.value / demand.usable_workers
+    step_s = told.run.step_s.value - demand.train_s * rules.rules.policy.linear
+    step = Makespan(step_s * 1e9, told.error_s * 1e9, "events")
+    held = demand.usable_workers * step_s * plan.steps / 3600 if rules.rules.policy.linear else hours.value
+    launched = rules.rules.launched(rules.size)
+    idle_hours = mean(lambda step: step.idle_ns) / NS_PER_HOUR
+    pool_use = None
+    if row.warm_pool is not None:
+        groups = max(1.0, demand.usable_workers / (demand.group_size or 1))
+        idle = (demand.warm_pool or 0) * groups if demand.image_pool else idle_hours / (wall.value or 1.0)
+        hit = part * mean(lambda step: step.hits) / (attempts or 1.0)
+        pool_use = PoolUse(hit, idle, row.warm_pool.rule)
+        idle_hours = idle * wall.value
+    return replace(
+        row,
+        attempts=attempts / demand.trajectories,
+        delivered=delivered / demand.trajectories,
+        worker_hours=hours,
+        tax_worker_hours=told.sandbox.worker_hours if found.causes["dispatch"] is not None else None,
+        tax_between_worker_hours=None,
+        by_cause_worker_hours=None,
+        wall_clock_hours=WallClock(wall.value, wall.low, wall.high, fluid, "events", told.error_s * plan.steps / 3600),
+        steps=Steps(plan.steps, rules.size, launched, step, max(0.0, held - hours.value), None, None),
+        gpu=None if told.waiting is None else {rules.rules.policy.name: told.waiting},
+        warm_pool=pool_use,
+        cost=row.cost and _cost(row.cost, pool, demand, prices, part * mean(lambda step: step.usd), idle_hours, hours),
+        stress=None,
+    )
+
+
+def _cost(
+    cost: Cost,
+    pool: Pool,
+    demand: Demand,
+    prices: Prices | None,
+    sandbox_usd: float,
+    idle_hours: float,
+    hours: Interval,
+) -> Cost:
+    """What sandboxes, pool and workers are charged, as sure as the worker-hours are; GPUs and nodes are not in it."""
+    assert prices is not None
+    rates = Rates.of(demand, pool, prices)
+    idle, worker = idle_hours * rates.idle_sandbox, hours.value * rates.worker
+    return cost._replace(
+        sandbox_usd=hours.times(sandbox_usd / (hours.value or 1.0)),
+        idle_pool_usd=idle,
+        worker_usd=None if prices.worker_usd_hour is None else worker,
+        total_usd=sandbox_usd + idle + worker,
+    )
