@@ -23,7 +23,8 @@ from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.live.cell_table import CellTable
-from taxtui.tui.live.charts import paint_charts, paint_phases
+from taxtui.tui.live.charts import paint_charts, paint_overlay, paint_phases
+from taxtui.tui.live.ecdf_plot import EcdfPlot
 from taxtui.tui.live.feed import BUDGET_S, Feed, RunFeed
 from taxtui.tui.live.histogram_plot import HistogramPlot
 from taxtui.tui.live.log_view import LogView
@@ -38,6 +39,9 @@ from taxtui.tui.top_bar import TopBar
 LIVE_S: Final = 1 / 4  # between frames while something is being measured: at most a tenth of a core
 REPLAY_S: Final = 1 / 10
 ZOOMS: Final = 6
+OF_A_FEED: Final = frozenset(
+    {"freeze", "copy", "export", "open", "overlay", "facet", "zoom", "project", "filter", "errors_only"}
+)
 LOG: Final = "log · enter timeline · / filter · ! errors only"
 LOG_ERRORS: Final = "log · errors only · enter timeline · / filter · ! all"
 NOTHING: Final = """\
@@ -78,6 +82,7 @@ class LiveScreen(PlaybackScreen):
         with Container(id="body"):
             yield HistogramPlot(id="chart")
             yield HistogramPlot(id="other")
+            yield EcdfPlot(id="overlay")
             yield CellTable(id="cells")
             yield PhaseBars(id="phases")
             with Vertical(id="logpane"):
@@ -201,6 +206,8 @@ class LiveScreen(PlaybackScreen):
         table = self.query_one("#cells", CellTable)
         table.present(cells, FACETS[self.facet])
         self.query_one("#progress", ProgressBars).present(state, over=self.over)
+        overlay = self.query_one("#overlay", EcdfPlot)
+        self.set_class(paint_overlay(overlay, state, table.chosen, self.facet), "-several")
         charts = self.query_one("#chart", HistogramPlot), self.query_one("#other", HistogramPlot)
         paint_charts(charts, state, table.chosen, self.facet, self.zoom, dark=dark)
         paint_phases(self.query_one("#phases", PhaseBars), cells, table.chosen, dark=dark)
@@ -227,7 +234,18 @@ class LiveScreen(PlaybackScreen):
                 return self.running
             case "seek" | "seek_by" | "go_to" | "step" | "step_back" | "faster" | "full_speed":
                 return self.offers_replay(action)
-            case "freeze" | "copy" | "export" | "open" | "facet" | "zoom" | "project" | "filter" | "errors_only":
+            case (
+                "freeze"
+                | "copy"
+                | "export"
+                | "open"
+                | "overlay"
+                | "facet"
+                | "zoom"
+                | "project"
+                | "filter"
+                | "errors_only"
+            ):
                 return self.feed is not None and not self.failure
         return True
 
@@ -265,6 +283,11 @@ class LiveScreen(PlaybackScreen):
     def action_facet(self, step: int) -> None:
         """Another duration."""
         self.facet = (self.facet + step) % len(FACETS)
+        self.paint()
+
+    def action_overlay(self) -> None:
+        """All substrates of the workload on one chart, or the histogram of one."""
+        self.toggle_class("-overlaid")
         self.paint()
 
     def action_zoom(self, step: int) -> None:
