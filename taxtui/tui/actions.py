@@ -72,9 +72,11 @@ ACTIONS: Final = (
     Action(
         "live", "facet(1)", "right_square_bracket", "]", "Facet", "The next duration: cold start, trajectory …", False
     ),
+    Action("live", "overlay", "v", "v", "All", "All substrates of the workload on one chart, or one", False),
     Action("live", "zoom(-1)", "minus", "-", "Zoom out", "Show a wider range around the median", False),
     Action("live", "zoom(1)", "plus,equals_sign", "+", "Zoom", "Show a narrower range around the median", False),
     Action("live", "zoom(0)", "a", "a", "Whole range", "Show everything from the least to the greatest", False),
+    Action("live", "open", "enter", "enter", "Trials", "The slowest trials of the cell; on a log line its timeline"),
     Action("live", "filter", "slash", "/", "Filter", "Show only log lines that contain a text", False),
     Action("live", "errors_only", "exclamation_mark", "!", "Errors", "Show only errors and warnings in the log", False),
     Action("live", "project", "p", "p", "Project", "Project the recording to any number of trajectories"),

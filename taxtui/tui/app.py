@@ -66,7 +66,6 @@ class TaxtuiApp(RunApp):
         """Go to a screen."""
         await self.switch_mode(scope)
         if isinstance(self.screen, NumberedScreen):
-            self.screen.restyle()  # the theme may have changed since it was looked at
             self.screen.arrive()
 
     def action_help(self) -> None:
@@ -81,8 +80,6 @@ class TaxtuiApp(RunApp):
         place = THEMES.index(self.theme) if self.theme in THEMES else -1
         self.theme = THEMES[(place + 1) % len(THEMES)]
         self.notify(self.theme, timeout=1.5)
-        if isinstance(self.screen, NumberedScreen):
-            self.screen.restyle()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: the actions of this screen and of the app."""

@@ -62,6 +62,13 @@ class Newest(Generic[Request, Result]):
             self._closed = True
             self._changed.notify()
 
+    def forget(self) -> None:
+        """Nobody wants to know any more what was asked. Idempotent."""
+        with self._changed:
+            self._waiting.clear()
+            self._asked += 1
+            self._answered = self._asked
+
     def _run(self) -> None:
         while (found := self._next()) is not None:
             number, request = found

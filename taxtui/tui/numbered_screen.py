@@ -44,6 +44,10 @@ class NumberedScreen(Screen[None]):
 
         yield Footer(compact=True, show_command_palette=False)
 
+    def on_mount(self) -> None:
+        """Follow the theme, whoever changes it. Textual calls this besides a subclass's own."""
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.restyle())
+
     def arrive(self) -> None:
         """A person has come here: show what the app holds now."""
 

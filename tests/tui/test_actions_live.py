@@ -11,9 +11,11 @@ from textual.widgets import Input
 
 from taxtui.live.cell_state import FACETS
 from taxtui.recording.writer import Recorder
+from taxtui.tui.dialogs import Choose, Tell
 from taxtui.tui.live.log_view import LogView
 from taxtui.tui.live.replay import ReplayFeed
 from taxtui.tui.live.replay_bar import ReplayBar
+from taxtui.tui.live.screen import LiveScreen
 from taxtui.tui.numbered_screen import NumberedScreen
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, finished, focus, live, running, until
@@ -129,6 +131,47 @@ async def test_exclamation_mark_shows_errors_only() -> None:
         assert len(log.items) == everything
 
 
+@covers("live", "open")
+async def test_enter_on_a_cell_lists_its_slowest_trials_and_on_a_log_line_its_timeline(
+    replay: ReplayFeed,
+) -> None:
+    async with app(replay).run_test(size=SIZE) as pilot:
+        await pilot.press("end")
+        await until(pilot, lambda: replay.over)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        assert "Slowest trials · local:bwrap T0×10 exec" in shown(pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
+        assert "local:bwrap T0×10 exec · ok" in shown(pilot)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LiveScreen))
+        log = pilot.app.screen.query_one(LogView)
+        await focus(pilot, log)
+        assert log.chosen is log.items[-1]  # the newest
+        failed = next(n for n, line in enumerate(log.items) if line.level == "error")
+        log.put(failed)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
+        assert f"Trial #{log.items[failed].trial}" in shown(pilot)
+        assert "Throttled: 429, waited 4 s" in shown(pilot)
+
+
+async def test_what_was_filtered_in_one_recording_is_not_in_another(replay: ReplayFeed, tmp_path: Path) -> None:
+    async with app(running()).run_test(size=SIZE) as pilot:
+        await pilot.press("exclamation_mark", "slash", *"docker", "enter")
+        log = pilot.app.screen.query_one(LogView)
+        assert log.errors_only
+        assert log.wanted == "docker"
+        live(pilot).follow(replay)
+        await pilot.pause()
+        assert not log.errors_only
+        assert log.wanted == ""
+        assert not pilot.app.screen.query_one("#filter").display
+
+
 @covers("live", "project")
 @pytest.mark.parametrize("feed", [running, finished], ids=["running", "finished"])
 async def test_p_leads_to_the_projection_of_the_recording(feed: Callable[[], StoryRun]) -> None:
@@ -202,12 +245,11 @@ async def test_g_goes_to_a_place_that_is_typed(replay: ReplayFeed) -> None:
     async with app(replay).run_test(size=SIZE) as pilot:
         for text, at_s in [("0:02", 2.0), ("50%", replay.standing.length_ns / 2e9)]:
             await pilot.press("g", *text, "enter")
-            await pilot.pause()
+            there = pytest.approx(at_s, abs=1e-6)  # folded in slices, between which keys are answered
+            await until(pilot, lambda there=there: replay.standing.at_ns / 1e9 == there)
             live(pilot)
-            assert replay.standing.at_ns / 1e9 == pytest.approx(at_s, abs=1e-6)
         await pilot.press("g", *"#6", "enter")
-        await pilot.pause()
-        assert replay.state.log[-1].trial == 6
+        await until(pilot, lambda: replay.state.log[-1].trial == 6)
         await pilot.press("g", *"tomorrow", "enter")
         await pilot.press("g", *"#999", "enter")
         await pilot.press("g", "escape")

@@ -15,6 +15,7 @@ from textual.widgets import OptionList, Static
 from taxtui.commands.report import command
 from taxtui.tui.answer.arranging import Arrangement
 from taxtui.tui.answer.table import AnswerTable
+from taxtui.tui.dialogs import Choose
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.results.model import TABLES
 from taxtui.tui.results.screen import ResultsScreen, TableTab
@@ -71,6 +72,9 @@ async def test_3_says_which_is_cheapest_and_enter_shows_all_of_it(path: Path) ->
         assert [bar.name for bar in bars.items] == ["local:bwrap", "docker:runc"]
         await pilot.press("enter")
         await shown(pilot, "Completion")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        assert "docker:runc T0 10 exec" in str(pilot.app.screen.query_one(".dialog").border_title)
 
 
 @covers("results", "sort", "reverse", "group", "filter", "open")

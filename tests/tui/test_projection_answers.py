@@ -14,7 +14,15 @@ from costmodel.reading import read
 from costmodel.whatif import Curve, Point
 from taxtui.report.projected.record import record as record_of
 from taxtui.tui.projection.form import USUAL, parsed
-from taxtui.tui.projection.model import CurveAsked, ProjectionAsked, Projector, curves
+from taxtui.tui.projection.model import (
+    Answered,
+    CurveAsked,
+    ProjectionAsked,
+    Projector,
+    Refinement,
+    curves,
+    refined,
+)
 from taxtui.tui.projection.pictures import break_even_words, cost_bars, crossings, knee, knee_words
 from tests.support.attributed import attribution
 from tests.tui import story
@@ -38,12 +46,17 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(tmp_path_factory.mktemp("families") / "families.msgpack", told)
 
 
+def parts_of(asked: ProjectionAsked) -> list[Answered]:
+    """All that the screen is told, at once and after the simulations."""
+    found = list(Projector().answers(asked))
+    return [*found, *(refined(Refinement(found[-1], asked.first)) if found[-1].coarse else ())]
+
+
 @pytest.mark.parametrize(
     "more", [{}, {"actions": "15"}, {"baseline": "docker"}, {"full_speed": "local"}, {"create_rate": "2"}]
 )
 def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[str, str]) -> None:
-    parts = list(Projector().answers(ProjectionAsked((path,), {**USUAL, "trajectories": "2k", **more})))
-    last = parts[-1]
+    last = parts_of(ProjectionAsked((path,), {**USUAL, "trajectories": "2k", **more}))[-1]
     assert [record_of(row) for row in last.rows] == [record_of(row) for row in project([read(path)], last.demand)]
     assert not last.coarse
     assert not last.partly
@@ -51,14 +64,14 @@ def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[st
 
 def test_what_is_looked_at_is_answered_first_and_what_takes_a_simulation_is_marked(path: Path) -> None:
     asked = ProjectionAsked((path,), {**USUAL, "trajectories": "2k", "create_rate": "2"})
-    *_, last = Projector().answers(asked)
-    looked_at = last.rows[-1].identity
-    parts = list(Projector().answers(asked._replace(first=looked_at)))
+    looked_at = project([read(path)], parsed(asked.typed)[0].demand)[-1].identity
+    parts = parts_of(asked._replace(first=looked_at))
     assert looked_at.tier == "T1"
     assert {row.identity.tier for row in parts[0].rows} == {"T1"}
     assert parts[0].partly
-    assert [len(part.coarse) for part in parts] == [4, 8, 4, 0]
-    quick, sure = ({row.identity: row for row in part.rows} for part in (parts[1], last))
+    assert [len(part.coarse) for part in parts] == [4, 8, 6, 4, 2, 0]
+    assert looked_at not in parts[2].coarse
+    quick, sure = ({row.identity: row for row in part.rows} for part in (parts[1], parts[-1]))
     for identity, row in quick.items():
         assert row.worker_hours is not None
         assert row.worker_hours.value <= sure[identity].worker_hours.value  # type: ignore[union-attr]  # with waits

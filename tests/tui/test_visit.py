@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -57,9 +56,9 @@ def test_a_whole_visit(tmp_path: Path) -> None:
     with Terminal(tmp_path, width=80, height=24) as terminal:
         terminal.until(r"\[x\] ○ local +\S")
         terminal.keys("Tab")
-        time.sleep(0.3)  # a key right behind Tab may still go to the list before
+        terminal.until("▸ Tiers")  # a key right behind Tab may still go to the list before
         terminal.keys("Tab")
-        time.sleep(0.3)
+        terminal.until("▸ Actions")
         terminal.keys("Down", "Space")
         terminal.until("= 200 trials")
         terminal.keys("C-r")

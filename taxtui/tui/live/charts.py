@@ -12,6 +12,7 @@ from taxtui.live.state import RunState
 from taxtui.terminal_text import clean
 from taxtui.tui.colours import colour
 from taxtui.tui.live.cell_table import workload
+from taxtui.tui.live.ecdf_plot import Distribution, EcdfPlot
 from taxtui.tui.live.histogram_plot import HistogramPlot, view
 from taxtui.tui.live.phase_bars import PhaseBars, legend
 
@@ -25,27 +26,35 @@ def paint_charts(
     *,
     dark: bool,
 ) -> None:
-    """Show a facet of the chosen cell, and beside it what it is compared with, on one axis where that is alike."""
-    cells = list(state.cells.values())
-    shown = [(chosen, facet), counterpart(chosen, cells, facet)]
-    bounds = [view(cell.facets[FACETS[which]], zoom) if cell else (1.0, 10.0) for cell, which in shown]
-    alike = shown[0][1] == shown[1][1] and all(cell and cell.facets[FACETS[facet]].n for cell, _ in shown)
-    if charts[1].display and alike:
-        both = (min(low for low, _ in bounds), max(high for _, high in bounds))
-        bounds = [both, both]  # so that two substrates can be compared by eye
-    for chart, (cell, which), limits in zip(charts, shown, bounds, strict=True):
+    """Show a facet of the chosen cell, and beside it the cell's next one, for where there is nothing to overlay."""
+    cells, cell = list(state.cells.values()), chosen
+    for chart, which in zip(charts, (facet, (facet + 1) % len(FACETS)), strict=True):
         title = FACETS[which].replace("_", " ")
+        limits = view(cell.facets[FACETS[which]], zoom) if cell else (1.0, 10.0)
         if cell is None:
             chart.show(title, LogHistogram(), "#999999", limits, waiting(state, None))
             continue
         zoomed = f" · zoom {2**zoom}×" if zoom else ""
+        like = sum(same_workload(other, cell) for other in cells)
+        others = f" · 1 of {like}, v all" if like > 1 and not charts[1].display else ""
         chart.show(
-            f"{title} · {cell.label} {workload(cell, cells)}{zoomed}",
+            f"{title} · {cell.label} {workload(cell, cells)}{zoomed}{others}",
             cell.facets[FACETS[which]],
             colour(cell.label, dark=dark),
             limits,
             waiting(state, cell),
         )
+
+
+def paint_overlay(plot: EcdfPlot, state: RunState, chosen: CellState | None, facet: int) -> bool:
+    """Show a facet of all substrates with the chosen cell's workload; False where that is one alone."""
+    cells = list(state.cells.values())
+    like = [cell for cell in cells if chosen and same_workload(cell, chosen)]
+    if chosen is None or len(like) < 2:
+        return False
+    title = f"{FACETS[facet].replace('_', ' ')} · {workload(chosen, cells)} · share done by then, of all {len(like)}"
+    plot.show(title, [Distribution(cell.label, cell.facets[FACETS[facet]]) for cell in like])
+    return True
 
 
 def paint_phases(bars: PhaseBars, cells: Sequence[CellState], chosen: CellState | None, *, dark: bool) -> None:
@@ -61,15 +70,6 @@ def paint_phases(bars: PhaseBars, cells: Sequence[CellState], chosen: CellState 
 def same_workload(a: CellState, b: CellState) -> bool:
     """They differ in the substrate alone."""
     return (a.tier, a.actions, a.length, a.mode, a.concurrency) == (b.tier, b.actions, b.length, b.mode, b.concurrency)
-
-
-def counterpart(chosen: CellState | None, cells: list[CellState], facet: int) -> tuple[CellState | None, int]:
-    """What the second chart shows: the same workload on another substrate, else the cell's next facet."""
-    if chosen is not None:
-        for cell in cells:
-            if cell.label != chosen.label and same_workload(cell, chosen):
-                return cell, facet
-    return chosen, (facet + 1) % len(FACETS)
 
 
 def waiting(state: RunState, cell: CellState | None) -> str:

@@ -23,7 +23,8 @@ from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.live.cell_table import CellTable
-from taxtui.tui.live.charts import paint_charts, paint_phases
+from taxtui.tui.live.charts import paint_charts, paint_overlay, paint_phases
+from taxtui.tui.live.ecdf_plot import EcdfPlot
 from taxtui.tui.live.feed import BUDGET_S, Feed, RunFeed
 from taxtui.tui.live.histogram_plot import HistogramPlot
 from taxtui.tui.live.log_view import LogView
@@ -38,6 +39,11 @@ from taxtui.tui.top_bar import TopBar
 LIVE_S: Final = 1 / 4  # between frames while something is being measured: at most a tenth of a core
 REPLAY_S: Final = 1 / 10
 ZOOMS: Final = 6
+OF_A_FEED: Final = frozenset(
+    {"freeze", "copy", "export", "open", "overlay", "facet", "zoom", "project", "filter", "errors_only"}
+)
+LOG: Final = "log · enter timeline · / filter · ! errors only"
+LOG_ERRORS: Final = "log · errors only · enter timeline · / filter · ! all"
 NOTHING: Final = """\
 Nothing to watch yet.
 
@@ -76,6 +82,7 @@ class LiveScreen(PlaybackScreen):
         with Container(id="body"):
             yield HistogramPlot(id="chart")
             yield HistogramPlot(id="other")
+            yield EcdfPlot(id="overlay")
             yield CellTable(id="cells")
             yield PhaseBars(id="phases")
             with Vertical(id="logpane"):
@@ -87,7 +94,7 @@ class LiveScreen(PlaybackScreen):
     def on_mount(self) -> None:
         """Name the panels."""
         self.query_one("#cells").border_title = Text("cells · ↑↓ choose · [ ] facet · -/+/a zoom")
-        self.query_one("#log").border_title = "log · / filter · ! errors only"
+        self.query_one("#log").border_title = LOG
         if self.feed is not None:
             self.follow(self.feed)
 
@@ -112,6 +119,8 @@ class LiveScreen(PlaybackScreen):
 
     def follow(self, feed: Feed) -> None:
         """Watch this from now on."""
+        if self.feed is not None and self.feed is not feed:
+            self._show_whole_log()  # what was filtered in another recording
         self.feed = feed
         self.frozen, self.failure, self._concluded, self._painted = None, "", False, None
         if not self.is_mounted:
@@ -197,6 +206,8 @@ class LiveScreen(PlaybackScreen):
         table = self.query_one("#cells", CellTable)
         table.present(cells, FACETS[self.facet])
         self.query_one("#progress", ProgressBars).present(state, over=self.over)
+        overlay = self.query_one("#overlay", EcdfPlot)
+        self.set_class(paint_overlay(overlay, state, table.chosen, self.facet), "-several")
         charts = self.query_one("#chart", HistogramPlot), self.query_one("#other", HistogramPlot)
         paint_charts(charts, state, table.chosen, self.facet, self.zoom, dark=dark)
         paint_phases(self.query_one("#phases", PhaseBars), cells, table.chosen, dark=dark)
@@ -223,7 +234,18 @@ class LiveScreen(PlaybackScreen):
                 return self.running
             case "seek" | "seek_by" | "go_to" | "step" | "step_back" | "faster" | "full_speed":
                 return self.offers_replay(action)
-            case "freeze" | "copy" | "export" | "facet" | "zoom" | "project" | "filter" | "errors_only":
+            case (
+                "freeze"
+                | "copy"
+                | "export"
+                | "open"
+                | "overlay"
+                | "facet"
+                | "zoom"
+                | "project"
+                | "filter"
+                | "errors_only"
+            ):
                 return self.feed is not None and not self.failure
         return True
 
@@ -263,6 +285,11 @@ class LiveScreen(PlaybackScreen):
         self.facet = (self.facet + step) % len(FACETS)
         self.paint()
 
+    def action_overlay(self) -> None:
+        """All substrates of the workload on one chart, or the histogram of one."""
+        self.toggle_class("-overlaid")
+        self.paint()
+
     def action_zoom(self, step: int) -> None:
         """Narrower, wider, or (0) everything."""
         self.zoom = min(max(self.zoom + step, 0), ZOOMS) if step else 0
@@ -296,12 +323,36 @@ class LiveScreen(PlaybackScreen):
 
     def action_errors_only(self) -> None:
         """Only errors and warnings, or everything."""
-        log = self.query_one("#log", LogView)
-        log.errors_only = not log.errors_only
-        log.border_title = (
-            "log · errors only · / filter · ! all" if log.errors_only else "log · / filter · ! errors only"
-        )
+        self._only_errors(not self.query_one("#log", LogView).errors_only)
         self.paint()
+
+    def _only_errors(self, only: bool) -> None:
+        log = self.query_one("#log", LogView)
+        log.errors_only = only
+        log.border_title = LOG_ERRORS if only else LOG
+
+    def _show_whole_log(self) -> None:
+        """Without a filter."""
+        field = self.query_one("#filter", Input)
+        with self.prevent(Input.Changed):
+            field.value = ""
+        field.display = False
+        self.query_one("#log", LogView).wanted = ""
+        self._only_errors(False)
+
+    @work
+    async def action_open(self) -> None:
+        """The timeline of the log line's trial, or the slowest trials of the cell under the cursor."""
+        from taxtui.tui.trial.dialogs import show_slowest, show_trial
+
+        log, cell = self.query_one("#log", LogView), self.query_one("#cells", CellTable).chosen
+        if self.feed is None:
+            return
+        if log.has_focus and log.chosen is not None and log.chosen.trial is not None:
+            await show_trial(self, self.feed.path, log.chosen.trial)
+        elif cell is not None:
+            title = f"{cell.label} {cell.workload} {cell.mode}"
+            await show_slowest(self, [self.feed.path], lambda other: other.id == cell.id, title)
 
     def action_copy(self) -> None:
         """The table, as Markdown."""

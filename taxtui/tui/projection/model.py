@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,7 +24,9 @@ from taxtui.tui.projection.form import Typed, parsed
 from taxtui.tui.recordings import catalogue
 
 Source = Recording | Published
-Family = tuple[str, str]
+Works = tuple[str | int, ...]
+"""What works have in common that are answered together."""
+Kind = Callable[[CellIdentity], Works]
 Rows = dict[tuple[CellIdentity, str], Projection]
 
 QUICK: Final = frozenset(
@@ -63,6 +66,13 @@ class Answered(NamedTuple):
         return answer_of(self.rows, run_sd=self.demand.run_sd, baseline=self.demand.baseline)
 
 
+class Refinement(NamedTuple):
+    """An answer whose simulations are wanted."""
+
+    answered: Answered
+    first: CellIdentity | None
+
+
 class CurveAsked(NamedTuple):
     """Curves around an answer, of the works that differ from one row's in their length only."""
 
@@ -79,9 +89,9 @@ class Projector:
         self._read: dict[Path, tuple[tuple[int, int], Source]] = {}
 
     def answers(self, asked: ProjectionAsked) -> Iterator[Answered]:
-        """Project: at once what needs no simulation, the work in sight before the others; then the rest of each.
+        """Project what needs no simulation, the works in sight before the others; ``refined`` adds the rest.
 
-        The last part is what ``taxtui project`` prints.
+        Without anything to simulate, the last part is what ``taxtui project`` prints.
 
         Raises:
             TaxtuiError, CostModelError: a recording or a price sheet cannot be used, or what was typed not answered.
@@ -91,12 +101,11 @@ class Projector:
             raise RecordingError("there is no recording yet", fix="1 measures, 5 lists what there is")
         self._read = {path: read for path, read in self._read.items() if path in asked.paths}
         sources = [self._source(path) for path in asked.paths]
-        families = _families(sources, asked.first)
-        if len(families) < 2 or any(isinstance(source, Published) for source in sources):
+        if any(isinstance(source, Published) for source in sources):
             yield Answered(project_places(sources, places), places, sources)
             return
         try:
-            yield from _by_family(sources, places, families)
+            yield from _quickly(sources, places, _families(sources, asked.first))
         except CostModelError:  # of one family, such as that none of its trials succeeded: others may have
             yield Answered(project_places(sources, places), places, sources)
 
@@ -108,25 +117,45 @@ class Projector:
         return known[1]
 
 
-def _by_family(sources: Sequence[Source], places: Sequence[Asked], families: Sequence[Family]) -> Iterator[Answered]:
-    """Family by family: quickly first, where that leaves something out, and then in full."""
+def _quickly(sources: Sequence[Source], places: Sequence[Asked], families: Sequence[Works]) -> Iterator[Answered]:
     quick = [_quick(place) for place in places]
+    simulated = quick != list(places)
     rows: Rows = {}
-    if quick != list(places):
-        for number, family in enumerate(families, 1):
-            rows |= _rows(sources, quick, family)
-            if number in (1, len(families)):
-                whole = _whole(rows, sources, quick, partly=True)
-                yield Answered(whole, places, sources, _identities(rows), partly=number < len(families))
-    coarse = set(_identities(rows))
     for number, family in enumerate(families, 1):
-        found = _rows(sources, places, family)
+        rows |= _rows(sources, quick, family, _family)
+        if number in (1, len(families)):
+            partly = number < len(families)
+            coarse = _identities(rows) if simulated else frozenset()
+            whole = _whole(rows, sources, places, partly=partly or simulated)
+            yield Answered(whole, places, sources, coarse, partly)
+
+
+def refined(asked: Refinement) -> Iterator[Answered]:
+    """What takes a simulation, work by work, those in sight first; the last part is what ``taxtui project`` prints.
+
+    Raises:
+        CostModelError: what was typed cannot be answered.
+    """
+    _, places, sources, coarse, _ = asked.answered
+    rows: Rows = {(row.identity, row.provenance): row for row in asked.answered.rows}
+    of = _work if places[-1].demand.length is None else _family
+    first = asked.first and of(asked.first)
+    works = sorted(dict.fromkeys(of(row.identity) for row in asked.answered.rows), key=lambda work: work != first)
+    for work in works:
+        parts = sources if of is _family else [_alone(source, work) for source in sources]
+        # the lengths that a row is checked against are not among its parts; the checks need no simulation
+        found = {key: replace(row, held_out=rows[key].held_out) for key, row in _rows(parts, places, work, of).items()}
         rows |= found
         coarse -= _identities(found)
-        if number < len(families) and (number == 1 or coarse):
-            whole = _whole(rows, sources, places, partly=True)
-            yield Answered(whole, places, sources, frozenset(coarse), partly=not coarse)
-    yield Answered(_whole(rows, sources, places), places, sources)
+        yield Answered(_whole(rows, sources, places, partly=bool(coarse)), places, sources, coarse)
+
+
+def _alone(source: Source, work: Works) -> Source:
+    """A recording with the cells of one work, at whatever concurrency."""
+    if isinstance(source, Recording):
+        source = copy.copy(source)
+        source.cells = [cell for cell in source.cells if _work(cell.identity) == work]
+    return source
 
 
 def _quick(place: Asked) -> Asked:
@@ -135,20 +164,25 @@ def _quick(place: Asked) -> Asked:
     return place._replace(demand=Demand(**asked))
 
 
-def _families(sources: Sequence[Source], first: CellIdentity | None) -> list[Family]:
+def _families(sources: Sequence[Source], first: CellIdentity | None) -> list[Works]:
     """Works that are answered together, those of ``first`` before the others."""
     cells = [cell.identity for source in sources if isinstance(source, Recording) for cell in source.cells]
     found = dict.fromkeys(map(_family, cells))
     return sorted(found, key=lambda family: first is None or family != _family(first))
 
 
-def _family(identity: CellIdentity) -> Family:
+def _family(identity: CellIdentity) -> Works:
     """What sets works apart between which nothing of the one is told from the other."""
     return identity.tier, identity.mode
 
 
-def _rows(sources: Sequence[Source], places: Sequence[Asked], family: Family) -> Rows:
-    """The rows of one family of works, each place asked its own."""
+def _work(identity: CellIdentity) -> Works:
+    """One length of a family."""
+    return (*_family(identity), identity.actions, identity.length)
+
+
+def _rows(sources: Sequence[Source], places: Sequence[Asked], works: Works, of: Kind) -> Rows:
+    """The rows of some works, each place asked its own."""
     found: Rows = {}
     parts = [only(one, lambda identity: _family(identity) == family) for one in sources if isinstance(one, Recording)]
     for number, place in enumerate(places):
@@ -156,7 +190,7 @@ def _rows(sources: Sequence[Source], places: Sequence[Asked], family: Family) ->
 
         def wanted(identity: CellIdentity, spec: str = place.spec, earlier: Sequence[str] = earlier) -> bool:
             mine = not spec or meant(identity, spec)
-            return _family(identity) == family and mine and not any(meant(identity, one) for one in earlier)
+            return of(identity) == works and mine and not any(meant(identity, one) for one in earlier)
 
         rows = project(parts, replace(place.demand, baseline=None), place.prices, wanted=wanted)
         found |= {(row.identity, row.provenance): row for row in rows}

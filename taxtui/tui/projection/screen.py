@@ -30,7 +30,7 @@ from taxtui.tui.dialogs import Tell
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form_panel import FormPanel
-from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, stops
+from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, Refinement, refined, stops
 from taxtui.tui.projection.picture_panel import PicturePanel
 from taxtui.tui.projection.rows import ProjectionRows
 from taxtui.tui.projection.typing_screen import TypingScreen
@@ -76,7 +76,11 @@ class ProjectionScreen(TypingScreen):
     def on_mount(self) -> None:
         """Start what computes."""
         self._numbers: Unfolding[ProjectionAsked, Answered] = Unfolding(
-            Projector().answers, self._show, self._refuse, lambda _: self._say(), on=self
+            Projector().answers, self._show, self._refuse, self._refine, on=self
+        )
+        # in a thread of its own, so that a key is answered at once whatever is simulated for the one before
+        self._simulated: Unfolding[Refinement, Answered] = Unfolding(
+            refined, self._show, self._refuse, lambda _: self._say(), on=self
         )
         self.query_one("#form", FormPanel).border_title = "question · ←→ adjust · enter types, opens"
         self.explain()
@@ -84,6 +88,7 @@ class ProjectionScreen(TypingScreen):
     def on_unmount(self) -> None:
         """Let go of what computes."""
         self._numbers.close()
+        self._simulated.close()
 
     def arrive(self) -> None:
         """As ``NumberedScreen.arrive``."""
@@ -109,7 +114,12 @@ class ProjectionScreen(TypingScreen):
     @property
     def settled(self) -> bool:
         """Nothing is being computed, and nothing is about to be."""
-        return not (self._numbers.busy or self.query_one(PicturePanel).busy or self._pause)
+        return not (self.busy or self.query_one(PicturePanel).busy or self._pause)
+
+    @property
+    def busy(self) -> bool:
+        """Numbers are being computed."""
+        return self._numbers.busy or self._simulated.busy
 
     @on(FormPanel.Changed)
     def hesitate(self) -> None:
@@ -123,10 +133,18 @@ class ProjectionScreen(TypingScreen):
         """Have it answered in the background; what is computed for an earlier question ends."""
         self._pause = None
         self._expect("computing …")
+        self._simulated.forget()
         self._numbers.ask(self.asked)
         self._say()
 
-    def _show(self, asked: ProjectionAsked, answered: Answered) -> None:
+    def _refine(self, asked: ProjectionAsked) -> None:
+        """Have simulated what was left out, the work that is looked at first."""
+        rows = self.looked_at
+        if self.answered is not None and self.answered.coarse:
+            self._simulated.ask(Refinement(self.answered, rows[0].identity if rows else None))
+        self._say()
+
+    def _show(self, asked: ProjectionAsked | Refinement, answered: Answered) -> None:
         self.answered, self.refusal = self._with_earlier(answered), ""
         self.found = self.answered.answer
         self.query_one("#form", FormPanel).offer(stops(self.answered.rows))
@@ -145,7 +163,7 @@ class ProjectionScreen(TypingScreen):
         rows = sorted([*answered.rows, *missing], key=lambda row: order.get(row.identity, len(order)))
         return answered._replace(rows=rows)
 
-    def _refuse(self, asked: ProjectionAsked, why: str) -> None:
+    def _refuse(self, asked: ProjectionAsked | Refinement, why: str) -> None:
         self.refusal = why
         self._expect("")
         self._say()
@@ -238,7 +256,7 @@ class ProjectionScreen(TypingScreen):
     def _say(self) -> None:
         """``computing … · run.msgpack · others: short`` in the first line."""
         names = catalogue.names(self.paths) or "no recording"
-        busy = "computing … · " if self._numbers.busy else ""
+        busy = "computing … · " if self.busy else ""
         doubt = "not answered · " if self.refusal else ""
         others = f" · 5 has {', '.join(self._others)}" if self._others else ""
         self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}{others}", no_wrap=True, overflow="ellipsis"))

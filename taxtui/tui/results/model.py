@@ -9,9 +9,11 @@ from typing import Final, NamedTuple
 
 from costmodel.answer import HELD, Answer, answer_of
 from costmodel.demand import Demand
+from costmodel.length import FIXED
 from costmodel.projection import project
 from costmodel.recording import Recording
 from taxtui.errors import RecordingError
+from taxtui.live.cell_state import CellState
 from taxtui.report.formats import Section
 from taxtui.report.measured import differences
 from taxtui.report.measured.rows import Row, rows_of
@@ -79,6 +81,20 @@ def arranged_part(part: Part, asked: Arrangement) -> Part:
     order = arranged(section.rows, asked, text=" ".join, group=group, cell=cell)
     rows = [part.rows[number] for number in order] if part.rows else ()
     return part._replace(section=section._replace(rows=[section.rows[number] for number in order]), rows=rows)
+
+
+def named(row: Row, told: str) -> bool:
+    """Whether the first cell of a line names this row."""
+    label, _, details = told.partition("\n")
+    return (label.partition(" [")[0], details) == (row.label, row.details)
+
+
+def of_row(row: Row, cell: CellState) -> bool:
+    """Whether a cell of a recording is one that the row holds."""
+    one = row.identity
+    return (cell.label, cell.tier, cell.mode, cell.concurrency, cell.length, cell.think, cell.acquire) == (
+        *(clean(one.label), one.tier, one.mode, one.concurrency, one.length, one.think, one.acquire),
+    ) and (cell.length != FIXED or cell.actions == one.actions)
 
 
 class ResultsReader:

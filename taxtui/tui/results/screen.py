@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -28,7 +29,7 @@ from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Choice, Choose
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.recordings import catalogue
-from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, Shown, Wanted, arranged_part
+from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, Shown, Wanted, arranged_part, named, of_row
 from taxtui.tui.results.table import HEAD_LINES, ResultTable
 from taxtui.tui.stacked_bars import StackedBars
 from taxtui.tui.top_bar import TopBar
@@ -170,11 +171,21 @@ class ResultsScreen(ArrangedScreen):
         heading = causes.title(found, line) if found else ""
         self.query_one(StackedBars).present(heading, told, empty=causes.UNKNOWN if line else "")
 
-    def action_open(self) -> None:
-        """One step further: from a work to the long table of it."""
-        line = self.query_one(AnswerTable).line
-        if self.table == ANSWER and line is not None:
-            self.action_show(COMPARED)
+    @work
+    async def action_open(self) -> None:
+        """One step further: from a work to the long table, from a row of that to its slowest trials."""
+        if self.table == ANSWER:
+            if self.query_one(AnswerTable).line is not None:
+                self.action_show(COMPARED)
+            return
+        row = self.query_one(ResultTable).row
+        if row is not None and row[0].section.head[:1] == [HEAD]:
+            from taxtui.tui.trial.dialogs import show_slowest
+
+            told = row[0].section.rows[row[1]][0]
+            found = next((one for one in self.shown.rows if named(one, told)), None)
+            if found is not None:
+                await show_slowest(self, self.paths, partial(of_row, found), f"{found.label} {found.details}")
 
     @on(ResultTable.Scrolled)
     def show_head(self) -> None:

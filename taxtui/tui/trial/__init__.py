@@ -1,0 +1,1 @@
+"""One trial of a recording, in full: what happened when, what went wrong, and which trials took longest."""

@@ -1,0 +1,101 @@
+"""A trial's story as lines of text: when each phase was, its actions as a strip, its marks, its error in full."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from costmodel.fitness import LAG_LIMIT_NS
+from taxtui.recording import events
+from taxtui.report.numbers import duration
+from taxtui.terminal_text import clean, fit, wrap
+from taxtui.tui.trial.story import TrialStory
+
+EIGHTHS: Final = "▁▂▃▄▅▆▇█"
+NAME: Final = 14
+LEAST_BAR: Final = 10
+
+
+def lines(story: TrialStory, width: int) -> str:
+    """Everything, in at most ``width`` columns."""
+    told = [*_heading(story, width), "", *_phases(story, width), *_actions(story, width)]
+    return "\n".join([*told, *_marks(story, width), *_runner(story, width)])
+
+
+def _heading(story: TrialStory, width: int) -> list[str]:
+    cell, end = story.cell, story.end
+    when = time.strftime("%H:%M:%S", time.localtime(story.began_unix_ns // 10**9))
+    how = "still runs, or was cut off" if end is None else "ok" if end.outcome == events.OK else clean(end.outcome)
+    where = f" in {clean(end.phase)}" if end and end.phase else ""
+    warm_up = "warm-up · " if story.warm_up else ""
+    first = f"{warm_up}{cell.label} {cell.workload} {cell.mode} · {how}{where} · started {when}"
+    told = [*wrap(first, width), *wrap(f"sandbox {story.sandbox}", width)]
+    if end is not None and (end.error or end.message):
+        told += ["", *wrap(clean(": ".join(filter(None, (end.error, end.message)))), width)]
+    return told
+
+
+def _phases(story: TrialStory, width: int) -> list[str]:
+    """``create        +0 ns    40.0 ms  ███░░░``: each where it was in the whole."""
+    whole_ns = max(1, story.last_ns - story.began_ns)
+    spans = [(clean(phase.phase), phase.start_ns, phase.duration_ns) for phase in story.phases]
+    between = [one for batch in story.actions if batch.step == events.ACTION for one in batch.duration_ns]
+    if between and (span := _acting(story)):
+        spans.append((f"{len(between):,} actions", *span))
+    spans.sort(key=lambda span: span[1])
+    room = max(LEAST_BAR, width - NAME - 2 * 11)
+    told = [f"{'phase':<{NAME}}{'from':>10} {'took':>10}"]
+    for name, start_ns, duration_ns in spans:
+        first = min(round((start_ns - story.began_ns) / whole_ns * room), room - 1)
+        cells = max(1, round(duration_ns / whole_ns * room))
+        bar = f"{' ' * max(0, first)}{'█' * min(cells, room - max(0, first))}"
+        begins, took = f"+{duration(start_ns - story.began_ns)}", duration(duration_ns)
+        told.append(f"{fit(name, NAME)}{begins:>10} {took:>10} {bar}".rstrip())
+    return told
+
+
+def _acting(story: TrialStory) -> tuple[int, int] | None:
+    """From the end of what came before the actions to the end of the last: when, and how long."""
+    before = [phase for phase in story.phases if phase.phase != events.CLEANUP]
+    began_ns = max((phase.start_ns + phase.duration_ns for phase in before), default=story.began_ns)
+    ended_ns = story.end.end_ns if story.end else story.last_ns
+    return (began_ns, ended_ns - began_ns) if ended_ns > began_ns else None
+
+
+def _actions(story: TrialStory, width: int) -> list[str]:
+    """The actions' durations as a strip, and which took longest."""
+    durations_ns = story.durations_ns
+    if not durations_ns:
+        return []
+    ordered = sorted(durations_ns)
+    worst = max(range(len(durations_ns)), key=durations_ns.__getitem__)
+    middle = duration(ordered[len(ordered) // 2])
+    thinks = sum(sum(batch.think_ns) for batch in story.actions)
+    told = f"median {middle}, longest {duration(ordered[-1])} (action {worst + 1:,})"
+    told += f", think time {duration(thinks)}" if thinks else ""
+    return ["", *wrap(f"actions, one after the other: {told}", width), strip(durations_ns, width)]
+
+
+def strip(durations_ns: Sequence[int], width: int) -> str:
+    """A column for each, or for the longest of each few where there are more than columns; height is time."""
+    count = min(len(durations_ns), max(1, width))
+    edges = [round(place * len(durations_ns) / count) for place in range(count + 1)]
+    columns = [max(durations_ns[first:last]) for first, last in pairwise(edges)]
+    peak = max(1, *columns)
+    return "".join(EIGHTHS[min(len(EIGHTHS) - 1, value * len(EIGHTHS) // peak)] for value in columns)
+
+
+def _marks(story: TrialStory, width: int) -> list[str]:
+    if not story.marks:
+        return []
+    told = [f"{clean(mark.name)} +{duration(mark.at_ns - story.began_ns)}" for mark in story.marks]
+    return ["", *wrap(f"seen: {', '.join(told)}", width)]
+
+
+def _runner(story: TrialStory, width: int) -> list[str]:
+    if story.lag_p99_ns is None:
+        return ["", "runner: no second of it was reported"]
+    limit = f"above {duration(LAG_LIMIT_NS)}: durations may be too long" if story.late else "✓"
+    return ["", *wrap(f"runner: lag p99 of its worst second {duration(story.lag_p99_ns)} {limit}", width)]
