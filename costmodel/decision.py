@@ -6,10 +6,9 @@ sandboxes as they are sold. Without any price it is about worker-hours.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel import flags
 from costmodel.comparison import judged
@@ -17,6 +16,9 @@ from costmodel.demand import Demand
 from costmodel.errors import DemandError
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval, difference
+
+if TYPE_CHECKING:
+    from costmodel.step.pairing import Run
 
 MOVE, STAY, CANNOT_TELL = VERDICTS = ("move", "stay", "cannot_tell")
 USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
@@ -41,6 +43,12 @@ class Side:
     row: Projection
     demand: Demand
     rerun: Rerun
+    run: Run | None = None  # where it is of a run in steps, to be simulated beside another
+
+    def at(self, demand: Demand, *, anew: bool) -> Side:
+        """Asked something else; ``anew``: with the row that this gives, which takes longer."""
+        run = None if self.run is None else self.run._replace(demand=demand)
+        return replace(self, demand=demand, row=self.rerun(demand) if anew else self.row, run=run)
 
 
 class Bill(NamedTuple):
@@ -72,6 +80,7 @@ class Decision:
     start_bill: Bill
     goal_bill: Bill
     saving: Interval  # of moving; where it is negative, moving costs that
+    paired: bool  # simulated with the same random numbers, so that what both share cancels
     doubts: tuple[Doubt, ...]  # the gravest first
 
 
@@ -90,7 +99,8 @@ def decide(start: Side, goal: Side) -> Decision:
             raise DemandError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
     unit = USD if all(_usd(side) is not None for side in (start, goal)) else WORKER_HOURS
     bills = bill(start, unit), bill(goal, unit)
-    saving = saving_of(start, goal, unit)
+    paired = together(start, goal, unit)
+    saving = by_rows(start, goal, unit) if paired is None else paired
     return Decision(
         verdict=verdict(saving),
         unit=unit,
@@ -99,6 +109,7 @@ def decide(start: Side, goal: Side) -> Decision:
         start_bill=bills[0],
         goal_bill=bills[1],
         saving=saving,
+        paired=paired is not None,
         doubts=tuple(_doubts(start, goal, bills, saving, unit)),
     )
 
@@ -141,85 +152,26 @@ def _usd(side: Side) -> Interval | None:
     return Interval(*(None if end is None else end + more for end in sandbox))  # type: ignore[arg-type]
 
 
-def saving_of(start: Side, goal: Side, unit: str) -> Interval:
-    """What moving saves of the whole bill.
+def together(start: Side, goal: Side, unit: str, effort: float = 1.0) -> Interval | None:
+    """What moving saves, both sides simulated with the same random numbers; ``effort`` is how much, as for ``project``.
 
-    Where both wait for the same generation, that cancels, however it was drawn: what differs is the sandbox's part,
-    the commands' own time, and what each side pays for an hour. Worker-hours that were measured in the same runs are
-    paired, as everywhere.
+    Their difference is taken world by world, so that what both share, the model's generation above all, cancels. None:
+    they are not both runs in steps, or cannot be simulated for the same ones.
     """
+    if start.run is None or goal.run is None:
+        return None
+    from costmodel.step.pairing import apart  # who asks for no steps does not wait for it
+
+    found = apart(start.run, goal.run, effort)
+    return found and (found.usd if unit == USD else found.worker_hours)
+
+
+def by_rows(start: Side, goal: Side, unit: str) -> Interval:
+    """What moving saves, from the rows: worker-hours that were measured in the same runs are paired, as everywhere."""
     one, other = bill(start, unit), bill(goal, unit)
-    if unit == USD:
-        here, there = _ideal(start), _ideal(goal)
-        if here is not None and there is not None and _generated(start) == _generated(goal):
-            return _apart(here, there)
-    rows = start.row, goal.row
-    if unit == WORKER_HOURS and all(row.attribution is None for row in rows):
-        return judged(*rows, one.whole, other.whole, start.demand.run_sd).value
+    if unit == WORKER_HOURS and all(side.row.attribution is None for side in (start, goal)):
+        return judged(start.row, goal.row, one.whole, other.whole, start.demand.run_sd).value
     return difference(one.whole, other.whole)
-
-
-class _Ideal(NamedTuple):
-    """A run with an ideal sandbox, on one side, and what the sandbox adds to it."""
-
-    added: Interval  # $ of the whole run
-    lasting: float  # $ for each hour that the run lasts
-    generation_h: float  # of the wall-clock
-    commands_h: float
-    trained_h: float
-    used: float  # $ for sandboxes and workers
-    unsure: float  # relative, of what its own trials say
-
-
-def _ideal(side: Side) -> _Ideal | None:
-    """None where it is not known: no GPUs, no prices, or commands whose own time is unknown."""
-    found, demand = side.row.attribution, side.demand
-    if found is None or found.waiting is None or found.run.usd is None or found.sandbox.usd is None:
-        return None
-    waits, gpus = found.waiting, demand.gpus or 1
-    if waits.commands_gpu_hours is None or waits.stalled_gpu_hours is None:
-        return None
-    lasting = gpus * (demand.gpu_usd_hour or 0.0) + (demand.nodes or 0) * (demand.node_usd_hour or 0.0)
-    generation_h, commands_h = (waits.generation_gpu_hours or 0.0) / gpus, waits.commands_gpu_hours / gpus
-    trained_h = waits.wall_clock_hours - waits.waiting_gpu_hours / gpus
-    lasts_h = generation_h + commands_h + trained_h
-    hours = found.run.worker_hours
-    return _Ideal(
-        found.sandbox.usd,
-        lasting,
-        generation_h,
-        commands_h,
-        trained_h,
-        found.run.usd.value - found.sandbox.usd.value - lasts_h * lasting,
-        0.0 if hours.low is None or not hours.value else 1 - hours.low / hours.value,
-    )
-
-
-def _apart(start: _Ideal, goal: _Ideal) -> Interval:
-    """How much dearer the start is than the goal."""
-    generation_h = (start.generation_h + goal.generation_h) / 2
-    more, unsure = 0.0, []
-    for one, sign in ((start, 1), (goal, -1)):
-        commands = one.commands_h * one.lasting
-        more += sign * ((generation_h + one.trained_h) * one.lasting + commands + one.used)
-        unsure += [one.unsure * commands, one.unsure * one.used]
-    added, off = difference(start.added, goal.added), math.hypot(*unsure)
-    value = added.value + more
-    if added.low is None or added.high is None:
-        return Interval(value)
-    below, above = math.hypot(added.value - added.low, off), math.hypot(added.high - added.value, off)
-    return Interval(value, value - below, value + above)
-
-
-_GENERATION: Final = (
-    *("trajectories", "think", "think_correlation", "prompts", "group_size", "batch", "policy", "staleness"),
-    *("over_provision", "partial_rollouts", "train_s", "gpus", "gpu_usd_hour"),
-)
-"""What says how long the model generates, and how long GPUs wait for that."""
-
-
-def _generated(side: Side) -> tuple[object, ...]:
-    return (side.row.length, *(getattr(side.demand, name) for name in _GENERATION))
 
 
 def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], saving: Interval, unit: str) -> list[Doubt]:

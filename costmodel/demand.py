@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, NamedTuple
 
 from costmodel.errors import DemandError
 from costmodel.images import GB_PER_GIB, Images
@@ -27,6 +27,11 @@ STEP_MODEL: Final = (
     "failure_hazard",
     "on_failure",
 )
+_SANDBOXES: Final = {
+    *STEP_MODEL,
+    *("quota", "create_rate", "create_burst", "warm_pool", "refill_s", "refill_rate"),
+    *("prompts", "group_size", "pods_per_node", "node_usd_hour", "node_disk_gib", "pull_gb_s", "placement"),
+}
 _COUNTS: Final = (
     "max_attempts",
     "quota",
@@ -255,7 +260,13 @@ class Demand:
     @property
     def step_model(self) -> list[str]:
         """Which fields are asked for that only the simulation of steps answers."""
-        return [name for name in STEP_MODEL if getattr(self, name) not in (None, 0.0, False)]
+        return [one.name for one in fields(self) if one.name in STEP_MODEL and getattr(self, one.name) != one.default]
+
+    def unlimited(self) -> Demand:
+        """The same rollouts, trainer and workers, with sandboxes that nothing limits and that fail as they were
+        recorded."""
+        usual: dict[str, Any] = {one.name: one.default for one in fields(Demand) if one.name in _SANDBOXES}
+        return replace(self, **usual | {"batch": self.step_rollouts})
 
     @property
     def step_rollouts(self) -> int | None:

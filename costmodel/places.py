@@ -15,6 +15,7 @@ from costmodel.projection import project
 from costmodel.published import Published
 from costmodel.recording import CellIdentity, Recording
 from costmodel.results import Projection
+from costmodel.samples import Pool, pools
 
 Wanted = Callable[[CellIdentity], bool]
 
@@ -28,7 +29,10 @@ class Asked(NamedTuple):
 
 
 def project_places(
-    recordings: Sequence[Recording | Published], places: Sequence[Asked], reference: Reference | None = None
+    recordings: Sequence[Recording | Published],
+    places: Sequence[Asked],
+    reference: Reference | None = None,
+    effort: float = 1.0,
 ) -> list[Projection]:
     """As ``project``, with a demand for each place; the last one is for all others, and has the baseline.
 
@@ -37,7 +41,7 @@ def project_places(
     """
     *own, common = places
     if not own:
-        return project(recordings, common.demand, common.prices, reference)
+        return project(recordings, common.demand, common.prices, reference, effort)
     rows: list[Projection] = []
     taken: list[str] = []
     for place in places:
@@ -46,7 +50,7 @@ def project_places(
         def wanted(identity: CellIdentity, spec: str = place.spec, earlier: tuple[str, ...] = earlier) -> bool:
             return (not spec or meant(identity, spec)) and not any(meant(identity, one) for one in earlier)
 
-        rows += rows_at(recordings, place, wanted, reference)
+        rows += rows_at(recordings, place, wanted, reference, effort)
         taken.append(place.spec)
     published = [one for one in recordings if isinstance(one, Published)]
     rows += project(published, replace(common.demand, baseline=None), common.prices) if published else []
@@ -59,7 +63,11 @@ def project_places(
 
 
 def rows_at(
-    recordings: Sequence[Recording | Published], place: Asked, wanted: Wanted, reference: Reference | None = None
+    recordings: Sequence[Recording | Published],
+    place: Asked,
+    wanted: Wanted,
+    reference: Reference | None = None,
+    effort: float = 1.0,
 ) -> list[Projection]:
     """The rows of these cells, without a baseline; none where nothing was recorded of them."""
     full_speed = place.demand.full_speed
@@ -70,8 +78,14 @@ def rows_at(
     parts = [only(one, needed) for one in recordings if isinstance(one, Recording)]
     if not any(wanted(cell.identity) for part in parts for cell in part.cells):
         return []
-    rows = project(parts, replace(place.demand, baseline=None), place.prices, reference)
+    rows = project(parts, replace(place.demand, baseline=None), place.prices, reference, effort)
     return [row for row in rows if wanted(row.identity)]
+
+
+def pool_of(recordings: Sequence[Recording | Published], row: Projection) -> Pool | None:
+    """The trials behind a row; None where it has none."""
+    found = pools(one for one in recordings if isinstance(one, Recording))
+    return next((pool for pool in found if (pool.identity, pool.provenance) == (row.identity, row.provenance)), None)
 
 
 def only(recording: Recording, wanted: Wanted) -> Recording:

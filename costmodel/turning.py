@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from costmodel.decision import USD, Decision, Side, saving_of
+from costmodel.decision import USD, Decision, by_rows, together
 from costmodel.demand import Demand, Think
 from costmodel.errors import CostModelError
 from costmodel.images import Images
@@ -21,9 +21,12 @@ from costmodel.results import Projection
 
 WITHIN: Final = 16.0
 """An input is tried from this part of its value to so many times it."""
-CLOSE: Final = 0.02
+NEAR: Final = 4.0
+"""The same of what takes a simulation to try."""
+QUICK: Final = 0.05
+"""How much is simulated to try one value, relative to a few seconds."""
+CLOSE: Final = 0.05
 """A value is found to this share of itself."""
-MOST_STEPS: Final = 12
 
 Saving = Callable[[float], float | None]
 """Of moving, by the value of one input; None: that value cannot be."""
@@ -53,9 +56,11 @@ def turns(found: Decision, *, simulate: bool = True) -> list[Turn]:
     return sorted(made, key=lambda turn: math.inf if turn.at is None else abs(math.log(turn.at / turn.now)))
 
 
-def _turn(name: str, side: str, unit: str, now: float, saving: Saving, high: float = math.inf) -> Turn:
+def _turn(
+    name: str, side: str, unit: str, now: float, saving: Saving, within: float = WITHIN, most: float = math.inf
+) -> Turn:
     """Bisect on a logarithmic scale, between the value as it is and the nearer end at which the sign is another."""
-    low, high = now / WITHIN, min(now * WITHIN, high)
+    low, high = now / within, min(now * within, most)
     here = saving(now)
     found = None
     for end in (high, low):
@@ -69,9 +74,7 @@ def _turn(name: str, side: str, unit: str, now: float, saving: Saving, high: flo
 
 def _bisected(saving: Saving, now: float, here: float, end: float) -> float:
     """Where the sign changes between two values at which it differs."""
-    for _ in range(MOST_STEPS):
-        if abs(math.log(end / now)) <= CLOSE:
-            break
+    while abs(math.log(end / now)) > CLOSE:
         middle = math.sqrt(now * end)
         there = saving(middle)
         if there is not None and there * here > 0:
@@ -156,7 +159,7 @@ def _inputs(found: Decision) -> Iterator[Turn]:
         for side in sides[:1] if both else sides:
             changed = {one.name for one in (sides if both else [side])}
             now = _value(side.demand, name)
-            yield _turn(name, "" if both else side.name, unit, now, _simulated(found, vary, changed), most)
+            yield _turn(name, "" if both else side.name, unit, now, _simulated(found, vary, changed), NEAR, most)
 
 
 def _simulated(found: Decision, vary: Vary, changed: set[str]) -> Saving:
@@ -165,17 +168,16 @@ def _simulated(found: Decision, vary: Vary, changed: set[str]) -> Saving:
 
     def saving(value: float) -> float | None:
         try:
-            start, goal = (_at(side, vary, value) if side.name in changed else side for side in sides)
+            start, goal = (
+                side.at(vary(side.demand, value), anew=not found.paired) if side.name in changed else side
+                for side in sides
+            )
+            told = together(start, goal, found.unit, QUICK) if found.paired else by_rows(start, goal, found.unit)
         except CostModelError:  # so many workers, such a rate: refused
             return None
-        return saving_of(start, goal, found.unit).value
+        return None if told is None else told.value
 
     return saving
-
-
-def _at(side: Side, vary: Vary, value: float) -> Side:
-    demand = vary(side.demand, value)
-    return replace(side, row=side.rerun(demand), demand=demand)
 
 
 def _value(demand: Demand, name: str) -> float:
@@ -226,6 +228,5 @@ _VARIED: Final[tuple[tuple[str, str, Vary, float], ...]] = (
     ("think", "s, the median", _thinking, math.inf),
     ("actions", "on average", _long, math.inf),
     ("workers", "", _count("workers"), math.inf),
-    ("train_s", "s", _number("train_s"), math.inf),
 )
 """Input, its unit, how it is changed, and what it stays below."""

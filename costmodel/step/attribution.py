@@ -49,8 +49,13 @@ class Rates(NamedTuple):
         idle = prices.sandbox(pool.identity).usd_hour(pool.identity)
         return cls(lasting, prices.worker_usd_hour or 0.0, idle, known)
 
+    def usd(self, step: StepTaken, part: float) -> float:
+        """Of a step; ``part`` of its rollouts are there, on average."""
+        used = step.usd + step.held_ns / NS_PER_HOUR * self.worker
+        return (step.wall_ns * self.lasting + step.idle_ns * self.idle_sandbox) / NS_PER_HOUR + part * used
 
-class _Amount(NamedTuple):
+
+class Amount(NamedTuple):
     """One unit of a share: in the worlds as they are, and in the twins, by world and look."""
 
     plain: list[list[Steps]]
@@ -58,7 +63,7 @@ class _Amount(NamedTuple):
 
     def of(self, look: int) -> Interval:
         """What the run takes so."""
-        return _interval([world[look] for world in self.plain], [world[look] for world in self.twins])
+        return interval_of([world[look] for world in self.plain], [world[look] for world in self.twins])
 
     def saved(self, *looks: int, less: Sequence[int] = ()) -> Interval:
         """What it takes less than as it is in each of these looks, summed, and less what it does in the others."""
@@ -70,26 +75,20 @@ class _Amount(NamedTuple):
                 for i, step in enumerate(world[RUN])
             ]
 
-        return _interval([summed(world) for world in self.plain], [summed(world) for world in self.twins])
+        return interval_of([summed(world) for world in self.plain], [summed(world) for world in self.twins])
 
 
 def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None, basis: Basis) -> Attribution:
     """From the worlds to shares; ``basis`` is what the run-to-run part of the intervals rests on."""
     rates, plan = Rates.of(demand, pool, prices), found.plan
     part = plan.whole / plan.steps  # of the last step only a part is there
-    per_ns = rates.lasting / NS_PER_HOUR
     train_ns = demand.train_s * NS_PER_S
+    step_s = amount_of(found, lambda step: step.wall_ns / NS_PER_S / plan.steps)
+    hours = amount_of(found, lambda step: part * step.held_ns / NS_PER_HOUR)
+    gpu = amount_of(found, lambda step: (demand.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR)
+    dollars = amount_of(found, lambda step: rates.usd(step, part))
 
-    def usd(step: StepTaken) -> float:
-        used = step.usd + step.held_ns / NS_PER_HOUR * rates.worker
-        return step.wall_ns * per_ns + part * used + step.idle_ns / NS_PER_HOUR * rates.idle_sandbox
-
-    step_s = _amount(found, lambda step: step.wall_ns / NS_PER_S / plan.steps)
-    hours = _amount(found, lambda step: part * step.held_ns / NS_PER_HOUR)
-    gpu = _amount(found, lambda step: (demand.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR)
-    dollars = _amount(found, usd)
-
-    def share(told: Callable[[_Amount], Interval]) -> Share:
+    def share(told: Callable[[Amount], Interval]) -> Share:
         return Share(
             told(step_s),
             told(hours),
@@ -121,16 +120,18 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
     )
 
 
-def _amount(found: Worlds, value: Callable[[StepTaken], float]) -> _Amount:
+def amount_of(found: Worlds, value: Callable[[StepTaken], float]) -> Amount:
+    """One unit of every simulated step."""
     times = found.plan.stands_for
     plain, twins = (
         [[[w * value(step) for w, step in zip(times, look, strict=True)] for look in world] for world in worlds]
         for worlds in (found.plain, found.twins)
     )
-    return _Amount(plain, twins)
+    return Amount(plain, twins)
 
 
-def _interval(plain: Sequence[Steps], twins: Sequence[Steps]) -> Interval:
+def interval_of(plain: Sequence[Steps], twins: Sequence[Steps]) -> Interval:
+    """The mean of the worlds, with what chance and the trials leave open."""
     totals = [math.fsum(world) for world in plain]
     value = math.fsum(totals) / len(totals)
     apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
@@ -162,7 +163,7 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
-def _waiting(gpu: _Amount, found: Worlds, demand: Demand, pool: Pool) -> GpuWaiting:
+def _waiting(gpu: Amount, found: Worlds, demand: Demand, pool: Pool) -> GpuWaiting:
     """Of the run as it is, under its own policy."""
     run, ideal, thinkless = (gpu.of(look).value for look in (RUN, IDEAL, THINKLESS))
     known = found.causes["dispatch"] is not None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush, heapreplace
 from typing import Final, NamedTuple
 
-from costmodel.demand import MASK, RESAMPLE, RETRY
+from costmodel.demand import MASK, RESAMPLE
 from costmodel.step.chance import Told
 from costmodel.step.state import CarriedOn, Seat, State, Totals
 
@@ -72,7 +72,7 @@ class Crew:
             self._next(worker, self.now + one.left, one.stage)
         state = self.state
         self._last = self._whole and len(state.told) - state.launched <= self._count
-        if self._whole and state.simple and state.nodes is None and state.asked.on_failure == RETRY:
+        if state.asked.workers_only:
             self._one_after_another()
         elif self._last and state.simple and (state.nodes is None or state.pods_free(self.now) >= self._count):
             self._all_at_once()

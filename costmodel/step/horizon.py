@@ -57,9 +57,7 @@ def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizo
     """The run of this demand, by simulating ``most`` steps or a few more."""
     full, rest = divmod(demand.trajectories, asked.size)
     count = full + (rest > 0)
-    rules = asked.rules
-    alike = rules.policy.linear and not rules.gap_ns and not rules.partial
-    alike = alike and (rules.pool is None or rules.pool.group is not None)
+    alike = _alike(asked)
     pulls = asked.cluster is not None and bool(asked.cluster.pull_ns)
     most = max(1 if alike and not pulls else FEW, most)
     if count <= most:
@@ -71,6 +69,26 @@ def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizo
     first = 0 if alike else most // 2
     stands_for = (1.0,) * first + ((count - first) / (most - first),) * (most - first)
     return Horizon(count, (HorizonPart(Stretch(0, (asked.size,) * most), stands_for),), whole)
+
+
+def following(other: Horizon, asked: StepRules) -> Horizon | None:
+    """The steps of another run of as many, for one that pulls no images; None: it pulls some."""
+    if asked.cluster is not None and asked.cluster.pull_ns:
+        return None
+    parts = []
+    for part in other.parts:
+        counted = part.stretch.first + part.lead
+        lead = 0 if _alike(asked) else min(LEAD, counted)
+        sizes = (asked.size,) * lead + part.stretch.sizes[part.lead :]
+        parts.append(HorizonPart(Stretch(counted - lead, sizes), part.stands_for, lead))
+    return other._replace(parts=tuple(parts))
+
+
+def _alike(asked: StepRules) -> bool:
+    """Whether nothing is carried from step to step."""
+    rules = asked.rules
+    alike = rules.policy.linear and not rules.gap_ns and not rules.partial
+    return alike and (rules.pool is None or rules.pool.group is not None)
 
 
 def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[HorizonPart, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import Self
 
-from costmodel.demand import Demand
+from costmodel.demand import RETRY, Demand
 from costmodel.engine.rules import Rules
 from costmodel.step.nodes import NodeSet
 
@@ -44,3 +44,10 @@ class StepRules:
             staleness=demand.staleness or 0,
             on_failure=demand.effective_on_failure,
         )
+
+    @property
+    def workers_only(self) -> bool:
+        """Whether rollouts wait for nothing but workers, and are never cut."""
+        rules = self.rules
+        shared = self.cluster is not None or rules.gap_ns or rules.pool is not None or self.timeout_ns
+        return not shared and not rules.over_provision and rules.policy.barrier and self.on_failure == RETRY

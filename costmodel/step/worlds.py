@@ -28,9 +28,11 @@ from costmodel.uncertainty import correlation_time
 PLAIN: Final = (4, 16)
 TWINS: Final = (4, 8)
 """Worlds that draw from the trials as they are, and those of them that have a twin: at least, and at most."""
-ATTEMPTS: Final = 1_200_000
+ATTEMPTS: Final = 2_400_000
 """That all worlds of one attribution may cost, without and with every cause: a few seconds."""
-MOST_STEPS: Final = 24
+SHARED: Final = 4
+"""So many times as much costs one that shares more than workers with others."""
+MOST_STEPS: Final = 16
 """Of one world."""
 THINK: Final = "think"
 
@@ -49,6 +51,15 @@ class _Asked(NamedTuple):
     bill: Callable[[Sequence[int]], float]
 
 
+class Sampling(NamedTuple):
+    """What is simulated."""
+
+    plan: Horizon
+    plain: int
+    twins: int
+    salt: int = 0  # tells resamples of trials apart that are not of the same runs
+
+
 class Worlds(NamedTuple):
     """A run in many worlds, without nothing and without each cause."""
 
@@ -60,12 +71,20 @@ class Worlds(NamedTuple):
 
 
 def worlds(
-    pool: Pool, demand: Demand, prices: Prices | None = None, full_speed: float | None = None, effort: float = 1.0
+    pool: Pool,
+    demand: Demand,
+    prices: Prices | None = None,
+    full_speed: float | None = None,
+    effort: float = 1.0,
+    *,
+    as_it_is: bool = False,
+    sampling: Sampling | None = None,
 ) -> Worlds | None:
     """This run in steps. None: no attempt succeeds.
 
     ``full_speed`` is the share of its work that the reference takes for it; None: there is no reference. ``effort`` is
-    how much is simulated, relative to the usual.
+    how much is simulated, relative to the usual. ``as_it_is``: only that, no cause is taken away. ``sampling`` is
+    what is simulated, where that is not up to this run.
 
     Raises:
         PriceError: the sheet lacks a price.
@@ -79,23 +98,27 @@ def worlds(
     causes = _causes(trials, demand, pool, full_speed)
     everything = frozenset(cause for cause, acts in causes.items() if acts is not None)
     alone = [frozenset({cause}) for cause, acts in causes.items() if acts]
-    looks = (frozenset[str](), *alone, everything, everything | {THINK})
+    looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
     asked = _Asked(demand, trials, law, looks, _billed(pool, prices))
     ones = [1] * len(pool.trials)
     first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
     attempts = rules.rules.launched(rules.size) / (1 - min(first.failure, 0.9))
-    steps = effort * ATTEMPTS / (len(looks) * attempts)  # of all worlds
-    count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
-    resamples = max(TWINS[0], min(TWINS[1], count // 2))
-    plan = horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
+    if sampling is None:
+        cost = len(looks) * attempts * (1 if rules.workers_only else SHARED)
+        steps = effort * ATTEMPTS / cost  # of all worlds
+        count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
+        resamples = max(TWINS[0], min(TWINS[1], count // 2))
+        plan = horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
+        sampling = Sampling(plan, count, resamples)
     spread = assumed(pool.identity.substrate, demand.run_sd)
     plain, twins = [], []
-    for number in range(count):
+    for number in range(sampling.plain):
         seed = demand.seed + (number + 1 << 32)
-        plain.append(_looked_at(asked, ones, 1.0, seed, plan))
-        if number < resamples:
-            twins.append(_looked_at(asked, *resampled(pool, spread, Random(seed)), seed, plan))
-    return Worlds(causes, plan, plain, twins, first.failure)
+        plain.append(_looked_at(asked, ones, 1.0, seed, sampling.plan))
+        if number < sampling.twins:
+            drawn = resampled(pool, spread, Random(seed + (sampling.salt << 64)))
+            twins.append(_looked_at(asked, *drawn, seed, sampling.plan))
+    return Worlds(causes, sampling.plan, plain, twins, first.failure)
 
 
 def _causes(trials: Trials, demand: Demand, pool: Pool, full_speed: float | None) -> dict[str, bool | None]:

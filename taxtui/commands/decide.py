@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
     from costmodel import Demand, Projection, Published, Recording
     from costmodel.decision import Decision, Side
+    from costmodel.places import Asked
     from costmodel.results import Assumption
+    from costmodel.step.pairing import Run
     from costmodel.turning import Turn
 
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL: the question was understood, and the data are too few."""
-COARSE: Final = 2e-2
-"""The tolerance of the simulations that look for what would turn a decision."""
+COARSE: Final = 0.1
+"""How much is simulated of rows that are only to show what would turn a decision, relative to a few seconds."""
 
 
 NOT_ASKED: Final = ("baseline", "deltas")
@@ -96,8 +98,6 @@ def _side(
     Raises:
         UsageError: there is none, or there are several.
     """
-    from dataclasses import replace
-
     from costmodel.comparison import meant
     from costmodel.decision import Side
     from costmodel.places import rows_at
@@ -108,8 +108,8 @@ def _side(
 
     place = place_of(context, spec)
 
-    def rerun(demand: Demand) -> Projection:
-        rows = rows_at(sources, place._replace(demand=demand), wanted)
+    def at(demand: Demand, effort: float = COARSE) -> Projection:
+        rows = rows_at(sources, place._replace(demand=demand), wanted, effort=effort)
         if not rows:
             cells = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
             known = ", ".join(dict.fromkeys(" ".join((one.label, one.tier, one.mode)) for one in cells))
@@ -118,10 +118,19 @@ def _side(
             raise _several(_meant(spec, tier, mode), rows)
         return rows[0]
 
-    row = rerun(place.demand)
-    return Side(
-        name=row.label, row=row, demand=place.demand, rerun=lambda other: rerun(replace(other, tolerance=COARSE))
-    )
+    row = at(place.demand, 1.0)
+    return Side(name=row.label, row=row, demand=place.demand, rerun=at, run=_run(sources, row, place))
+
+
+def _run(sources: Sequence[Recording | Published], row: Projection, place: Asked) -> Run | None:
+    """What simulates the row beside another; None where it is of no run in steps."""
+    if place.demand.step_rollouts is None:
+        return None
+    from costmodel.places import pool_of
+    from costmodel.step.pairing import Run
+
+    pool = pool_of(sources, row)
+    return None if pool is None else Run(pool, place.demand, place.prices)
 
 
 def _several(meant: str, rows: Sequence[Projection]) -> UsageError:

@@ -1,4 +1,4 @@
-"""Makespans that many tests ask for, simulated once in a process: seeded, they come out the same each time."""
+"""Simulations that tests do not look at, or many ask for: coarse, or once in a process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import pytest
 from costmodel import wallclock
 from costmodel.distribution import Distribution
 from costmodel.makespan import Makespan, expected_makespan
+from costmodel.step import worlds
 
 _known: dict[object, Makespan] = {}
 
 
 def simulate_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have projections remember what has been simulated for the same law, jobs and workers."""
+    """Have projections remember what has been simulated for the same law, jobs and workers; steps are coarse."""
     monkeypatch.setattr(wallclock, "expected_makespan", _remembered)
+    attribute_coarsely(monkeypatch)
 
 
 def _remembered(law: Distribution, *asked: int, **how: Any) -> Makespan:
@@ -23,3 +25,8 @@ def _remembered(law: Distribution, *asked: int, **how: Any) -> Makespan:
     if question not in _known:
         _known[question] = expected_makespan(law, *asked, **how)
     return _known[question]
+
+
+def attribute_coarsely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every run in steps attributed with as little as there is."""
+    monkeypatch.setattr(worlds, "ATTEMPTS", 1_000)

@@ -21,6 +21,12 @@ from costmodel.length import Length
 from costmodel.whatif import levers
 from tests.support.asking import HOUR, ask, hours, one
 from tests.support.costmodel_files import S, cell, frame, header, health, trial, write
+from tests.support.simulating import attribute_coarsely
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute_coarsely(monkeypatch)
 
 
 @pytest.fixture

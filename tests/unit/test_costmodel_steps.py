@@ -12,8 +12,14 @@ from click.testing import CliRunner
 from costmodel import Demand, Projection, Think, load_prices, project, read
 from taxtui.commands.project import command
 from tests.support.costmodel_files import S, trial, write
+from tests.support.simulating import attribute_coarsely
 
 HOUR = 3600
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute_coarsely(monkeypatch)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Final
 
 from costmodel.decision import CANNOT_TELL, COMPOSED, MEASURED, MOVE, USD, Bill, Decision, Side
 from costmodel.results import Assumption, Share
-from costmodel.turning import WITHIN, Turn
+from costmodel.turning import Turn
 from costmodel.uncertainty import Interval
 from taxtui.report.formats import Section
 from taxtui.report.formats.markdown_tables import to_text as tables
@@ -162,9 +162,14 @@ def _turning(found: Decision, turns: Sequence[Turn]) -> str:
         if turn.at is not None
     ]
     parts = [tables([Section("", ["input", "at", "now", "turns at"], rows, [])])] if rows else []
-    never = [f"{turn.input}{f' of {_plain(turn.side)}' if turn.side else ''}" for turn in turns if turn.at is None]
+    never = [
+        f"{turn.input}{f' of {_plain(turn.side)}' if turn.side else ''} "
+        f"({compact(turn.low)} to {compact(turn.high)}{f' {turn.unit}' if turn.unit else ''})"
+        for turn in turns
+        if turn.at is None
+    ]
     if never:
-        parts.append(f"Not from a {WITHIN:g}th to {WITHIN:g} times what they are, one at a time: {', '.join(never)}.")
+        parts.append(f"These turn nothing, as far as they were tried: {'; '.join(never)}.")
     parts.append("Each input alone, by bisection: the value at which both sides cost the same.")
     return "\n\n".join(parts)
 

@@ -1,0 +1,109 @@
+"""What one place costs a run more than another, in the same random worlds: what both share cancels.
+
+Both are simulated for the same steps with the same draws, and their difference is taken world by world. Trials of the
+same runs are resampled alike, those of different runs each for themselves.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import NamedTuple
+
+from costmodel.demand import Demand
+from costmodel.pricing import Prices
+from costmodel.samples import Pool
+from costmodel.step.attribution import RUN, Rates, Steps, amount_of, interval_of
+from costmodel.step.horizon import Horizon, following
+from costmodel.step.rules import StepRules
+from costmodel.step.timeline import StepTaken
+from costmodel.step.worlds import Sampling, Worlds, worlds
+from costmodel.uncertainty import Interval
+
+NS_PER_HOUR = 3.6e12
+
+
+class Run(NamedTuple):
+    """A run in steps at one place."""
+
+    pool: Pool
+    demand: Demand
+    prices: Prices | None
+
+
+class Apart(NamedTuple):
+    """One run less another."""
+
+    usd: Interval
+    worker_hours: Interval
+
+
+def apart(one: Run, other: Run, effort: float = 1.0) -> Apart | None:
+    """``one`` − ``other``. None: they cannot be simulated for the same steps, or no attempt succeeds.
+
+    ``effort`` is how much is simulated, relative to a few seconds.
+
+    Raises:
+        PriceError: a sheet lacks a price.
+    """
+    found = _both(one, other, effort)
+    if found is None:
+        return None
+    usd = _differences(*(_dollars(run, own) for run, own in zip((one, other), found, strict=True)))
+    hours = _differences(*(_hours(own) for own in found))
+    return Apart(interval_of(*usd), interval_of(*hours))
+
+
+def _both(one: Run, other: Run, effort: float) -> tuple[Worlds, Worlds] | None:
+    """The worlds of both, for the same steps."""
+    first, second = (one, other) if one.demand.images is not None else (other, one)
+    if (one.demand.trajectories, one.demand.step_rollouts) != (other.demand.trajectories, other.demand.step_rollouts):
+        return None
+    here = worlds(first.pool, first.demand, first.prices, effort=effort, as_it_is=True)
+    plan = here and _for(second, here.plan, first)
+    if here is None or plan is None:
+        return None
+    salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
+    sampling = Sampling(plan, len(here.plain), len(here.twins), salt)
+    there = worlds(second.pool, second.demand, second.prices, as_it_is=True, sampling=sampling)
+    if there is None:
+        return None
+    return (here, there) if first is one else (there, here)
+
+
+def _for(second: Run, plan: Horizon, first: Run) -> Horizon | None:
+    """The plan of the first, for the second."""
+    if _nodes(first.demand) == _nodes(second.demand):
+        return plan
+    return following(plan, StepRules.of(second.demand))
+
+
+def _nodes(demand: Demand) -> tuple[object, ...]:
+    return demand.nodes, demand.pods_per_node, demand.images, demand.placement, demand.node_disk_gib, demand.pull_gb_s
+
+
+def _runs(pool: Pool) -> str:
+    return " ".join(sorted({str(trial.run) for trial in pool.trials}))
+
+
+def _dollars(run: Run, found: Worlds) -> list[list[Steps]]:
+    """Of every step, of the plain worlds and of the twins."""
+    rates, part = Rates.of(run.demand, run.pool, run.prices), found.plan.whole / found.plan.steps
+    told = amount_of(found, lambda step: rates.usd(step, part))
+    return [[world[RUN] for world in told.plain], [world[RUN] for world in told.twins]]
+
+
+def _hours(found: Worlds) -> list[list[Steps]]:
+    part = found.plan.whole / found.plan.steps
+
+    def hours(step: StepTaken) -> float:
+        return part * step.held_ns / NS_PER_HOUR
+
+    told = amount_of(found, hours)
+    return [[world[RUN] for world in told.plain], [world[RUN] for world in told.twins]]
+
+
+def _differences(one: list[list[Steps]], other: list[list[Steps]]) -> list[list[Steps]]:
+    return [
+        [[a - b for a, b in zip(mine, theirs, strict=True)] for mine, theirs in zip(ours, others, strict=True)]
+        for ours, others in zip(one, other, strict=True)
+    ]

@@ -1,0 +1,58 @@
+"""Runs of the step model from durations alone, without a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from itertools import accumulate
+from typing import Any
+
+from costmodel import Demand
+from costmodel.step.chance import ThinkQuantiles, View, World
+from costmodel.step.rules import StepRules
+from costmodel.step.timeline import StepTaken, Stretch, taken
+from costmodel.step.trials import Parts, timed
+
+S = 1_000_000_000
+
+
+def parts(**seconds: float) -> Parts:
+    """An attempt of these parts, in seconds; whatever is not named takes no time."""
+    told = {name: round(value * S) for name, value in seconds.items() if name != "pauses"}
+    empty = dict.fromkeys(Parts._fields, 0) | {"weight": 1, "pauses": int(seconds.get("pauses", 0))}
+    return Parts(**empty | told)
+
+
+def stepped(
+    demand: Demand,
+    successes: Sequence[Parts],
+    failures: Sequence[Parts] = (),
+    *,
+    steps: int = 1,
+    without: Container[str] = (),
+    seed: int = 0,
+) -> list[StepTaken]:
+    """The first steps of a run whose attempts are drawn from these; dollars are hours of sandboxes."""
+    law = None
+    if demand.think is not None:
+        law = ThinkQuantiles(demand.think, [one.pauses for one in (*successes, *failures)])
+    counts = [list(accumulate(one.weight for one in each)) for each in (successes, failures)]
+    bad = counts[1][-1] if failures else 0
+    weights = (counts[0], counts[1], bad / (bad + counts[0][-1]))
+    view = View(
+        World(demand, successes, failures, weights, law, seed),
+        timed(successes, without, 1.0),
+        timed(failures, without, 1.0),
+        failing="failures" not in without,
+        thinking="think" not in without,
+    )
+    size = demand.step_rollouts
+    assert size is not None
+    return taken(StepRules.of(demand, without), view, Stretch(0, (size,) * steps), lambda ns: sum(ns) / 3600 / S)
+
+
+def demand(**asked: Any) -> Demand:
+    """Steps of 4 prompts of 4 rollouts with a worker for each, unless it says otherwise."""
+    usual = {"trajectories": 10**6, "workers": 16}
+    if "batch" not in asked:
+        usual |= {"prompts": 4, "group_size": 4}
+    return Demand(**usual | asked)

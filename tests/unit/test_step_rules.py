@@ -1,0 +1,220 @@
+"""The step model's rules one by one, on runs that can be worked out by hand: docs/step-model.md."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from costmodel import Demand, Images, Think
+from costmodel.images import GB_PER_GIB
+from costmodel.step.nodes import Nodes, NodeSet
+from tests.support.stepping import S, demand, parts, stepped
+
+TEN = [parts(create=2, ready=1, dispatch=1, work=6)]
+
+
+def wall_s(asked: Demand, *args: Any, **more: Any) -> list[float]:
+    return [step.wall_ns / S for step in stepped(asked, *args, **more)]
+
+
+def test_each_cause_is_taken_away_alone() -> None:
+    trial = [parts(queued=1, create=2, ready=3, preload=4, dispatch=5, slowdown=6, contention=7, harness=8, work=9)]
+    assert wall_s(demand(), trial) == [45]
+    for cause, less in (("throttle", 1), ("create", 2), ("dispatch", 5), ("contention", 7), ("harness", 8)):
+        assert wall_s(demand(), trial, without={cause}) == [45 - less]
+
+
+def test_think_time_is_of_the_attempt_and_its_pauses() -> None:
+    trial = [parts(work=1, pauses=3)]
+    assert wall_s(demand(think=Think(2 * S)), trial) == [7]
+    assert wall_s(demand(think=Think(2 * S)), trial, without={"think"}) == [1]
+
+
+def test_rollouts_of_one_prompt_think_alike_if_they_are_correlated() -> None:
+    trial = [parts(work=1, pauses=10)]
+    apart, together = (
+        stepped(demand(think=Think(S, 1.0), think_correlation=rho, batch=16, group_size=16), trial, steps=200)
+        for rho in (0.0, 1.0)
+    )
+    assert all(step.held_ns / 16 == pytest.approx(step.wall_ns) for step in together)
+    assert sum(step.wall_ns for step in together) < 0.8 * sum(step.wall_ns for step in apart)
+    means = [sum(step.held_ns for step in one) / 16 / 200 / S for one in (apart, together)]
+    assert means == pytest.approx([1 + 10 * math.exp(0.5)] * 2, rel=0.08)
+
+
+def test_workers_take_rollouts_in_order() -> None:
+    assert wall_s(demand(workers=8), TEN) == [20]
+    assert wall_s(demand(workers=16, quota=5), TEN) == [40]
+    assert wall_s(demand(workers=16, quota=5), TEN, without={"throttle"}) == [10]
+
+
+def test_pods_are_a_quota_that_cleaning_up_takes_part_of() -> None:
+    trial = [parts(work=10, cleanup=3)]
+    assert wall_s(demand(nodes=2, pods_per_node=4), trial) == [10 + 3 + 10]
+    assert wall_s(demand(nodes=2, pods_per_node=4), trial, without={"cleanup"}) == [20]
+    assert wall_s(demand(include_cleanup=True), trial) == [13]
+    assert wall_s(demand(), trial) == [10]
+
+
+def test_a_node_pulls_one_image_after_another_and_each_once() -> None:
+    asked = demand(nodes=1, pods_per_node=16, images=Images.of([2.0] * 10**6), pull_gb_s=0.5)
+    first = stepped(asked, TEN)[0]
+    assert first.wall_ns / S == 4 * 4 + 10
+    assert first.pulled_gb == 8
+    assert first.held_ns / S == 4 * (4 + 8 + 12 + 16) + 16 * 10
+    assert wall_s(asked, TEN, without={"image_pull"}) == [10]
+
+
+def test_disks_keep_what_they_pulled_and_the_oldest_leaves_first() -> None:
+    sizes = (2.0, 2.0, 2.0)
+    nodes = Nodes(NodeSet(1, 99, pull_ns=(S, S, S), sizes_gb=sizes, disk_gb=4.0))
+    assert [nodes.take(image, 0)[1] for image in (0, 1, 0)] == [S, 2 * S, S]
+    assert nodes.take(2, 10 * S) == (0, 11 * S)
+    assert nodes.disks() == [[0, 2]]
+    assert nodes.take(1, 20 * S) == (0, 21 * S)
+    assert (nodes.disks(), nodes.pulled_gb) == ([[2, 1]], 8.0)
+
+
+def test_images_are_spread_or_kept_together() -> None:
+    spread = Nodes(NodeSet(3, 2, pull_ns=(S,), sizes_gb=(1.0,)))
+    assert [spread.take(0, 0)[0] for _ in range(6)] == [0, 1, 2, 0, 1, 2]
+    assert spread.free == 0
+    spread.let_go(1)
+    assert spread.take(0, 0)[0] == 1
+    near = Nodes(NodeSet(3, 2, near=True, pull_ns=(S, S), sizes_gb=(1.0, 1.0)))
+    assert [near.take(image, 0)[0] for image in (0, 0, 1, 1, 0)] == [0, 0, 1, 1, 2]
+    assert near.pulled_gb == 3
+
+
+def test_the_next_images_are_pulled_while_a_step_runs() -> None:
+    images = Images.of([1.0] * 10**6)
+    asked = demand(nodes=4, pods_per_node=4, images=images, pull_gb_s=0.25, placement="prefetched")
+    assert wall_s(asked, TEN, steps=3) == [14, 10, 10]
+    slow = demand(nodes=4, pods_per_node=4, images=images, pull_gb_s=0.0625, placement="prefetched")
+    assert wall_s(slow, TEN, steps=3) == [26, 32 - 26 + 10, 48 - 42 + 10]
+    cold = demand(nodes=4, pods_per_node=4, images=images, pull_gb_s=0.25, placement="colocated")
+    assert wall_s(cold, TEN, steps=3) == [14, 14, 14]
+    there = demand(nodes=4, pods_per_node=4, images=Images.of([1.0] * 9), placement="prepulled")
+    assert wall_s(there, TEN, steps=2) == [10, 10]
+
+
+@pytest.mark.parametrize("nodes", [8, 50])
+def test_nodes_hold_as_many_different_images_as_coupons_are_collected(nodes: int) -> None:
+    """Of n images each as likely, k draws hold n(1 − (1 − 1/n)^k) different ones."""
+    images = 40
+    asked = demand(
+        prompts=400,
+        group_size=1,
+        workers=400,
+        nodes=nodes,
+        pods_per_node=400 // nodes,
+        images=Images.of([1.0] * images),
+        pull_gb_s=1.0,
+    )
+    pulled = [stepped(asked, TEN, seed=seed)[0].pulled_gb for seed in range(20)]
+    draws = 400 // nodes
+    assert sum(pulled) / 20 == pytest.approx(nodes * images * (1 - (1 - 1 / images) ** draws), rel=0.02)
+
+
+def test_failures_take_as_long_as_they_took() -> None:
+    """Two in three attempts of 3 s fail; the rest take 10 s. What a rollout holds is 10 + 2 · 3."""
+    failed = [parts(other=3), parts(other=3)]
+    found = stepped(demand(batch=16), TEN, failed, steps=400)
+    assert sum(step.held_ns for step in found) / 400 / 16 / S == pytest.approx(16, rel=0.05)
+    assert all(step.delivered == 16 for step in found)
+    assert wall_s(demand(batch=16), TEN, failed, without={"failures"}) == [10]
+    capped = stepped(demand(batch=16, max_attempts=2), TEN, failed, steps=400)
+    assert sum(step.delivered for step in capped) / 400 / 16 == pytest.approx(1 - 4 / 9, rel=0.05)
+    assert max(step.attempts for step in capped) <= 32
+
+
+def test_a_failure_rate_strikes_at_any_moment_and_a_hazard_by_the_hour() -> None:
+    rated = stepped(demand(batch=16, failure_rate=0.5), TEN, steps=400)
+    assert sum(step.attempts for step in rated) / 400 / 16 == pytest.approx(2, rel=0.05)
+    assert sum(step.held_ns for step in rated) / 400 / 16 / S == pytest.approx(10 + 5, rel=0.05)
+    hazard = stepped(demand(batch=16, failure_hazard=360.0), TEN, steps=400)  # every 10 s
+    assert sum(step.attempts for step in hazard) / 400 / 16 == pytest.approx(math.e, rel=0.06)
+    assert sum(step.held_ns for step in hazard) / 400 / 16 / S == pytest.approx(10 * (math.e - 1), rel=0.06)
+
+
+def test_what_fails_is_dropped_or_redone_with_its_group() -> None:
+    failed = [parts(other=4)] * 2  # at 4 s
+    masked = stepped(demand(batch=16, on_failure="mask"), TEN, failed, steps=200)
+    assert sum(step.delivered for step in masked) / 200 == pytest.approx(16 / 3, rel=0.1)
+    assert {step.wall_ns / S for step in masked} <= {4, 10}
+    some = [parts(other=4, weight=1e-9)]
+    redone = stepped(demand(on_failure="resample"), [parts(create=10, weight=15e-9)], some, steps=200)
+    assert all(step.delivered == 16 for step in redone)
+    assert {step.wall_ns / S % 4 for step in redone} == {2}  # 10 s after the last group was begun anew
+    assert any(step.wall_ns / S > 10 for step in redone)
+    once = stepped(demand(on_failure="resample", max_attempts=1), TEN, failed, steps=20)
+    assert all(step.delivered % 4 == 0 for step in once)
+
+
+def test_redoing_a_group_cuts_those_that_run_and_passes_over_those_that_wait() -> None:
+    """Two workers, one prompt of 4: the second rollout fails at 4 s, so that the first is cut then."""
+    asked = demand(prompts=1, group_size=4, workers=2, on_failure="resample", max_attempts=1)
+    found = stepped(asked, TEN, [parts(other=4, weight=9)] * 1, steps=30)
+    for step in found:
+        assert step.wall_ns / S in (4, 10, 14, 20)
+        assert (step.delivered, step.held_ns / S) in {(0, 8), (0, 28), (4, 40), (0, 20)}
+
+
+def test_a_time_limit_ends_an_attempt_wherever_it_is() -> None:
+    limit = {"timeout_s": 6.0, "max_attempts": 1}
+    assert wall_s(demand(**limit), TEN) == [6]
+    assert wall_s(demand(**limit), TEN, without={"failures"}) == [6]
+    pulled = demand(nodes=1, pods_per_node=16, images=Images.of([9.0] * 10**6), pull_gb_s=1.0, **limit)
+    assert [(step.wall_ns / S, step.usd) for step in stepped(pulled, TEN)] == [(6, 0)]
+    lined = demand(nodes=1, pods_per_node=8, workers=16, timeout_s=12.0, max_attempts=1)
+    slow = [parts(work=10, cleanup=20)]
+    assert [(step.wall_ns / S, step.delivered) for step in stepped(lined, slow)] == [(22, 8)]
+
+
+def test_tokens_are_let_through_at_their_rate() -> None:
+    """ROCK's published creates: n / max is a constant rate (docs/prices of 4,000, 8,000 and 16,000 at once)."""
+    for count, per_s in ((400, 25.8), (800, 23.5), (1600, 25.1)):
+        asked = demand(batch=count, workers=count, create_rate=per_s)
+        (step,) = stepped(asked, [parts(create=1e-9)])
+        assert count / (step.wall_ns / S) == pytest.approx(per_s, rel=0.01)
+
+
+def test_a_pool_gives_what_it_has_or_what_it_makes_next() -> None:
+    pool = {"warm_pool": 8, "refill_s": 1.0}
+    trial = [parts(create=4, ready=1, work=5)]
+    (plain,) = stepped(demand(batch=16, **pool), trial)
+    assert (plain.wall_ns / S, plain.hits, plain.held_ns / S) == (10, 8, 8 * 5 + 8 * 10)
+    (claimed,) = stepped(demand(batch=16, instant_claim=True, **pool), trial)
+    assert (claimed.wall_ns / S, claimed.hits, claimed.held_ns / S) == (6, 16, 8 * 5 + 8 * 6)
+    slow = {"warm_pool": 8, "refill_s": 9.0}
+    assert stepped(demand(batch=16, instant_claim=True, **slow), trial)[0].hits == 8  # its own is ready sooner
+    (images,) = stepped(demand(warm_pool=3), trial)
+    assert (images.hits, images.wall_ns / S) == (12, 10)
+
+
+def test_async_rollouts_wait_for_training_only_if_they_would_run_ahead() -> None:
+    trial = [parts(work=10)]
+    ask = {"batch": 16, "policy": "async", "train_s": 30.0}
+    assert wall_s(demand(**ask), trial, steps=4) == [40, 30, 30, 30]
+    assert wall_s(demand(**ask, staleness=1), trial, steps=4) == [40, 40, 40, 40]
+    assert wall_s(demand(**ask, staleness=2), trial, steps=4) == [40, 30, 30, 30]
+    assert wall_s(demand(**ask | {"policy": "one-step-off"}), trial, steps=4) == [40, 30, 30, 30]
+    assert wall_s(demand(**ask | {"policy": "sync"}), trial, steps=4) == [40, 40, 40, 40]
+
+
+def test_carried_rollouts_keep_their_pods_and_go_on() -> None:
+    """12 launched, 8 kept at 10 s; the 4 others take 20 s and are half done."""
+    asked = demand(batch=8, over_provision=0.5, partial_rollouts=True, nodes=1, pods_per_node=12, workers=12)
+    found = stepped(asked, [parts(work=10), parts(work=20)], steps=6, seed=3)
+    assert sum(step.delivered for step in found) == 48
+    held = sum(step.held_ns for step in found) / S
+    assert held <= 6 * 12 * 20
+    assert all(step.wall_ns / S in (10, 20) for step in found)
+
+
+def test_a_disk_in_gib_holds_more_gb() -> None:
+    assert pytest.approx(1.0737, rel=1e-4) == GB_PER_GIB
+    fits = demand(nodes=1, pods_per_node=16, images=Images.of([2.1]), pull_gb_s=1.0, node_disk_gib=2.0)
+    assert fits.images is not None
