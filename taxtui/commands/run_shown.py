@@ -128,7 +128,7 @@ def conclude(run: Run | Repetitions, shown: Shown) -> None:
         tell(f"taxtui: after {progress.repetition} runs the widest interval is ±{settled:.1%} of its cell's mean")
     if run.cleanup_failed or run.unmeasured:
         sys.exit(1)
-    tell(f"next: taxtui project {run.path} --trajectories 1M --workers 500")
+    tell(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")
 
 
 def _ending(progress: Progress, outcome: str, shown: Shown) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -18,10 +19,12 @@ from taxtui.report.answer.order import tax_share
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, UNSPLIT, duration, duration_plus_minus, number, plus_minus, usd
-from taxtui.terminal_text import clean
+from taxtui.terminal_text import clean, cut
 from taxtui.terminal_text import width as width_of
 
 HEAD: Final = "tier n mode"
+LONGEST: Final = 60
+"""Columns of a name in the sentence."""
 NS_PER_S: Final = 1e9
 S_PER_HOUR: Final = 3_600.0
 VERDICTS: Final = {TIE: "tie", CANNOT_TELL: "?"}
@@ -32,8 +35,13 @@ Pieces = Sequence[tuple[str, str]]
 
 
 def said(found: Answer) -> str:
-    """The sentence, fit for a terminal."""
-    return clean(sentence(found))
+    """The sentence, fit for a terminal; names of absurd length are cut."""
+    text = clean(sentence(found))
+    names = {*(place.name for place in found.places), *(line.work.tier for line in found.lines)}
+    for name in sorted(map(clean, names), key=len, reverse=True):
+        if width_of(name) > LONGEST:
+            text = text.replace(name, cut(name, LONGEST))
+    return text
 
 
 def sections(
@@ -118,8 +126,8 @@ def _main(entry: Entry, found: Answer) -> Pieces:
 
 def _apart(text: str) -> tuple[str, str]:
     """The value, and its interval."""
-    value, mark, sure = text.partition(" ±")
-    return value, f"{mark.strip()}{sure}"
+    value, *sure = re.split(r" (?=[±(])", text, maxsplit=1)
+    return value, "".join(sure)
 
 
 def _amount(amount: Interval | None, measure: str) -> str:
