@@ -23,6 +23,7 @@ PLANTED = {
     "An SDK is imported by its own substrate only": ("taxtui/recording/frames.py", "import docker"),
     "The TUI measures nothing": ("taxtui/tui/colours.py", "import taxtui.runner.health"),
     "Only the TUI draws": ("taxtui/report/numbers.py", "import rich.text"),
+    "Only pages need what pages need": ("taxtui/report/marks.py", "import matplotlib.figure"),
 }
 """Contract → a file, and what it must not import; each also where only a type checker would."""
 

@@ -149,3 +149,14 @@ def test_each_module_of_the_tui_can_be_imported_first_and_brings_no_substrate_an
         assert module in modules
         forbidden = {name for name in modules if name.startswith(("taxtui.substrates", "taxtui.runner"))}
         assert forbidden | packages(modules) & SDKS == set(), f"behind {module}"
+
+
+def test_only_a_page_waits_for_what_draws_it(tmp_path: Path) -> None:
+    pages = {"jinja2", "matplotlib", "numpy"}
+    recording = "recordings/small.msgpack"
+    assert packages(command_line("report", recording)) & pages == set()
+    assert packages(command_line("report", recording, "--html", str(tmp_path / "page.html"))) >= {
+        "jinja2",
+        "matplotlib",
+    }
+    assert packages(command_line("report", "--help") | command_line("site", "--help")) & (pages | {"msgspec"}) == set()

@@ -18,7 +18,7 @@ from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import column, read_samples
 from taxtui.report.measured.tables import PARTS
 from taxtui.report.page.drawing import drawn, inline_svg, png_file, svg_file
-from taxtui.report.page.figures import attribution, figures
+from taxtui.report.page.figures import attribution, failures, figures
 from taxtui.report.page.material import MILLION, Material
 from taxtui.report.page.palette import MARKERS
 from taxtui.report.page.panel import Figure, Panel
@@ -170,6 +170,8 @@ def test_failures_are_the_rates_with_wilson_s_interval(material: Material, found
     spans = [xs(line) for line in axes.lines if line.get_linestyle() == "-"]
     assert spans == [pytest.approx([one.low, one.high]) for one in rates]
     assert any("action:" in error for one in panel.data for error in one["errors"])
+    table = failures.section(material.rows)
+    assert sum(int(line[3]) for line in table.rows) == sum(row.failed for row in material.rows)
 
 
 def test_runs_are_their_own_means(material: Material, found: dict[str, Figure]) -> None:

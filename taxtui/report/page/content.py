@@ -11,12 +11,12 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from taxtui.report.formats import csv_rows
+from taxtui.report.formats import Section, csv_rows
 from taxtui.report.measured.record import record
 from taxtui.report.measured.tables import TABLES, sections
 from taxtui.report.page.answer_view import answer_view
 from taxtui.report.page.drawing import inline_svg
-from taxtui.report.page.figures import figures
+from taxtui.report.page.figures import failures, figures
 from taxtui.report.page.figures.attribution import NAME as ATTRIBUTION
 from taxtui.report.page.material import Material
 from taxtui.report.page.origins import commands, origins
@@ -53,7 +53,7 @@ def page(material: Material, options: Sequence[str] = ()) -> str:
         "run_tables": tables_of(material.run.sections()) if material.run else [],
         "run_figures": [figure_view(figure) for figure in found if figure.name == ATTRIBUTION],
         "figures": [figure_view(figure) for figure in found if figure.name != ATTRIBUTION],
-        "tables": tables_of(sections(material.rows, material.sources, TABLES, material.unfinished)),
+        "tables": tables_of([failures.section(material.rows), *_tables(material)]),
         "method": METHOD,
         "origins": told,
         "commands": commands(told, options),
@@ -63,6 +63,10 @@ def page(material: Material, options: Sequence[str] = ()) -> str:
         **chrome(script),
     }
     return environment().get_template("page.html").render(context)
+
+
+def _tables(material: Material) -> list[Section]:
+    return sections(material.rows, material.sources, TABLES, material.unfinished)
 
 
 def chrome(script: str) -> dict[str, Any]:

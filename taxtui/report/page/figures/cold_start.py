@@ -179,7 +179,7 @@ def _boxes(material: Material) -> Figure:
     panels = [_box_panel(material, setting) for setting in material.settings if any(map(told, setting.rows))]
     notes = [
         "Box: the middle half of the trials, with the median. Whiskers: 5 to 95 %. Dots: the least and the greatest, "
-        "nothing is removed. Dark line below: the median's 95 % interval.",
+        "nothing is removed. Line below: the median's 95 % interval.",
         *material.flagged(),
         *material.not_drawn,
     ]

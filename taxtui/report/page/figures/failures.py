@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Row
 from taxtui.report.page.lines import Line, lines_axes, lines_height
 from taxtui.report.page.material import Material
@@ -20,6 +22,17 @@ from taxtui.terminal_text import clean, cut
 def kinds(row: Row) -> Counter[tuple[str, str]]:
     """Phase and class of error of a row's failures, with their counts."""
     return Counter((trial.failed_in or "?", trial.error or "?") for trial in row.cell.trials if not trial.ok)
+
+
+def section(rows: Sequence[Row]) -> Section:
+    """Every kind of failure of every row, with its count; no lines where nothing failed."""
+    lines = [
+        [f"{row.label}\n{row.details}", clean(phase), clean(error), f"{count:,}", f"{len(row.cell.trials):,}"]
+        for row in rows
+        for (phase, error), count in kinds(row).most_common()
+    ]
+    head = ["sandbox\ntier actions mode", "phase\n", "error\n", "failed\n", "of trials\n"]
+    return Section("Failures by phase and class", head, lines, [])
 
 
 def figures(material: Material) -> list[Figure]:
