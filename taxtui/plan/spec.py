@@ -91,11 +91,12 @@ class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What each sandbox may use; the paper's 1 vCPU and 1 GiB by default."""
+    """What each sandbox may use, the paper's 1 vCPU and 1 GiB by default; and what is kept of a command's output."""
 
     cpus: float = 1.0
     memory_mib: Recordable = 1024
     pids: Recordable = 512
+    output_mib: Annotated[int, msgspec.Meta(ge=1, le=16)] = 16  # of each stream's beginning; all of it is counted
 
 
 class SubstrateRef(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from costmodel.pricing import Prices
-from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable, WriteFailed, located
+from taxtui.errors import CleanupFailed, SubstrateError, WriteFailed, located
 from taxtui.plan.spec import Plan
 from taxtui.recording.events import (
     CANCELLED,
@@ -40,8 +40,8 @@ from taxtui.runner.remaining import left_s
 from taxtui.runner.spend_limit import SpendLimit, Used
 from taxtui.runner.trial import Trial
 from taxtui.runner.watchdog import Watchdog
+from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 from taxtui.sandboxes.protocol import Substrate
-from taxtui.sandboxes.registry import blamed, build
 
 SWEEP_TIMEOUT_S: Final = 300.0
 END_TIMEOUT_S: Final = 240.0
@@ -107,6 +107,7 @@ class Run:
         self.outcome = "finished"
         self.out_of_time = False  # its budget has stopped the launching
         self.clean = True  # nothing was made, or nothing is left
+        self.left_behind: list[str] = []  # earlier runs that were not swept clean
         self._part = part
         self._software = software or {}
         self._spend_limit = SpendLimit(plan, prices, used=part and part.used)
@@ -167,6 +168,7 @@ class Run:
             UsageError: the recording's file exists, or the plan asks for what a substrate cannot do.
             TaxtuiError: nobody could clean up after a crash, so nothing was created.
         """
+        KEPT_BYTES.set(self.plan.limits.output_mib << 20)
         async with contextlib.AsyncExitStack() as stack:
             substrates = await self._open(stack)
             recorder = stack.enter_context(contextlib.closing(Recorder(self.path, append=self._repetition > 0)))
@@ -184,8 +186,9 @@ class Run:
             try:
                 await watchdog.wait_ready()
                 self.clean = False
-                if earlier := ledger.left_behind(self.run_id):
-                    journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(earlier))))
+                self.left_behind = ledger.left_behind(self.run_id)
+                if self.left_behind:
+                    journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(self.left_behind))))
                 await self._awaited(asyncio.ensure_future(self._measure(journal, watchdog)))
                 swept = await self._sweep(journal, [opened.substrate for opened in substrates.values()])
                 self._finish(journal)
@@ -225,20 +228,11 @@ class Run:
         self.abandon(CRASHED)
 
     async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
-        """Every substrate of the plan, its clients open and its preconditions met."""
-        opened: dict[str, Opened] = {}
+        opened = await opening.open_all(self.plan, stack)
         for number, cell in enumerate(self.plan.cells):
-            key = str(cell.substrate)
-            if key not in opened:
-                with blamed(key):
-                    substrate = await stack.enter_async_context(build(cell.substrate))
-                    found = await substrate.check()
-                if not found.ok:
-                    raise SubstrateUnavailable(f"{key}: {found.detail}", fix=found.fix)
-                opened[key] = Opened(cell.substrate, substrate, found)
-            opening.require(cell, opened[key].substrate, opened[key].found)
-            if opened[key].substrate.capabilities.paid:
-                self._spend_limit.price(number, opened[key].substrate, self.plan.limits)
+            substrate = opened[str(cell.substrate)].substrate
+            if substrate.capabilities.paid:
+                self._spend_limit.price(number, substrate, self.plan.limits)
         return opened
 
     def _begin(self, journal: Journal, substrates: dict[str, Opened]) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
 
 from taxtui.errors import SubstrateUnavailable, UsageError
-from taxtui.plan.spec import CellPlan, SubstrateRef
+from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
+from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.protocol import Availability, Substrate
+from taxtui.sandboxes.registry import blamed, build
+
+CLOSING_S: Final = 120.0
+"""How long a substrate may take to let go of its clients."""
 
 
 class Opened(NamedTuple):
@@ -15,6 +22,37 @@ class Opened(NamedTuple):
     ref: SubstrateRef
     substrate: Substrate
     found: Availability
+
+
+async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
+    """Every substrate of a plan, by its text: its clients open until the stack ends, its preconditions met.
+
+    Raises:
+        SubstrateUnavailable, UsageError: one of them cannot be used, or not for what is asked.
+    """
+    opened: dict[str, Opened] = {}
+    for cell in plan.cells:
+        key = str(cell.substrate)
+        if key not in opened:
+            with blamed(key):
+                substrate = await stack.enter_async_context(_closed_in_time(build(cell.substrate)))
+                found = await substrate.check()
+            if not found.ok:
+                raise SubstrateUnavailable(f"{key}: {found.detail}", fix=found.fix)
+            opened[key] = Opened(cell.substrate, substrate, found)
+        require(cell, opened[key].substrate, opened[key].found)
+    return opened
+
+
+@contextlib.asynccontextmanager
+async def _closed_in_time(substrate: Substrate) -> AsyncIterator[Substrate]:
+    """A substrate's clients, which may not hold the end of a run: by then everything has been swept."""
+    entered = await substrate.__aenter__()
+    try:
+        yield entered
+    finally:
+        with contextlib.suppress(Exception):
+            await unbroken(substrate.__aexit__(None, None, None), CLOSING_S)
 
 
 def latency(found: Availability) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from taxtui.plan.arrivals import Burst
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader
 from taxtui.recording.events import Event, Health, TrialEnded
-from taxtui.runner import engine
+from taxtui.runner import engine, opening
 from tests.support.recorded import NoWatchdog
 
 
@@ -39,7 +39,7 @@ async def crowd(build: Any, folder: Path, concurrency: int, *, actions: int = 10
     )
     run = engine.Run(Plan(cells=(cell,)), folder / f"crowd{concurrency}.msgpack", "20260101t000000z-00000000")
     began = time.monotonic()
-    with patch.object(engine, "build", build), patch.object(engine, "Watchdog", NoWatchdog):
+    with patch.object(opening, "build", build), patch.object(engine, "Watchdog", NoWatchdog):
         await run.execute()
     took_s = time.monotonic() - began
     events: list[Event] = []

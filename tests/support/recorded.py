@@ -12,7 +12,7 @@ import pytest
 from taxtui.plan.spec import CellPlan, Mode, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader
 from taxtui.recording.events import Event, Mark, Notice, TrialEnded
-from taxtui.runner import engine, ledger
+from taxtui.runner import engine, ledger, opening
 from taxtui.sandboxes.protocol import Substrate
 
 
@@ -51,7 +51,7 @@ async def record(
     **cell: Any,
 ) -> Recorded:
     """Measure ``trials`` trials of a tier with these commands; the last one's end."""
-    monkeypatch.setattr(engine, "build", lambda ref: cast(Substrate, make()))
+    monkeypatch.setattr(opening, "build", lambda ref: cast(Substrate, make()))
     monkeypatch.setattr(engine, "Watchdog", NoWatchdog)
     steps = tuple(Step(name=f"step {number}", run=command) for number, command in enumerate(commands or ("true",)))
     tier = Tier(name="T", title="", requires=(), cycle=steps)

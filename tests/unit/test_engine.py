@@ -13,12 +13,13 @@ import pytest
 from costmodel.errors import PriceError
 from costmodel.pricing import load_prices
 from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
-from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
+from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader, writer
 from taxtui.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
-from taxtui.runner import arrivals, engine, ledger
+from taxtui.runner import arrivals, engine, ledger, opening
 from taxtui.runner.engine import Run
 from taxtui.sandboxes.fake import FakeSubstrate
+from taxtui.sandboxes.kit.kept_output import TAIL_BYTES, KeptOutput
 from taxtui.sandboxes.protocol import Availability
 
 TIER = Tier(name="T", title="", requires=("bash", "git"), cycle=(Step(name="one", run="true"),))
@@ -45,7 +46,7 @@ class QuietWatchdog:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeSubstrate:
     substrate = FakeSubstrate()
-    monkeypatch.setattr(engine, "build", lambda ref: substrate)
+    monkeypatch.setattr(opening, "build", lambda ref: substrate)
     monkeypatch.setattr(engine, "Watchdog", QuietWatchdog)
     monkeypatch.setattr(QuietWatchdog, "released", [])
     return substrate
@@ -327,3 +328,29 @@ async def test_what_earlier_runs_left_is_said_at_the_start(tmp_path: Path, fake:
     (tmp_path / "r.msgpack").unlink()
     _, got = await execute(tmp_path, plan(trials=1))
     assert of(got, Notice) == []
+
+
+async def test_a_run_may_keep_less(tmp_path: Path, fake: FakeSubstrate) -> None:
+    kept: list[int] = []
+
+    async def look() -> None:
+        output = KeptOutput()
+        output.add(bytes(3 << 20))
+        kept.append(len(output.kept))
+        assert output.length == 3 << 20
+
+    fake.exec_hook = look
+    await execute(tmp_path, plan(trials=1, warmup=0, top={"limits": Limits(output_mib=2)}))
+    assert set(kept) == {(2 << 20) + TAIL_BYTES}
+
+
+async def test_clients_that_do_not_close_do_not_hold_the_run(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(opening, "CLOSING_S", 0.01)
+    monkeypatch.setattr(FakeSubstrate, "__aexit__", never)
+    run, _ = await execute(tmp_path, plan(trials=1))
+    assert run.outcome == "finished"

@@ -6,12 +6,15 @@ stands at the beginning, what our own programs add at the end.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Final
 
 from taxtui.sandboxes.protocol import ExecResult
 
 HEAD_BYTES: Final = 16 * 2**20
-"""Of each stream, from its beginning."""
+"""Of each stream, from its beginning, at most."""
+KEPT_BYTES: Final = ContextVar("KEPT_BYTES", default=HEAD_BYTES)
+"""The same, for what a run starts: its plan's ``limits.output_mib``."""
 TAIL_BYTES: Final = 64 * 2**10
 """Of each stream, from its end; what lies between the two is dropped."""
 
@@ -22,13 +25,14 @@ class KeptOutput:
     def __init__(self) -> None:
         """Nothing has arrived yet."""
         self.length = 0
+        self._most = min(HEAD_BYTES, KEPT_BYTES.get())
         self._head = bytearray()
         self._tail = bytearray()
 
     def add(self, data: bytes | bytearray | memoryview) -> None:
         """Take the next bytes."""
         self.length += len(data)
-        room = HEAD_BYTES - len(self._head)
+        room = self._most - len(self._head)
         if room > 0:
             self._head += data[:room]
             data = data[room:]
