@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Final
 
 from costmodel import flags
 from costmodel.alternatives import Alternatives
-from costmodel.at_scale import at_scale
 from costmodel.billing import cost
 from costmodel.bounds import Reference, tax_between
 from costmodel.comparison import with_baseline, with_full_speed
 from costmodel.continuation import EXACT, Margin
 from costmodel.demand import Demand
-from costmodel.elsewhere import elsewhere, works
 from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
 from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust, work_ns
@@ -46,7 +44,7 @@ from costmodel.used import untold
 from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
 
 if TYPE_CHECKING:
-    from costmodel.providers import Provider  # who asks for none does not wait for them
+    from costmodel.providers import Provider
 
 NS_PER_S: Final = 1e9
 NS_PER_HOUR: Final = 3_600_000_000_000
@@ -88,12 +86,10 @@ def project(
         near = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
         chosen += near
         held_out |= dict.fromkeys(near, _held_out(lengths))
-    rows = []
-    for levels in [[pool] for pool in chosen] if each_level else by_levels(chosen):
-        row = row_of(at_scale(levels, demand, prices), reference)
-        rows.append(replace(row, held_out=sum((held_out[pool] for pool in levels), ())))
-    for provider in providers:
-        rows += [row_of(elsewhere(pool, provider, demand, prices), reference) for pool in works(chosen)]
+    groups = [[pool] for pool in chosen] if each_level else by_levels(chosen)
+    rows = rows_of(_thought_of(groups, providers, demand, prices), reference)
+    for place, levels in enumerate(groups):
+        rows[place] = replace(rows[place], held_out=sum((held_out[pool] for pool in levels), ()))
     baseline = demand.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
@@ -105,17 +101,37 @@ def project(
                 "with recorded work of that length"
             )
         raise SourceError("nothing to project: no cell has a successful trial")
-    if demand.full_speed is not None:
-        rows = with_full_speed(rows, demand.full_speed)
     if baseline is None:
         return rows
     return with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
 
 
-def row_of(found: Alternatives, reference: Reference | None = None) -> Projection:
-    """One row, from the least to the most of what was not measured. Raises as ``project`` does."""
-    value, *ends = (_measured(pool, found.demand, found.prices, reference) for pool in (found.value, *found.ends))
-    return found.told(value, ends)
+def _thought_of(
+    groups: Sequence[Sequence[Pool]], providers: Sequence[Provider], demand: Demand, prices: Prices | None
+) -> list[Alternatives]:
+    """What rows are computed from; who has one level of each cell and no provider waits for no more modules."""
+    found = [Alternatives(levels[0], demand, prices) for levels in groups]
+    if any(len(levels) > 1 for levels in groups):
+        from costmodel.at_scale import at_scale
+
+        found = [at_scale(levels, demand, prices) for levels in groups]
+    if providers:
+        from costmodel.elsewhere import elsewhere, works
+
+        done = works(pool for levels in groups for pool in levels)
+        found += [elsewhere(pool, provider, demand, prices) for provider in providers for pool in done]
+    return found
+
+
+def rows_of(found: Sequence[Alternatives], reference: Reference | None = None) -> list[Projection]:
+    """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
+    cells = [(one, pool) for one in found for pool in (one.value, *one.ends)]
+    rows = [_measured(pool, one.demand, one.prices, reference) for one, pool in cells]
+    demand = found[0].demand if found else None
+    if demand is not None and demand.full_speed is not None:
+        rows = with_full_speed(rows, demand.full_speed)
+    left = iter(rows)
+    return [one.told(next(left), list(islice(left, len(one.ends)))) for one in found]
 
 
 def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None) -> Projection:
