@@ -219,3 +219,11 @@ def plus(one: Interval, other: Interval) -> Interval:
     value, low, high = (None if a is None or b is None else a + b for a, b in ends)
     assert value is not None
     return Interval(value, low, high)
+
+
+def no_surer(one: Interval, than: Interval) -> Interval:
+    """An amount with limits at least as far off, in proportion, as another's."""
+    if one.low is None or one.high is None or than.low is None or than.high is None or not than.value:
+        return one
+    low, high = (one.value * end / than.value for end in (than.low, than.high))
+    return Interval(one.value, min(low, one.low), max(high, one.high))

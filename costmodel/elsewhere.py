@@ -9,19 +9,21 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from costmodel import flags
 from costmodel.alternatives import Alternatives
 from costmodel.demand import Demand
 from costmodel.errors import DemandError
 from costmodel.pricing import Prices
-from costmodel.providers import Dispatch, Provider, StartLaw
 from costmodel.recording import CellIdentity, RecordedTrial
 from costmodel.remade import Remaking, remade
 from costmodel.results import Assumption
 from costmodel.samples import Pool
 from costmodel.used import asked, refused
+
+if TYPE_CHECKING:
+    from costmodel.providers import Dispatch, Provider, StartLaw
 
 NS_PER_S: Final = 1e9
 
