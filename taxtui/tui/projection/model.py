@@ -184,7 +184,7 @@ def _work(identity: CellIdentity) -> Works:
 def _rows(sources: Sequence[Source], places: Sequence[Asked], works: Works, of: Kind) -> Rows:
     """The rows of some works, each place asked its own."""
     found: Rows = {}
-    parts = [only(one, lambda identity: _family(identity) == family) for one in sources if isinstance(one, Recording)]
+    parts = [only(one, lambda identity: of(identity) == works) for one in sources if isinstance(one, Recording)]
     for number, place in enumerate(places):
         earlier = tuple(one.spec for one in places[:number])
 
