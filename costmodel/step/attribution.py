@@ -76,13 +76,13 @@ class _Amount(NamedTuple):
 def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None, basis: Basis) -> Attribution:
     """From the worlds to shares; ``basis`` is what the run-to-run part of the intervals rests on."""
     rates, plan = Rates.of(demand, pool, prices), found.plan
-    part = plan.whole / plan.steps  # of the last step only a part is there
+    part = found.share  # of what is counted, not of how long it lasts
     per_ns = rates.lasting / NS_PER_HOUR
     train_ns = demand.train_s * NS_PER_S
 
     def usd(step: StepTaken) -> float:
         used = step.usd + step.held_ns / NS_PER_HOUR * rates.worker
-        return step.wall_ns * per_ns + part * used + step.idle_ns / NS_PER_HOUR * rates.idle_sandbox
+        return step.wall_ns * per_ns + part * used + found.times * step.idle_ns / NS_PER_HOUR * rates.idle_sandbox
 
     step_s = _amount(found, lambda step: step.wall_ns / NS_PER_S / plan.steps)
     hours = _amount(found, lambda step: part * step.held_ns / NS_PER_HOUR)
@@ -113,7 +113,7 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
         run=share(lambda one: one.of(RUN)),
         waiting=None if demand.gpus is None else _waiting(gpu, found, demand, pool),
         usd_per_critical_second=plan.steps * rates.lasting / 3600 if rates.lasting else None,
-        assumptions=assumptions(demand, basis, failures=failures, trials=len(pool.trials)),
+        assumptions=assumptions(demand, basis, failures=failures, trials=len(pool.trials), scale=found.scale),
         steps=plan.steps,
         simulated_steps=plan.simulated,
         replicates=len(found.plain) + len(found.twins),
