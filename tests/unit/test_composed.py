@@ -254,6 +254,12 @@ def test_dispatch_of_a_recording_that_tells_none(tmp_path: Path) -> None:
         load_provider("e2b:dispatch=run", lambda _: unsplit)
 
 
+def test_published_figures_are_no_work(tmp_path: Path) -> None:
+    essay = read(Path(__file__).parents[2] / "scenarios" / "published" / "essay.toml")
+    with pytest.raises(DemandError, match="--compose acme needs work that was recorded"):
+        project([essay], Demand(trajectories=10, workers=1), providers=[acme(tmp_path)])
+
+
 def test_how_long_ends_take_is_refused_by_name(tmp_path: Path) -> None:
     pool: Pool
     (pool,) = works(pools([recorded(tmp_path)]))
