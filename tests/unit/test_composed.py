@@ -256,7 +256,7 @@ def test_dispatch_of_a_recording_that_tells_none(tmp_path: Path) -> None:
 
 def test_published_figures_are_no_work(tmp_path: Path) -> None:
     essay = read(Path(__file__).parents[2] / "scenarios" / "published" / "essay.toml")
-    with pytest.raises(DemandError, match="--compose acme needs work that was recorded"):
+    with pytest.raises(DemandError, match="a composed row needs work that was recorded: give a recording"):
         project([essay], Demand(trajectories=10, workers=1), providers=[acme(tmp_path)])
 
 
