@@ -151,12 +151,11 @@ def _dispatches(trial: RecordedTrial, dispatch: Dispatch, end: int, rng: Random)
 
 
 def _identity(own: CellIdentity, provider: Provider) -> CellIdentity:
+    """The work stays what it was, so that the row stands beside those of the same; the place is another."""
     newest = provider.newest[-1]
     return own._replace(
         substrate=provider.substrate,
         variant="",
-        concurrency=provider.at_a_time,
-        arrival="",
         cache="unknown",
         environment=flags.COMPOSED,
         substrate_version=str(newest.date),

@@ -266,3 +266,11 @@ def test_how_long_ends_take_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(DemandError, match="nothing published of e2b answers --include-cleanup; leave it out") as error:
         compose(pool, load_provider("e2b"), Demand(trajectories=1, workers=1, include_cleanup=True))
     assert "\n" not in str(error.value)
+
+
+def test_a_composed_row_is_of_the_same_work_as_the_recording(tmp_path: Path) -> None:
+    recording = recorded(tmp_path)
+    own, row = recording.cells[0].identity, one(tmp_path, acme(tmp_path), recording)
+    same = ("tier", "tier_digest", "actions", "mode", "concurrency", "arrival", "think", "cpu_milli", "memory_mib")
+    assert all(getattr(own, field) == getattr(row.identity, field) for field in same)
+    assert "beyond_measured_concurrency" in row.flags  # ten at a time, and the commands ran alone
