@@ -33,6 +33,9 @@ def works(pools: Iterable[Pool]) -> list[Pool]:
 
     Of several that tell as much it is the one with the fewest at a time, and then the one whose dispatch takes longest:
     where nobody published a provider's, that of a local process is further off than that of a container.
+
+    Raises:
+        DemandError: there is no pool.
     """
     best: dict[object, Pool] = {}
     for pool in pools:
@@ -40,6 +43,8 @@ def works(pools: Iterable[Pool]) -> list[Pool]:
         key = one.tier, one.tier_digest, one.mode, one.length, pool.length, one.think, one.cpu_milli, one.memory_mib
         if key not in best or _worth(pool) > _worth(best[key]):
             best[key] = pool
+    if not best:
+        raise DemandError("a composed row needs work that was recorded: give a recording, or leave --compose out")
     return list(best.values())
 
 
@@ -146,12 +151,11 @@ def _dispatches(trial: RecordedTrial, dispatch: Dispatch, end: int, rng: Random)
 
 
 def _identity(own: CellIdentity, provider: Provider) -> CellIdentity:
+    """The work stays what it was, so that the row stands beside those of the same; the place is another."""
     newest = provider.newest[-1]
     return own._replace(
         substrate=provider.substrate,
         variant="",
-        concurrency=provider.at_a_time,
-        arrival="",
         cache="unknown",
         environment=flags.COMPOSED,
         substrate_version=str(newest.date),

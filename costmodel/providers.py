@@ -200,7 +200,8 @@ def _from_file(path: Path) -> Provider:
     for key, value in facts.provider.items():
         if key not in _KEYS or not value:
             raise SourceError(f"{path}: [provider] holds {', '.join(_KEYS)}, not {key} = {value!r}")
-        found = _with_option(found, key, value, None)
+        beside = path.parent / value  # a file that it names lies where it does
+        found = _with_option(found, key, str(beside) if beside.is_file() else value, None)
     return found
 
 
