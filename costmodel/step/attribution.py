@@ -22,8 +22,6 @@ from costmodel.step.worlds import Worlds
 from costmodel.uncertainty import Interval, student_t
 
 SURE: Final = 0.997
-LEAST: Final = 0.3
-"""Of the variance between twins that is never put down to chance: a few of them tell it roughly."""
 RUN, IDEAL, THINKLESS = 0, -2, -1
 """Where a world has the run as it is, with an ideal sandbox, and that without think time."""
 NS_PER_S: Final = 1e9
@@ -52,10 +50,10 @@ class Rates(NamedTuple):
         return cls(lasting, prices.worker_usd_hour or 0.0, idle, known)
 
     def usd(self, step: StepTaken, found: Worlds) -> float:
-        """Of a step: for as long as it lasts, and for what is used in all that it stands for."""
+        """Of a simulated step: of how long it lasts, and of what is counted."""
+        lasting, idle = step.wall_ns * self.lasting, found.times * step.idle_ns * self.idle_sandbox
         used = step.usd + step.held_ns / NS_PER_HOUR * self.worker
-        idle = found.times * step.idle_ns * self.idle_sandbox
-        return (step.wall_ns * self.lasting + idle) / NS_PER_HOUR + found.share * used
+        return (lasting + idle) / NS_PER_HOUR + found.share * used
 
 
 class Amount(NamedTuple):
@@ -84,9 +82,10 @@ class Amount(NamedTuple):
 def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None, basis: Basis) -> Attribution:
     """From the worlds to shares; ``basis`` is what the run-to-run part of the intervals rests on."""
     rates, plan = Rates.of(demand, pool, prices), found.plan
+    part = found.share  # of what is counted, not of how long it lasts
     train_ns = demand.train_s * NS_PER_S
     step_s = amount_of(found, lambda step: step.wall_ns / NS_PER_S / plan.steps)
-    hours = amount_of(found, lambda step: found.share * step.held_ns / NS_PER_HOUR)
+    hours = amount_of(found, lambda step: part * step.held_ns / NS_PER_HOUR)
     gpu = amount_of(found, lambda step: (demand.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR)
     dollars = amount_of(found, lambda step: rates.usd(step, found))
 
@@ -137,8 +136,7 @@ def interval_of(plain: Sequence[Steps], twins: Sequence[Steps]) -> Interval:
     totals = [math.fsum(world) for world in plain]
     value = math.fsum(totals) / len(totals)
     apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
-    seen = _variance([math.fsum(one) for one in apart])
-    left_open = max(LEAST * seen, seen - _from_step_to_step(apart))
+    left_open = max(0.0, _variance([math.fsum(one) for one in apart]) - _from_step_to_step(apart))
     half = student_t(len(twins) - 1) * math.sqrt(left_open + _variance(totals) / len(totals))
     low = value - half
     return Interval(value, max(0.0, low) if min(totals) >= 0 else low, value + half)

@@ -13,7 +13,7 @@ from costmodel.demand import Demand
 from costmodel.pricing import Prices
 from costmodel.samples import Pool
 from costmodel.step.attribution import RUN, Rates, Steps, amount_of, interval_of
-from costmodel.step.horizon import Horizon, following
+from costmodel.step.horizon import following
 from costmodel.step.rules import StepRules
 from costmodel.step.worlds import Sampling, Worlds, smaller, worlds
 from costmodel.uncertainty import Interval
@@ -58,23 +58,18 @@ def _both(one: Run, other: Run, effort: float) -> tuple[Worlds, Worlds] | None:
     if (one.demand.trajectories, one.demand.step_rollouts) != (other.demand.trajectories, other.demand.step_rollouts):
         return None
     here = worlds(first.pool, first.demand, first.prices, effort=effort, as_it_is=True)
-    plan = here and _for(second, here, first)
-    if here is None or plan is None:
+    if here is None:
+        return None
+    scale, demand = smaller(second.demand, here.scale)
+    plan = here.plan if _nodes(first.demand) == _nodes(second.demand) else following(here.plan, StepRules.of(demand))
+    if scale != here.scale or plan is None:
         return None
     salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
-    sampling = Sampling(plan, here.scale, len(here.plain), len(here.twins), salt)
+    sampling = Sampling(plan, len(here.plain), len(here.twins), scale, salt)
     there = worlds(second.pool, second.demand, second.prices, as_it_is=True, sampling=sampling)
     if there is None:
         return None
     return (here, there) if first is one else (there, here)
-
-
-def _for(second: Run, here: Worlds, first: Run) -> Horizon | None:
-    """The plan of the first, for the second."""
-    if _nodes(first.demand) == _nodes(second.demand):
-        return here.plan
-    scale, less = smaller(second.demand, here.scale)
-    return following(here.plan, StepRules.of(less)) if scale == here.scale else None
 
 
 def _nodes(demand: Demand) -> tuple[object, ...]:

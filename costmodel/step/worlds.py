@@ -61,9 +61,9 @@ class Sampling(NamedTuple):
     """What is simulated."""
 
     plan: Horizon
-    scale: int  # of a system of so much smaller a size
     plain: int
     twins: int
+    scale: int = 1  # of so much smaller a system
     salt: int = 0  # tells resamples of trials apart that are not of the same runs
 
 
@@ -128,7 +128,7 @@ def worlds(
         count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
         resamples = max(TWINS[0], min(TWINS[1], count // 2))
         plan = horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
-        sampling = Sampling(plan, scale, count, resamples)
+        sampling = Sampling(plan, count, resamples, scale)
     spread = assumed(pool.identity.substrate, demand.run_sd)
     plain, twins = [], []
     for number in range(sampling.plain):
