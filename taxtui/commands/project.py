@@ -98,13 +98,13 @@ def _told(
     from taxtui.report.answer import projected, record
 
     found = projected.answer(every, rows, demand, choice)
-    shown = projected.arranged(rows, found, choice)
+    shown, tabled = projected.arranged(rows, found, choice), projected.in_tables(rows, found, choice)
 
     def sections() -> Sequence[Section]:
         from taxtui.report.projected.sections import sections
 
         answer = projected.sections(found, demand, choice, bounds)
-        return [*answer, *sections(shown, demand, sources, bounds)] if full else answer
+        return [*answer, *sections(tabled, demand, sources, bounds)] if full else answer
 
     def records() -> list[dict[str, Any]]:
         from taxtui.report.projected.record import record as projection
