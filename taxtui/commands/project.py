@@ -98,19 +98,19 @@ def _told(
     from taxtui.report.answer import projected, record
 
     found = projected.answer(every, rows, demand, choice)
-    shown, tabled = projected.arranged(rows, found, choice), projected.in_tables(rows, found, choice)
+    shown, data = projected.in_tables(rows, found, choice), projected.arranged(rows, found, choice)
 
     def sections() -> Sequence[Section]:
         from taxtui.report.projected.sections import sections
 
         answer = projected.sections(found, demand, choice, bounds)
-        return [*answer, *sections(tabled, demand, sources, bounds)] if full else answer
+        return [*answer, *sections(shown, demand, sources, bounds)] if full else answer
 
     def records() -> list[dict[str, Any]]:
         from taxtui.report.projected.record import record as projection
 
         added = record.records(found)
-        return [{**projection(row), "answer": added[projected.key_of(row)]} for row in shown]
+        return [{**projection(row), "answer": added[projected.key_of(row)]} for row in data]
 
     return Report(sections, records)
 
