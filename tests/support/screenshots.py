@@ -47,7 +47,7 @@ async def visit() -> None:
         await pilot.press("down")
         await until(pilot, lambda: True)
         keep("live")
-        await pilot.press("3", "right_square_bracket", "right_square_bracket")
+        await pilot.press("3")
         results = app.screen
         assert isinstance(results, ResultsScreen)
         await until(pilot, lambda: results.settled)

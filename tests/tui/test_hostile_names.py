@@ -62,8 +62,9 @@ async def _visit() -> None:
     async with app().run_test(size=SIZE) as pilot:
         screen = await open_shelf(pilot)
         assert sorted(names(screen)) == ["a", "b"]
-        for keys in ("d", "escape", "v", "3", "4", "w", "escape", "5", "enter", "end", "exclamation_mark"):
-            await pilot.press(keys)
+        visit = "d escape v 3 b right_square_bracket b o enter enter escape escape 4 x x x f o w escape d escape"
+        for key in f"{visit} 5 enter end v enter enter escape escape tab tab exclamation_mark enter escape".split():
+            await pilot.press(key)
             await shown(pilot)
             assert not UNPRINTABLE.search(text(pilot).replace("\n", ""))
         feed = taxtui(pilot).feed

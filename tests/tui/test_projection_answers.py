@@ -64,7 +64,7 @@ def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[st
 
 def test_what_is_looked_at_is_answered_first_and_what_takes_a_simulation_is_marked(path: Path) -> None:
     asked = ProjectionAsked((path,), {**USUAL, "trajectories": "2k", "create_rate": "2"})
-    looked_at = project([read(path)], parsed(asked.typed)[0].demand)[-1].identity
+    looked_at = project([read(path)], parsed(asked.typed).demand)[-1].identity
     parts = parts_of(asked._replace(first=looked_at))
     assert looked_at.tier == "T1"
     assert {row.identity.tier for row in parts[0].rows} == {"T1"}
@@ -102,7 +102,7 @@ def test_a_knee_is_where_more_workers_stop_to_help() -> None:
 
 
 def test_a_break_even_is_told_where_there_is_one(path: Path) -> None:
-    rows = project([read(path)], parsed(USUAL)[0].demand)
+    rows = project([read(path)], parsed(USUAL).demand)
     (line, *_) = answer_of(rows).lines
     assert crossings(line) == []
     assert break_even_words(line, []) == "no break-even: the same is cheaper at every length"
@@ -122,7 +122,7 @@ def test_a_break_even_is_told_where_there_is_one(path: Path) -> None:
 
 
 def test_costs_by_cause_are_those_of_the_attribution(path: Path) -> None:
-    rows = project([read(path)], parsed(USUAL)[0].demand)
+    rows = project([read(path)], parsed(USUAL).demand)
     assert cost_bars(answer_of(rows).lines[0]) == []
     found = attribution()
     (line, *_) = answer_of([replace(row, attribution=found) for row in rows]).lines

@@ -44,8 +44,7 @@ def test_what_everyone_knows_comes_first_and_a_group_in_use_is_open() -> None:
 
 @pytest.mark.parametrize("text", ["1M", "1e6", "1,000,000", "1000k", "1000000"])
 def test_a_million_is_written_in_many_ways(text: str) -> None:
-    (asked,) = form.parsed({**form.USUAL, "trajectories": text})
-    assert asked.demand.trajectories == 1_000_000
+    assert form.parsed({**form.USUAL, "trajectories": text}).demand.trajectories == 1_000_000
     stops = form.fields()["trajectories"].stops
     assert form.position(text, stops) == stops.index("1000000")
     assert form.next_stop(text, stops, 1, required=True) == "2000000"
@@ -54,16 +53,16 @@ def test_a_million_is_written_in_many_ways(text: str) -> None:
 def test_a_demand_file_is_not_overridden_by_what_is_usual(tmp_path: Path) -> None:
     file = tmp_path / "demand.toml"
     file.write_text('[run]\ntrajectories = "2M"\nworkers = 7\n[at.docker.limits]\nquota = 3\n')
-    docker, others = form.parsed({**form.USUAL, "file": str(file)})
+    docker, others = form.parsed({**form.USUAL, "file": str(file)}).places
     assert (docker.spec, docker.demand.quota, others.demand.quota) == ("docker", 3, None)
     assert (others.demand.trajectories, others.demand.workers) == (2_000_000, 7)
     typed = {**form.USUAL, "file": str(file), "workers": "9"}
-    assert form.parsed(typed)[-1].demand.workers == 9
+    assert form.parsed(typed).demand.workers == 9
     assert form.command([], typed) == f"taxtui project --demand {file} --workers 9"
 
 
 def test_what_is_usually_asked_is_the_readmes() -> None:
-    (asked,) = form.parsed(form.USUAL)
+    (asked,) = form.parsed(form.USUAL).places
     demand = asked.demand
     assert (demand.trajectories, demand.workers, demand.actions, asked.prices) == (1_000_000, 500, None, None)
 
@@ -104,7 +103,7 @@ typed = st.fixed_dictionaries(
 
 @given(typed)
 def test_what_is_asked_is_parsed_into_what_was_typed(asked: dict[str, str]) -> None:
-    (found,) = form.parsed(asked)
+    (found,) = form.parsed(asked).places
     demand = found.demand
     assert bool(found.prices) == ("prices" in asked)
     assert (demand.trajectories, demand.workers) == (int(asked["trajectories"]), int(asked["workers"]))

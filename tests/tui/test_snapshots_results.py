@@ -57,7 +57,7 @@ def press(*keys: str) -> Look:
 
 
 @in_both_sizes
-@pytest.mark.parametrize("table", range(6), ids=list(measured.TABLES))
+@pytest.mark.parametrize("table", range(len(measured.TABLES)), ids=list(measured.TABLES))
 def test_results(snap_compare: Compare, path: Path, table: int, size: tuple[int, int]) -> None:
     look = press("3", *["right_square_bracket"] * table, "down")
     assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
@@ -91,7 +91,7 @@ def test_at_work(
         threading.Event().wait()
 
     monkeypatch.setattr(measured.ResultsReader, "show", never)
-    monkeypatch.setattr(projecting.Projector, "answer", never)
+    monkeypatch.setattr(projecting.Projector, "answers", never)
 
     async def look(pilot: Pilot[None]) -> None:
         await pilot.press(key)

@@ -12,10 +12,11 @@ from tests.tui.terminal import Terminal
 
 pytestmark = [pytest.mark.tmux, pytest.mark.slow]
 BARS = "[▁▂▃▄▅▆▇█]{2}"
-HOURS = r"[\d,.]+ wh [\d,.]+…[\d,.]+ · [\d.,]+ h"
+HOURS = r"T0 10 exec +[\d,.]+ +[±(][\d,.…)]+"
 
 WITH_THE_SHIPPED_RECORDING = ["4"]
 WITH_A_RUN_OF_ONES_OWN = ["C-r", "p"]
+WITH_A_QUESTION_OF_ONES_OWN = ["4", "Right", *["Down", "Right"] * 4]  # trajectories, workers, actions, batch, GPUs
 
 
 def folded(path: Path) -> RunState:
@@ -24,20 +25,35 @@ def folded(path: Path) -> RunState:
     return state
 
 
-def test_from_the_start_to_a_projection_of_the_shipped_recording_in_under_ten_keys(tmp_path: Path) -> None:
-    assert len(WITH_THE_SHIPPED_RECORDING) < 10
+def test_from_the_start_to_the_answer_of_the_shipped_recording_in_one_key(tmp_path: Path) -> None:
+    assert len(WITH_THE_SHIPPED_RECORDING) == 1
     with Terminal(tmp_path) as terminal:
         terminal.until(r"1 Setup")
         terminal.keys(*WITH_THE_SHIPPED_RECORDING)
+        terminal.until(r"docker:runc costs [\d.]+x local:bwrap for T1 x 50 by exec")
         terminal.until(HOURS)
         terminal.until("run.msgpack")
         terminal.keys("q")
         terminal.until("EXIT=0")
 
 
+def test_a_question_of_ones_own_takes_ten_keys(tmp_path: Path) -> None:
+    assert len(WITH_A_QUESTION_OF_ONES_OWN) <= 10
+    first, *others = WITH_A_QUESTION_OF_ONES_OWN
+    with Terminal(tmp_path) as terminal:
+        terminal.until(r"1 Setup")
+        terminal.keys(first)
+        terminal.until(HOURS)
+        terminal.keys(*others)
+        terminal.until(r"gpus +├.*┤ +2\b")
+        terminal.until("≈ worker-hours")  # at once, whatever takes a simulation
+        terminal.keys("q")
+        terminal.until("EXIT=0")
+
+
 @pytest.mark.bwrap
-def test_from_the_start_to_a_projection_of_a_fresh_run_in_under_twenty_keys(tmp_path: Path) -> None:
-    assert len(WITH_A_RUN_OF_ONES_OWN) < 20
+def test_from_the_start_to_the_answer_of_a_fresh_run_in_two_keys(tmp_path: Path) -> None:
+    assert len(WITH_A_RUN_OF_ONES_OWN) == 2
     launch, project = WITH_A_RUN_OF_ONES_OWN
     with Terminal(tmp_path) as terminal:
         terminal.until("= 100 trials")
@@ -68,9 +84,9 @@ def test_a_whole_visit(tmp_path: Path) -> None:
         terminal.keys("Space")
         terminal.until("200 ok")
         terminal.keys("3")
-        terminal.until(r"(?s)Cold start: create.*local:bwrap")
+        terminal.until("what one trajectory holds a worker for")
         terminal.keys("]")
-        terminal.until("Fresh episode:")
+        terminal.until(r"(?s)Cold start: create.*local:bwrap")
         terminal.keys("p")
         terminal.until(HOURS)
         before = terminal.until(HOURS)[0]
@@ -81,7 +97,7 @@ def test_a_whole_visit(tmp_path: Path) -> None:
         terminal.keys("7", "7", "Enter")
         terminal.until(r"workers +├.*┤ +77\b")
         terminal.keys("5")
-        terminal.until("complete")
+        terminal.until("finished +.*200/200")
         terminal.keys("Enter")
         terminal.until("REPLAY")
         terminal.keys("1")

@@ -14,14 +14,17 @@ import click
 
 from costmodel.demand import ON_FAILURE, PLACEMENTS
 from costmodel.policies import POLICIES
+from costmodel.reading import read
 from taxtui.errors import UsageError
 from taxtui.plan.notation import parse_count
-from taxtui.report.projected.asking import places_of
+from taxtui.report.projected.asking import places_of, providers_of
 from taxtui.report.projected.options import DEMAND, GROUPS, OPTIONS
 from taxtui.tui.recordings.catalogue import shown
 
 if TYPE_CHECKING:
+    from costmodel import Demand
     from costmodel.places import Asked
+    from costmodel.providers import Provider
 
 TRAJECTORIES: Final = 1_000_000
 WORKERS: Final = 500
@@ -172,8 +175,20 @@ def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
     return shlex.join(["taxtui", "project", *map(shown, paths), *words(typed)])
 
 
-def parsed(typed: Typed) -> list[Asked]:
-    """What is asked of each place that a demand file tells apart, and then of all others.
+class Question(NamedTuple):
+    """What was typed, as the cost model takes it."""
+
+    places: Sequence[Asked]  # that a demand file tells apart, and then all others
+    providers: Sequence[Provider] = ()  # that are composed
+
+    @property
+    def demand(self) -> Demand:
+        """What is asked of all places that are not told apart."""
+        return self.places[-1].demand
+
+
+def parsed(typed: Typed) -> Question:
+    """What was typed.
 
     Raises:
         UsageError: the command line would refuse it, in the same words.
@@ -181,7 +196,7 @@ def parsed(typed: Typed) -> list[Asked]:
     """
     try:
         context = click.Command("project", params=list(OPTIONS)).make_context("project", words(typed))
-        return places_of(context)
+        return Question(places_of(context), providers_of(context, lambda name: read(Path(name))))
     except click.UsageError as error:
         raise UsageError(error.format_message()) from error
 

@@ -20,6 +20,7 @@ from taxtui.tui.projection.pictures import (
     Picture,
     break_even_words,
     cost_bars,
+    cost_title,
     crossings,
     knee,
     knee_words,
@@ -80,14 +81,13 @@ class PicturePanel(Vertical):
         plot.display, bars.display = curved, not curved
         if answered is None or found is None or line is None:
             self._curves = []
-            plot.border_title = "picture · x next"
+            plot.border_title = "picture"
             plot.present([], "actions", ())
-            bars.present("picture · x next", [])
+            bars.present("picture", [])
         elif self.picture == "cost":
-            title = f"what the sandbox costs · {line.name} · x next"
-            bars.present(title, cost_bars(line), empty=NO_STEPS)
+            bars.present(cost_title(line), cost_bars(line), empty=NO_STEPS)
         elif self.picture == "causes":
-            bars.present(f"{causes.title(found, line)} · x next", causes.bars(found, line), empty=causes.UNKNOWN)
+            bars.present(causes.title(found, line), causes.bars(found, line), empty=causes.UNKNOWN)
         else:
             self._curved.ask(CurveAsked(answered, self.picture, line.entries[0].row.identity))
 
@@ -119,5 +119,5 @@ class PicturePanel(Vertical):
             marks += [most for curve in like if (most := knee(curve))]
             told = knee_words(like, dearest.row.label)
         title = f"{VALUES[axis]} over {axis} · {clean(f'{work.tier} {work.mode}')}"
-        plot.border_title = Text(" · ".join(filter(None, [told, title, "x next"])))
+        plot.border_title = Text(" · ".join(filter(None, [told, title])))
         plot.present(like[:MAX_CURVES], axis, marks, empty)

@@ -11,7 +11,7 @@ from costmodel.comparison import break_even
 from costmodel.results import BreakEven
 from costmodel.whatif import Curve
 from taxtui.report.numbers import number
-from taxtui.report.projected.attributed import unit_of
+from taxtui.report.projected.attributed import compact, money, unit_of
 from taxtui.terminal_text import clean
 from taxtui.tui.stacked_bars import Bar
 
@@ -72,6 +72,12 @@ def knee_words(curves: Sequence[Curve], label: str) -> str:
     return f"{clean(label)}: knee at {at:,}, beyond it under {STILL_WORTH:.0%} of a worker helps"
 
 
+def cost_title(line: Line) -> str:
+    """In what the bars of a cost are."""
+    units = [unit_of(entry.row.attribution).name for entry in line.entries if entry.row.attribution is not None]
+    return f"what the sandbox costs{f', in {units[0]}' if units else ''} · {clean(line.name)}"
+
+
 def cost_bars(line: Line | None) -> list[Bar]:
     """What the sandbox costs a run in steps at each place, by cause: in dollars where there are prices, else hours."""
     bars = []
@@ -81,6 +87,7 @@ def cost_bars(line: Line | None) -> list[Bar]:
             unit = unit_of(found)
             told = {cause: unit.of(share).value for cause, share in found.causes.items() if share is not None}
             parts = {cause: amount for cause, amount in told.items() if amount > 0}
-            whole = f"{unit.shown(unit.of(found.sandbox).value)} of {unit.shown(unit.of(found.run).value)}"
+            show = money if unit.usd else compact
+            whole = f"{show(unit.of(found.sandbox).value)} of {show(unit.of(found.run).value)}"
             bars.append(Bar(entry.place.label, entry.place.name, parts, whole))
     return bars
