@@ -144,7 +144,9 @@ def _rising(levels: Sequence[Level]) -> tuple[Level, ...]:
         blocks.append([(level, weight)])
         while len(blocks) > 1 and _mean(blocks[-2]) > _mean(blocks[-1]):
             blocks[-2:] = [blocks[-2] + blocks[-1]]
-    return tuple(level._replace(value=_mean(block)) for block in blocks for level, _ in block)
+    return tuple(
+        level if len(block) == 1 else level._replace(value=_mean(block)) for block in blocks for level, _ in block
+    )
 
 
 def _mean(block: Sequence[tuple[Level, float]]) -> float:

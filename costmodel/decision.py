@@ -43,12 +43,12 @@ class Side:
     row: Projection
     demand: Demand
     rerun: Rerun
-    run: Run | None = None  # where it is of a run in steps, to be simulated beside another
+    runs: tuple[Run, ...] = ()  # where it is of a run in steps: as it is, then at the ends of what was not measured
 
     def at(self, demand: Demand, *, anew: bool) -> Side:
         """Asked something else; ``anew``: with the row that this gives, which takes longer."""
-        run = None if self.run is None else self.run._replace(demand=demand)
-        return replace(self, demand=demand, row=self.rerun(demand) if anew else self.row, run=run)
+        runs = tuple(run._replace(demand=demand) for run in self.runs[:1])
+        return replace(self, demand=demand, row=self.rerun(demand) if anew else self.row, runs=runs)
 
 
 class Bill(NamedTuple):
@@ -155,15 +155,24 @@ def _usd(side: Side) -> Interval | None:
 def together(start: Side, goal: Side, unit: str, effort: float = 1.0) -> Interval | None:
     """What moving saves, both sides simulated with the same random numbers; ``effort`` is how much, as for ``project``.
 
-    Their difference is taken world by world, so that what both share, the model's generation above all, cancels. None:
-    they are not both runs in steps, or cannot be simulated for the same ones.
+    Their difference is taken world by world, so that what both share, the model's generation above all, cancels; from
+    the least to the most where what was published leaves a range. None: they are not both runs in steps, or cannot be
+    simulated for the same ones.
     """
-    if start.run is None or goal.run is None:
+    if not start.runs or not goal.runs:
         return None
     from costmodel.step.pairing import apart  # who asks for no steps does not wait for it
 
-    found = apart(start.run, goal.run, effort)
-    return found and (found.usd if unit == USD else found.worker_hours)
+    pairs = [(start.runs[0], goal.runs[0])]
+    pairs += [(run, goal.runs[0]) for run in start.runs[1:]] + [(start.runs[0], run) for run in goal.runs[1:]]
+    found = [apart(one, other, effort / len(pairs)) for one, other in pairs]
+    told = [one.usd if unit == USD else one.worker_hours for one in found if one is not None]
+    if len(told) < len(pairs):
+        return None
+    lows, highs = [one.low for one in told], [one.high for one in told]
+    return Interval(
+        told[0].value, min(low for low in lows if low is not None), max(end for end in highs if end is not None)
+    )
 
 
 def by_rows(start: Side, goal: Side, unit: str) -> Interval:

@@ -6,11 +6,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+MEASURED: Final = "measured"
+"""No flag: the provenance of what this program measured at the provider itself."""
+
 NO_SUCCESS: Final = "no_success"
 PUBLISHED: Final = "published"
+COMPOSED: Final = "composed"
 STAND_IN: Final = "stand_in"
 IMPORTED: Final = "imported"
 LENGTH_UNKNOWN: Final = "length_unknown"
+DISPATCH_BORROWED: Final = "dispatch_borrowed"
+SPEED_ASSUMED: Final = "speed_assumed"
+OPTION_UNUSED: Final = "option_unused"
 FIRST_CYCLE: Final = "first_cycle_only"
 BEYOND_LENGTH: Final = "beyond_measured_length"
 BEYOND_CONCURRENCY: Final = "beyond_measured_concurrency"
@@ -43,9 +50,15 @@ FEW: Final = 30
 WORDS: Final = {
     NO_SUCCESS: "not one trial succeeded, so there is nothing to project",
     PUBLISHED: "printed by somebody, not measured by this program: no interval, never ranked with measured rows",
+    COMPOSED: "work that was recorded elsewhere, with what was published of this provider at the dates given: never "
+    "ranked with measured rows",
     STAND_IN: "measured against a local stand-in of the service: its latencies are not the provider's",
     IMPORTED: "from the logs of other tools, at the resolution of their clocks: never ranked with measured rows",
     LENGTH_UNKNOWN: "published for another number of actions only",
+    DISPATCH_BORROWED: "nobody published how long this provider takes to get a command in and out: it is that of the "
+    "recording",
+    SPEED_ASSUMED: "nobody published how fast this provider works: as fast as where the work was recorded",
+    OPTION_UNUSED: "an option needs what this row's source does not tell, and changes nothing here",
     FIRST_CYCLE: "prolonged from one cycle of actions, which is the dearest one: the interval allows later ones 0.7 to "
     "1.05 of its cost",
     BEYOND_LENGTH: "more actions than were recorded: each trial goes on as in its later cycles",
@@ -84,8 +97,12 @@ UNTOLD: Final = {"create": CREATE_UNTOLD, "held": HELD_UNTOLD, "think": THINK_UN
 DO: Final = {
     NO_SUCCESS: "see how they failed: taxtui report",
     PUBLISHED: "compare published with published, or measure it",
+    COMPOSED: "measure it there",
     STAND_IN: "measure the provider itself",
     LENGTH_UNKNOWN: "ask for the published length",
+    DISPATCH_BORROWED: "--compose NAME:dispatch=RECORDING or =100ms..300ms",
+    SPEED_ASSUMED: "--compose NAME:slowdown=1..1.5",
+    OPTION_UNUSED: "leave it out, or the row",
     FIRST_CYCLE: "record 50 actions or more",
     BEYOND_LENGTH: "record that length",
     BEYOND_CONCURRENCY: "record with --concurrency as high as it goes",
@@ -116,14 +133,18 @@ DO: Final = {
 SIZE: Final = {
     NO_SUCCESS: math.inf,
     PUBLISHED: 8.0,
+    COMPOSED: 7.5,
     STAND_IN: 7.0,
     LENGTH_UNKNOWN: 6.0,
     IMPORTED: 5.5,
     PROVENANCE: 5.0,
     HELD_UNTOLD: 4.0,
     CREATE_UNTOLD: 3.0,
+    DISPATCH_BORROWED: 2.5,
+    OPTION_UNUSED: 2.2,
     THINK_UNTOLD: 2.0,
     ACTIONS_UNTOLD: 1.5,
+    SPEED_ASSUMED: 1.2,
     BEYOND_CONCURRENCY: 1.0,
     ENVIRONMENT: 0.5,
     INCOMPLETE: 0.4,

@@ -15,6 +15,7 @@ from costmodel.samples import Attempt, Pool
 from costmodel.tails import Reach
 from costmodel.tally import Tally
 from costmodel.timed import TimedRun
+from costmodel.used import untold
 
 
 def evidence_of(timed: TimedRun, demand: Demand, held: Estimate, tail: Reach) -> Evidence:
@@ -46,6 +47,7 @@ def trust(pool: Pool) -> dict[str, float | None]:
     """Flags about where the trials come from, with the share that they could move the row by where that is known."""
     exposure = pool.exposure
     conditions = {
+        flags.COMPOSED: pool.provenance == flags.COMPOSED,
         flags.STAND_IN: pool.provenance == flags.STAND_IN,
         flags.IMPORTED: pool.provenance == flags.IMPORTED,
         flags.DISTORTED: exposure is not None and exposure.matters,
@@ -76,6 +78,7 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
         flags.NO_FAILURES: tally.failure == 0,
         flags.LOCKSTEP: simulated or loose,
         flags.RUN_UNKNOWN: not tally.run_known,
+        flags.OPTION_UNUSED: bool(untold(pool, tally, demand)),
         flags.CONTENTION_UNKNOWN: pool.contention_unknown,
     }
     sizes = {

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
 from costmodel import flags
+from costmodel.alternatives import Alternatives
+from costmodel.at_scale import at_scale, by_levels
 from costmodel.billing import cost
 from costmodel.bounds import Reference, tax_between
-from costmodel.comparison import with_baseline, with_full_speed
+from costmodel.comparison import meant, with_baseline, with_full_speed
 from costmodel.continuation import EXACT, Margin
 from costmodel.demand import Demand
+from costmodel.elsewhere import elsewhere, works
 from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
 from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust, work_ns
 from costmodel.percentiles import Percentile, Quantile
 from costmodel.policies import POLICIES
 from costmodel.pricing import Prices
+from costmodel.providers import Provider
 from costmodel.published import Published
 from costmodel.quoted import quoted
-from costmodel.recording import Recording
+from costmodel.recording import CellIdentity, Recording
 from costmodel.results import (
     ByCause,
     GpuWaiting,
@@ -39,10 +43,12 @@ from costmodel.samples import Attempt, Pool, attempts, nearest_length, pools
 from costmodel.tally import Tally, Value
 from costmodel.timed import TimedRun, launched, timed_run
 from costmodel.uncertainty import Between, Interval
+from costmodel.used import untold
 from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
 
 NS_PER_S: Final = 1e9
 NS_PER_HOUR: Final = 3_600_000_000_000
+Wanted = Callable[[CellIdentity], bool]
 STRESS_SHARE, STRESS_FACTOR = 100, 30
 """One trajectory in 100 takes 30 times as long."""
 
@@ -52,12 +58,20 @@ def project(
     demand: Demand,
     prices: Prices | None = None,
     reference: Reference | None = None,
+    providers: Sequence[Provider] = (),
+    *,
+    each_level: bool = False,
     effort: float = 1.0,
+    wanted: Wanted | None = None,
 ) -> list[Projection]:
     """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
 
+    Cells that differ in how many trials ran at a time only are one row, for as many as the demand has, unless
+    ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded.
+
     ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much is simulated for
-    the attribution of a run in steps, relative to a few seconds for all rows; 0: there is none.
+    the attribution of a run in steps, relative to a few seconds for all rows; 0: there is none. ``wanted`` says which
+    cells have a row, of a composed row by the identity that it has; others still tell what they tell of those.
 
     A cell without a success is a row of Nones flagged ``no_success``.
 
@@ -67,35 +81,71 @@ def project(
         PriceError: the sheet lacks a price.
         SourceError: nothing was recorded, not one cell has a success, or a run was given twice.
     """
-    series: dict[object, list[Pool]] = {}
+
+    def needed(identity: CellIdentity) -> bool:
+        specs = (demand.full_speed, demand.baseline)
+        return wanted is None or wanted(identity) or any(spec is not None and meant(identity, spec) for spec in specs)
+
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
-    for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
-        series.setdefault((pool.series, pool.provenance), []).append(pool)
-    rows, cells = [], []
-    for lengths in series.values():
-        held_out = _held_out(lengths)
-        chosen = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
-        cells += chosen
-        rows += [replace(_measured(pool, demand, prices, reference), held_out=held_out) for pool in chosen]
+    cells = _cells(recordings, demand)
+    found, rows = [], []
+    for own in [[pool] for pool in cells] if each_level else by_levels(cells):
+        if needed(own[0].identity):
+            found.append(at_scale(own, demand, prices))
+            rows.append(replace(row_of(found[-1], reference), held_out=sum((cells[pool] for pool in own), ())))
+    for provider in providers:
+        made = [elsewhere(pool, provider, demand, prices) for pool in works(cells)]
+        found += [one for one in made if needed(one.value.identity)]
+    rows += [row_of(one, reference) for one in found[len(rows) :]]
     baseline = demand.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
-        rows += printed
-    if all(row.worker_hours is None for row in rows):
+        rows += [row for row in printed if needed(row.identity)]
+    if all(row.worker_hours is None for row in rows) and (rows or wanted is None):
         if any(flags.LENGTH_UNKNOWN in row.flags for row in rows):
             raise DemandError(f"nothing was published for {demand.actions} actions; leave -n out")
         raise SourceError("nothing to project: no cell has a successful trial")
-    if demand.full_speed is not None:
+    if demand.full_speed is not None and rows:
         rows = with_full_speed(rows, demand.full_speed)
     if demand.step_rollouts is not None and (effort or demand.step_model):
         from costmodel.step.row import attributed  # who asks for no steps does not wait for it
 
-        count = len(cells)
-        measured = zip(rows[:count], cells, strict=True)
-        rows = [*(attributed(row, pool, demand, prices, effort / count) for row, pool in measured), *rows[count:]]
-    if baseline is None:
-        return rows
-    return with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
+        chosen = [index for index, one in enumerate(found) if wanted is None or wanted(one.value.identity)]
+        share = effort / (sum(1 + len(found[index].ends) for index in chosen) or 1)
+        for index in chosen:
+            one, row = found[index], rows[index]
+            value, *ends = (attributed(row, pool, one.demand, one.prices, share) for pool in (one.value, *one.ends))
+            rows[index] = one.told(value, ends)
+    if baseline is not None and rows:
+        rows = with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
+    return [row for row in rows if wanted is None or wanted(row.identity)]
+
+
+def behind(
+    recordings: Sequence[Recording | Published], demand: Demand, prices: Prices | None, providers: Sequence[Provider]
+) -> list[Alternatives]:
+    """What the rows of ``project`` are computed from, in their order, published ones left out. Raises as it does."""
+    cells = list(_cells(recordings, demand))
+    found = [at_scale(pools, demand, prices) for pools in by_levels(cells)]
+    return found + [elsewhere(pool, provider, demand, prices) for provider in providers for pool in works(cells)]
+
+
+def _cells(recordings: Sequence[Recording | Published], demand: Demand) -> dict[Pool, tuple[HeldOut, ...]]:
+    """The cells that are projected, each with how well its lengths predict each other."""
+    series: dict[object, list[Pool]] = {}
+    for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
+        series.setdefault((pool.series, pool.provenance), []).append(pool)
+    found: dict[Pool, tuple[HeldOut, ...]] = {}
+    for lengths in series.values():
+        near = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
+        found |= dict.fromkeys(near, _held_out(lengths))
+    return found
+
+
+def row_of(found: Alternatives, reference: Reference | None = None) -> Projection:
+    """One row, from the least to the most of what was not measured. Raises as ``project`` does."""
+    value, *ends = (_measured(pool, found.demand, found.prices, reference) for pool in (found.value, *found.ends))
+    return found.told(value, ends)
 
 
 def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None) -> Projection:
@@ -111,7 +161,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         trials=len(pool.trials),
         failures=len(pool.trials),
     )
-    timed = timed_run(sample, pool, demand)
+    by_steps = bool(demand.step_model)  # what follows from when things happen is then told by ``step``
+    timed = timed_run(sample, pool, replace(demand, gpus=None, gpu_usd_hour=None) if by_steps else demand)
     if timed is None:
         return replace(row, flags=flags.ordered({flags.NO_SUCCESS: None, **trust(pool)}))
 
@@ -163,7 +214,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         gpu=run.gpu and _with_split(run.gpu, sample, pool, demand, known=tally.run_known),
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
-        stress=_stress(timed, demand, worker_hours),
+        stress=None if by_steps else _stress(timed, demand, worker_hours),
+        unused=untold(pool, tally, demand),
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
         evidence=evidence_of(timed, demand, estimated, ends.run.tail),
     )
@@ -179,7 +231,8 @@ def _with_split(
     thinks = any(attempt.think_ns for attempt in sample)
     waits = [{policy: one.waiting_gpu_hours for policy, one in gpu.items()}]
     if known:
-        demand = demand.unlimited()
+        demand = replace(demand, quota=None, create_rate=None, create_burst=1, warm_pool=None, refill_s=None)
+        demand = replace(demand, refill_rate=None, group_size=None)
         sample = [attempt._replace(held_ns=attempt.think_ns + work_ns(attempt)) for attempt in sample if attempt.ok]
         waits.append(_waits(sample, pool, demand))
     if thinks:

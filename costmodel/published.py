@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import math
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +26,7 @@ _START_KEYS: Final = {"substrate", "variant", "until", "at_a_time", "samples", "
 _SPEED_KEYS: Final = {"substrate", "variant", "work", "seconds", "note", "date"}
 _FILE_KEYS: Final = {
     *("title", "provenance", "source", "licence", "date", "baseline", "cpus", "memory_mib", "notes"),
-    *("rows", "starts", "speeds"),
+    *("rows", "starts", "speeds", "provider"),
 }
 
 
@@ -84,6 +84,7 @@ class Published(NamedTuple):
     speeds: tuple[Speed, ...] = ()
     date: datetime.date | None = None
     licence: str = ""
+    provider: Mapping[str, str] = {}  # what a file of one substrate says besides, for ``costmodel.providers``
 
 
 def read_published(path: Path) -> Published:
@@ -118,12 +119,20 @@ def read_published(path: Path) -> Published:
         speeds=tuple(_speed(table, where, document) for where, table in tables["speeds"]),
         date=_date(document, str(path), None),
         licence=str(document.get("licence", "")),
+        provider=_texts(document, "provider", path),
     )
 
 
 def shipped() -> tuple[Published, ...]:
     """The files of starts and speeds that come with the cost model."""
     return tuple(map(read_published, sorted(SHIPPED.glob("*.toml"))))
+
+
+def _texts(document: dict[str, Any], key: str, path: Path) -> dict[str, str]:
+    table = document.get(key, {})
+    if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
+        raise SourceError(f"{path}: [{key}] is a table of texts")
+    return table
 
 
 def _tables(document: dict[str, Any], kind: str, path: Path) -> list[tuple[str, dict[str, Any]]]:

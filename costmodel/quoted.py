@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -16,11 +16,9 @@ from costmodel.published import PROVENANCE, Published, PublishedRow
 from costmodel.results import Projection, Trajectory, WallClock
 from costmodel.tariff import NS_PER_HOUR
 from costmodel.uncertainty import Interval
+from costmodel.used import refused
 
 NS_PER_S: Final = 1e9
-USED: Final = frozenset({"trajectories", "workers", "actions", "baseline", "quota", "deltas", "tolerance", "seed"})
-"""What of a demand one latency can answer. The length must be the printed one; nothing is simulated, so that the
-tolerance and the seed of simulations change nothing."""
 
 
 def quoted(summary: Published, demand: Demand, prices: Prices | None) -> list[Projection]:
@@ -37,7 +35,7 @@ def quoted(summary: Published, demand: Demand, prices: Prices | None) -> list[Pr
             f"{summary.name} holds no latency of a trajectory but how long {_kinds(summary)}: "
             f"give work that was recorded, and --compose {substrates[0]}"
         )
-    if unused := [option(name) for name in asked(demand) if name not in USED]:
+    if unused := refused(demand, PROVENANCE):
         raise DemandError(
             f"{summary.name} holds published latencies, one number a row, which cannot answer {', '.join(unused)}; "
             f"leave {'it' if len(unused) == 1 else 'them'} out, or {summary.name}"
@@ -48,17 +46,6 @@ def quoted(summary: Published, demand: Demand, prices: Prices | None) -> list[Pr
 def _kinds(summary: Published) -> str:
     told = ["sandboxes take to start"] * bool(summary.starts) + ["the same work takes"] * bool(summary.speeds)
     return " and ".join(told)
-
-
-def asked(demand: Demand) -> list[str]:
-    """The fields of a demand that are not as they are when nobody asks."""
-    return [one.name for one in fields(Demand) if one.default is MISSING or getattr(demand, one.name) != one.default]
-
-
-def option(field: str) -> str:
-    """The command line's name of a demand's field: ``--train-seconds`` of ``train_s``."""
-    words = field[:-2] + "-seconds" if field.endswith("_s") else field
-    return f"--{words.replace('_', '-')}"
 
 
 def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices | None) -> Projection:

@@ -258,6 +258,15 @@ class Attribution(NamedTuple):
     error_s: float  # half the 99.7 % interval of the simulation alone, of the wall-clock per step
 
 
+class LevelLaw(NamedTuple):
+    """How one row came about from cells that differ in how many trials ran at a time."""
+
+    levels: tuple[tuple[int, float], ...]  # at a time, and what one success held a worker for, in s, without think time
+    at_a_time: int  # that the row is for
+    beyond: float  # how many times the highest level that is; 1: not beyond
+    law: str  # how it was told: a level, between two, or beyond by what
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
     """One row: a cell at the demand's scale. Fields are None where the data do not support a number."""
@@ -265,7 +274,7 @@ class Projection:
     identity: CellIdentity
     length: Length  # of the trajectories that are projected
     label: str
-    provenance: str  # measured | stand_in | imported | published
+    provenance: str  # measured | stand_in | imported | published | composed
     sources: tuple[str, ...]
     trials: int | None
     failures: int | None
@@ -290,6 +299,9 @@ class Projection:
     versus: Versus | None = None
     break_even: BreakEven | None = None  # against the baseline
     flags: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()  # what of a composed row was published, and by whom
+    levels: LevelLaw | None = None  # where several levels of concurrency are one row
+    unused: tuple[str, ...] = ()  # options that this row cannot use, because its source does not tell what they need
     evidence: Evidence | None = None
 
     @property

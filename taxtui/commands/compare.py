@@ -61,7 +61,7 @@ def command(
     length = None if actions is None else parse_length(actions)
     demand = Demand(trajectories=1, workers=1, actions=length, run_sd=run_sd)
     bounds = None if reference is None else reference_of(reference)
-    rows = [project([opened(name)], demand, None, bounds) for name in (before, after)]
+    rows = [project([opened(name)], demand, None, bounds, each_level=True) for name in (before, after)]
     if bounds is not None:
         check_used(bounds, (row.identity.substrate for row in [*rows[0], *rows[1]] if row.tax_between_worker_hours))
     one, other = _chosen(rows[0], rows[1], choice)

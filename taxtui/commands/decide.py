@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from taxtui.errors import UsageError
-from taxtui.report.projected.asking import idle_places, place_of
+from taxtui.report.projected.asking import idle_places, place_of, providers_of
 from taxtui.report.projected.options import OPTIONS, AskingCommand
 from taxtui.terminal_text import clean
 
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from costmodel import Demand, Projection, Published, Recording
     from costmodel.decision import Decision, Side
-    from costmodel.places import Asked
+    from costmodel.providers import Provider
     from costmodel.results import Assumption
-    from costmodel.step.pairing import Run
     from costmodel.turning import Turn
 
 UNDECIDED: Final = 6
@@ -72,7 +71,8 @@ def command(
     if output is not None and output.exists():
         raise _taken(output)
     sources = [opened(name) for name in recordings]
-    sides = [_side(spec, sources, context, tier, mode) for spec in (start, goal)]
+    providers = providers_of(context, opened)
+    sides = [_side(spec, sources, providers, context, tier, mode) for spec in (start, goal)]
     for line in idle_places(context, [side.row.identity for side in sides]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     found = decide(*sides)
@@ -89,48 +89,47 @@ def command(
 def _side(
     spec: str,
     sources: Sequence[Recording | Published],
+    providers: Sequence[Provider],
     context: click.Context,
     tier: str | None,
     mode: str | None,
 ) -> Side:
-    """One place: the row of its recording that is meant.
+    """One place: the one row that is meant.
 
     Raises:
         UsageError: there is none, or there are several.
     """
     from costmodel.comparison import meant
     from costmodel.decision import Side
-    from costmodel.places import rows_at
+    from costmodel.places import runs_of
+    from costmodel.projection import project
     from costmodel.recording import CellIdentity, Recording
 
     def wanted(identity: CellIdentity) -> bool:
         return meant(identity, spec) and tier in (None, identity.tier) and mode in (None, identity.mode)
 
     place = place_of(context, spec)
+    recordings = [one for one in sources if isinstance(one, Recording)]
+    known = [one for one in providers if one.substrate == spec.partition(":")[0]]
 
     def at(demand: Demand, effort: float = COARSE) -> Projection:
-        rows = rows_at(sources, place._replace(demand=demand), wanted, effort=effort)
+        rows = project(recordings, demand, place.prices, None, known, effort=effort, wanted=wanted)
         if not rows:
-            cells = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
-            known = ", ".join(dict.fromkeys(" ".join((one.label, one.tier, one.mode)) for one in cells))
-            raise UsageError(f"nothing was recorded of {_meant(spec, tier, mode)}", fix=f"there are {known}")
+            raise _nothing(_meant(spec, tier, mode), recordings)
         if len(rows) != 1:
             raise _several(_meant(spec, tier, mode), rows)
         return rows[0]
 
     row = at(place.demand, 1.0)
-    return Side(name=row.label, row=row, demand=place.demand, rerun=at, run=_run(sources, row, place))
+    runs = runs_of(recordings, place, row, known)
+    demand = runs[0].demand if runs else place.demand
+    return Side(name=row.label, row=row, demand=demand, rerun=at, runs=runs)
 
 
-def _run(sources: Sequence[Recording | Published], row: Projection, place: Asked) -> Run | None:
-    """What simulates the row beside another; None where it is of no run in steps."""
-    if place.demand.step_rollouts is None:
-        return None
-    from costmodel.places import pool_of
-    from costmodel.step.pairing import Run
-
-    pool = pool_of(sources, row)
-    return None if pool is None else Run(pool, place.demand, place.prices)
+def _nothing(meant: str, recordings: Sequence[Recording]) -> UsageError:
+    cells = [cell.identity for one in recordings for cell in one.cells]
+    known = ", ".join(dict.fromkeys(" ".join((one.label, one.tier, one.mode)) for one in cells))
+    return UsageError(f"nothing was recorded of {meant}", fix=f"there are {known}; --compose adds a provider")
 
 
 def _several(meant: str, rows: Sequence[Projection]) -> UsageError:

@@ -10,7 +10,7 @@ import click
 from taxtui.errors import UsageError
 from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
-from taxtui.report.projected.asking import idle_places, place_among, places_of
+from taxtui.report.projected.asking import idle_places, place_among, places_of, providers_of
 from taxtui.report.projected.options import OPTIONS, AskingCommand
 from taxtui.terminal_text import clean
 
@@ -72,7 +72,7 @@ def command(
         raise UsageError(f"--plot asks every place the same, and {asked['file'].path} does not", fix="leave it out")
     sources = [opened(name) for name in recordings]
     bounds = None if reference is None else reference_of(reference)
-    rows = every = project_places(sources, places, bounds)
+    rows = every = project_places(sources, places, bounds, providers_of(context, opened))
     for line in idle_places(context, [row.identity for row in rows]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:

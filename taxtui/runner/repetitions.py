@@ -242,7 +242,7 @@ def half_width(path: Path) -> float | None:
     How much runs differ is part of it. None where a cell has no interval yet.
     """
     try:
-        rows = project([read_recording(path)], Demand(trajectories=1, workers=1))
+        rows = project([read_recording(path)], Demand(trajectories=1, workers=1), each_level=True)
     except CostModelError:
         return None
     widths = []

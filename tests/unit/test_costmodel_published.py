@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
 
 from costmodel import (
-    Delta,
     Demand,
     DemandError,
-    Images,
     PriceError,
     Published,
     SourceError,
-    Think,
     curve,
     load_prices,
     project,
     read,
     sensitivity,
 )
-from costmodel.quoted import USED, option
+from costmodel.used import option, used_by
 from taxtui.commands.project import command
+from tests.support.asked_demands import ASKED, STEP_MODEL_ASKED
 from tests.support.costmodel_files import trial, write
 
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "published"
@@ -98,57 +95,6 @@ def test_other_lengths_are_unknown_not_guessed() -> None:
     assert "length_unknown" in rows[0].flags
 
 
-ASKED: dict[str, dict[str, Any]] = {  # each field of a demand, with what it cannot be asked without
-    "trajectories": {"trajectories": 2000},
-    "workers": {"workers": 7},
-    "actions": {"actions": 50},
-    "baseline": {"baseline": "docker"},
-    "full_speed": {"full_speed": "docker"},
-    "max_attempts": {"max_attempts": 3},
-    "backoff_s": {"backoff_s": 1.0},
-    "timeout_s": {"timeout_s": 1.0},
-    "think": {"think": Think(8_000_000_000)},
-    "include_cleanup": {"include_cleanup": True},
-    "quota": {"quota": 3},
-    "create_rate": {"create_rate": 5.0},
-    "create_burst": {"create_burst": 9, "create_rate": 5.0},
-    "warm_pool": {"warm_pool": 5, "refill_s": 2.0},
-    "refill_s": {"refill_s": 2.0, "warm_pool": 5},
-    "refill_rate": {"refill_rate": 2.0, "warm_pool": 5},
-    "group_size": {"group_size": 8, "warm_pool": 5},
-    "batch": {"batch": 10},
-    "train_s": {"train_s": 60.0, "batch": 10},
-    "policy": {"policy": "async"},
-    "over_provision": {"over_provision": 0.2, "batch": 10},
-    "partial_rollouts": {"partial_rollouts": True, "over_provision": 0.2, "batch": 10},
-    "gpus": {"gpus": 8, "batch": 10},
-    "gpu_usd_hour": {"gpu_usd_hour": 2.0, "gpus": 8, "batch": 10},
-    "deltas": {"deltas": (Delta(5_000_000_000, True),)},
-    "tolerance": {"tolerance": 1e-2},
-    "seed": {"seed": 7},
-    "run_sd": {"run_sd": 0.1},
-}
-
-_PODS = {"nodes": 4, "pods_per_node": 8}
-_IMAGES = {"images": Images.between(2, 8, 50), "pull_gb_s": 0.5, "prompts": 5, "group_size": 8} | _PODS
-STEP_MODEL_ASKED: dict[str, dict[str, Any]] = {
-    "prompts": {"prompts": 5, "group_size": 8},
-    "staleness": {"staleness": 2, "policy": "async", "batch": 40},
-    "instant_claim": {"instant_claim": True, "warm_pool": 5, "refill_s": 2.0, "batch": 40},
-    "think_correlation": {"think_correlation": 0.5, "think": Think(1, 1.0), "prompts": 5, "group_size": 8},
-    "nodes": _PODS | {"batch": 40},
-    "pods_per_node": _PODS | {"batch": 40},
-    "node_usd_hour": {"node_usd_hour": 1.0, "batch": 40} | _PODS,
-    "images": _IMAGES,
-    "pull_gb_s": _IMAGES,
-    "node_disk_gib": {"node_disk_gib": 100.0} | _IMAGES,
-    "placement": {"placement": "colocated"} | _IMAGES,
-    "failure_rate": {"failure_rate": 0.05, "batch": 40},
-    "failure_hazard": {"failure_hazard": 0.1, "batch": 40},
-    "on_failure": {"on_failure": "mask", "batch": 40},
-}
-
-
 def test_one_length_makes_no_curve_over_lengths_but_a_recording_beside_it_does(tmp_path: Path) -> None:
     essay, demand = read(SHIPPED / "essay.toml"), Demand(trajectories=100, workers=5)
     failed = read(write(tmp_path / "failed", [trial(1, outcome="failed")], run_id="1"))
@@ -179,7 +125,7 @@ def test_an_option_is_used_by_a_published_row_or_refused_by_name(tmp_path: Path,
         sources.insert(0, read(write(tmp_path / "run.msgpack", [trial(n) for n in range(3)])))
     usual = {"trajectories": 1000, "workers": 5}
     demand = Demand(**usual | ASKED[name])
-    if name not in USED:
+    if name not in used_by("published"):
         with pytest.raises(DemandError, match=r"^essay\.toml holds published latencies") as error:
             project(sources, demand)
         assert f"{option(name)}" in str(error.value)

@@ -9,9 +9,11 @@ import click
 from taxtui.report.projected.options import asked_at, demand_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from costmodel import Published, Recording
     from costmodel.places import Asked
+    from costmodel.providers import Provider
     from costmodel.recording import CellIdentity
 
 
@@ -26,6 +28,7 @@ def place_of(context: click.Context, spec: str = "") -> Asked:
     from costmodel.pricing import load_prices
 
     asked = asked_at(spec, context)
+    asked.pop("compose")
     sheet = asked.pop("prices")
     return Asked(spec, demand_of(asked), None if sheet is None else load_prices(sheet))
 
@@ -34,6 +37,19 @@ def places_of(context: click.Context) -> list[Asked]:
     """Every place that the demand file tells apart, then all others. Raises as ``place_of``."""
     file = context.params["file"]
     return [place_of(context, spec) for spec in (*(file.at if file else ()), "")]
+
+
+def providers_of(context: click.Context, read: Callable[[str], Recording | Published]) -> list[Provider]:
+    """The providers that are composed; ``read`` opens the recordings that they name.
+
+    Raises ``costmodel.errors.CostModelError``: one is unknown, or a file is wrong.
+    """
+    specs = context.params["compose"]
+    if not specs:
+        return []
+    from costmodel.providers import load_provider
+
+    return [load_provider(spec, read) for spec in specs]
 
 
 def place_among(places: Sequence[Asked], identity: CellIdentity) -> Asked:

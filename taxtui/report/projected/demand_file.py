@@ -78,6 +78,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "refill_s": "3",
     "refill_rate": "10",
     "instant_claim": "true",
+    "compose": '["e2b"]',
     "prices": '"aws-fargate"',
 }
 """What may stand behind a key's equals sign: what a refusal shows."""

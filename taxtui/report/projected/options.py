@@ -138,6 +138,18 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option("--instant-claim", None, "Who finds none ready may take the next one.", is_flag=True),
         ),
     ),
+    "providers": Group(
+        "Providers that were not measured",
+        (
+            _option(
+                "--compose",
+                "NAME[:key=value]",
+                "The recorded work with a provider's published start, limits and prices, repeatable: e2b, "
+                "daytona:dispatch=100ms..300ms",
+                multiple=True,
+            ),
+        ),
+    ),
     "prices": Group("Prices", (_option("--prices", "FILE", "Price sheet (TOML), or a shipped one: aws-fargate."),)),
 }
 """Table of a demand file → its options."""
@@ -166,7 +178,7 @@ DEMAND: Final = click.Option(
     help="A TOML file with any of the options below, in groups; options given here override it.",
 )
 OPTIONS: Final = (DEMAND, *(option for group in GROUPS.values() for option in group.options))
-"""In the order of the help. ``demand_of`` takes the values of all but ``prices``. What is not asked for is None."""
+"""In the order of the help. ``demand_of`` takes what all but ``prices`` and ``compose`` are; None: not asked for."""
 
 
 class AskingCommand(click.Command):
@@ -210,6 +222,8 @@ def demand_of(asked: dict[str, Any]) -> Demand:
     for option in OPTIONS:
         if (name := str(option.name)) in asked:
             asked[field_of(option)] = asked.pop(name)
+    if asked.pop("compose", ()):
+        raise UsageError("a demand says nothing of providers", fix="compose them with taxtui project --compose")
     if (actions := asked.pop("actions", None)) is not None:
         asked["actions"] = parse_length(actions)
     if (think := asked.pop("think", None)) is not None:

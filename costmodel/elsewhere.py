@@ -1,0 +1,165 @@
+"""The same work on a provider that nobody measured: its published start, limits, price and speed around one's own work.
+
+What sources leave open is a range: the row is computed for the least of everything, the latest and the most.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Final
+
+from costmodel import flags
+from costmodel.alternatives import Alternatives
+from costmodel.demand import Demand
+from costmodel.errors import DemandError
+from costmodel.pricing import Prices
+from costmodel.providers import Dispatch, Provider, StartLaw
+from costmodel.recording import CellIdentity, RecordedTrial
+from costmodel.remade import Change, remade
+from costmodel.results import Assumption
+from costmodel.samples import Pool
+from costmodel.used import asked, refused
+
+NS_PER_S: Final = 1e9
+
+
+def works(pools: Iterable[Pool]) -> list[Pool]:
+    """One pool for each work that was done, the one that tells most of it.
+
+    Of several that tell as much it is the one with the fewest at a time, and then the one whose dispatch takes longest:
+    where nobody published a provider's, that of a local process is further off than that of a container.
+    """
+    best: dict[object, Pool] = {}
+    for pool in pools:
+        one = pool.identity
+        key = one.tier, one.tier_digest, one.mode, one.length, pool.length, one.think, one.cpu_milli, one.memory_mib
+        if key not in best or _worth(pool) > _worth(best[key]):
+            best[key] = pool
+    return list(best.values())
+
+
+def _worth(pool: Pool) -> tuple[bool, bool, bool, int, float]:
+    good = pool.successes
+    known = bool(good) and all(trial.measures.known for trial in good)
+    dispatch_ns = sum(trial.measures.dispatch_ns for trial in good) / (len(good) or 1)
+    return bool(good), pool.provenance == flags.MEASURED, known, -pool.identity.concurrency, dispatch_ns
+
+
+def elsewhere(pool: Pool, provider: Provider, demand: Demand, prices: Prices | None) -> Alternatives:
+    """A recorded pool's work at a provider's. ``prices`` come before the provider's own.
+
+    Raises:
+        DemandError: the demand asks for what nobody published; the message names the option.
+    """
+    if unused := refused(demand, flags.COMPOSED):
+        raise DemandError(
+            f"nothing published of {provider.substrate} answers {', '.join(unused)}; "
+            f"leave {'it' if len(unused) == 1 else 'them'} out, or --compose {provider.substrate}"
+        )
+    limited = _limited(demand, provider)
+    good = [trial for trial in pool.trials if trial.ok]
+    at_a_time = starts_at_a_time(limited, provider, good)
+    laws = provider.start_laws(at_a_time)
+    low, value, high = (_pool(pool, provider, good, end, laws[end], demand.seed) for end in (0, 1, 2))
+    told = provider.assumptions(at_a_time)
+    doubts = []
+    if provider.dispatch is None:
+        told.append(_borrowed(pool))
+        doubts.append(flags.DISPATCH_BORROWED)
+    if provider.slowdown.high == 1.0:
+        doubts.append(flags.SPEED_ASSUMED)
+    own = provider.prices
+    return Alternatives(
+        value=value,
+        demand=limited,
+        prices=own if prices is None else prices if own is None else prices.beside(own),
+        ends=(low, high),
+        assumptions=tuple(told),
+        flags=tuple(doubts),
+    )
+
+
+def _limited(demand: Demand, provider: Provider) -> Demand:
+    """The demand with the provider's limits where it asks for none of its own."""
+    if provider.profile is None:
+        return demand
+    given = {name: getattr(demand, name) for name in asked(demand)}
+    return Demand(**provider.profile.filled(given))
+
+
+def starts_at_a_time(demand: Demand, provider: Provider, trials: Sequence[RecordedTrial]) -> int:
+    """How many sandboxes are starting together: all of a step, else as many as Little's law gives."""
+    workers = min(demand.usable_workers, max(1, demand.trajectories))
+    start_s = provider.newest[0].p50_s or 0.0
+    if demand.effective_policy.barrier and demand.step_rollouts is not None:
+        together = min(workers, demand.step_rollouts)
+    else:
+        held_s = sum(trial.measures.held_ns for trial in trials) / (len(trials) or 1) / NS_PER_S
+        together = math.ceil(workers * start_s / (held_s or start_s))
+    if demand.create_rate is not None:
+        together = min(together, demand.create_burst + math.ceil(demand.create_rate * start_s))
+    return max(1, together)
+
+
+def _pool(pool: Pool, provider: Provider, trials: Sequence[RecordedTrial], end: int, law: StartLaw, seed: int) -> Pool:
+    """The pool at one end of what sources say; successes only, because nobody published failures."""
+    new = copy.copy(pool)
+    new.identity = _identity(pool.identity, provider)
+    new.provenance = flags.COMPOSED
+    new.contended = None
+    new.untold = pool.untold - {"create", "ready", "held"}  # that is what the provider's start stands in for
+    starts_ns = [round(seconds * NS_PER_S) for seconds in law.strata(max(1, len(trials)))]
+    Random(seed).shuffle(starts_ns)  # one to each trial, whatever it is like
+    new.trials = [
+        remade(trial, _change(trial, provider, end, start_ns, Random(f"{seed}:{index}")))
+        for index, (trial, start_ns) in enumerate(zip(trials, starts_ns, strict=False))
+    ]
+    return new
+
+
+def _change(trial: RecordedTrial, provider: Provider, end: int, start_ns: int, rng: Random) -> Change:
+    dispatches = None if provider.dispatch is None else _dispatches(trial, provider.dispatch, end, rng)
+    more_ns = 0
+    if provider.dispatch is not None:
+        # A whole command holds the dispatch of where it was recorded: of that between nothing and all is the same here.
+        more_ns = round(provider.dispatch.seconds[end] * (0.0, 0.5, 1.0)[end] * NS_PER_S)
+    return Change(
+        startup=lambda own: (start_ns, 0, own.preload_ns),
+        work=provider.slowdown[end],
+        dispatches=None if dispatches is None else lambda _: dispatches,
+        unsplit=provider.slowdown[end],
+        unsplit_more_ns=more_ns,
+        ends=False,
+    )
+
+
+def _dispatches(trial: RecordedTrial, dispatch: Dispatch, end: int, rng: Random) -> list[int]:
+    count = len(trial.durations_ns)
+    if dispatch.each_ns:
+        return rng.choices(dispatch.each_ns, k=count)
+    return [round(dispatch.seconds[end] * NS_PER_S)] * count
+
+
+def _identity(own: CellIdentity, provider: Provider) -> CellIdentity:
+    newest = provider.newest[-1]
+    return own._replace(
+        substrate=provider.substrate,
+        variant="",
+        concurrency=provider.at_a_time,
+        arrival="",
+        cache="unknown",
+        environment=flags.COMPOSED,
+        substrate_version=str(newest.date),
+    )
+
+
+def _borrowed(pool: Pool) -> Assumption:
+    sources = ", ".join(pool.sources)
+    return Assumption(
+        "dispatch",
+        f"as it was on {pool.identity.label}",
+        f"{sources}; nobody published this provider's: give dispatch=RECORDING or dispatch=100ms..300ms",
+    )

@@ -1,0 +1,123 @@
+"""Cells that differ in how many ran at a time only are one row: one question has one answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from costmodel import Demand, Projection, Recording, project, read
+from costmodel.at_scale import by_levels
+from costmodel.samples import pools
+from tests.support.costmodel_files import S, cell, trial, write
+
+MS = S // 1000
+SLOWER = {1: 1.0, 4: 1.5, 16: 3.0}
+
+
+def recorded(folder: Path, slower: dict[int, float] | None = None) -> Recording:
+    """Each action takes 1 s of work and 200 ms of dispatch alone, and starts 2 s; more at a time are slower."""
+    cells, trials = [], []
+    for number, (level, factor) in enumerate((slower or SLOWER).items()):
+        cells.append(cell(number, concurrency=level))
+        work = round(factor * S)
+        trials += [
+            trial(
+                100 * number + n, cell=number, create=2 * S, ready=0, actions=(work + 200 * MS,) * 3, runs=(work,) * 3
+            )
+            for n in range(10)
+        ]
+    found = read(write(folder / "levels.msgpack", trials, *cells))
+    assert isinstance(found, Recording)
+    return found
+
+
+def row(recording: Recording, workers: int, **demand: object) -> Projection:
+    (found,) = project([recording], Demand(**{"trajectories": 1000, "workers": workers, "run_sd": 0.0} | demand))  # type: ignore[arg-type]
+    return found
+
+
+def held_s(found: Projection) -> float:
+    assert found.held_per_success_s is not None
+    return found.held_per_success_s.value
+
+
+def test_a_level_that_was_measured_is_its_own_row(tmp_path: Path) -> None:
+    recording = recorded(tmp_path)
+    found = row(recording, 4)
+    assert held_s(found) == pytest.approx(2 + 3 * 1.7)
+    assert found.identity.concurrency == 4
+    assert found.levels is not None
+    assert [level for level, _ in found.levels.levels] == [1, 4, 16]
+    assert (found.levels.at_a_time, found.levels.beyond, found.levels.law) == (4, 1.0, "measured at 4")
+    assert "beyond_measured_concurrency" not in found.flags
+
+
+def test_between_two_levels_it_is_between_their_rows(tmp_path: Path) -> None:
+    found = row(recorded(tmp_path), 8)
+    assert 2 + 3 * 1.7 < held_s(found) < 2 + 3 * 3.2
+    assert found.by_cause_worker_hours is not None
+    parts = found.by_cause_worker_hours
+    assert parts.startup * 3.6 == pytest.approx(2)  # only work grows
+    assert parts.dispatch is not None
+    assert parts.dispatch * 3.6 == pytest.approx(0.6)
+    assert found.held_per_success_s is not None
+    low, high = found.held_per_success_s.low, found.held_per_success_s.high
+    assert low == pytest.approx(2 + 3 * 1.7, rel=0.01)
+    assert high == pytest.approx(2 + 3 * 3.2, rel=0.01)
+    assert found.levels is not None
+    assert found.levels.law.startswith("between 4 and 16, x0.")
+
+
+def test_beyond_the_last_level_it_says_how_far(tmp_path: Path) -> None:
+    found = row(recorded(tmp_path), 160)
+    assert held_s(found) > 2 + 3 * 3.2
+    assert found.levels is not None
+    assert found.levels.beyond == 10
+    assert found.levels.law.startswith("10 times the highest level of 16")
+    assert "beyond_measured_concurrency" in found.flags
+    assert found.worker_hours is not None
+    assert found.worker_hours.low is not None
+    assert found.worker_hours.low * 3.6 == pytest.approx(2 + 3 * 3.2, rel=0.01)  # never faster than the last
+
+
+def test_four_levels_go_on_by_the_scalability_law(tmp_path: Path) -> None:
+    factors = {n: 1 + 0.05 * (n - 1) for n in (1, 4, 16, 64)}
+    found = row(recorded(tmp_path, factors), 256)
+    assert held_s(found) == pytest.approx(2 + 3 * (0.2 + 1 + 0.05 * 255), rel=1e-6)
+    assert found.levels is not None
+    assert "by the scalability law" in found.levels.law
+
+
+def test_fewer_than_the_lowest_level_are_as_slow_as_that(tmp_path: Path) -> None:
+    found = row(recorded(tmp_path, {4: 1.5, 16: 3.0}), 1)
+    assert held_s(found) == pytest.approx(2 + 3 * 1.7)
+    assert found.levels is not None
+    assert found.levels.law == "as at 4, the lowest level"
+
+
+def test_one_answer_by_default_and_a_row_for_each_level_where_it_is_asked_for(tmp_path: Path) -> None:
+    recording, demand = recorded(tmp_path), Demand(trajectories=1000, workers=8)
+    assert len(project([recording], demand)) == 1
+    each = project([recording], demand, each_level=True)
+    assert [found.identity.concurrency for found in each] == [1, 4, 16]
+    assert all(found.levels is None for found in each)
+    assert len(by_levels(pools([recording]))) == 1
+
+
+def test_a_quota_counts_as_so_many_at_a_time(tmp_path: Path) -> None:
+    found = row(recorded(tmp_path), 500, quota=4)
+    assert found.levels is not None
+    assert found.levels.at_a_time == 4
+
+
+def test_other_lengths_and_think_time_go_with_it(tmp_path: Path) -> None:
+    found = row(recorded(tmp_path), 16, actions=6)
+    assert held_s(found) == pytest.approx(2 + 6 * 3.2)
+
+
+def test_a_level_without_a_success_is_a_row_of_its_own(tmp_path: Path) -> None:
+    cells = [cell(0, concurrency=1), cell(1, concurrency=4)]
+    trials = [trial(n, cell=n % 2, outcome="failed" if n % 2 else "ok") for n in range(8)]
+    rows = project([read(write(tmp_path / "x", trials, *cells))], Demand(trajectories=10, workers=2))
+    assert [found.worker_hours is None for found in rows] == [False, True]
