@@ -37,7 +37,7 @@ def test_amounts_are_told_in_thousands_and_millions() -> None:
 def test_ticks_lie_between_the_ends_and_are_few(low: float, factor: float) -> None:
     high = low * factor
     for found in (durations(low, high, log=True), amounts(low, high, log=True)):
-        assert len(found) <= 6
+        assert len(found) <= 7
         assert all(low * (1 - 1e-6) <= tick.at <= high * (1 + 1e-6) for tick in found)
         assert [tick.at for tick in found] == sorted({tick.at for tick in found})
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel import Projection, Published, Recording
 from costmodel.bounds import Reference
-from costmodel.places import Asked, only, project_places
-from costmodel.published import PROVENANCE
+from costmodel.places import Asked, project_places
+from costmodel.providers import Provider
 from costmodel.recording import CellIdentity
 from taxtui.report.formats import Section
 from taxtui.report.projected import attributed
@@ -56,18 +56,13 @@ def asked_run(
     sources: Sequence[Recording | Published],
     places: Sequence[Asked],
     bounds: Reference | None,
-    kept: Set[tuple[CellIdentity, str]],
+    providers: Sequence[Provider],
+    wanted: Callable[[CellIdentity], bool],
 ) -> AskedRun:
-    """Project what was asked; of the recorded rows only the ``kept`` ones, by identity and provenance.
+    """Project what was asked, of the cells that are ``wanted``; ``providers`` are composed.
 
     Raises:
         costmodel.errors.CostModelError: it cannot be answered.
     """
-    wanted = {identity for identity, _ in kept}
-    parts = [only(one, wanted.__contains__) if isinstance(one, Recording) else one for one in sources]
-    rows = [
-        row
-        for row in project_places(parts, places, bounds)
-        if row.provenance == PROVENANCE or (row.identity, row.provenance) in kept
-    ]
+    rows = project_places(sources, places, bounds, providers, wanted)
     return AskedRun(rows, list(places), list(sources), bounds)
