@@ -7,15 +7,19 @@ from typing import Final, NamedTuple
 
 from costmodel import Projection, Published, Recording
 from costmodel.bounds import Reference
+from costmodel.flags import COMPOSED
 from costmodel.places import Asked, project_places
 from costmodel.providers import Provider
 from costmodel.recording import CellIdentity
 from taxtui.report.formats import Section
+from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.projected import attributed
 from taxtui.report.projected.sections import name_of, sections, title
 from taxtui.terminal_text import clean
 
 MOST_HEADLINES: Final = 4
+ELSEWHERE: Final = {COMPOSED: ["COMPOSED"], **{how: [told] for how, told in PROVENANCES.items()}}
+"""What a sentence begins with that is about no row that was measured here."""
 
 
 class AskedRun(NamedTuple):
@@ -39,7 +43,7 @@ class AskedRun(NamedTuple):
         found = []
         for row in self.rows:
             if row.attribution is not None:
-                name = " ".join(name_of(row).split("\n"))
+                name = " ".join([*ELSEWHERE.get(row.provenance, ()), *name_of(row).split("\n")])
                 found.append(f"{name}: {clean(attributed.headline(row.attribution))}.")
         return found
 
