@@ -13,6 +13,7 @@ from taxtui.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
     from costmodel.places import Asked
+    from costmodel.providers import Provider
     from taxtui.report.answer.choice import Choice
     from taxtui.report.page.material import Material
 
@@ -82,7 +83,7 @@ def make(
     from taxtui.report.measured.samples import read_samples
     from taxtui.report.page.material import Material
 
-    places = [] if demand is None else _places(demand)
+    places, providers = ([], []) if demand is None else _asked_places(demand)
     found = [located(name) for name in recordings]
     paths = [path for path in found if path.suffix != ".toml"]
     cells, sources = read_samples(paths)
@@ -105,6 +106,7 @@ def make(
         sort=choice.sort,
         published=published,
         places=places,
+        providers=providers,
     )
     names = {"--reference": reference and Path(reference).name, "--demand": demand and Path(demand).name}
     options = asked(choice, {**names, "--run-sd": run_sd})
@@ -117,17 +119,19 @@ def make(
     return written if pictures is None else [*written, _write_figures(material, pictures)]
 
 
-def _places(demand: str) -> list[Asked]:
-    """What a demand file asks of each place, as ``taxtui project --demand`` has it."""
-    from taxtui.report.projected.asking import places_of
+def _asked_places(demand: str) -> tuple[list[Asked], list[Provider]]:
+    """What a demand file asks of each place, and whom it composes, as ``taxtui project --demand`` has it."""
+    from taxtui.commands.opening import opened
+    from taxtui.report.projected.asking import places_of, providers_of
     from taxtui.report.projected.options import OPTIONS
 
     asking = click.Command("report", params=list(OPTIONS))
     try:
-        return places_of(asking.make_context("report", ["--demand", demand]))
+        context = asking.make_context("report", ["--demand", demand])
     except click.MissingParameter as error:
         lacking = str(error.param.name) if error.param else "a value"
         raise UsageError(f"{demand} lacks {lacking}", fix=f"write {lacking} = … below [run]") from error
+    return places_of(context), providers_of(context, opened)
 
 
 def asked(choice: Choice, options: Mapping[str, object]) -> list[str]:

@@ -10,8 +10,9 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from costmodel import Demand
+from costmodel import Demand, read
 from costmodel.places import Asked
+from costmodel.providers import load_provider
 from costmodel.tables import rows as table_rows
 from costmodel.uncertainty import quantile
 from taxtui.report.measured.rows import Row, rows_of
@@ -228,17 +229,20 @@ def test_attribution_is_that_of_the_projection_by_cause(tmp_path: Path, steps: b
     cells, sources = read_samples(paths)
     rows = [row for row in rows_of(cells) if row.identity.actions == 10 and row.identity.mode == "exec"]
     asked = Demand(trajectories=512, workers=16, **({"batch": 64, "gpus": 8, "gpu_usd_hour": 2.0} if steps else {}))
-    own = Material(rows, sources, paths, 0, places=[Asked("", asked, None)])
+    providers = [load_provider("daytona", read)] * steps
+    own = Material(rows, sources, paths, 0, places=[Asked("", asked, None)], providers=providers)
     (figure,) = attribution.figures(own)
-    (panel,) = figure.panels
     assert own.run is not None
-    bars = [sum(parts) for parts in zip(*widths(axes_of(panel)), strict=True)]
-    if own.run.rows[0].attribution is None:
+    assert [panel.apart for panel in figure.panels] == ["", "COMPOSED"][: 1 + steps]
+    bars = [sum(parts) for panel in figure.panels for parts in zip(*widths(axes_of(panel)), strict=True)]
+    if not steps:
         assert bars == pytest.approx([row.tax_worker_hours.value for row in own.run.rows])  # type: ignore[union-attr]
         return
-    assert own.run.headlines
-    for row, bar, data in zip(own.run.rows, bars, panel.data, strict=True):
-        shares = [share.usd.value for share in row.attribution.causes.values() if share]  # type: ignore[union-attr]
+    assert [told.startswith("COMPOSED daytona") for told in own.run.headlines] == [False, False, True]
+    data = [one for panel in figure.panels for one in panel.data]
+    for row, bar, one in zip(own.run.rows, bars, data, strict=True):
+        assert row.attribution is not None
+        shares = [share.usd.value for share in row.attribution.causes.values() if share and share.usd]
         assert bar == pytest.approx(sum(max(0.0, usd) for usd in shares))
-        assert data["total"] == row.attribution.sandbox.usd.value  # type: ignore[union-attr]
-        assert data["unit"] == "usd"
+        assert one["total"] == row.attribution.sandbox.usd.value  # type: ignore[union-attr]
+        assert one["unit"] == "usd"

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel import Projection, Published, Recording
 from costmodel.bounds import Reference
-from costmodel.places import Asked, only, project_places
-from costmodel.published import PROVENANCE
+from costmodel.flags import COMPOSED
+from costmodel.places import Asked, project_places
+from costmodel.providers import Provider
 from costmodel.recording import CellIdentity
 from taxtui.report.formats import Section
+from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.projected import attributed
 from taxtui.report.projected.sections import name_of, sections, title
 from taxtui.terminal_text import clean
 
 MOST_HEADLINES: Final = 4
+ELSEWHERE: Final = {COMPOSED: ["COMPOSED"], **{how: [told] for how, told in PROVENANCES.items()}}
+"""What a sentence begins with that is about no row that was measured here."""
 
 
 class AskedRun(NamedTuple):
@@ -39,7 +43,7 @@ class AskedRun(NamedTuple):
         found = []
         for row in self.rows:
             if row.attribution is not None:
-                name = " ".join(name_of(row).split("\n"))
+                name = " ".join([*ELSEWHERE.get(row.provenance, ()), *name_of(row).split("\n")])
                 found.append(f"{name}: {clean(attributed.headline(row.attribution))}.")
         return found
 
@@ -56,18 +60,13 @@ def asked_run(
     sources: Sequence[Recording | Published],
     places: Sequence[Asked],
     bounds: Reference | None,
-    kept: Set[tuple[CellIdentity, str]],
+    providers: Sequence[Provider],
+    wanted: Callable[[CellIdentity], bool],
 ) -> AskedRun:
-    """Project what was asked; of the recorded rows only the ``kept`` ones, by identity and provenance.
+    """Project what was asked, of the cells that are ``wanted``; ``providers`` are composed.
 
     Raises:
         costmodel.errors.CostModelError: it cannot be answered.
     """
-    wanted = {identity for identity, _ in kept}
-    parts = [only(one, wanted.__contains__) if isinstance(one, Recording) else one for one in sources]
-    rows = [
-        row
-        for row in project_places(parts, places, bounds)
-        if row.provenance == PROVENANCE or (row.identity, row.provenance) in kept
-    ]
+    rows = project_places(sources, places, bounds, providers, wanted)
     return AskedRun(rows, list(places), list(sources), bounds)

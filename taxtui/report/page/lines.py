@@ -9,8 +9,12 @@ from matplotlib.axes import Axes
 
 from taxtui.report.page.palette import INK, MUTED, light
 from taxtui.report.page.sheet import FONT, Sheet, legible
+from taxtui.terminal_text import cut, width
 
 LINE: Final = 33
+COLUMNS: Final = 58
+"""That a name and a value have together."""
+LEAST: Final = 12
 BAR: Final = 0.36
 """Of a line's height."""
 
@@ -29,7 +33,8 @@ def lines_axes(sheet: Sheet, lines: Sequence[Line], *, foot: int) -> Axes:
     axes.set_yticks([])
     for number, line in enumerate(lines):
         place: dict[str, Any] = {"y": number - 0.22, "va": "bottom", "transform": axes.get_yaxis_transform()}
-        axes.text(x=0, s=legible(line.name), ha="left", color=light(INK), size=FONT, **place)
+        name = cut(legible(line.name), max(LEAST, COLUMNS - width(line.told)))
+        axes.text(x=0, s=name, ha="left", color=light(INK), size=FONT, **place)
         axes.text(x=1, s=legible(line.told), ha="right", color=light(MUTED), size=FONT - 1, **place)
     return axes
 

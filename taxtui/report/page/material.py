@@ -12,6 +12,7 @@ from costmodel.answer import HELD, Answer, answer_of
 from costmodel.bounds import Reference
 from costmodel.places import Asked
 from costmodel.projection import project
+from costmodel.providers import Provider
 from costmodel.recording import CellIdentity
 from taxtui.report.answer.order import sorted_by
 from taxtui.report.measured.rows import Row
@@ -38,17 +39,20 @@ class Material:
         sort: str | None = None,
         published: Sequence[Published] = (),
         places: Sequence[Asked] = (),
+        providers: Sequence[Provider] = (),
     ) -> None:
         """``rows`` are those to show of the cells of ``sources``, read from ``paths``; ``unfinished`` cells are none.
 
         ``run_sd`` is as ``Demand`` has it, ``bounds`` what bounds an unknown tax, ``sort`` the order of the answer.
-        ``published`` latencies stand beside the rows; ``places`` are what a demand asks of each, if one is given.
+        ``published`` latencies stand beside the rows; ``places`` are what a demand asks of each, if one is given,
+        and ``providers`` those that it composes.
         """
         self.run_sd = run_sd
         self.bounds = bounds
         self.sort = sort
         self.published = list(published)
         self.places = list(places)
+        self.providers = list(providers)
         self.rows = list(rows)
         self.sources = list(sources)
         self.paths = list(paths)
@@ -85,20 +89,30 @@ class Material:
         printed = project(self.published, demand) if self.published else []
         if not any(row.good for row in self.rows):
             return printed
-        kept, demand = self._kept, replace(demand, run_sd=self.run_sd)
-        found = project(self.sources, demand, None, self.bounds)
+        kept = {(row.identity, row.cell.provenance) for row in self.rows}
+        demand = replace(demand, run_sd=self.run_sd)
+        found = project(self.sources, demand, None, self.bounds, each_level=True)
         return [*(row for row in found if (row.identity, row.provenance) in kept), *printed]
-
-    @property
-    def _kept(self) -> set[tuple[CellIdentity, str]]:
-        return {(row.identity, row.cell.provenance) for row in self.rows}
 
     @cached_property
     def run(self) -> AskedRun | None:
         """The run of the demand; None without one."""
         if not self.places:
             return None
-        return asked_run([*self.sources, *self.published], self.places, self.bounds, self._kept)
+        sources: list[Recording | Published] = [*self.sources, *self.published]
+        return asked_run(sources, self.places, self.bounds, self.providers, self._wanted)
+
+    def _wanted(self, identity: CellIdentity) -> bool:
+        """Whether its work is shown, and its place, unless that is one which was recorded and is not."""
+        works = {(one.tier, one.tier_digest, one.actions, one.mode) for one in self._identities}
+        hidden = {cell.identity.label for source in self.sources for cell in source.cells}
+        hidden -= {one.label for one in self._identities}
+        work = identity.tier, identity.tier_digest, identity.actions, identity.mode
+        return work in works and identity.label not in hidden
+
+    @property
+    def _identities(self) -> list[CellIdentity]:
+        return [row.identity for row in self.rows]
 
     @cached_property
     def answer(self) -> Answer:

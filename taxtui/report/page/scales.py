@@ -45,7 +45,9 @@ def shares() -> list[Tick]:
 
 
 def limits(values: Sequence[float], *, log: bool, room: float = 0.06) -> tuple[float, float]:
-    """The ends of an axis that holds all the values, which are above 0 where it is logarithmic."""
+    """The ends of an axis that holds all the values; a logarithmic one those above 0."""
+    if log:
+        values = [value for value in values if value > 0] or [1.0]
     low, high = min(values), max(values)
     if log:
         low, high = (low / 1.5, high * 1.5) if low == high else (low, high)

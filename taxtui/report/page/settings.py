@@ -93,7 +93,7 @@ def drawn(found: Sequence[Setting]) -> tuple[list[Setting], list[str]]:
     """Those with most trials, as many as a page can show, in their order; and a note of what is not drawn."""
     kept = sorted(found, key=lambda one: -one.trials)[:MOST_SETTINGS]
     left_out = [one.title for one in found if one not in kept]
-    notes = [f"Not drawn, but in the tables: {', '.join(left_out)}."] if left_out else []
+    notes = [f"Not drawn, but in the tables: {'; '.join(left_out)}."] if left_out else []
     notes += [f"{one.title}: {one.hidden:,} more rows in the tables." for one in kept if one.hidden]
     return [one for one in found if one in kept], notes
 

@@ -20,6 +20,7 @@ from taxtui.report.page.answer_view import answer_view
 from taxtui.report.page.content import chrome, environment, figure_view, page, text_of
 from taxtui.report.page.figures import cold_start, pareto, scale
 from taxtui.report.page.material import Material
+from taxtui.report.page.settings import file_name
 from taxtui.report.page.standings import Standing, standings
 from taxtui.report.page.views import shown, table_of
 from taxtui.terminal_text import clean
@@ -41,11 +42,11 @@ class Book(NamedTuple):
 
     @property
     def pages(self) -> list[str]:
-        """The name of each one's page; no two alike, and none that of the index."""
+        """The name of each one's page, fit for an address; no two alike, and none that of the index."""
         taken = {"index"}
         names = []
         for path in self.paths:
-            stem = next(name for name in _numbered(path.stem) if name.casefold() not in taken)
+            stem = next(name for name in _numbered(file_name(path.stem)) if name.casefold() not in taken)
             taken.add(stem.casefold())
             names.append(f"{stem}.html")
         return names

@@ -35,6 +35,7 @@ STEPS: Final = {
     "cleanup": "unsplit",
 }
 """Cause of an attribution → its colour."""
+MEASURED: Final = "measured"
 HOURS: Final = {
     "startup": "create",
     "dispatch": "dispatch",
@@ -54,11 +55,11 @@ def figures(material: Material) -> list[Figure]:
     run = material.run
     if run is None:
         return []
-    rows = [row for row in run.rows if row.worker_hours is not None and row.by_cause_worker_hours is not None]
-    rows.sort(key=lambda row: (row.provenance, row.identity.tier))
+    steps = any(row.attribution is not None for row in run.rows)
+    rows = [row for row in run.rows if (row.attribution if steps else row.by_cause_worker_hours) is not None]
+    rows.sort(key=lambda row: (row.provenance != MEASURED, row.provenance, row.identity.tier))
     groups = [(key, list(group)) for key, group in groupby(rows, key=lambda row: (row.provenance, row.identity.tier))]
     panels = [_panel(provenance, tier, own) for (provenance, tier), own in groups[:MOST_SETTINGS]]
-    steps = any(row.attribution is not None for row in rows)
     notes = [
         "Each cause: what the same run would save without it, simulated with the same random numbers; on the right all "
         "of them at once, with the 95 % interval. They need not add up: two may cost only together, or either alone."
@@ -92,7 +93,7 @@ def _panel(provenance: str, tier: str, rows: Sequence[Projection]) -> Panel:
         ticks=amounts(0, top, log=False, unit=unit),
     )
     data = [_record(row, whole, parts, unit) for row, (whole, parts) in zip(rows, found, strict=True)]
-    apart = PROVENANCES.get(provenance, "" if provenance == "measured" else provenance.upper())
+    apart = PROVENANCES.get(provenance, "" if provenance == MEASURED else provenance.upper())
     title = ", ".join(part for part in (apart, cut(clean(tier), 40), "dollars" if dollars else "worker-hours") if part)
     about = "; ".join(f"{stack.line.name}: {stack.line.told}" for stack in stacks)
     name = f"attribution-{file_name(', '.join(part for part in (apart, clean(tier)) if part))}"

@@ -20,7 +20,7 @@ from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import NS, Tick, durations, limits
 from taxtui.report.page.settings import NAME_COLUMNS, Setting, identified, name_in
 from taxtui.report.page.sheet import Sheet, along_x, along_y, key, legend_height
-from taxtui.terminal_text import cut
+from taxtui.terminal_text import clean, cut
 
 NAME: Final = "cold_start"
 MOST_POINTS: Final = 128
@@ -61,8 +61,10 @@ def _medians(material: Material) -> Figure:
 def _median_panel(material: Material, lines: Sequence[tuple[Setting, str, list[Row]]], apart: str) -> Panel:
     data = [{**identified(row), **_p50(row)} for _, _, rows in lines for row in rows]
     written = [
-        Line(f"{setting.title} {cut(label, NAME_COLUMNS)}{material.lettered(rows)}", _range(rows))
-        for setting, label, rows in lines
+        Line(
+            f"{setting.title} {cut(clean(rows[0].identity.label), NAME_COLUMNS)}{material.lettered(rows)}", _range(rows)
+        )
+        for setting, _, rows in lines
     ]
     about = "; ".join(f"{line.name}: {line.told}" for line in written)
 
