@@ -81,7 +81,7 @@ def refused(tmp_path: Path, *batches: list[Any]) -> str | None:
         ([[HEADER], [START], [START]], "trial 7 starts twice"),
         ([[HEADER], [START, END], [START, END]], "trial 7 starts twice"),
         ([[HEADER], [START, [*END[:6], 99, 0, "cold"]]], "trial 7 ends before a phase of it does"),
-        ([[HEADER], [START, [5, 7, "create", 99, 1], END]], "trial 7: create begins before it"),
+        ([[HEADER], [START, [5, 7, "create", 99, 1], END]], "trial 7: 'create' begins before it"),
         ([[HEADER], [START, [5, 7, "create", 150, 51], END]], "trial 7 ends before a phase of it does"),
         ([[HEADER], [START, [5, 7, "create", 100, 60], [5, 7, "ready", 100, 60], END]], "trial 7 is shorter than what"),
         ([[HEADER], [START, actions([], [], [50, 51]), END]], "trial 7 is shorter than what happened in it"),

@@ -94,6 +94,7 @@ def test_a_tiers_digest_is_of_what_it_does(tmp_path: Path) -> None:
         (CELLS + "[limits]\nmemory_mib = 0\n", "limits.memory_mib must be above 0"),
         ('timeout = "-1s"\n' + CELLS, "not a duration"),
         (CELLS + "[limits]\ncpus = nan\n", ":6: limits.cpus: must be a finite number, not nan"),
+        ('"a\\nb" = 1\n' + CELLS, r":1: 'a\\nb': unknown key|'a\\nb': unknown key"),
         ("max_cost_usd = inf\n" + CELLS, ":1: max_cost_usd: must be a finite number, not inf"),
         (CELLS + f"concurrency = {list(range(1, 5000))}\n", "more than 1024 cells; split it"),
         (f'name = "{"x" * 2000}"\n' + CELLS, "x… is longer than 256 characters"),
