@@ -104,7 +104,7 @@ class _Open:
     def passed(self, event: PhaseEnded) -> None:
         """A phase of it. Raises ``ValueError``: it cannot be."""
         if event.start_ns < self.start_ns:
-            raise ValueError(f"trial {event.trial}: {event.phase} begins before it")
+            raise ValueError(f"trial {event.trial}: {event.phase!r} begins before it")
         end_ns = event.start_ns + event.duration_ns
         if end_ns > self.last_ns:
             self.last_ns = end_ns

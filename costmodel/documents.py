@@ -20,6 +20,7 @@ import msgspec
 T = TypeVar("T")
 
 MAX_BYTES: Final = 4 << 20
+_PLAIN: Final = re.compile(r"[\w-]+")
 
 
 class MalformedDocument(Exception):
@@ -112,7 +113,10 @@ def written(steps: Sequence[str | int]) -> str:
     """The place in front of what is wrong there: ``rows[2].actions: ``, items counted from 1; "" at the top."""
     text = ""
     for step in steps:
-        text += f"[{step + 1}]" if isinstance(step, int) else f".{step}" if text else step
+        if isinstance(step, int):
+            text += f"[{step + 1}]"
+        else:  # a key may hold anything, line ends too
+            text += ("." if text else "") + (step if _PLAIN.fullmatch(step) else ascii(step))
     return f"{text}: " if text else ""
 
 

@@ -15,14 +15,16 @@ from costmodel.measures import UNKNOWN as UNKNOWN
 MAX_INT: Final = (1 << 63) - 1
 
 MAX_TEXT: Final = 1024
+MAX_LABEL: Final = 256
 MAX_FACTS: Final = 1024
 MAX_OUTCOMES: Final = 64
 MAX_CAPABILITIES: Final = 64
-MAX_VALUES: Final = 131_072
+MAX_VALUES: Final = 65_536
 MAX_DEPTH: Final = 16
-MAX_CELLS: Final = 4096
+MAX_CELLS: Final = 1024
 
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+Label = Annotated[str, msgspec.Meta(max_length=MAX_LABEL)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
 MaybeCount = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
@@ -54,31 +56,31 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     """What is measured: all that tells it from other cells up to ``substrate_version``, then how."""
 
     id: Count
-    substrate: Text
-    variant: Text
-    tier: Text
-    tier_digest: Text
+    substrate: Label
+    variant: Label
+    tier: Label
+    tier_digest: Label
     actions: Count
-    mode: Text
+    mode: Label
     concurrency: Count
-    arrival: Text
-    think: Text
-    acquire: Text
-    cache: Text
+    arrival: Label
+    think: Label
+    acquire: Label
+    cache: Label
     cpu_milli: Count
     memory_mib: Count
-    network: Text
-    image: Text
-    environment: Text
-    substrate_version: Text
+    network: Label
+    image: Label
+    environment: Label
+    substrate_version: Label
     cycle: Count
-    bracket: Text
+    bracket: Label
     bracket_cost_ns: MaybeNanoseconds
-    preload: Text
-    limits: Text
-    provenance: Text
-    capabilities: Annotated[tuple[Text, ...], msgspec.Meta(max_length=MAX_CAPABILITIES)] = ()
-    length: Text = "fixed"
+    preload: Label
+    limits: Label
+    provenance: Label
+    capabilities: Annotated[tuple[Label, ...], msgspec.Meta(max_length=MAX_CAPABILITIES)] = ()
+    length: Label = "fixed"
     resolution_ns: Count = 0
 
 

@@ -162,7 +162,9 @@ def wilson(successes: int, trials: int) -> Interval:
     rate, shrink = successes / trials, 1 + z * z / trials
     middle = (rate + z * z / (2 * trials)) / shrink
     half = z / shrink * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
-    return Interval(rate, max(0.0, middle - half), min(1.0, middle + half))
+    # Where none or all succeed that end is the bound itself, which rounding would miss by 1e-16.
+    low = max(0.0, middle - half) if successes else 0.0
+    return Interval(rate, low, min(1.0, middle + half) if successes < trials else 1.0)
 
 
 def quantile(ascending: Sequence[int], p: float) -> int:

@@ -85,7 +85,7 @@ class _Contents:
         self._warm_ups: set[int] = set()
         self._taken: Counter[int] = Counter()  # actions by trial
         self._lengths: defaultdict[int, Counter[int]] = defaultdict(Counter)  # of successes, by cell
-        self._outcomes: Counter[tuple[int, str]] = Counter()
+        self._outcomes: defaultdict[int, Counter[str]] = defaultdict(Counter)  # by cell
         self._outcome = ""  # of the run; "" where its end is missing
         self._reasons: Counter[str] = Counter()
         self._notices: Counter[str] = Counter()
@@ -103,7 +103,7 @@ class _Contents:
             case TrialEnded():
                 actions, cell = self._taken.pop(event.trial, 0), self._cell_of.get(event.trial, -1)
                 if event.trial not in self._warm_ups:
-                    self._outcomes[cell, event.outcome] += 1
+                    self._outcomes[cell][event.outcome] += 1
                     self._lengths[cell][actions] += event.outcome == "ok"
                 if event.outcome != "ok":
                     self._reasons[f"{event.outcome} in {event.phase}: {event.error} {event.message}"] += 1
@@ -130,7 +130,7 @@ class _Contents:
         lines = []
         for number, cell in sorted(self._cells.items()):
             name = ":".join(filter(None, [cell.substrate, cell.variant]))
-            counts = ", ".join(f"{n} {outcome}" for (k, outcome), n in sorted(self._outcomes.items()) if k == number)
+            counts = ", ".join(f"{n} {outcome}" for outcome, n in sorted(self._outcomes[number].items()))
             told = {"stand_in": " STAND-IN, not the provider", "imported": " IMPORTED, not measured"}
             shape = f"{cell.tier} x {self._length(number, cell)} {cell.mode} c={cell.concurrency}"
             lines.append(f"{name:20} {shape:22} {counts or 'no trials'}{told.get(cell.provenance, '')}")

@@ -17,7 +17,7 @@ from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_substrate, parse_think
 from taxtui.plan.repeating import parse_share, repeating
 from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Recordable, Tier
-from taxtui.recording.events import MAX_CELLS, MAX_INT, MAX_TEXT
+from taxtui.recording.events import MAX_CELLS, MAX_INT, MAX_LABEL
 
 T = TypeVar("T")
 CHECKOUT: Final = Path(__file__).parents[2] / "scenarios"
@@ -150,9 +150,9 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
     except msgspec.ValidationError as error:
         steps, problem, fix = complaint(error, ScenarioFile)
         raise ScenarioError(f"{where}{written(steps)}{problem}", fix=fix) from error
-    too_long = (text for text in (scenario.name, *_names(scenario)) if len(text) > MAX_TEXT)
+    too_long = (text for text in (scenario.name, *_names(scenario)) if len(text) > MAX_LABEL)
     if (name := next(too_long, None)) is not None:
-        raise ScenarioError(f"{name[:40]}… is longer than {MAX_TEXT} characters", fix="choose a shorter name")
+        raise ScenarioError(f"{name[:40]}… is longer than {MAX_LABEL} characters", fix="choose a shorter name")
     tiers: dict[str, Tier] = {}
     cells: list[CellPlan] = []
 

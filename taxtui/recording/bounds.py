@@ -11,6 +11,7 @@ from taxtui.recording.causality import check_scenario
 from taxtui.recording.events import (
     MAX_CAPABILITIES,
     MAX_FACTS,
+    MAX_LABEL,
     MAX_TEXT,
     Cell,
     Event,
@@ -41,17 +42,18 @@ def bounded(event: _E) -> _E:
         except ValueError as error:
             raise UsageError(f"a recording cannot hold this plan: {error}", fix="plan fewer cells") from error
     changes: dict[str, object] = {}
+    longest = MAX_LABEL if isinstance(event, Cell) else MAX_TEXT
     for name in event.__struct_fields__:
         value = getattr(event, name)
-        if isinstance(value, str) and len(value) > MAX_TEXT:
-            changes[name] = cut(value)
+        if isinstance(value, str) and len(value) > longest:
+            changes[name] = cut(value, longest)
         elif name == "software":
             changes[name] = {cut(key): cut(fact) for key, fact in list(value.items())[:MAX_FACTS]}
         elif name == "capabilities" and value:
-            changes[name] = tuple(map(cut, value[:MAX_CAPABILITIES]))
+            changes[name] = tuple(cut(one, longest) for one in value[:MAX_CAPABILITIES])
     return msgspec.structs.replace(event, **changes) if changes else event
 
 
-def cut(text: str) -> str:
+def cut(text: str, longest: int = MAX_TEXT) -> str:
     """A text that a recording holds: the whole, or its beginning and an ellipsis."""
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

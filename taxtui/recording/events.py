@@ -25,19 +25,22 @@ MAX_INT: Final = (1 << 63) - 1
 # What a reader accepts; ``recording.bounds`` holds what is written to the same.
 MAX_TEXT: Final = 1024
 """Characters of a string."""
+MAX_LABEL: Final = 256
+"""Of one in a cell, which tables show."""
 MAX_FACTS: Final = 1024
 """Entries of a header's ``software``."""
 MAX_OUTCOMES: Final = 64
 """Entries of the counts at the end."""
 MAX_CAPABILITIES: Final = 64
-MAX_VALUES: Final = 131_072
+MAX_VALUES: Final = 65_536
 """Values in a header's scenario, what holds others counted too."""
 MAX_DEPTH: Final = 16
 """Levels of a header's scenario."""
-MAX_CELLS: Final = 4096
+MAX_CELLS: Final = 1024
 """Cells of a file; one that is announced again as it was is no other."""
 
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+Label = Annotated[str, msgspec.Meta(max_length=MAX_LABEL)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
 MaybeCount = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
@@ -99,33 +102,33 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     """
 
     id: Count
-    substrate: Text
-    variant: Text  # runtime, transport, instance type …; "" where there is only one
-    tier: Text
-    tier_digest: Text
+    substrate: Label
+    variant: Label  # runtime, transport, instance type …; "" where there is only one
+    tier: Label
+    tier_digest: Label
     actions: Count
-    mode: Text  # exec | session
+    mode: Label  # exec | session
     concurrency: Count
-    arrival: Text  # closed, staggered:500ms: as --arrival takes it
-    think: Text  # 0s | 8s | lognormal:8s,0.6
-    acquire: Text  # create | reset | pool:NAME | snapshot:ID
-    cache: Text  # cold | node | unknown
+    arrival: Label  # closed, staggered:500ms: as --arrival takes it
+    think: Label  # 0s | 8s | lognormal:8s,0.6
+    acquire: Label  # create | reset | pool:NAME | snapshot:ID
+    cache: Label  # cold | node | unknown
     cpu_milli: Count  # asked for
     memory_mib: Count  # asked for
-    network: Text  # none | full
-    image: Text  # digest, "" where there is none
-    environment: Text  # digest of client CPU, cores, kernel, region and versions
-    substrate_version: Text
+    network: Label  # none | full
+    image: Label  # digest, "" where there is none
+    environment: Label  # digest of client CPU, cores, kernel, region and versions
+    substrate_version: Label
     cycle: Count  # length of the tier's action cycle
-    bracket: Text  # bash | date | none: how run_ns was taken
+    bracket: Label  # bash | date | none: how run_ns was taken
     bracket_cost_ns: (
         MaybeNanoseconds  # UNKNOWN: differences of a few dispatches were noise. Written by the first versions
     )
-    preload: Text  # none | image | trial
-    limits: Text  # in force: cgroup | prlimit | none | as asked
-    provenance: Text  # measured | stand_in | imported
-    capabilities: Annotated[tuple[Text, ...], msgspec.Meta(max_length=MAX_CAPABILITIES)] = ()
-    length: Text = FIXED  # identity too: RECORDED where each trial has a length of its own, and ``actions`` is 0
+    preload: Label  # none | image | trial
+    limits: Label  # in force: cgroup | prlimit | none | as asked
+    provenance: Label  # measured | stand_in | imported
+    capabilities: Annotated[tuple[Label, ...], msgspec.Meta(max_length=MAX_CAPABILITIES)] = ()
+    length: Label = FIXED  # identity too: RECORDED where each trial has a length of its own, and ``actions`` is 0
     resolution_ns: Count = 0  # of the source's clock; 0: nanoseconds
 
 

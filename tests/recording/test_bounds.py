@@ -11,7 +11,17 @@ import pytest
 import costmodel
 from taxtui.errors import RecordingError, UsageError
 from taxtui.recording import frames, reader
-from taxtui.recording.events import MAX_CAPABILITIES, MAX_CELLS, MAX_FACTS, MAX_TEXT, MAX_VALUES, Cell, Header, Notice
+from taxtui.recording.events import (
+    MAX_CAPABILITIES,
+    MAX_CELLS,
+    MAX_FACTS,
+    MAX_LABEL,
+    MAX_TEXT,
+    MAX_VALUES,
+    Cell,
+    Header,
+    Notice,
+)
 from taxtui.recording.frames import EXT32, FRAME_TYPE, MAX_LENGTH, PREFIX
 from taxtui.recording.writer import Recorder
 from tests.support import hostile
@@ -55,23 +65,23 @@ def refused(tmp_path: Path, *batches: list[Any]) -> str | None:
     ("batches", "words"),
     [
         ([[HEADER], [[9, 1, "info", LONG]]], "length <= 1024"),
-        ([[HEADER], [cell(variant=LONG)]], "length <= 1024"),
+        ([[HEADER], [cell(variant="x" * 257)]], "length <= 256"),
         ([[[0, "taxtui", 1, "r", {}, {str(n): "" for n in range(MAX_FACTS + 1)}]]], "length <= 1024"),
         ([[HEADER], [[10, "finished", {str(n): 1 for n in range(65)}]]], "length <= 64"),
         ([[HEADER], [[*cell(), [""] * (MAX_CAPABILITIES + 1)]]], "length <= 64"),
         (
             [[[0, "taxtui", 1, "r", {"cells": [{}] * MAX_VALUES}, {}]]],
-            "more than 131072 values or 16 levels",
+            "more than 65536 values or 16 levels",
         ),
         ([[[0, "taxtui", 1, "r", {"a": float("nan")}, {}]]], "a number of the scenario is not finite"),
         ([[[0, "taxtui", 1, "r", {"a": {3: 1}}, {}]]], "a key of the scenario is no text"),
         ([[[0, "taxtui", 1, "r", {"a": b"x"}, {}]]], "the scenario holds a bytes"),
-        ([[HEADER], [cell(n) for n in range(MAX_CELLS + 1)]], "more than 4096 cells"),
-        ([[HEADER], [cell(0, str(n)) for n in range(MAX_CELLS + 1)]], "more than 4096 cells"),
+        ([[HEADER], [cell(n) for n in range(MAX_CELLS + 1)]], "more than 1024 cells"),
+        ([[HEADER], [cell(0, str(n)) for n in range(MAX_CELLS + 1)]], "more than 1024 cells"),
         ([[HEADER], [START], [START]], "trial 7 starts twice"),
         ([[HEADER], [START, END], [START, END]], "trial 7 starts twice"),
         ([[HEADER], [START, [*END[:6], 99, 0, "cold"]]], "trial 7 ends before a phase of it does"),
-        ([[HEADER], [START, [5, 7, "create", 99, 1], END]], "trial 7: create begins before it"),
+        ([[HEADER], [START, [5, 7, "create", 99, 1], END]], "trial 7: 'create' begins before it"),
         ([[HEADER], [START, [5, 7, "create", 150, 51], END]], "trial 7 ends before a phase of it does"),
         ([[HEADER], [START, [5, 7, "create", 100, 60], [5, 7, "ready", 100, 60], END]], "trial 7 is shorter than what"),
         ([[HEADER], [START, actions([], [], [50, 51]), END]], "trial 7 is shorter than what happened in it"),
@@ -117,8 +127,9 @@ def test_a_writer_cuts_what_others_have_named(tmp_path: Path) -> None:
     reader.read(recorder.path, got.append)
     header, told, notice = got
     assert (len(header.software), header.software["daemon"]) == (MAX_FACTS, notice.text)
-    assert told.capabilities == (notice.text,) * MAX_CAPABILITIES
-    assert notice.text == told.variant == "x" * (MAX_TEXT - 1) + "…"
+    assert told.capabilities == (told.variant,) * MAX_CAPABILITIES
+    assert notice.text == "x" * (MAX_TEXT - 1) + "…"
+    assert told.variant == "x" * (MAX_LABEL - 1) + "…"
 
 
 def test_a_plan_that_no_recording_holds_is_refused(tmp_path: Path) -> None:

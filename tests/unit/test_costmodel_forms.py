@@ -205,6 +205,7 @@ def test_ratios_and_differences() -> None:
 def test_wilson_and_quantiles() -> None:
     assert wilson(0, 100) == pytest.approx((0, 0, 0.0370), abs=1e-4)
     assert wilson(100, 100).high == 1
+    assert {wilson(0, n).low for n in range(1, 400)} == {0.0}, "and no 7e-16, as rounding would have it"
     assert [quantile([1, 2, 3, 4], p) for p in (0, 0.25, 0.5, 0.51, 1)] == [1, 1, 2, 3, 4]
 
 
