@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from costmodel.makespan import Makespan as Makespan
     from costmodel.makespan import expected_makespan as expected_makespan
     from costmodel.makespan import list_makespan as list_makespan
+    from costmodel.pool_size import pool_sizes as pool_sizes
     from costmodel.pricing import Prices as Prices
     from costmodel.pricing import load_prices as load_prices
+    from costmodel.profiles import load_profile as load_profile
     from costmodel.projection import project as project
+    from costmodel.providers import load_provider as load_provider
     from costmodel.published import Published as Published
     from costmodel.reading import read as read
     from costmodel.recording import Recording as Recording
@@ -66,6 +69,9 @@ _HOMES: Final = {
     "list_makespan": "makespan",
     "Prices": "pricing",
     "load_prices": "pricing",
+    "load_profile": "profiles",
+    "load_provider": "providers",
+    "pool_sizes": "pool_size",
     "project": "projection",
     "Published": "published",
     "read": "reading",
