@@ -122,7 +122,8 @@ class _Contents:
         run.apply(header)
         plans = [cell.planned for cell in run.cells.values()]
         known = [planned for planned in plans if planned is not None]
-        done, ok = self._outcomes.total(), sum(n for (_, outcome), n in self._outcomes.items() if outcome == "ok")
+        told = self._outcomes.values()
+        done, ok = sum(one.total() for one in told), sum(one["ok"] for one in told)
         of = f" of {sum(known):,}" if known and len(known) == len(plans) else ""
         return f"{self._outcome or 'no end is recorded'}: {done:,}{of} trials, {done - ok:,} failed"
 
