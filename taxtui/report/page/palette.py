@@ -52,7 +52,7 @@ SHADES: Final[Mapping[str, Shade]] = MappingProxyType(
         "unsplit": Shade("#867600", "#f0e543"),
         "harness": Shade("#ae5386", "#cd7aa8"),
         "queued": Shade("#21786f", "#45ab9a"),
-        "failed": Shade("#c15000", "#e8712b"),
+        "failed": Shade("#c62828", "#ff6b5e"),
     }
 )
 """Role → its shades. No two roles share a light one: a picture is drawn in those, and each is then told from it."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from costmodel import Projection
 from costmodel.uncertainty import Interval
+from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, number, span
 from taxtui.report.page.lines import Line
@@ -18,13 +19,14 @@ from taxtui.report.page.scales import amounts
 from taxtui.report.page.settings import MOST_ROWS, MOST_SETTINGS, NAME_COLUMNS, file_name
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
 from taxtui.report.projected.attributed import WORDS, money, unit_of
+from taxtui.report.projected.sections import marks_of
 from taxtui.terminal_text import clean, cut
 
 NAME: Final = "attribution"
 STEPS: Final = {
     "create": "create",
     "ready": "ready",
-    "image_pull": "other3",
+    "image_pull": "other5",
     "preload": "preload",
     "dispatch": "dispatch",
     "slowdown": "work",
@@ -59,19 +61,21 @@ def figures(material: Material) -> list[Figure]:
     rows = [row for row in run.rows if (row.attribution if steps else row.by_cause_worker_hours) is not None]
     rows.sort(key=lambda row: (row.provenance != MEASURED, row.provenance, row.identity.tier))
     groups = [(key, list(group)) for key, group in groupby(rows, key=lambda row: (row.provenance, row.identity.tier))]
-    panels = [_panel(provenance, tier, own) for (provenance, tier), own in groups[:MOST_SETTINGS]]
+    marks = marks_of(rows)
+    panels = [_panel(provenance, tier, own, marks) for (provenance, tier), own in groups[:MOST_SETTINGS]]
     notes = [
         "Each cause: what the same run would save without it, simulated with the same random numbers; on the right all "
         "of them at once, with the 95 % interval. They need not add up: two may cost only together, or either alone."
         if steps
         else "Worker-hours of the tax by cause; on the right the tax with its 95 % interval.",
     ]
+    notes += [*marks.of_all(), *marks.brief()]
     left = [f"{tier}" for (_, tier), _ in groups[MOST_SETTINGS:]]
     notes += [f"Not drawn, but in the tables: {', '.join(map(clean, left))}."] if left else []
     return [Figure(NAME, "What the sandbox costs this run", panels, notes)]
 
 
-def _panel(provenance: str, tier: str, rows: Sequence[Projection]) -> Panel:
+def _panel(provenance: str, tier: str, rows: Sequence[Projection], marks: FlagMarks) -> Panel:
     rows = rows[:MOST_ROWS]
     dollars = all(row.attribution is not None and row.attribution.run.usd is not None for row in rows)
     found = [_parts(row, dollars=dollars) for row in rows]
@@ -83,7 +87,7 @@ def _panel(provenance: str, tier: str, rows: Sequence[Projection]) -> Panel:
         ends = span(whole, money if dollars else number)
         told = NOTHING if whole is None else f"{show(whole.value)}{f' ({ends})' if ends else ''}"
         drawn = {words[cause]: max(0.0, amount) for cause, amount in parts.items()}
-        stacks.append(Stack(Line(_name(row), told), drawn))
+        stacks.append(Stack(Line(_name(row, marks), told), drawn))
     top = max(sum(stack.parts.values()) for stack in stacks)
     unit = "$" if dollars else ""
     draw = partial(
@@ -100,9 +104,11 @@ def _panel(provenance: str, tier: str, rows: Sequence[Projection]) -> Panel:
     return Panel(name, title, about, stacks_height(stacks), draw, data, apart)
 
 
-def _name(row: Projection) -> str:
+def _name(row: Projection, marks: FlagMarks) -> str:
     n = "" if row.trials is None else f", n={row.trials:,}"
-    return f"{cut(clean(row.label), NAME_COLUMNS)} {row.length} {clean(row.identity.mode)}{n}"
+    letters = marks.of(row.flags)
+    flagged = f" [{letters}]" if letters else ""
+    return f"{cut(clean(row.label), NAME_COLUMNS)} {row.length} {clean(row.identity.mode)}{flagged}{n}"
 
 
 def _parts(row: Projection, *, dollars: bool) -> tuple[Interval | None, dict[str, float]]:
