@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -40,9 +41,9 @@ def recorded(folder: Path, seed: int, count: int) -> Recording:
     return found
 
 
-def attributed(recording: Recording) -> dict[str, Interval]:
+def attributed(recording: Recording, seed: int = 0) -> dict[str, Interval]:
     """Seconds per step, and worker-hours, of the run and of some of its causes."""
-    (row,) = project([recording], ASKED)
+    (row,) = project([recording], replace(ASKED, seed=seed))
     told = row.attribution
     assert told is not None
     shares = {"run": told.run, "sandbox": told.sandbox, "interaction": told.interaction}
@@ -61,7 +62,7 @@ def main(recordings: int, attempts: int) -> None:
         for setting, value in zip(("PLAIN", "TWINS", "MOST_STEPS"), usual, strict=True):
             setattr(worlds, setting, value)
         setattr(worlds, "ATTEMPTS", attempts)  # noqa: B010 (it is Final to everybody else)
-        found = [attributed(recorded(folder, seed, TRIALS)) for seed in range(1, recordings + 1)]
+        found = [attributed(recorded(folder, seed, TRIALS), seed) for seed in range(1, recordings + 1)]
     print(f"{recordings} recordings of {TRIALS} trials, {attempts:,} attempts each")
     print(f"{'':26}{'truth':>10}{'inside':>8}{'width':>10}")
     for amount, true in truth.items():
