@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel import flags
-from costmodel.comparison import judged, matching, times
+from costmodel.comparison import WORK, judged, matching, times
 from costmodel.length import Length
 from costmodel.recording import CellIdentity
 from costmodel.results import Projection
@@ -20,12 +20,6 @@ from costmodel.verdict import TIE, Finding
 WORKER_HOURS: Final = "worker_hours"
 HELD: Final = "held_per_success_s"
 """What an answer is about: worker-hours of the whole run, or seconds that one delivered trajectory holds a worker."""
-
-WORK: Final = (
-    *("tier", "actions", "mode", "concurrency", "tier_digest"),
-    *("arrival", "think", "acquire", "cpu_milli", "memory_mib"),
-)
-"""Of a cell's identity: equal, with equal lengths, for the same work that was asked for alike."""
 
 GROUNDS: Final = ("measured", flags.STAND_IN, flags.IMPORTED, "composed", flags.PUBLISHED)
 """How a row was come by, the firmest first: only the rows of the first that there is are ranked."""
@@ -274,7 +268,9 @@ def _placed(rows: Sequence[Projection]) -> dict[Place, list[Projection]]:
         if len({Work.of(row) for row in members}) == len(members):
             found[Place(label, provenance)] = members
             continue
-        fields = [name for name in CellIdentity._fields if name not in (*WORK, "length", "substrate", "variant")]
+        fields = [
+            name for name in CellIdentity._fields if name not in (*WORK, "actions", "length", "substrate", "variant")
+        ]
         fields = [name for name in fields if len({getattr(row.identity, name) for row in members}) > 1]
         apart: dict[tuple[object, ...], list[Projection]] = {}
         for row in members:

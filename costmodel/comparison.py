@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from costmodel import flags
 from costmodel.errors import DemandError
@@ -15,6 +15,11 @@ from costmodel.runs import Assumed, Estimate, assumed
 from costmodel.uncertainty import Interval, difference, student_t
 from costmodel.verdict import UNKNOWN, Difference, Finding, judge, ratio
 
+WORK: Final = (
+    *("tier", "tier_digest", "mode", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib"),
+)
+"""Of a cell's identity: equal, with equal lengths, for the same work that was asked for alike."""
+
 
 def meant(identity: CellIdentity, spec: str) -> bool:
     """Whether ``SUBSTRATE[:key=value,…]`` means this cell; a value will do for an option, as in docker:runsc."""
@@ -23,6 +28,11 @@ def meant(identity: CellIdentity, spec: str) -> bool:
     told = {text for part in parts for text in (part, part.partition("=")[2]) if text}
     wanted = [option for option in options.split(",") if option]
     return identity.substrate == name and all(told & {option, option.partition("=")[2]} for option in wanted)
+
+
+def work_of(row: Projection) -> tuple[object, ...]:
+    """What it did and how that was asked for, at the length that is projected; equal for rows that may be ranked."""
+    return (*(getattr(row.identity, field) for field in WORK), row.length)
 
 
 def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
@@ -163,25 +173,52 @@ class Change(NamedTuple):
     held_s: Interval  # after − before, what one delivered trajectory holds a worker for
     ratio: float  # after / before
     verdict: Finding
+    ratio_low: float | None = None  # its interval, by which the verdict is given
+    ratio_high: float | None = None
 
 
-def compare(before: Sequence[Projection], after: Sequence[Projection], run_sd: float | None = None) -> list[Change]:
+def compare(
+    before: Sequence[Projection], after: Sequence[Projection], run_sd: float | None = None, *, pair_all: bool = False
+) -> list[Change]:
     """What changed from the first recording's rows to the second's; ``run_sd`` as in ``Demand``.
 
-    Cells of one substrate that did the same work pair up; where none did, cells of any that did.
+    Rows pair up that are of one substrate and variant and did the same work, asked for alike (``WORK``). With
+    ``pair_all`` what is then left pairs up too where tier and lengths are equal: the row that is most like it, of the
+    same substrate and variant first. Nobody's rows are compared with what was not come by in the same way.
     """
     changes = []
+    usable = [other for other in before if other.held_per_success_s]
     for row in after:
-        candidates = [other for other in before if other.held_per_success_s and other.provenance == row.provenance]
+        candidates = [other for other in usable if other.provenance == row.provenance]
         same = [other for other in candidates if other.identity.label == row.identity.label]
-        other = peer(row, same) or peer(row, candidates)
+        other = peer(row, [one for one in same if work_of(one) == work_of(row)])
+        if other is None and pair_all:
+            other = peer(row, same) or peer(row, candidates)
         if other is None or row.held_per_success_s is None or other.held_per_success_s is None:
             continue
         held = row.held_per_success_s, other.held_per_success_s
         delta, verdict = judged(row, other, *held, run_sd)
         ratio = row.held_per_success_s.value / (other.held_per_success_s.value or math.nan)
-        changes.append(Change(other, _doubting(row, row, other), delta, ratio, verdict))
+        limits = times(row, other, *held, run_sd) or Interval(ratio)
+        changes.append(Change(other, _doubting(row, row, other), delta, ratio, verdict, limits.low, limits.high))
     return changes
+
+
+class Unpaired(NamedTuple):
+    """Rows that ``compare`` has found nothing for."""
+
+    before: tuple[Projection, ...]
+    after: tuple[Projection, ...]
+
+
+def unpaired(before: Sequence[Projection], after: Sequence[Projection], changes: Sequence[Change]) -> Unpaired:
+    """What is in no change."""
+    then = {id(change.before) for change in changes}
+    now = {(change.after.identity, change.after.length, change.after.provenance) for change in changes}
+    return Unpaired(
+        tuple(row for row in before if id(row) not in then),
+        tuple(row for row in after if (row.identity, row.length, row.provenance) not in now),
+    )
 
 
 def break_even(one: Projection, other: Projection) -> BreakEven | None:

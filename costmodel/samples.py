@@ -132,8 +132,8 @@ class Attempt(NamedTuple):
 
     @property
     def trajectory_ns(self) -> int:
-        """What the paper calls trajectory latency: without think time and throttles."""
-        return self.held_ns - self.queued_ns - self.think_ns
+        """What the paper calls trajectory latency: without think time and throttles; clean-up is none of it, ever."""
+        return self.held_ns - self.queued_ns - self.think_ns - self.cleanup_ns
 
     def unthrottled(self) -> Attempt:
         """The same without the waits that throttles imposed when it was recorded."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from costmodel.answer import WORKER_HOURS, Answer, Entry, Excess, Line, excess, headline, middle
+from costmodel.answer import HELD, Answer, Entry, Excess, Line, excess, headline, middle
 from costmodel.uncertainty import Interval
 from costmodel.verdict import CANNOT_TELL, TIE
 
@@ -128,10 +128,12 @@ def _without_a_pair(found: Answer) -> str:
     line = middle(lines)
     entry = next(entry for entry in line.entries if entry.amount and entry.place.provenance == found.ground)
     assert entry.amount is not None
-    unit = "worker-hours" if found.measure == WORKER_HOURS else "s per trajectory"
+    takes = f"{_digits(entry.amount.value)} worker-hours"
+    if found.measure == HELD:
+        takes = f"{_short(entry.amount.value)} per trajectory"
     hours, tax = entry.row.worker_hours, entry.row.tax_worker_hours
     share = f", {100 * tax.value / hours.value:.0f} % of it tax" if tax and hours and hours.value else ""
-    amount = f"{_digits(entry.amount.value)} {unit} for {_work(line)}{_ground(found)}"
+    amount = f"{takes} for {_work(line)}{_ground(found)}"
     return (
         f"{entry.place.name} takes {amount}{share}; there is nothing to compare it with: "
         "measure another substrate at the same work."
@@ -187,4 +189,4 @@ def _digits(value: float) -> str:
 def _short(seconds: float) -> str:
     """``57 ms``."""
     scale, unit = next(((s, u) for s, u in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")) if seconds >= s), (1e-9, "ns"))
-    return f"{seconds / scale:.2g} {unit}" if seconds < 100 * scale else f"{seconds / scale:,.0f} {unit}"
+    return f"{seconds / scale:.2g} {unit}" if seconds < 99.5 * scale else f"{seconds / scale:,.0f} {unit}"

@@ -1,51 +1,86 @@
-"""``taxtui compare``: what changed between two recordings, cell by cell."""
+"""``taxtui compare``: what changed from one recording to another."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from taxtui.errors import UsageError
+from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
 from taxtui.report.run_spread import run_sd_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from costmodel import Projection
+    from taxtui.report.answer.choice import Choice
 
 
 @click.command("compare")
 @click.argument("before", metavar="RECORDING")
 @click.argument("after", metavar="RECORDING")
 @click.option("-n", "--actions", metavar="N", help="Compare at this length (as `project -n`), not the recorded.")
+@choosing(order=False)
+@click.option(
+    "--pair-all",
+    is_flag=True,
+    help="Pair what is left by tier and length, whatever its substrate, mode or concurrency.",
+)
 @click.option(
     "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
 )
 @run_sd_option
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
 def command(
-    before: str, after: str, actions: str | None, reference: str | None, run_sd: float | None, form: str
+    before: str,
+    after: str,
+    actions: str | None,
+    pair_all: bool,
+    reference: str | None,
+    run_sd: float | None,
+    form: str,
+    **chosen: Any,
 ) -> None:
     """Compare two recordings: the second against the first, with intervals that include how much runs differ.
 
-    Each change differs, is a tie, or cannot be told from so few runs.
+    Cells pair up that are equal: substrate and variant, tier, length, mode, and how it was asked for. Each change
+    differs, is a tie, or cannot be told from so few runs. What was not paired is named.
     """
     from costmodel.bounds import check_used
-    from costmodel.comparison import compare
+    from costmodel.comparison import compare, unpaired
     from costmodel.demand import Demand
     from costmodel.projection import project
     from taxtui.commands.opening import opened, reference_of
     from taxtui.plan.notation import parse_length
     from taxtui.report.projected import changes
 
+    choice = taken(chosen)
     length = None if actions is None else parse_length(actions)
     demand = Demand(trajectories=1, workers=1, actions=length, run_sd=run_sd)
     bounds = None if reference is None else reference_of(reference)
     rows = [project([opened(name)], demand, None, bounds, each_level=True) for name in (before, after)]
     if bounds is not None:
         check_used(bounds, (row.identity.substrate for row in [*rows[0], *rows[1]] if row.tax_between_worker_hours))
-    found = compare(rows[0], rows[1], run_sd)
+    one, other = _chosen(rows[0], rows[1], choice)
+    found = compare(one, other, run_sd, pair_all=pair_all)
     if not found:
-        raise UsageError(
-            f"{before} and {after} share no cell: no tier of theirs was run at the same length", fix="try -n"
-        )
+        loose = "" if pair_all else ", or --pair-all to pair other cells of a tier and length"
+        raise UsageError(f"{before} and {after} share no equal cell", fix=f"try -n for another length{loose}")
+    left = unpaired(one, other, found)
     names = Path(before).name, Path(after).name
-    told = Report(lambda: changes.sections(found, *names, bounds), lambda: changes.records(found))
+    told = Report(lambda: changes.sections(found, left, *names, bounds), lambda: changes.records(found))
     click.echo(BY_NAME[form].render(told))
+    if not BY_NAME[form].people:
+        for line in changes.not_paired(left, *names):
+            click.echo(f"taxtui: {line}", err=True)
+
+
+def _chosen(
+    before: Sequence[Projection], after: Sequence[Projection], choice: Choice
+) -> tuple[list[Projection], list[Projection]]:
+    """The rows that are meant, of which each side may have some."""
+    wanted = {id(row) for row in choice.of([*before, *after])}
+    return [row for row in before if id(row) in wanted], [row for row in after if id(row) in wanted]

@@ -10,7 +10,7 @@ import click
 from costmodel.length import Length
 from taxtui.errors import RecordingError
 from taxtui.recording.compact import compact
-from taxtui.recording.events import FIXED, Actions, Cell, Event, Notice, TrialEnded, TrialStarted
+from taxtui.recording.events import FIXED, Actions, Cell, Event, Header, Notice, RunFinished, TrialEnded, TrialStarted
 from taxtui.recording.reader import RecordingSummary, read, salvage
 from taxtui.terminal_text import clean
 
@@ -21,13 +21,14 @@ def command() -> None:
 
 
 @command.command("info")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="RECORDING...", type=click.Path(path_type=Path))
 def info(files: tuple[Path, ...]) -> None:
     """Say what each recording holds: run, machine, cells, trials by outcome, and the reasons of failures."""
     for path in files:
         contents = _Contents()
         summary = read(path, contents.apply)
         _say(f"{path}: run {summary.header.run_id}, {_state(summary)}")
+        _say(f"  {'ended':24} {contents.ending(summary.header)}")
         for key, value in sorted(summary.header.software.items()):
             _say(f"  {key:24} {value}")
         _say(f"  {'events':24} {summary.events} in {summary.frames} frames, {summary.size_bytes} bytes")
@@ -36,14 +37,16 @@ def info(files: tuple[Path, ...]) -> None:
 
 
 @command.command("verify")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--salvage", "out", type=click.Path(path_type=Path), help="Write the intact frames of FILE to OUT.")
+@click.argument("files", nargs=-1, required=True, metavar="RECORDING...", type=click.Path(path_type=Path))
+@click.option(
+    "--salvage", "out", type=click.Path(path_type=Path), help="Write the intact frames of the one RECORDING here."
+)
 @click.pass_context
 def verify(ctx: click.Context, files: tuple[Path, ...], out: Path | None) -> None:
     """Check every byte. Exit 0: complete and intact; 1: incomplete but intact; 4: damaged or not a recording."""
     if out is not None:
         if len(files) != 1:
-            raise click.UsageError("--salvage OUT takes exactly one FILE")
+            raise click.UsageError("--salvage takes exactly one RECORDING")
         kept, lost = salvage(files[0], out)
         _say(f"{out}: {kept} frames kept, {lost} bytes lost")
         return
@@ -61,10 +64,10 @@ def verify(ctx: click.Context, files: tuple[Path, ...], out: Path | None) -> Non
 
 
 @command.command("compact")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", metavar="RECORDING", type=click.Path(path_type=Path))
 @click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="The file to write.")
 def compact_(file: Path, out: Path) -> None:
-    """Write FILE anew, smaller, with the same events.
+    """Write a recording anew, smaller, with the same events.
 
     A run writes the actions of a trial piece by piece; here those of a step are in one piece.
     """
@@ -83,6 +86,7 @@ class _Contents:
         self._taken: Counter[int] = Counter()  # actions by trial
         self._lengths: defaultdict[int, Counter[int]] = defaultdict(Counter)  # of successes, by cell
         self._outcomes: Counter[tuple[int, str]] = Counter()
+        self._outcome = ""  # of the run; "" where its end is missing
         self._reasons: Counter[str] = Counter()
         self._notices: Counter[str] = Counter()
 
@@ -103,10 +107,24 @@ class _Contents:
                     self._lengths[cell][actions] += event.outcome == "ok"
                 if event.outcome != "ok":
                     self._reasons[f"{event.outcome} in {event.phase}: {event.error} {event.message}"] += 1
+            case RunFinished():
+                self._outcome = event.outcome
             case Notice() if event.level != "info":
                 self._notices[event.text] += 1
             case _:
                 pass
+
+    def ending(self, header: Header) -> str:
+        """How the run ended, which is not whether its file is whole: ``budget: 20 of 32 trials, 0 failed``."""
+        from taxtui.live.state import RunState
+
+        run = RunState()
+        run.apply(header)
+        plans = [cell.planned for cell in run.cells.values()]
+        known = [planned for planned in plans if planned is not None]
+        done, ok = self._outcomes.total(), sum(n for (_, outcome), n in self._outcomes.items() if outcome == "ok")
+        of = f" of {sum(known):,}" if known and len(known) == len(plans) else ""
+        return f"{self._outcome or 'no end is recorded'}: {done:,}{of} trials, {done - ok:,} failed"
 
     def lines(self) -> list[str]:
         lines = []

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 import math
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from taxtui.errors import RunCrashed, UsageError, located
+from taxtui.commands.run_shown import Shown, conclude, say, tell
+from taxtui.errors import UsageError
+from taxtui.plan import crowding
 from taxtui.plan.arrivals import KINDS, notation
-from taxtui.terminal_text import clean
+from taxtui.plan.count_option import COUNT
 
 if TYPE_CHECKING:
     from costmodel.pricing import Prices
@@ -29,30 +28,29 @@ if TYPE_CHECKING:
     AnyRun = Run | Repetitions
 
 PROGRESS_S = 0.5
-PLAIN_EVERY = 10  # plain progress prints every tenth of these
 
 
 @click.command("run")
 @click.argument("scenario", required=False)
 @click.option("-s", "--substrate", "substrates", multiple=True, metavar="NAME[:key=value,…]", help="Where to measure.")
 @click.option("-t", "--tier", "tiers", multiple=True, help="Workload: T0, T1, T2, or the path of your own.")
-@click.option("-n", "--actions", multiple=True, type=int, help="Trajectory length; repeat for several.")
-@click.option("--trials", type=int, help="Trials per cell.")
-@click.option("--warmup", type=int, help="Trials per cell that are recorded but not counted.")
-@click.option("--concurrency", multiple=True, type=int, help="Trials in flight; repeat for several.")
+@click.option("-n", "--actions", multiple=True, type=COUNT, help="Trajectory length; repeat for several.")
+@click.option("--trials", type=COUNT, help="Trials per cell.")
+@click.option("--warmup", type=COUNT, help="Trials per cell that are recorded but not counted.")
+@click.option("--concurrency", multiple=True, type=COUNT, help="Trials in flight; repeat for several.")
 @click.option("--mode", "modes", multiple=True, help="exec: one dispatch per action; session: one persistent shell.")
 @click.option("--arrival", help=" | ".join(map(notation, KINDS)))
 @click.option("--timeout", help="Per command, as 120s.")
 @click.option("--think", help="Idle time between actions: 8s, or lognormal:8s,0.6")
 @click.option("--acquire", help="create | reset")
 @click.option("--budget", help="Stop launching after this, as 3m; every cell gets its share.")
-@click.option("--repeat", type=int, metavar="R", help="Complete runs, one after the other, in one recording.")
+@click.option("--repeat", type=COUNT, metavar="R", help="Complete runs, one after the other, in one recording.")
 @click.option("--gap", help="Wait this long between them, as 10m.")
 @click.option("--until", metavar="SHARE", help="Repeat until half of every cell's interval is at most this, as 5%.")
 @click.option("--seed", type=int, help="Decides the order of blocks, and think times.")
 @click.option("--no-bracket", is_flag=True, help="Do not measure the run inside the sandbox.")
 @click.option("--side-by-side", is_flag=True, help="Measure substrates at the same time (recorded; they may disturb).")
-@click.option("--max-sandboxes", type=int, help="Never make more than this many.")
+@click.option("--max-sandboxes", type=COUNT, help="Never make more than this many.")
 @click.option("--max-cost", type=float, metavar="USD", help="Stop before the estimated cost passes this.")
 @click.option("--prices", type=click.Path(path_type=Path), help="Price sheet for --max-cost.")
 @click.option("--yes", is_flag=True, help="Do not ask before a paid run.")
@@ -62,7 +60,7 @@ PLAIN_EVERY = 10  # plain progress prints every tenth of these
 )
 @click.option("--progress", type=click.Choice(["auto", "plain", "json", "none"]), default="auto", show_default=True)
 def command(scenario: str | None, output: Path | None, control: str | None, progress: str, **options: Any) -> None:
-    """Measure substrates and write a recording; prints its path.
+    """Measure substrates and write a recording; ends with the answer, and prints the path.
 
     SCENARIO is a TOML or JSON file, or the name of a shipped one; options replace what it says. Without any, a quick
     run on this machine. Ctrl-C once: start nothing more, finish what runs; twice: abandon what runs. Both clean up.
@@ -72,11 +70,14 @@ def command(scenario: str | None, output: Path | None, control: str | None, prog
     _confirm_paid(plan, prices, yes=options["yes"])
     _build_fixtures(plan)
 
+    if crowd := crowding.words(plan, crowding.cores()):
+        tell(f"taxtui: {crowd}")
+
     run = _run(plan, prices, options["prices"], output, {"ui": "tui" if control else "none"})
-    show = _reporter(progress)
-    asyncio.run(_execute(run, control, show))
-    show(run.progress, True)
-    _conclude(run)
+    shown = Shown(progress, plan.budget_s)
+    asyncio.run(_execute(run, control, shown.show))
+    shown.end(run.progress, run.outcome)
+    conclude(run, shown)
 
 
 def _run(
@@ -94,17 +95,6 @@ def _run(
     from taxtui.runner.engine import Run
 
     return Run(plan, path, run_id, prices=prices, software=software)
-
-
-def _say(text: str, *, nl: bool = True) -> None:
-    """Talk, on stderr; whoever listened may have gone away, and the run goes on without."""
-    with contextlib.suppress(OSError):
-        click.echo(text, nl=nl, err=True)
-
-
-def _tell(text: str) -> None:
-    """A line on stderr that names what others have named."""
-    _say(clean(text))
 
 
 def _plan(name: str | None, options: dict[str, Any]) -> Plan:
@@ -183,7 +173,7 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
             f"at least {total_usd:.2f} USD by {prices.title}",
             f"--max-cost {math.ceil(200 * total_usd) / 100:.2f}",
         )
-    _tell(f"{names}: up to {sandboxes} sandboxes that cost money, {estimate}")
+    tell(f"{names}: up to {sandboxes} sandboxes that cost money, {estimate}")
     if not yes or (plan.max_sandboxes is None and plan.max_cost_usd is None):
         raise UsageError(f"{names} costs money", fix=f"repeat with --yes {limit}")
 
@@ -200,10 +190,10 @@ def _build_fixtures(plan: Plan) -> None:
         return
     from taxtui.workloads import fixtures
 
-    fixtures.ensure(progress=_say)
+    fixtures.ensure(progress=say)
 
 
-async def _execute(run: AnyRun, control: str | None, show: Callable[[Progress, bool], None]) -> None:
+async def _execute(run: AnyRun, control: str | None, show: Callable[[Progress], None]) -> None:
     loop = asyncio.get_running_loop()
     from taxtui.runner.repetition import SWITCH_INTERVAL_S
 
@@ -214,7 +204,7 @@ async def _execute(run: AnyRun, control: str | None, show: Callable[[Progress, b
             run.abandon("interrupted")
         else:
             run.stop("interrupted")
-            _say("\ntaxtui: finishing what runs; Ctrl-C again abandons it. Sandboxes are removed either way")
+            say("\ntaxtui: finishing what runs; Ctrl-C again abandons it. Sandboxes are removed either way")
 
     loop.add_signal_handler(signal.SIGINT, interrupt)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -227,92 +217,15 @@ async def _execute(run: AnyRun, control: str | None, show: Callable[[Progress, b
             "resume": lambda: run.pause(False),
             "cancel": lambda: run.abandon("cancelled"),
         }
-        obey(orders, orders["cancel"], lambda line: _say(f"taxtui: --control: not understood: {line}"))
+        obey(orders, orders["cancel"], lambda line: say(f"taxtui: --control: not understood: {line}"))
 
     async def keep_showing() -> None:
         while True:
             await asyncio.sleep(PROGRESS_S)
-            show(run.progress, False)
+            show(run.progress)
 
     showing = asyncio.ensure_future(keep_showing())
     try:
         await run.execute()
     finally:
         showing.cancel()
-
-
-def _reporter(kind: str) -> Callable[[Progress, bool], None]:
-    """What shows progress on stderr: a line that is rewritten, lines, JSON lines, or nothing."""
-    if kind == "auto":
-        kind = "line" if sys.stderr.isatty() else "plain"
-    began = time.monotonic()
-    shown_tenth = -1
-
-    def line(progress: Progress) -> str:
-        share = progress.ended / progress.planned if progress.planned else 1.0
-        seconds = time.monotonic() - began
-        left = f", about {_clock(seconds / share - seconds)} left" if 0.02 < share < 1 else ""
-        failed = progress.ended - progress.ok
-        which = f"run {progress.repetition}/{progress.repetitions}, " if progress.repetitions > 1 else ""
-        return f"{which}{progress.ended}/{progress.planned} trials, {failed} failed, {_clock(seconds)}{left}"
-
-    def show(progress: Progress, last: bool) -> None:
-        nonlocal shown_tenth
-        if kind == "none":
-            return
-        if kind == "json":
-            facts = {"planned": progress.planned, "ended": progress.ended, "ok": progress.ok}
-            if progress.repetitions > 1:
-                facts |= {"repetition": progress.repetition, "repetitions": progress.repetitions}
-            stopped = {"stopped": progress.cut_short} if last and progress.cut_short else {}
-            _say(json.dumps(facts | {"in_flight": progress.in_flight, "last": last} | stopped))
-        elif kind == "line":
-            _say(f"\r\x1b[K{line(progress)}", nl=last)
-        else:
-            tenth = progress.ended * PLAIN_EVERY // max(1, progress.planned)
-            if tenth != shown_tenth or last:
-                shown_tenth = tenth
-                _say(line(progress))
-
-    return show
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _conclude(run: AnyRun) -> None:
-    """The path on stdout, what to know on stderr, and the exit code that the contract promises."""
-    with contextlib.suppress(BrokenPipeError):  # nobody wants the path: the exit code still says how the run went
-        click.echo(str(run.path))
-    if run.write_error is not None:
-        raise run.write_error
-    check = f"taxtui sweep --run {run.run_id} --force --dry-run"
-    if run.cleanup_failed:
-        _say(f"taxtui: a clean-up failed; check with: {check}")
-    if run.crash is not None:
-        from taxtui.runner.redaction import scrub
-
-        known = isinstance(run.crash, RunCrashed)  # of a repetition, which has said where
-        cause = scrub(str(run.crash)) if known else f"{located(run.crash)} {scrub(str(run.crash))}".rstrip()
-        raise RunCrashed(
-            f"the run crashed: {cause}; what it has measured is kept, its watchdog removes what may be left",
-            fix=f"look with: {check}",
-        )
-    if run.outcome in ("interrupted", "cancelled"):
-        sys.exit(130)
-    progress = run.progress
-    for cell in run.unmeasured:
-        _tell(f"taxtui: {cell}: no trial succeeded{'' if progress.cut_short else '; taxtui recordings info says why'}")
-    if (settled := getattr(run, "settled", None)) is not None:
-        _tell(f"taxtui: after {progress.repetition} runs the widest interval is ±{settled:.1%} of its cell's mean")
-    failed = run.cleanup_failed or run.unmeasured
-    if not failed:
-        _tell(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")
-    if progress.cut_short:
-        done = f"{progress.ended} of {progress.planned} trials"
-        _tell(f"taxtui: ended after {done}: {progress.cut_short}; raise it, or plan less")
-    if failed:
-        sys.exit(1)

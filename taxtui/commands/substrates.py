@@ -71,7 +71,9 @@ def _listed(ref: SubstrateRef) -> dict[str, Any]:
     if not missing:
         return {"name": name, "ok": None, "detail": "", "fix": ""}
     fix = f'pip install "taxtui[{extra}]"'
-    return {"name": name, "ok": False, "detail": f"{', '.join(missing)} is not installed", "fix": fix}
+    *others, last = missing
+    lacks = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+    return {"name": name, "ok": False, "detail": f"{lacks} not installed", "fix": fix}
 
 
 def _requires(extra: str | None) -> list[str]:

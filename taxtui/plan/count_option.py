@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import click
@@ -15,11 +16,11 @@ class _Count(click.ParamType[int]):
     name = "count"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """A whole number, from 0 up."""
+        """A whole number. A negative one as it is: whoever counts says what it has to be."""
         from taxtui.plan.notation import parse_count
 
-        if isinstance(value, int):
-            return value
+        if isinstance(value, int) or re.fullmatch("-[0-9]{1,18}", str(value)):
+            return int(value)
         try:
             return parse_count(str(value))
         except UsageError as error:

@@ -20,6 +20,7 @@ UNSPLIT: Final = (
 """The note under a table that has such commands."""
 
 DIGITS: Final = 3
+LOPSIDED: Final = 2.0
 _LARGE: Final = 1e9
 _SMALL: Final = 1e-4
 _SCALES: Final = ((3_600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -55,7 +56,8 @@ hours = clock = rounded_seconds = number
 def plus_minus(interval: Interval | None, *, unit: str = "") -> str:
     """``855 ±121``, at the decimal place of the value: the farther limit's distance; ``≥ 742`` where there is one only.
 
-    ``unit`` follows the value: ``3.48x ±0.12``.
+    Both limits, ``254 (101…528)``, where one is twice as far as the other, or ± would reach below nothing. ``unit``
+    follows the value: ``3.48x ±0.12``.
     """
     if interval is None:
         return NOTHING
@@ -64,7 +66,27 @@ def plus_minus(interval: Interval | None, *, unit: str = "") -> str:
         return f"{number(value)}{unit}"
     if high is None:
         return f"≥ {number(low, like=value)}{unit}"
-    return f"{number(value)}{unit} ±{number(max(value - low, high - value), like=value)}"
+    return stacked(interval, unit=unit).replace("\n", " ")
+
+
+def stacked(interval: Interval | None, *, unit: str = "", signed: bool = False) -> str:
+    """As ``plus_minus``, the interval on a second line: ``0.116`` and below it ``±0.018``."""
+    if interval is None or interval.low is None or interval.high is None:
+        return plus_minus(interval, unit=unit)
+    value = interval.value
+    sure = _sure(interval, lambda end: number(end, like=value), lambda end: number(end, signed=signed, like=value))
+    return f"{number(value, signed=signed)}{unit}\n{sure}"
+
+
+def _sure(interval: Interval, size: Callable[[float], str], end: Callable[[float], str]) -> str:
+    """``±18``, of the farther limit; ``(101…528)`` where the two are so different that this would mislead."""
+    value, low, high = interval
+    if low is None or high is None:
+        return ""
+    below, above = value - low, high - value
+    if max(below, above) > LOPSIDED * min(below, above) or (low >= 0 and value <= above):
+        return f"({end(low)}…{end(high)})"
+    return f"±{size(max(below, above))}"
 
 
 def duration(ns: float, low_ns: float | None = None, high_ns: float | None = None) -> str:
@@ -82,9 +104,8 @@ def duration_plus_minus(hours: Interval) -> str:
     if low is not None and high is None:
         return f"≥ {_scaled(low, scale, unit, value)} {unit}"
     shown = f"{_scaled(value, scale, unit, value)} {unit}"
-    if low is None or high is None:
-        return shown
-    return f"{shown} ±{_scaled(max(value - low, high - value), scale, unit, value)}"
+    sure = _sure(Interval(value, low, high), *[lambda end: _scaled(end, scale, unit, value)] * 2)
+    return f"{shown} {sure}".rstrip()
 
 
 def short_duration(ns: float) -> str:

@@ -45,7 +45,8 @@ class CellRun:
         self.image_bytes = found.image_bytes
         self.anchor_ns = journal.anchor_ns
         self.now = journal.now
-        self.ok = 0
+        self.ok = self.ended = 0  # counted trials
+        self._lasted_s, self._lasted = 0.0, 0  # all trials that have ended, warm-ups too, and how many these are
         self.idle: list[tuple[SandboxSpec, Sandbox]] = []  # acquire=reset: what the next trial takes over
         self._run = run
         self._found = found
@@ -55,6 +56,15 @@ class CellRun:
     def __str__(self) -> str:
         """As in every message: substrate, tier x actions, mode."""
         return f"{self.plan.substrate} {self.plan.tier.name} x {self.plan.actions} {self.plan.mode}"
+
+    @property
+    def mean_s(self) -> float | None:
+        """How long its trials took so far, clean-up included; None before the first has ended."""
+        return self._lasted_s / self._lasted if self._lasted else None
+
+    def lasted(self, seconds: float) -> None:
+        """A trial has ended, which took so long."""
+        self._lasted_s, self._lasted = self._lasted_s + seconds, self._lasted + 1
 
     def emit(self, event: Event) -> None:
         """Append to the recording."""

@@ -36,6 +36,7 @@ from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.opening import Opened
 from taxtui.runner.reaping import reap_all
 from taxtui.runner.redaction import redact
+from taxtui.runner.remaining import left_s
 from taxtui.runner.spend_limit import SpendLimit, Used
 from taxtui.runner.trial import Trial
 from taxtui.runner.watchdog import Watchdog
@@ -57,6 +58,7 @@ class Progress(msgspec.Struct):
     ended: int = 0
     ok: int = 0
     limit: str = ""  # which of the plan's limits has stopped the launching
+    left_s: float | None = None  # how long it still took when the last trial ended; None before the first has
     repetition: int = 1  # which of them goes on
     repetitions: int = 1
 
@@ -314,6 +316,7 @@ class Run:
         self.progress.in_flight += 1
         if reuse is None:
             self._spend_limit.began(spec.name, cell.cell)
+        began = time.monotonic()
         try:
             await trial.run(scheduled_ns - cell.anchor_ns)
         except WriteFailed:
@@ -326,13 +329,16 @@ class Run:
         else:
             self._spend_limit.ended(spec.name)
         self.cleanup_failed |= trial.cleanup_failed
+        cell.lasted(time.monotonic() - began)
         if not warm_up:
             self._count(cell, trial.outcome)
+        self.progress.left_s = left_s(self._cells, side_by_side=self.plan.side_by_side)
 
     def _count(self, cell: CellRun, outcome: str) -> None:
         self.counts[outcome] = self.counts.get(outcome, 0) + 1
         self.progress.ended += 1
         self.progress.ok += outcome == OK
+        cell.ended += 1
         cell.ok += outcome == OK
 
     def _used_up(self, cell: CellRun) -> bool:

@@ -46,6 +46,7 @@ class Repetitions:
         self._prices, self._software = prices, software
         self._counts: dict[str, int] = {}
         self._before = Progress(planned=0)  # of the repetitions that have ended
+        self._began = 0.0  # the repetition that goes on, by the monotonic clock
         self._stopping = ""
         self._stopped = asyncio.Event()
         self._child: asyncio.subprocess.Process | None = None
@@ -141,6 +142,7 @@ class Repetitions:
     async def _one(self, task: Assignment) -> Ended | None:
         """One repetition; None where it died without a word. Raises what it refused to begin with."""
         self.progress.repetition = task.repetition + 1
+        self._began = time.monotonic()
         self.progress.planned = self._per_run * (self.plan.repeat if self.plan.until is None else task.repetition + 1)
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "taxtui.runner.repetition"),
@@ -182,6 +184,14 @@ class Repetitions:
         self.progress.in_flight = progress.in_flight
         self.progress.ended = before.ended + progress.ended
         self.progress.ok = before.ok + progress.ok
+        self.progress.left_s = self._left_s(progress.left_s)
+
+    def _left_s(self, this_s: float | None) -> float | None:
+        """Of this repetition, and as long as it takes in all for each that is to come; with ``until`` of this alone."""
+        if this_s is None or self.plan.until is not None:
+            return this_s
+        to_come = self.plan.repeat - self.progress.repetition
+        return this_s + to_come * (time.monotonic() - self._began + this_s + self.plan.gap_s)
 
     def _take(self, ended: Ended) -> None:
         first = not self._counts and not self._before.ended

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from taxtui.live.histogram import LogHistogram
+from taxtui.report.numbers import short_duration
 
 QUANTILES: Final[Mapping[str, float]] = MappingProxyType({"p50": 0.5, "p95": 0.95, "p99": 0.99})
 NEEDED: Final[Mapping[str, int]] = MappingProxyType({"p50": 1, "p95": 72, "p99": 368})
@@ -18,15 +19,10 @@ _SCALES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 def duration(ns: float) -> str:
-    """Three digits and a unit: ``850ns 12.3µs 612ms 1.10s 2m05s 1h02m``."""
+    """As everywhere, where every column counts; from a minute on as a clock: ``12.3µs 612ms 1.10s 2m05s 1h02m``."""
     if ns >= 59.95e9:
         return clock(ns, short=True)
-    for scale, unit in _SCALES:
-        value = ns / scale
-        if value >= 0.9995 or unit == "ns":
-            decimals = 0 if unit == "ns" or value >= 99.95 else 1 if value >= 9.995 else 2
-            return f"{value:.{decimals}f}{unit}"
-    raise AssertionError("every duration has a unit")
+    return short_duration(ns)
 
 
 def tick(ns: float) -> str:

@@ -378,7 +378,8 @@ def rows(*more):
 print(json.dumps({
     "help": "|twice]" in said("project", "--help"), "stops": fields()["policy"].stops,
     "once": rows()[0], "twice": rows("--policy", "twice")[0],
-    "table": said(*ask, "--policy", "twice"), "floor": said(*ask, "--policy", "twice", "--over-provision", "0.5"),
+    "table": said(*ask, "--full", "--policy", "twice"),
+    "floor": said(*ask, "--full", "--policy", "twice", "--over-provision", "0.5"),
 }))
 """,
         place,

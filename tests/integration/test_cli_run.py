@@ -55,11 +55,13 @@ def test_progress_goes_to_stderr_in_the_form_asked_for(home: Home, kind: str) ->
     assert following.startswith("next: ")
     if kind == "json":
         facts = [json.loads(line) for line in lines]
-        assert facts[-1] == {"planned": 2, "ended": 2, "ok": 2, "in_flight": 0, "last": True}
+        assert facts[-1] == {**{"planned": 2, "ended": 2, "ok": 2, "in_flight": 0, "last": True, "outcome": "finished"}}
     elif kind == "none":
         assert lines == []
     else:
-        assert lines[-1].startswith("2/2 trials, 0 failed")
+        assert lines[0].startswith(("0/2 trials, 0 failed", "1/2 trials, 0 failed", "What one"))
+        assert "What one delivered trajectory holds a worker for" in lines
+        assert lines[-1].startswith("finished: 2 of 2 trials, 0 failed, in 0:")
     assert "\x1b" not in done.err, "no escapes where nobody looks at a terminal"
 
 
@@ -71,7 +73,8 @@ def test_a_terminal_gets_one_line_that_is_rewritten(home: Home) -> None:
     shown = os.read(master, 1 << 16).decode()
     os.close(master)
     assert done.code == 0
-    assert "\r\x1b[K2/2 trials, 0 failed" in shown
+    assert "\r\x1b[K" in shown
+    assert "finished: 2 of 2 trials, 0 failed" in shown
 
 
 def test_stdin_does_not_matter_without_control(home: Home) -> None:
@@ -114,7 +117,7 @@ def refused(home: Home, code: int, *args: str, **popen: object) -> str:
         (("-t", "T00"), "no tier 'T00'; did you mean 'T0'?"),
         (("--mode", "sesion"), "unknown mode 'sesion'; did you mean 'session'?"),
         (("--trails", "3"), "'--trials'"),
-        (("--trials", "three"), "'three' is not a valid integer"),
+        (("--trials", "three"), "'three' is no count"),
         (("--trials", "0"), "trials must be above 0, not 0"),
         (("-n", "0"), "actions must be above 0, not 0"),
         (("--warmup", "-1"), "warmup must be 0 or more, not -1"),

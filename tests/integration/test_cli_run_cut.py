@@ -61,7 +61,9 @@ def test_a_budget_ends_the_run_in_good_order(home: Home) -> None:
     finished = last(home.cwd / "r.msgpack")
     assert finished.outcome == "budget"
     done_of = f"{sum(finished.counts.values())} of 10000 trials"
-    assert done.err.splitlines()[-1] == f"taxtui: ended after {done_of}: --budget 1s is used up; raise it, or plan less"
+    said = done.err.splitlines()[-2]
+    assert said.startswith(f"budget: {done_of}, 0 failed, in 0:0")
+    assert said.endswith("; --budget 1s is used up: raise it, or plan less")
 
 
 def test_a_budget_too_small_for_one_trial_says_so(home: Home) -> None:
@@ -70,10 +72,10 @@ def test_a_budget_too_small_for_one_trial_says_so(home: Home) -> None:
         "run", *PLAIN, "-t", slow, "-n", "1", "--trials", "9", "--mode", "exec", "--budget", "200ms", "-o", "r.msgpack"
     )
     assert done.code == 1
-    assert done.err.splitlines()[-2:] == [
-        "taxtui: local:isolation=plain X x 1 exec: no trial succeeded",
-        "taxtui: ended after 0 of 9 trials: --budget 0.2s is used up; raise it, or plan less",
-    ]
+    outcome, unmeasured = done.err.splitlines()[-2:]
+    assert outcome.startswith("budget: 0 of 9 trials, 0 failed, in 0:0")
+    assert outcome.endswith("; --budget 0.2s is used up: raise it, or plan less")
+    assert unmeasured == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded"
 
 
 @pytest.mark.parametrize("progress", ["none", "plain", "json"])
@@ -83,7 +85,8 @@ def test_never_more_sandboxes_than_allowed(home: Home, progress: str) -> None:
     done = home.run("run", *PLAIN, *workload, *limits, "-o", "r.msgpack")
     assert done.code == 0
     said = done.err.splitlines()
-    assert said[-1] == "taxtui: ended after 2 of 9 trials: --max-sandboxes 3 is used up; raise it, or plan less"
+    assert said[-2].startswith("budget: 2 of 9 trials, 0 failed, in 0:0")
+    assert said[-2].endswith("; --max-sandboxes 3 is used up: raise it, or plan less")
     if progress == "json":
         facts = [json.loads(line) for line in said if line.startswith("{")]
         assert facts[-1]["stopped"] == "--max-sandboxes 3 is used up"

@@ -13,7 +13,9 @@ from taxtui.commands.project import command
 from taxtui.errors import UsageError
 from taxtui.tui.projection import form
 
-OF_NO_DEMAND = {"format", "explain", "plot", "over", "cell", "reference"}
+OF_NO_DEMAND = {"format", "full", "explain", "plot", "over", "cell", "reference"} | {
+    *("tier", "mode", "substrate", "sort", "group")
+}
 """About printing, or a recording to be read beside."""
 LADDERS = [field for field in form.fields().values() if len(field.stops) > 1]
 

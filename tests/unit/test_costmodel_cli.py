@@ -340,31 +340,6 @@ def test_bad_recordings_exit_4(tmp_path: Path) -> None:
     assert run("project", str(failed), *ASK).exit_code == 4
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
-def test_compare(recording: str, tmp_path: Path, form: str) -> None:
-    other = str(write(tmp_path / "other", [trial(n, create=(5 + n % 3) * S) for n in range(40)], cell(0), run_id="2"))
-    text = output("compare", recording, other, "--format", form)
-    if form == "json":
-        (change,) = json.loads(text)
-        assert change["held_s"]["value"] == pytest.approx(3)
-        assert change["tie"] is False
-    elif form == "csv":
-        (line,) = csv.DictReader(io.StringIO(text))
-        assert float(line["held_s.value"]) == pytest.approx(3)
-    else:
-        assert "+3" in text
-        assert max(map(width, text.splitlines())) <= (80 if form == "table" else 10_000)
-    if form == "table":
-        assert "tie" in output("compare", recording, recording)
-
-
-def test_compare_needs_something_in_common(recording: str, tmp_path: Path) -> None:
-    other = str(write(tmp_path / "other", [trial(1)], cell(tier="T0")))
-    assert run("compare", recording, other).exit_code == 2
-    local = str(write(tmp_path / "local", [trial(1)], cell(substrate="local")))
-    assert "docker → local" in output("compare", recording, local)
-
-
 def test_incomplete_recordings_project_with_a_flag(tmp_path: Path) -> None:
     torn = write(tmp_path / "torn", [trial(1)], complete=False)
     torn.write_bytes(torn.read_bytes() + b"\xc9")

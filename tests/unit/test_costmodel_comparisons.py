@@ -18,7 +18,7 @@ from costmodel import (
     read,
     sensitivity,
 )
-from costmodel.comparison import crossing
+from costmodel.comparison import crossing, unpaired
 from costmodel.results import StraightLine
 from costmodel.whatif import around, levers
 from tests.support.asking import HOUR, ask, one
@@ -139,7 +139,15 @@ def test_two_recordings_are_compared_cell_by_cell(folder: Path) -> None:
     assert "environment_differs" in change.after.flags
     (same,) = compare(before, before)
     assert same.verdict.kind == "tie"
+    assert same.ratio_low is not None
+    assert same.ratio_high is not None
+    assert same.ratio_low <= same.ratio == 1 <= same.ratio_high
     foreign = project([read(write(folder / "c", [trial(1)], cell(substrate="local")))], once)
-    assert compare(before, foreign)[0].before.identity.substrate == "docker"
+    assert compare(before, foreign) == []
+    (asked,) = compare(before, foreign, pair_all=True)
+    assert asked.before.identity.substrate == "docker"
+    left = unpaired(before, foreign, [])
+    assert (left.before, left.after) == (tuple(before), tuple(foreign))
+    assert unpaired(before, foreign, [asked]) == ((), ())
     unlike = project([read(write(folder / "d", [trial(1)], cell(tier="T0")))], once)
-    assert compare(before, unlike) == []
+    assert compare(before, unlike, pair_all=True) == []

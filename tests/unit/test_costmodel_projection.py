@@ -86,6 +86,10 @@ def test_clean_up_counts_only_where_asked(folder: Path) -> None:
     assert one(file).cleanup_share_left_out == pytest.approx(4 / 6)
     assert hours(one(file, include_cleanup=True)) == pytest.approx(10)
     assert one(file, include_cleanup=True).cleanup_share_left_out is None
+    for asked in (False, True):
+        latency = one(file, include_cleanup=asked).trajectory_s
+        assert latency is not None
+        assert latency.mean.value == pytest.approx(6), "a trajectory's latency is the same, whatever is asked"
 
 
 def test_lengths_cut_and_prolonged(folder: Path) -> None:

@@ -156,7 +156,7 @@ def test_what_a_provider_says_does_not_steer_the_terminal(
         CliRunner().invoke(sweep.command, ["-s", "local"]).output,
         CliRunner().invoke(conformance.main, ["local"]).output,
     ]
-    run._tell("fake:x=\x1b[2J: costs money\u202e")
+    run.tell("fake:x=\x1b[2J: costs money\u202e")
     for text in (*outputs, capsys.readouterr().err):
         assert "\N{REPLACEMENT CHARACTER}" in text
         assert_harmless(text)

@@ -120,3 +120,8 @@ def test_a_law_says_what_it_is() -> None:
     for bad in ({}, {3: 0}, {-1: 2}, {3: -1, 4: 5}):
         with pytest.raises(costmodel.DemandError):
             Length.weighted(bad)
+
+
+def test_info_says_how_the_run_ended_apart_from_whether_its_file_is_whole(path: Path) -> None:
+    told = run("recordings", "info", path).output
+    assert "ended                    finished: 5 trials, 1 failed" in told

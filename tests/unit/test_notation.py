@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import click
 import msgspec
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from costmodel.length import Length
 from taxtui.errors import UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.arrivals import Staggered
+from taxtui.plan.count_option import COUNT
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_count, parse_length, parse_substrate, parse_think
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, ThinkTime, Tier
@@ -158,3 +160,10 @@ def test_what_is_no_count_is_refused_with_what_is(text: str) -> None:
     """A part of one, a negative one, or a slip of the pen."""
     with pytest.raises(UsageError, match=r"no count.*10k"):
         parse_count(text)
+
+
+def test_an_option_that_counts_takes_the_same_and_leaves_negative_ones_to_who_counts() -> None:
+    """A command line's own words for what is too small are better than any that hold for every count."""
+    assert [COUNT.convert(text, None, None) for text in ("10k", 7, "-1")] == [10_000, 7, -1]
+    with pytest.raises(click.BadParameter, match="'three' is no count"):
+        COUNT.convert("three", None, None)

@@ -39,6 +39,9 @@ def test_what_is_printed_is_within_half_of_its_last_digit(value: float) -> None:
         (Interval(36.44, 31.2, 41.1), "36.4 ±5.2", "31.2 … 41.1"),
         (Interval(0.574, 0.5, None), "≥ 0.500", "≥ 0.500"),
         (Interval(9.5), "9.50", ""),
+        (Interval(254, 101, 528), "254 (101…528)", "101 … 528"),
+        (Interval(254, 101, 390), "254 ±153", "101 … 390"),
+        (Interval(10, 4, 21), "10.0 (4.0…21.0)", "4.0 … 21.0"),
         (None, NOTHING, ""),
     ],
 )
@@ -67,6 +70,7 @@ def test_hours_on_the_wall_are_in_the_unit_that_fits() -> None:
     assert duration_plus_minus(Interval(4.848, 4.2, 5.6)) == "4.85 h ±0.75"
     assert duration_plus_minus(Interval(0.0713, 0.0614, 0.0828)) == "4.28 min ±0.69"
     assert duration_plus_minus(Interval(0.002)) == "7.20 s"
+    assert duration_plus_minus(Interval(0.0713, 0.03, 0.2)) == "4.28 min (1.80…12.00)"
     assert duration_plus_minus(Interval(3.0, 2.5, None)) == "≥ 2.50 h"
 
 

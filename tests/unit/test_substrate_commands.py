@@ -99,6 +99,20 @@ class TestSubstrates:
         checked = CliRunner().invoke(substrates.command, ["--check"])
         assert 'unavailable  docker is not installed  →  pip install "taxtui[docker]"' in checked.stdout
 
+    @pytest.mark.parametrize(
+        ("missing", "words"),
+        [
+            ({"boto3", "asyncssh"}, "asyncssh and boto3 are not installed"),
+            ({"boto3", "asyncssh", "websockets"}, "asyncssh, boto3 and websockets are not installed"),
+        ],
+    )
+    def test_several_missing_packages_are_a_plural(
+        self, monkeypatch: pytest.MonkeyPatch, missing: set[str], words: str
+    ) -> None:
+        monkeypatch.setattr(substrates, "_installed", lambda package: package not in missing)
+        rows = json.loads(CliRunner().invoke(substrates.command, ["--format", "json"]).stdout)
+        assert next(row for row in rows if row["name"] == "ec2")["detail"] == words
+
     def test_check_asks_each(self) -> None:
         done = CliRunner().invoke(substrates.command, ["--check", "--format", "json"])
         assert done.exit_code == 0

@@ -74,7 +74,7 @@ class Choice(NamedTuple):
             for one in wanted:
                 asked.append(f"{option} {one}")
                 if not any(fits(row, one) for row in rows):
-                    raise UsageError(f"{option} {one} is no row's", fix=f"there are {_listed(map(told, rows))}")
+                    raise UsageError(f"no row is of {option} {one}", fix=f"there are {_listed(map(told, rows))}")
             if wanted:
                 found = [row for row in found if any(fits(row, one) for one in wanted)]
         if not found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -18,10 +19,12 @@ from taxtui.report.answer.order import tax_share
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, UNSPLIT, duration, duration_plus_minus, number, plus_minus, usd
-from taxtui.terminal_text import clean
+from taxtui.terminal_text import clean, cut
 from taxtui.terminal_text import width as width_of
 
 HEAD: Final = "tier n mode"
+LONGEST: Final = 60
+"""Columns of a name in the sentence."""
 NS_PER_S: Final = 1e9
 S_PER_HOUR: Final = 3_600.0
 VERDICTS: Final = {TIE: "tie", CANNOT_TELL: "?"}
@@ -32,8 +35,13 @@ Pieces = Sequence[tuple[str, str]]
 
 
 def said(found: Answer) -> str:
-    """The sentence, fit for a terminal."""
-    return clean(sentence(found))
+    """The sentence, fit for a terminal; names of absurd length are cut."""
+    text = clean(sentence(found))
+    names = {*(place.name for place in found.places), *(line.work.tier for line in found.lines)}
+    for name in sorted(map(clean, names), key=len, reverse=True):
+        if width_of(name) > LONGEST:
+            text = text.replace(name, cut(name, LONGEST))
+    return text
 
 
 def sections(
@@ -68,15 +76,15 @@ def sections(
     return tables
 
 
-def main(found: Answer, asked: str, by: str | None = None) -> Section:
-    """The table of amounts and ratios, with its notes."""
+def main(found: Answer, asked: str, by: str | None = None, *, brief: bool = False) -> Section:
+    """The table of amounts and ratios, with its notes; ``brief``: flags by name only."""
     marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], WORDS, DO)
     unit = "worker-hours" if found.measure == WORKER_HOURS else "What one delivered trajectory holds a worker for"
     heading = f"{asked}: {unit}" if asked else unit
     if any(line.reference for line in found.lines):
         heading += f", and how many times {clean(found.baseline) if found.baseline else 'the cheapest'}"
     table = _table(heading, found, by, lambda entry: _main(entry, found), marks)
-    return table._replace(notes=notes(found, marks))
+    return table._replace(notes=_short_notes(found, marks) if brief else notes(found, marks))
 
 
 def notes(found: Answer, marks: FlagMarks) -> list[str]:
@@ -84,14 +92,7 @@ def notes(found: Answer, marks: FlagMarks) -> list[str]:
     rows = [entry.row for line in found.lines for entry in line.entries]
     told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
     lines = [f"±: {told[0].lower() + told[1:]}" if told and not told[0].isdigit() else f"±: {told}"] if told else []
-    verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
-    if any(one.kind == TIE for one in verdicts):
-        lines.append("tie: the two cannot be told apart.")
-    lines += dict.fromkeys(
-        f"?: cannot tell {one.reason}: more than varies within the runs, less than so few differ by."
-        for one in verdicts
-        if one.kind == CANNOT_TELL
-    )
+    lines += _verdicts(found)
     if found.unranked:
         names = ", ".join(f"{clean(place.name)} ({clean(place.provenance)})" for place in found.unranked)
         lines.append(f"Beside, not compared with what was {found.ground.replace('_', '-')}: {names}.")
@@ -101,6 +102,23 @@ def notes(found: Answer, marks: FlagMarks) -> list[str]:
     return [*lines, *marks.notes()]
 
 
+def _short_notes(found: Answer, marks: FlagMarks) -> list[str]:
+    lines = [f"All: {', '.join(marks.shared)}."] if marks.shared else []
+    return [*_verdicts(found), *lines, *marks.brief()]
+
+
+def _verdicts(found: Answer) -> list[str]:
+    """What stands beside ratios, in words."""
+    verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
+    lines = ["tie: the two cannot be told apart."] if any(one.kind == TIE for one in verdicts) else []
+    lines += dict.fromkeys(
+        f"?: cannot tell {one.reason}: more than varies within the runs, less than so few differ by."
+        for one in verdicts
+        if one.kind == CANNOT_TELL
+    )
+    return lines
+
+
 def _main(entry: Entry, found: Answer) -> Pieces:
     """``855 ±121  3.48x ±0.12``."""
     return [_apart(_amount(entry.amount, found.measure)), _compared(entry)]
@@ -108,8 +126,8 @@ def _main(entry: Entry, found: Answer) -> Pieces:
 
 def _apart(text: str) -> tuple[str, str]:
     """The value, and its interval."""
-    value, mark, sure = text.partition(" ±")
-    return value, f"{mark.strip()}{sure}"
+    value, *sure = re.split(r" (?=[±(])", text, maxsplit=1)
+    return value, "".join(sure)
 
 
 def _amount(amount: Interval | None, measure: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from costmodel import flags
 from costmodel.bounds import MedianDispatch, Reference, check_used
+from costmodel.comparison import WORK
 from costmodel.measures import Causes
 from costmodel.percentiles import Percentile
 from costmodel.recording import CellIdentity, RecordedTrial
@@ -42,9 +43,6 @@ UNTOLD: Final = {
 PRELOADED: Final = "preload_in_trial"
 USUAL: Final = {"arrival": ("sequential", "closed"), "think": ("0s",), "acquire": ("create",)}
 """Identity that no column shows; a row where it is something else says so among its flags."""
-
-COMPARABLE: Final = ("tier", "actions", "mode", "concurrency", "tier_digest", *USUAL, "cpu_milli", "memory_mib")
-"""Rows are ranked against each other where these and their lengths are equal: the same work, asked for alike."""
 
 
 class Rank(NamedTuple):
@@ -92,7 +90,10 @@ class Row:
     @property
     def comparable(self) -> tuple[Any, ...]:
         """Equal for rows that may be ranked; what imitates a provider is never ranked with what was measured."""
-        return (*(getattr(self.identity, field) for field in COMPARABLE), self.length, self.cell.provenance)
+        identity = self.identity
+        first = identity.tier, identity.actions, identity.mode, identity.concurrency
+        work = (getattr(identity, field) for field in WORK)
+        return (*first, *work, self.length, self.cell.provenance)
 
     @cached_property
     def exposure(self) -> Exposure | None:

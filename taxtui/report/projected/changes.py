@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from costmodel.answer import Work
 from costmodel.bounds import Reference
-from costmodel.comparison import Change
+from costmodel.comparison import Change, Unpaired
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 from costmodel.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN
 from taxtui.report import variation
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, UNSPLIT, between, number, rounded_seconds, span
+from taxtui.report.numbers import NOTHING, UNSPLIT, between, rounded_seconds, stacked
 from taxtui.report.projected.record import record
 from taxtui.report.projected.sections import marks_of, name_of
 from taxtui.terminal_text import clean
@@ -20,12 +21,26 @@ from taxtui.terminal_text import clean
 VERDICTS: Final = {DIFFERS: "differs", TIE: "tie", CANNOT_TELL: "cannot tell", UNKNOWN: ""}
 
 
-def sections(changes: Sequence[Change], before: str, after: str, reference: Reference | None) -> list[Section]:
-    """What is held, and what the tax can be where a row does not tell it."""
+def sections(
+    changes: Sequence[Change], left: Unpaired, before: str, after: str, reference: Reference | None
+) -> list[Section]:
+    """What is held, what the tax can be where a row does not tell it, and what was ``left`` without a partner."""
+    labels = list(dict.fromkeys(change.after.identity.label for change in changes))
+    changes = sorted(changes, key=lambda one: (labels.index(one.after.identity.label), Work.of(one.after)))
     found = [_held_times(changes, before, after)]
     if any(row.tax_between_worker_hours for change in changes for row in (change.before, change.after)):
         found.append(_taxes(changes, reference))
-    return found
+    return [*found[:-1], found[-1]._replace(notes=[*found[-1].notes, *not_paired(left, before, after)])]
+
+
+def not_paired(left: Unpaired, before: str, after: str) -> list[str]:
+    """A line for each recording that has rows which the other has no equal of."""
+    sides = ((left.before, before), (left.after, after))
+    return [
+        f"Not compared, in {clean(name)} alone: {', '.join(name_of(row).replace(chr(10), ' ') for row in rows)}."
+        for rows, name in sides
+        if rows
+    ]
 
 
 def _taxes(changes: Sequence[Change], reference: Reference | None) -> Section:
@@ -52,24 +67,24 @@ def _tax(row: Projection) -> str:
 
 def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
     """The table; seconds are what one delivered trajectory holds a worker for."""
-    marks = marks_of([change.after for change in changes])
+    rows = [row for change in changes for row in (change.before, change.after)]
+    marks = marks_of(rows)
     lines = []
     for change in changes:
-        name = name_of(change.after)
-        if change.before.identity.label != change.after.identity.label:
-            name = f"{clean(change.before.label)} → {name}"
+        ratio = Interval(change.ratio, change.ratio_low, change.ratio_high)
         lines.append(
             [
-                name,
-                _held(change.before.held_per_success_s),
-                _held(change.after.held_per_success_s),
-                f"{number(change.held_s.value, signed=True)}\n{span(change.held_s, signed=True)}",
-                f"{change.ratio:.3f}x\n{VERDICTS[change.verdict.kind]}",
-                marks.of(change.after.flags),
+                _names(change),
+                stacked(change.before.held_per_success_s),
+                stacked(change.after.held_per_success_s),
+                stacked(change.held_s, signed=True),
+                f"{stacked(ratio, unit='x')}",
+                VERDICTS[change.verdict.kind],
+                f"{marks.of(change.before.flags)}\n{marks.of(change.after.flags)}",
             ]
         )
-    notes = ["Seconds that one delivered trajectory holds a worker for, failures included."]
-    told = variation.in_words(row.evidence.basis for change in changes for row in change[:2] if row.evidence)
+    notes = ["Seconds that one delivered trajectory holds a worker for, failures included; below, ± of 95 %."]
+    told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
     notes += [told] if told else []
     notes += dict.fromkeys(
         f"cannot tell {change.verdict.reason}: more than varies within the runs, less than so few differ by."
@@ -77,8 +92,26 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
         if change.verdict.kind == CANNOT_TELL
     )
     notes += marks.notes()
-    head = ["sandbox\ntier n mode", "before\ns", "after\ns", "change\ns", "ratio\nverdict", "flags\n"]
+    head = [
+        "sandbox\ntier n mode",
+        "before\ns",
+        "after\ns",
+        "change\ns",
+        "ratio\n",
+        "verdict\n",
+        "flags: before\nafter",
+    ]
     return Section(f"{clean(before)} → {clean(after)}", head, lines, notes)
+
+
+def _names(change: Change) -> str:
+    """Of the cell; of both where they are not equal."""
+    name, earlier = name_of(change.after), name_of(change.before)
+    if name == earlier:
+        return name
+    (label, details), (was, did) = (text.split("\n") for text in (name, earlier))
+    first = label if label == was else f"{was} → {label}"
+    return f"{first}\n{details if details == did else f'{did} → {details}'}"
 
 
 def records(changes: Sequence[Change]) -> list[dict[str, Any]]:
@@ -87,6 +120,7 @@ def records(changes: Sequence[Change]) -> list[dict[str, Any]]:
         {
             "held_s": change.held_s._asdict(),
             "ratio": change.ratio,
+            "ratio_interval": {"low": change.ratio_low, "high": change.ratio_high},
             "tie": change.verdict.tie,
             "verdict": change.verdict._asdict(),
             "before": record(change.before),
@@ -94,7 +128,3 @@ def records(changes: Sequence[Change]) -> list[dict[str, Any]]:
         }
         for change in changes
     ]
-
-
-def _held(interval: Interval | None) -> str:
-    return f"{rounded_seconds(interval.value if interval else None)}\n{span(interval)}"

@@ -1,0 +1,158 @@
+"""What ``taxtui run`` says: how far it is, how it ended, the answer, and where the recording is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from taxtui.errors import RunCrashed, located
+from taxtui.terminal_text import clean
+
+if TYPE_CHECKING:
+    from taxtui.runner.engine import Progress, Run
+    from taxtui.runner.repetitions import Repetitions
+
+PLAIN_EVERY: Final = 10  # plain progress prints every tenth of these
+CUT: Final = ("interrupted", "cancelled")
+
+
+def say(text: str, *, nl: bool = True) -> None:
+    """Talk, on stderr; whoever listened may have gone away, and the run goes on without."""
+    with contextlib.suppress(OSError):
+        click.echo(text, nl=nl, err=True)
+
+
+def tell(text: str) -> None:
+    """A line on stderr that names what others have named."""
+    say(clean(text))
+
+
+class Shown:
+    """Progress on stderr: a line that is rewritten, lines, JSON lines, or nothing."""
+
+    def __init__(self, kind: str, budget_s: float | None) -> None:
+        """``kind`` as ``--progress`` has it; a run is never said to last longer than its budget."""
+        self.kind = ("line" if sys.stderr.isatty() else "plain") if kind == "auto" else kind
+        self._budget_s = budget_s
+        self._began = self._told = time.monotonic()
+        self._left_s: float | None = None
+        self._tenth = -1
+
+    @property
+    def for_people(self) -> bool:
+        """Whether somebody reads what is said."""
+        return self.kind in ("line", "plain")
+
+    @property
+    def clock(self) -> str:
+        """How long the run has lasted."""
+        return _clock(time.monotonic() - self._began)
+
+    def show(self, progress: Progress) -> None:
+        """Say how far it is, where that is news."""
+        if self.kind == "json":
+            self._json(progress, {"last": False})
+        elif self.kind == "line":
+            say(f"\r\x1b[K{self._line(progress)}", nl=False)
+        elif self.kind == "plain":
+            tenth = progress.ended * PLAIN_EVERY // max(1, progress.planned)
+            if tenth != self._tenth:
+                self._tenth = tenth
+                say(self._line(progress))
+
+    def end(self, progress: Progress, outcome: str) -> None:
+        """The last time; people are told by ``conclude``."""
+        if self.kind == "json":
+            stopped = {"stopped": progress.cut_short} if progress.cut_short else {}
+            self._json(progress, {"last": True, "outcome": outcome} | stopped)
+        elif self.kind == "line":
+            say("\r\x1b[K", nl=False)
+
+    def _json(self, progress: Progress, more: dict[str, object]) -> None:
+        facts: dict[str, object] = {"planned": progress.planned, "ended": progress.ended, "ok": progress.ok}
+        if progress.repetitions > 1:
+            facts |= {"repetition": progress.repetition, "repetitions": progress.repetitions}
+        say(json.dumps(facts | {"in_flight": progress.in_flight} | more))
+
+    def _line(self, progress: Progress) -> str:
+        left_s = self._remaining_s(progress)
+        left = "" if left_s is None or progress.ended >= progress.planned else f", about {_clock(left_s)} left"
+        which = f"run {progress.repetition}/{progress.repetitions}, " if progress.repetitions > 1 else ""
+        return f"{which}{_counts(progress)}, {self.clock}{left}"
+
+    def _remaining_s(self, progress: Progress) -> float | None:
+        """What was left when the last trial ended, less the time since."""
+        now = time.monotonic()
+        if progress.left_s != self._left_s:
+            self._left_s, self._told = progress.left_s, now
+        if self._left_s is None:
+            return None
+        left_s = max(0.0, self._left_s - (now - self._told))
+        return left_s if self._budget_s is None else min(left_s, max(0.0, self._budget_s - (now - self._began)))
+
+
+def conclude(run: Run | Repetitions, shown: Shown) -> None:
+    """How it ended and the answer on stderr, the path on stdout, and the exit code that the contract promises."""
+    progress, outcome = run.progress, run.outcome
+    whole = run.write_error is None and run.crash is None
+    if whole and shown.for_people and outcome not in CUT and progress.ok:
+        _answer(run)
+    if whole and (shown.for_people or progress.cut_short):
+        tell(_ending(progress, outcome, shown))
+    with contextlib.suppress(BrokenPipeError):  # nobody wants the path: the exit code still says how the run went
+        click.echo(str(run.path))
+    if run.write_error is not None:
+        raise run.write_error
+    check = f"taxtui sweep --run {run.run_id} --force --dry-run"
+    if run.cleanup_failed:
+        say(f"taxtui: a clean-up failed; check with: {check}")
+    if run.crash is not None:
+        from taxtui.runner.redaction import scrub
+
+        known = isinstance(run.crash, RunCrashed)  # of a repetition, which has said where
+        cause = scrub(str(run.crash)) if known else f"{located(run.crash)} {scrub(str(run.crash))}".rstrip()
+        raise RunCrashed(
+            f"the run crashed: {cause}; what it has measured is kept, its watchdog removes what may be left",
+            fix=f"look with: {check}",
+        )
+    if outcome in CUT:
+        sys.exit(130)
+    for cell in run.unmeasured:
+        tell(f"taxtui: {cell}: no trial succeeded{'' if progress.cut_short else '; taxtui recordings info says why'}")
+    if (settled := getattr(run, "settled", None)) is not None:
+        tell(f"taxtui: after {progress.repetition} runs the widest interval is ±{settled:.1%} of its cell's mean")
+    if run.cleanup_failed or run.unmeasured:
+        sys.exit(1)
+    tell(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")
+
+
+def _ending(progress: Progress, outcome: str, shown: Shown) -> str:
+    """``finished: 32 of 32 trials, 0 failed, in 0:58``; what cut it short, and what that means."""
+    why = f"; {progress.cut_short}: raise it, or plan less" if progress.cut_short else ""
+    kept = "; what was measured is kept" if outcome in CUT else ""
+    return f"{outcome}: {_counts(progress).replace('/', ' of ')}, in {shown.clock}{why}{kept}"
+
+
+def _answer(run: Run | Repetitions) -> None:
+    from costmodel.errors import CostModelError
+    from taxtui.report.answer.summary import summary
+
+    with contextlib.suppress(
+        CostModelError
+    ):  # what was measured is on the disk, and `taxtui report` says what it lacks
+        say(f"\n{summary(run.path)}\n")
+
+
+def _counts(progress: Progress) -> str:
+    return f"{progress.ended}/{progress.planned} trials, {progress.ended - progress.ok} failed"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

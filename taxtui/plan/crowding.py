@@ -1,0 +1,33 @@
+"""Whether a plan runs more sandboxes at a time than this machine has cores for."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from taxtui.plan.spec import Plan
+
+HERE: Final = ("local", "docker")
+"""Substrates whose sandboxes share the cores of this machine, as far as is known before anything runs."""
+
+
+def cores() -> int:
+    """How many this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)  # Linux alone tells
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def words(plan: Plan, cores: int) -> str:
+    """``docker: 8 sandboxes at a time on 2 cores …``; "" where each sandbox has a core."""
+    widest: dict[str, int] = {}
+    for cell in plan.cells:
+        if cell.substrate.name in HERE:
+            widest[cell.substrate.name] = max(cell.concurrency, widest.get(cell.substrate.name, 0))
+    crowded = {name: width for name, width in widest.items() if width > cores}
+    if not crowded:
+        return ""
+    machine = f"{cores} core{'' if cores == 1 else 's'}"
+    most = max(crowded.values())
+    return (
+        f"{', '.join(crowded)}: {most} sandboxes at a time on {machine} wait for each other, which the numbers include"
+    )
