@@ -22,6 +22,8 @@ from costmodel.step.worlds import Worlds
 from costmodel.uncertainty import Interval, student_t
 
 SURE: Final = 0.997
+LEAST: Final = 0.3
+"""Of the variance between twins that is never put down to chance: a few of them tell it roughly."""
 RUN, IDEAL, THINKLESS = 0, -2, -1
 """Where a world has the run as it is, with an ideal sandbox, and that without think time."""
 NS_PER_S: Final = 1e9
@@ -137,7 +139,8 @@ def interval_of(plain: Sequence[Steps], twins: Sequence[Steps], *, signed: bool 
     totals = [math.fsum(world) for world in plain]
     value = math.fsum(totals) / len(totals)
     apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
-    left_open = max(0.0, _variance([math.fsum(one) for one in apart]) - _from_step_to_step(apart))
+    seen = _variance([math.fsum(one) for one in apart])
+    left_open = max(LEAST * seen, seen - _from_step_to_step(apart))
     half = student_t(len(twins) - 1) * math.sqrt(left_open + _variance(totals) / len(totals))
     low = value - half
     return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)

@@ -27,8 +27,8 @@ from costmodel.step.trials import Trials, timed
 from costmodel.tariff import NS_PER_HOUR, billed_ns
 from costmodel.uncertainty import correlation_time
 
-PLAIN: Final = (4, 16)
-TWINS: Final = (4, 8)
+PLAIN: Final = (6, 16)
+TWINS: Final = (6, 10)
 """Worlds that draw from the trials as they are, and those of them that have a twin: at least, and at most."""
 ATTEMPTS: Final = 2_400_000
 """That all worlds of one attribution may cost, without and with every cause: a few seconds."""
@@ -125,8 +125,8 @@ def worlds(
         first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
     if sampling is None:
         steps = effort * ATTEMPTS / (each * rules.rules.launched(rules.size))  # of all worlds
-        count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
-        resamples = max(TWINS[0], min(TWINS[1], count // 2))
+        count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 3 / 5)))
+        resamples = max(TWINS[0], min(TWINS[1], count * 2 // 3))
         plan = horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
         sampling = Sampling(plan, count, resamples, scale)
     spread = assumed(pool.identity.substrate, demand.run_sd)

@@ -236,10 +236,10 @@ def test_a_run_without_steps_imports_nothing_of_them(same: Path) -> None:
 
 def test_a_system_that_is_too_large_is_made_smaller_in_proportion(same: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for more in ({}, {"nodes": 32, "pods_per_node": 8}, {"create_rate": 100.0}, {"warm_pool": 32, "refill_s": 5.0}):
-        monkeypatch.setattr(worlds, "ATTEMPTS", 5_000)
+        monkeypatch.setattr(worlds, "ATTEMPTS", 10_000)
         asked = {"trajectories": 2_600, "workers": 128, "prompts": 64, "group_size": 4, "run_sd": 0.0} | more
         small = attributed(same, **asked)
-        monkeypatch.setattr(worlds, "ATTEMPTS", 400_000)
+        monkeypatch.setattr(worlds, "ATTEMPTS", 600_000)
         whole = attributed(same, **asked)
         assert "size" in {one.name for one in small.assumptions}
         assert "size" not in {one.name for one in whole.assumptions}
