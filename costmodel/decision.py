@@ -140,6 +140,7 @@ def bill(side: Side, unit: str) -> Bill:
     gpus = hours.times(demand.gpus * demand.gpu_usd_hour) if demand.gpus and demand.gpu_usd_hour else None
     nodes = hours.times(demand.nodes * demand.node_usd_hour) if demand.nodes and demand.node_usd_hour else None
     rest = whole.value - sum(part.value for part in (gpus, nodes) if part)
+    rest = rest if rest > 1e-9 * whole.value else 0.0  # what is left of rounding is nobody's
     return Bill(whole, found.sandbox.usd, gpus, nodes, rest)
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from costmodel.bounds import Reference
 from costmodel.comparison import meant, with_baseline
 from costmodel.demand import Demand
 from costmodel.pricing import Prices
 from costmodel.projection import Wanted, behind, project
-from costmodel.providers import Provider
 from costmodel.published import Published
 from costmodel.recording import CellIdentity, Recording
 from costmodel.results import Projection
-from costmodel.step.pairing import Run
+
+if TYPE_CHECKING:
+    from costmodel.providers import Provider
+    from costmodel.step.pairing import Run
 
 
 class Asked(NamedTuple):
@@ -68,6 +70,8 @@ def runs_of(
     """
     if place.demand.step_rollouts is None:
         return ()
+    from costmodel.step.pairing import Run  # who asks for no steps does not wait for it
+
     for one in behind(recordings, place.demand, place.prices, providers):
         if (one.value.identity, one.value.provenance) == (row.identity, row.provenance):
             return tuple(Run(pool, one.demand, one.prices) for pool in (one.value, *one.ends))

@@ -131,15 +131,16 @@ def amount_of(found: Worlds, value: Callable[[StepTaken], float]) -> Amount:
     return Amount(plain, twins)
 
 
-def interval_of(plain: Sequence[Steps], twins: Sequence[Steps]) -> Interval:
-    """The mean of the worlds, with what chance and the trials leave open."""
+def interval_of(plain: Sequence[Steps], twins: Sequence[Steps], *, signed: bool = False) -> Interval:
+    """The mean of the worlds, with what chance and the trials leave open; what is not ``signed`` is never negative
+    where no world has it so."""
     totals = [math.fsum(world) for world in plain]
     value = math.fsum(totals) / len(totals)
     apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
     left_open = max(0.0, _variance([math.fsum(one) for one in apart]) - _from_step_to_step(apart))
     half = student_t(len(twins) - 1) * math.sqrt(left_open + _variance(totals) / len(totals))
     low = value - half
-    return Interval(value, max(0.0, low) if min(totals) >= 0 else low, value + half)
+    return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
 
 
 def _from_step_to_step(apart: Sequence[Steps]) -> float:

@@ -49,7 +49,7 @@ def apart(one: Run, other: Run, effort: float = 1.0) -> Apart | None:
         return None
     usd = _differences(*(_dollars(run, own) for run, own in zip((one, other), found, strict=True)))
     hours = _differences(*(_hours(own) for own in found))
-    return Apart(interval_of(*usd), interval_of(*hours))
+    return Apart(interval_of(*usd, signed=True), interval_of(*hours, signed=True))
 
 
 def _both(one: Run, other: Run, effort: float) -> tuple[Worlds, Worlds] | None:
