@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from costmodel.answer import answer_of as answer_of
     from costmodel.comparison import break_even as break_even
     from costmodel.comparison import compare as compare
+    from costmodel.decision import Decision as Decision
+    from costmodel.decision import Side as Side
+    from costmodel.decision import decide as decide
     from costmodel.demand import Delta as Delta
     from costmodel.demand import Demand as Demand
     from costmodel.demand import Think as Think
@@ -31,15 +34,20 @@ if TYPE_CHECKING:
     from costmodel.makespan import Makespan as Makespan
     from costmodel.makespan import expected_makespan as expected_makespan
     from costmodel.makespan import list_makespan as list_makespan
+    from costmodel.pool_size import pool_sizes as pool_sizes
     from costmodel.pricing import Prices as Prices
     from costmodel.pricing import load_prices as load_prices
+    from costmodel.profiles import load_profile as load_profile
     from costmodel.projection import project as project
+    from costmodel.providers import load_provider as load_provider
     from costmodel.published import Published as Published
     from costmodel.reading import read as read
     from costmodel.recording import Recording as Recording
     from costmodel.results import Attribution as Attribution
     from costmodel.results import Projection as Projection
     from costmodel.tables import frame as frame
+    from costmodel.turning import Turn as Turn
+    from costmodel.turning import turns as turns
     from costmodel.uncertainty import Interval as Interval
     from costmodel.whatif import curve as curve
     from costmodel.whatif import sensitivity as sensitivity
@@ -50,6 +58,9 @@ _HOMES: Final = {
     "answer_of": "answer",
     "break_even": "comparison",
     "compare": "comparison",
+    "Decision": "decision",
+    "Side": "decision",
+    "decide": "decision",
     "Delta": "demand",
     "Demand": "demand",
     "Think": "demand",
@@ -66,6 +77,9 @@ _HOMES: Final = {
     "list_makespan": "makespan",
     "Prices": "pricing",
     "load_prices": "pricing",
+    "load_profile": "profiles",
+    "load_provider": "providers",
+    "pool_sizes": "pool_size",
     "project": "projection",
     "Published": "published",
     "read": "reading",
@@ -75,6 +89,8 @@ _HOMES: Final = {
     "sentence": "wording",
     "curve": "whatif",
     "sensitivity": "whatif",
+    "Turn": "turning",
+    "turns": "turning",
     "Interval": "uncertainty",
 }
 """Public name → module. Imported on first use: a command line that only reports an error needs none of them."""

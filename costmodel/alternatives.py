@@ -27,7 +27,8 @@ class Alternatives(NamedTuple):
     def told(self, row: Projection, ends: Sequence[Projection]) -> Projection:
         """The value's row, from the lowest limit of any to the highest, with what it rests on."""
         for flag in self.flags:
-            row = replace(row, flags=flags.including(row.flags, flag))
+            if flag not in row.flags:
+                row = replace(row, flags=flags.including(row.flags, flag))
         return _across([replace(row, assumptions=self.assumptions, levels=self.levels), *ends])  # type: ignore[no-any-return]
 
 

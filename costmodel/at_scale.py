@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from costmodel.alternatives import Alternatives
-from costmodel.concurrency import Curve, Level
+from costmodel.concurrency import Level, LevelCurve
 from costmodel.demand import Demand
 from costmodel.measures import Measures
 from costmodel.pricing import Prices
-from costmodel.remade import Change, remade
+from costmodel.remade import Remaking, remade
 from costmodel.results import LevelLaw
 from costmodel.samples import Pool
 from costmodel.uncertainty import mean_interval
@@ -26,15 +26,6 @@ _PARTS: Final[dict[str, Part]] = {
     "harness": lambda own: own.harness_ns,
 }
 """What grows by itself with how many run at a time; think time and throttles do not."""
-
-
-def by_levels(pools: Iterable[Pool]) -> list[list[Pool]]:
-    """Pools of one cell but for how many trials ran at a time, with a success each, together."""
-    groups: dict[object, list[Pool]] = {}
-    for index, pool in enumerate(pools):
-        alone = (pool.alone, pool.length) if pool.successes else index
-        groups.setdefault(alone, []).append(pool)
-    return list(groups.values())
 
 
 def at_scale(levels: Sequence[Pool], demand: Demand, prices: Prices | None) -> Alternatives:
@@ -87,24 +78,24 @@ def _mean(pool: Pool, part: Part) -> float:
     return sum(part(trial.measures) for trial in pool.successes) / len(pool.successes)
 
 
-def _curve(pools: Sequence[Pool], part: Part) -> Curve:
+def _curve(pools: Sequence[Pool], part: Part) -> LevelCurve:
     levels = []
     for pool in pools:
         values = [part(trial.measures) for trial in pool.successes]
         found = mean_interval(values)
         half = 0.0 if found.low is None or found.high is None else (found.high - found.low) / 4
         levels.append(Level(pool.identity.concurrency, found.value, half**2))
-    return Curve.of(levels)
+    return LevelCurve.of(levels)
 
 
-def _factor(curve: Curve, base: Pool, at_a_time: int) -> float:
+def _factor(curve: LevelCurve, base: Pool, at_a_time: int) -> float:
     there = curve.at(base.identity.concurrency).value
     return curve.at(at_a_time).value / there if there > 0 else 1.0
 
 
 def _scaled(base: Pool, factors: dict[str, float]) -> Pool:
     startup = factors["startup"]
-    change = Change(
+    change = Remaking(
         startup=lambda own: (
             round(own.create_ns * startup),
             round(own.ready_ns * startup),
@@ -120,7 +111,7 @@ def _scaled(base: Pool, factors: dict[str, float]) -> Pool:
     return new
 
 
-def _in_words(curve: Curve, at_a_time: int, factor: float) -> str:
+def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
     below = max((level.at_a_time for level in curve.levels if level.at_a_time <= at_a_time), default=0)
     above = min((level.at_a_time for level in curve.levels if level.at_a_time >= at_a_time), default=0)
     if below == above:

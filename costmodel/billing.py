@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 
 from costmodel import flags
 from costmodel.demand import Demand
@@ -11,8 +12,8 @@ from costmodel.measures import UNKNOWN
 from costmodel.pricing import Prices
 from costmodel.recording import CellIdentity
 from costmodel.results import Cost, PoolUse, WallClock
-from costmodel.samples import Attempt, Pool
-from costmodel.tariff import ACTIVE, FREE, Meter, SandboxPrice, billed_ns
+from costmodel.samples import Attempt, Pool, at_length
+from costmodel.tariff import ACTIVE, FREE, NS_PER_HOUR, Meter, SandboxPrice, billed_ns
 from costmodel.timed import TimedRun, launched
 from costmodel.uncertainty import Interval
 
@@ -37,11 +38,10 @@ def cost(
     most = _sandboxes(timed, demand, price.meter(pool.identity), _Most(price, pool))
     sandbox = _across(least, most).not_negative()
     at_a_time = min(demand.usable_workers, demand.trajectories) + (warm_pool.idle_sandboxes if warm_pool else 0.0)
-    sandbox = _plus(sandbox, _nodes(price, pool.identity, at_a_time, wall_clock, demand))
+    sandbox = plus(sandbox, nodes_usd(price, pool.identity, at_a_time, wall_clock, demand))
     idle = 0.0
-    if warm_pool is not None and price.idle != FREE:
-        own = price.meter(pool.identity).exists
-        idle = Meter.usd(own * warm_pool.idle_sandboxes * timed.run.wall.value_ns)
+    if warm_pool is not None:
+        idle = price.idle_usd_hour(pool.identity) * warm_pool.idle_sandboxes * timed.run.wall.value_ns / NS_PER_HOUR
     worker = None if prices.worker_usd_hour is None else worker_hours.value * prices.worker_usd_hour
     return Cost(
         sandbox_usd=sandbox,
@@ -71,7 +71,7 @@ def cost_of_mean(
     if price.node is not None:
         at_a_time = min(demand.usable_workers, demand.trajectories)
         wall_clock = WallClock(wall_hours, None, None, wall_hours, "fluid", None)
-        sandbox = _plus(sandbox, _nodes(price, identity, at_a_time, wall_clock, demand))
+        sandbox = plus(sandbox, nodes_usd(price, identity, at_a_time, wall_clock, demand))
     worker = None if prices.worker_usd_hour is None else worker_hours * prices.worker_usd_hour
     return Cost(
         sandbox_usd=sandbox,
@@ -140,23 +140,56 @@ def _sandboxes(timed: TimedRun, demand: Demand, meter: Meter, use: _Most) -> Int
     return launched(one_by_one, Meter.usd(paid), run.outcome)
 
 
-def _nodes(
+def nodes_usd(
     price: SandboxPrice, identity: CellIdentity, sandboxes: float, wall_clock: WallClock, demand: Demand
 ) -> Interval:
-    """What nodes cost from the first start to the last end: the demand's, or as many as hold so many sandboxes."""
-    least = most = (demand.nodes or 0) * (demand.node_usd_hour or 0.0)
-    if price.node is not None:
-        if demand.node_usd_hour is not None:
-            raise DemandError(f"nodes have one price: leave --node-usd-hour out, or usd_per_node_hour of {price.sheet}")
-        nodes = demand.nodes or math.ceil(sandboxes / price.node.fit(price.size(identity)))
-        least, most = nodes * price.cheaper.usd_per_node_hour, nodes * price.rates.usd_per_node_hour
-    if not most:
+    """What nodes cost by the sheet from the first start to the last end: as many as hold so many sandboxes."""
+    number = nodes(price, identity, sandboxes, demand)
+    if not number:
         return Interval(0.0, 0.0, 0.0)
+    least, most = number * price.cheaper.usd_per_node_hour, number * price.rates.usd_per_node_hour
     value, low, high = wall_clock.value, wall_clock.low, wall_clock.high
     return _across(
         Interval(least * value, None if low is None else least * low, None if high is None else least * high),
         Interval(most * value, None if low is None else most * low, None if high is None else most * high),
     )
+
+
+def nodes(price: SandboxPrice, identity: CellIdentity, sandboxes: float, demand: Demand) -> int:
+    """How many nodes the sheet bills: the demand's, or as many as hold so many sandboxes; 0: it bills none.
+
+    Raises ``DemandError`` where the demand has a price of its own for them, and ``PriceError`` where none holds one.
+    """
+    if price.node is None:
+        return 0
+    if demand.node_usd_hour is not None:
+        raise DemandError(f"nodes have one price: leave --node-usd-hour out, or usd_per_node_hour of {price.sheet}")
+    return demand.nodes or math.ceil(sandboxes / price.node.fit(price.size(identity)))
+
+
+def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float]:
+    """What sandboxes cost that existed for so many ns each, in dollars, without nodes.
+
+    CPU time is in proportion to the clock, as it is over all trials; of what is known within limits it is the middle.
+    """
+    sample = [at_length(trial, 0, len(trial.durations_ns), pool.cycle) for trial in pool.trials]
+    whole_ns = sum(attempt.sandbox_ns for attempt in sample) or 1
+    bills = {
+        (meter, sum(map(use.exists_ns, sample)) / whole_ns, sum(map(use.cpu_ns, sample)) / whole_ns)
+        for meter, use in (
+            (price.meter(pool.identity, least=True), _Least(price, pool)),
+            (price.meter(pool.identity), _Most(price, pool)),
+        )
+    }  # one, where both say the same
+
+    def bill(clocks_ns: Iterable[int]) -> float:
+        clocks = list(clocks_ns)
+        totals = (
+            sum(meter.billed(round(ns * exists), round(ns * cpu)) for ns in clocks) for meter, exists, cpu in bills
+        )
+        return Meter.usd(sum(totals) / len(bills))
+
+    return bill
 
 
 def _ratio(timed: TimedRun, demand: Demand, price: SandboxPrice) -> float:
@@ -180,8 +213,17 @@ def _across(least: Interval, most: Interval) -> Interval:
     return Interval((least.value + most.value) / 2, low, high)
 
 
-def _plus(one: Interval, other: Interval) -> Interval:
+def plus(one: Interval, other: Interval) -> Interval:
+    """A sum whose parts may be off together."""
     ends = zip(one, other, strict=True)
     value, low, high = (None if a is None or b is None else a + b for a, b in ends)
     assert value is not None
     return Interval(value, low, high)
+
+
+def no_surer(one: Interval, than: Interval) -> Interval:
+    """An amount with limits at least as far off, in proportion, as another's."""
+    if one.low is None or one.high is None or than.low is None or than.high is None or not than.value:
+        return one
+    low, high = (one.value * end / than.value for end in (than.low, than.high))
+    return Interval(one.value, min(low, one.low), max(high, one.high))

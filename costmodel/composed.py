@@ -20,7 +20,7 @@ from costmodel.demand import Demand
 from costmodel.elsewhere import elsewhere
 from costmodel.elsewhere import works as works
 from costmodel.pricing import Prices
-from costmodel.projection import row_of
+from costmodel.projection import rows_of
 from costmodel.providers import Provider
 from costmodel.results import Projection
 from costmodel.samples import Pool
@@ -33,4 +33,5 @@ def compose(pool: Pool, provider: Provider, demand: Demand, prices: Prices | Non
         DemandError: the demand asks for what nobody published.
         PriceError: what is sold there is not as large.
     """
-    return row_of(elsewhere(pool, provider, demand, prices))
+    [row] = rows_of([elsewhere(pool, provider, demand, prices)])
+    return row

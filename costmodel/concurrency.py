@@ -79,7 +79,7 @@ class Scalability(NamedTuple):
         return Interval(each[0].value, min(one.low or 0.0 for one in each), max(one.high or 0.0 for one in each))
 
 
-class Curve(NamedTuple):
+class LevelCurve(NamedTuple):
     """One curve through levels, ascending and of different numbers at a time."""
 
     levels: tuple[Level, ...]  # made monotone

@@ -25,6 +25,8 @@ USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
 COMPOSED: Final = "composed"
 MEASURED: Final = "measured"
 
+PAIRED: Final = 0.6
+"""How much of two runs in steps is simulated together, relative to a few seconds."""
 CAUSES_DO: Final = {
     "slowdown": "run the same commands on both, and name the reference with --full-speed",
     "contention": "record --concurrency 1 beside it, with CPU times",
@@ -99,7 +101,7 @@ def decide(start: Side, goal: Side) -> Decision:
             raise DemandError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
     unit = USD if all(_usd(side) is not None for side in (start, goal)) else WORKER_HOURS
     bills = bill(start, unit), bill(goal, unit)
-    paired = together(start, goal, unit)
+    paired = together(start, goal, unit, PAIRED)
     saving = by_rows(start, goal, unit) if paired is None else paired
     return Decision(
         verdict=verdict(saving),
@@ -138,6 +140,7 @@ def bill(side: Side, unit: str) -> Bill:
     gpus = hours.times(demand.gpus * demand.gpu_usd_hour) if demand.gpus and demand.gpu_usd_hour else None
     nodes = hours.times(demand.nodes * demand.node_usd_hour) if demand.nodes and demand.node_usd_hour else None
     rest = whole.value - sum(part.value for part in (gpus, nodes) if part)
+    rest = rest if rest > 1e-9 * whole.value else 0.0  # what is left of rounding is nobody's
     return Bill(whole, found.sandbox.usd, gpus, nodes, rest)
 
 

@@ -9,19 +9,21 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from costmodel import flags
 from costmodel.alternatives import Alternatives
 from costmodel.demand import Demand
 from costmodel.errors import DemandError
 from costmodel.pricing import Prices
-from costmodel.providers import Dispatch, Provider, StartLaw
 from costmodel.recording import CellIdentity, RecordedTrial
-from costmodel.remade import Change, remade
+from costmodel.remade import Remaking, remade
 from costmodel.results import Assumption
 from costmodel.samples import Pool
 from costmodel.used import asked, refused
+
+if TYPE_CHECKING:
+    from costmodel.providers import Dispatch, Provider, StartLaw
 
 NS_PER_S: Final = 1e9
 
@@ -31,6 +33,9 @@ def works(pools: Iterable[Pool]) -> list[Pool]:
 
     Of several that tell as much it is the one with the fewest at a time, and then the one whose dispatch takes longest:
     where nobody published a provider's, that of a local process is further off than that of a container.
+
+    Raises:
+        DemandError: there is no pool.
     """
     best: dict[object, Pool] = {}
     for pool in pools:
@@ -38,6 +43,8 @@ def works(pools: Iterable[Pool]) -> list[Pool]:
         key = one.tier, one.tier_digest, one.mode, one.length, pool.length, one.think, one.cpu_milli, one.memory_mib
         if key not in best or _worth(pool) > _worth(best[key]):
             best[key] = pool
+    if not best:
+        raise DemandError("a composed row needs work that was recorded: give a recording, or leave --compose out")
     return list(best.values())
 
 
@@ -120,13 +127,13 @@ def _pool(pool: Pool, provider: Provider, trials: Sequence[RecordedTrial], end: 
     return new
 
 
-def _change(trial: RecordedTrial, provider: Provider, end: int, start_ns: int, rng: Random) -> Change:
+def _change(trial: RecordedTrial, provider: Provider, end: int, start_ns: int, rng: Random) -> Remaking:
     dispatches = None if provider.dispatch is None else _dispatches(trial, provider.dispatch, end, rng)
     more_ns = 0
     if provider.dispatch is not None:
         # A whole command holds the dispatch of where it was recorded: of that between nothing and all is the same here.
         more_ns = round(provider.dispatch.seconds[end] * (0.0, 0.5, 1.0)[end] * NS_PER_S)
-    return Change(
+    return Remaking(
         startup=lambda own: (start_ns, 0, own.preload_ns),
         work=provider.slowdown[end],
         dispatches=None if dispatches is None else lambda _: dispatches,
@@ -144,12 +151,11 @@ def _dispatches(trial: RecordedTrial, dispatch: Dispatch, end: int, rng: Random)
 
 
 def _identity(own: CellIdentity, provider: Provider) -> CellIdentity:
+    """The work stays what it was, so that the row stands beside those of the same; the place is another."""
     newest = provider.newest[-1]
     return own._replace(
         substrate=provider.substrate,
         variant="",
-        concurrency=provider.at_a_time,
-        arrival="",
         cache="unknown",
         environment=flags.COMPOSED,
         substrate_version=str(newest.date),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -71,3 +72,19 @@ def runs_of(
         if (one.value.identity, one.value.provenance) == (row.identity, row.provenance):
             return tuple(Run(pool, one.demand, one.prices) for pool in (one.value, *one.ends))
     return ()
+
+
+def only(recording: Recording, wanted: Wanted) -> Recording:
+    """The recording without the cells that are not wanted, nor differ from a wanted one in length or concurrency only.
+
+    What a row says also depends on those: lengths are predicted from each other, contention is told from the same cell
+    alone.
+    """
+    families = {_family(cell.identity) for cell in recording.cells if wanted(cell.identity)}
+    part = copy.copy(recording)
+    part.cells = [cell for cell in recording.cells if _family(cell.identity) in families]
+    return part
+
+
+def _family(identity: CellIdentity) -> CellIdentity:
+    return identity._replace(actions=0, length="", concurrency=1, arrival="")

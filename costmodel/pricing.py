@@ -12,14 +12,14 @@ from typing import Any, Final
 from costmodel.errors import NoPrice, PriceError
 from costmodel.recording import CellIdentity
 from costmodel.sizes import SIZES
-from costmodel.tariff import BILLED, CPU_BASES, IDLE, PROVISIONED, Node, Rates, SandboxPrice, titled
+from costmodel.tariff import BILLED, CPU_BASES, IDLE, PROVISIONED, Node, SandboxPrice, UsdRates, titled
 
 SHIPPED: Final = Path(__file__).parent / "prices"
 STALE_AFTER: Final = datetime.timedelta(days=365)
 _NODE: Final = {"sandboxes_per_node", "node_vcpus", "node_gib"}
 _AMOUNTS: Final = {"disk_gib", "free_vcpus", "free_gib", "free_disk_gib", "gib_per_unit"} | _NODE
 _WORDS: Final = {"substrate", "variant", "sizes", "source", "date", "cpu", "idle"}
-_KEYS: Final = {*_WORDS, *_AMOUNTS, "minimum_s", "increment_s", *Rates._fields}
+_KEYS: Final = {*_WORDS, *_AMOUNTS, "minimum_s", "increment_s", *UsdRates._fields}
 _NEEDS: Final = {
     "usd_per_unit_hour": ("gib_per_unit",),
     "usd_per_disk_gib_hour": ("disk_gib",),
@@ -132,7 +132,7 @@ class _Reader:
             raise PriceError(f"{where}: substrate is missing")
         sources = _sources(table, where)
         _check_parts(table, where)
-        rates = {rate: _range(table, rate, where) for rate in Rates._fields if rate in table}
+        rates = {rate: _range(table, rate, where) for rate in UsdRates._fields if rate in table}
         if len(sources) < 2 and (disputed := [rate for rate, (low, high) in rates.items() if low < high]):
             raise PriceError(f"{where}: {disputed[0]} is a range, which needs the sources that disagree; source = [..]")
         amounts = {key: _number(table, key, where) for key in sorted(_AMOUNTS - _NODE) if key in table}
@@ -145,8 +145,8 @@ class _Reader:
         return SandboxPrice(
             substrate=table["substrate"],
             variant=table.get("variant"),
-            rates=Rates(**{rate: high for rate, (_, high) in rates.items()}),
-            cheaper=Rates(**{rate: low for rate, (low, _) in rates.items()}),
+            rates=UsdRates(**{rate: high for rate, (_, high) in rates.items()}),
+            cheaper=UsdRates(**{rate: low for rate, (low, _) in rates.items()}),
             cpu=_one_of(table, "cpu", PROVISIONED, CPU_BASES, where),
             idle=_one_of(table, "idle", BILLED, IDLE, where),
             node=_node(table, where),
@@ -171,8 +171,8 @@ def _sources(table: dict[str, Any], where: str) -> list[str]:
 
 def _check_parts(table: dict[str, Any], where: str) -> None:
     """That there is a price, and nothing in it lacks what gives it a meaning."""
-    if not any(rate in table for rate in Rates._fields):
-        raise PriceError(f"{where}: no price; give at least one of {', '.join(Rates._fields)}")
+    if not any(rate in table for rate in UsdRates._fields):
+        raise PriceError(f"{where}: no price; give at least one of {', '.join(UsdRates._fields)}")
     for key, needed in _NEEDS.items():
         if key in table and not any(all(part in table for part in need.split(" and ")) for need in needed):
             raise PriceError(f"{where}: {key} needs {' or '.join(needed)}; add {needed[0]} = ?")

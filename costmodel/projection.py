@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate
-from typing import Final
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Final
 
 from costmodel import flags
 from costmodel.alternatives import Alternatives
-from costmodel.at_scale import at_scale, by_levels
 from costmodel.billing import cost
 from costmodel.bounds import Reference, tax_between
 from costmodel.comparison import meant, with_baseline, with_full_speed
 from costmodel.continuation import EXACT, Margin
 from costmodel.demand import Demand
-from costmodel.elsewhere import elsewhere, works
 from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
 from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust, work_ns
 from costmodel.percentiles import Percentile, Quantile
 from costmodel.policies import POLICIES
 from costmodel.pricing import Prices
-from costmodel.providers import Provider
 from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import CellIdentity, Recording
@@ -39,12 +36,15 @@ from costmodel.results import (
     WallClock,
 )
 from costmodel.runs import interval
-from costmodel.samples import Attempt, Pool, attempts, nearest_length, pools
+from costmodel.samples import Attempt, Pool, attempts, by_levels, nearest_length, pools
 from costmodel.tally import Tally, Value
 from costmodel.timed import TimedRun, launched, timed_run
 from costmodel.uncertainty import Between, Interval
 from costmodel.used import untold
 from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
+
+if TYPE_CHECKING:
+    from costmodel.providers import Provider
 
 NS_PER_S: Final = 1e9
 NS_PER_HOUR: Final = 3_600_000_000_000
@@ -88,34 +88,22 @@ def project(
 
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
     cells = _cells(recordings, demand)
-    found, rows = [], []
-    for own in [[pool] for pool in cells] if each_level else by_levels(cells):
-        if needed(own[0].identity):
-            found.append(at_scale(own, demand, prices))
-            rows.append(replace(row_of(found[-1], reference), held_out=sum((cells[pool] for pool in own), ())))
-    for provider in providers:
-        made = [elsewhere(pool, provider, demand, prices) for pool in works(cells)]
-        found += [one for one in made if needed(one.value.identity)]
-    rows += [row_of(one, reference) for one in found[len(rows) :]]
+    groups = [own for own in ([[one] for one in cells] if each_level else by_levels(cells)) if needed(own[0].identity)]
+    found = [one for one in _thought_of(groups, cells, providers, demand, prices) if needed(one.value.identity)]
+    rows = rows_of(found, reference, effort, wanted)
+    for place, own in enumerate(groups):
+        rows[place] = replace(rows[place], held_out=sum((cells[pool] for pool in own), ()))
     baseline = demand.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
         rows += [row for row in printed if needed(row.identity)]
     if all(row.worker_hours is None for row in rows) and (rows or wanted is None):
         if any(flags.LENGTH_UNKNOWN in row.flags for row in rows):
-            raise DemandError(f"nothing was published for {demand.actions} actions; leave -n out")
+            raise DemandError(
+                f"nothing was published for {demand.actions} actions; leave -n out, or --compose NAME "
+                "with recorded work of that length"
+            )
         raise SourceError("nothing to project: no cell has a successful trial")
-    if demand.full_speed is not None and rows:
-        rows = with_full_speed(rows, demand.full_speed)
-    if demand.step_rollouts is not None and (effort or demand.step_model):
-        from costmodel.step.row import attributed  # who asks for no steps does not wait for it
-
-        chosen = [index for index, one in enumerate(found) if wanted is None or wanted(one.value.identity)]
-        share = effort / (sum(1 + len(found[index].ends) for index in chosen) or 1)
-        for index in chosen:
-            one, row = found[index], rows[index]
-            value, *ends = (attributed(row, pool, one.demand, one.prices, share) for pool in (one.value, *one.ends))
-            rows[index] = one.told(value, ends)
     if baseline is not None and rows:
         rows = with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
     return [row for row in rows if wanted is None or wanted(row.identity)]
@@ -125,9 +113,8 @@ def behind(
     recordings: Sequence[Recording | Published], demand: Demand, prices: Prices | None, providers: Sequence[Provider]
 ) -> list[Alternatives]:
     """What the rows of ``project`` are computed from, in their order, published ones left out. Raises as it does."""
-    cells = list(_cells(recordings, demand))
-    found = [at_scale(pools, demand, prices) for pools in by_levels(cells)]
-    return found + [elsewhere(pool, provider, demand, prices) for provider in providers for pool in works(cells)]
+    cells = _cells(recordings, demand)
+    return _thought_of(by_levels(cells), cells, providers, demand, prices)
 
 
 def _cells(recordings: Sequence[Recording | Published], demand: Demand) -> dict[Pool, tuple[HeldOut, ...]]:
@@ -142,10 +129,48 @@ def _cells(recordings: Sequence[Recording | Published], demand: Demand) -> dict[
     return found
 
 
-def row_of(found: Alternatives, reference: Reference | None = None) -> Projection:
-    """One row, from the least to the most of what was not measured. Raises as ``project`` does."""
-    value, *ends = (_measured(pool, found.demand, found.prices, reference) for pool in (found.value, *found.ends))
-    return found.told(value, ends)
+def _thought_of(
+    groups: Sequence[Sequence[Pool]],
+    cells: Iterable[Pool],
+    providers: Sequence[Provider],
+    demand: Demand,
+    prices: Prices | None,
+) -> list[Alternatives]:
+    """What rows are computed from; who has one level of each cell and no provider waits for no more modules."""
+    found = [Alternatives(levels[0], demand, prices) for levels in groups]
+    if any(len(levels) > 1 for levels in groups):
+        from costmodel.at_scale import at_scale
+
+        found = [at_scale(levels, demand, prices) for levels in groups]
+    if providers:
+        from costmodel.elsewhere import elsewhere, works
+
+        done = works(cells)
+        found += [elsewhere(pool, provider, demand, prices) for provider in providers for pool in done]
+    return found
+
+
+def rows_of(
+    found: Sequence[Alternatives],
+    reference: Reference | None = None,
+    effort: float = 0.0,
+    wanted: Wanted | None = None,
+) -> list[Projection]:
+    """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
+    cells = [(one, pool) for one in found for pool in (one.value, *one.ends)]
+    rows = [_measured(pool, one.demand, one.prices, reference) for one, pool in cells]
+    demand = found[0].demand if found else None
+    if demand is not None and demand.full_speed is not None:
+        rows = with_full_speed(rows, demand.full_speed)
+    if demand is not None and demand.step_rollouts is not None and (effort or demand.step_model):
+        from costmodel.step.row import attributed  # who asks for no steps does not wait for it
+
+        shown = [place for place, (one, _) in enumerate(cells) if wanted is None or wanted(one.value.identity)]
+        for place in shown:
+            one, pool = cells[place]
+            rows[place] = attributed(rows[place], pool, one.demand, one.prices, effort / len(shown))
+    left = iter(rows)
+    return [one.told(next(left), list(islice(left, len(one.ends)))) for one in found]
 
 
 def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None) -> Projection:

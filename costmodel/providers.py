@@ -14,12 +14,12 @@ from statistics import NormalDist
 from typing import Final, NamedTuple
 
 from costmodel import published
-from costmodel.concurrency import Curve, Level
+from costmodel.concurrency import Level, LevelCurve
 from costmodel.errors import DemandError, SourceError
 from costmodel.measures import parted
 from costmodel.pricing import SHIPPED, Prices, load_prices
 from costmodel.profiles import Profile, known_profiles, load_profile
-from costmodel.published import Published, Speed, Start
+from costmodel.published import Published, PublishedSpeed, PublishedStart
 from costmodel.recording import Recording
 from costmodel.results import Assumption
 
@@ -76,7 +76,7 @@ class Provider:
     """What is known of one provider, and from whom."""
 
     substrate: str
-    starts: tuple[Start, ...]  # at least one has a median
+    starts: tuple[PublishedStart, ...]  # at least one has a median
     dispatch: Dispatch | None = None  # None: nobody published it
     slowdown: Span = AS_RECORDED
     slowdown_source: str = "assumed: as fast as where the work was recorded"
@@ -84,7 +84,7 @@ class Provider:
     prices: Prices | None = None
 
     @property
-    def newest(self) -> list[Start]:
+    def newest(self) -> list[PublishedStart]:
         """The starts of the latest date that have a median, by how many at a time."""
         told = [start for start in self.starts if start.p50_s is not None]
         latest = max(start.date for start in told)
@@ -100,12 +100,12 @@ class Provider:
         newest = self.newest
         spread = max((start.p95_s or start.p50_s or 0.0) / (start.p50_s or 1.0) for start in newest)
 
-        def p95_s(start: Start) -> float:
+        def p95_s(start: PublishedStart) -> float:
             return start.p95_s or (start.p50_s or 0.0) * spread  # of earlier dates only medians are kept
 
         laws = [StartLaw(start.p50_s, p95_s(start)) for start in self.starts if start.p50_s is not None]
-        p50 = Curve.of([Level(start.at_a_time, start.p50_s or 0.0) for start in newest])
-        p95 = Curve.of([Level(start.at_a_time, p95_s(start)) for start in newest])
+        p50 = LevelCurve.of([Level(start.at_a_time, start.p50_s or 0.0) for start in newest])
+        p95 = LevelCurve.of([Level(start.at_a_time, p95_s(start)) for start in newest])
         most = min(at_a_time, self.at_a_time)  # beyond what was published it is flagged, not guessed
         own = StartLaw(p50.at(most).value, p95.at(most).value)
         return min(laws), own, max(laws)
@@ -179,7 +179,7 @@ def _shipped(name: str) -> Provider:
     )
 
 
-def _slowdown(name: str, speeds: Sequence[Speed]) -> tuple[Span, str]:
+def _slowdown(name: str, speeds: Sequence[PublishedSpeed]) -> tuple[Span, str]:
     """Up to what the same work takes longer than on the fastest that is published."""
     own = [speed for speed in speeds if speed.substrate == name]
     if not own:
@@ -200,7 +200,8 @@ def _from_file(path: Path) -> Provider:
     for key, value in facts.provider.items():
         if key not in _KEYS or not value:
             raise SourceError(f"{path}: [provider] holds {', '.join(_KEYS)}, not {key} = {value!r}")
-        found = _with_option(found, key, value, None)
+        beside = path.parent / value  # a file that it names lies where it does
+        found = _with_option(found, key, str(beside) if beside.is_file() else value, None)
     return found
 
 

@@ -40,7 +40,7 @@ class PublishedRow(NamedTuple):
     date: datetime.date | None
 
 
-class Start(NamedTuple):
+class PublishedStart(NamedTuple):
     """How long sandboxes took to come, from the request to what ``until`` says. None: not printed."""
 
     substrate: str
@@ -59,7 +59,7 @@ class Start(NamedTuple):
     source: str
 
 
-class Speed(NamedTuple):
+class PublishedSpeed(NamedTuple):
     """How long the same work took on one substrate."""
 
     substrate: str
@@ -80,8 +80,8 @@ class Published(NamedTuple):
     baseline: str | None  # what the source compares with
     notes: tuple[str, ...]
     rows: tuple[PublishedRow, ...]
-    starts: tuple[Start, ...] = ()
-    speeds: tuple[Speed, ...] = ()
+    starts: tuple[PublishedStart, ...] = ()
+    speeds: tuple[PublishedSpeed, ...] = ()
     date: datetime.date | None = None
     licence: str = ""
     provider: Mapping[str, str] = {}  # what a file of one substrate says besides, for ``costmodel.providers``
@@ -172,7 +172,7 @@ def _row(table: dict[str, Any], where: str, document: dict[str, Any]) -> Publish
     return PublishedRow(identity, round(latency * 1e9), str(table.get("label", "")), str(table.get("note", "")), date)
 
 
-def _start(table: dict[str, Any], where: str, document: dict[str, Any]) -> Start:
+def _start(table: dict[str, Any], where: str, document: dict[str, Any]) -> PublishedStart:
     _check_keys(table, {*_START_KEYS, *_ORDERED}, where)
     figures = {key: _seconds(table, key, where) for key in (*_ORDERED, "mean_s", "wall_s")}
     ordered = [figures[key] for key in _ORDERED if figures[key] is not None]
@@ -180,7 +180,7 @@ def _start(table: dict[str, Any], where: str, document: dict[str, Any]) -> Start
         raise SourceError(f"{where}: no time; give at least one of mean_s, {', '.join(_ORDERED)}")
     if ordered != sorted(ordered, key=lambda seconds: seconds or 0.0):
         raise SourceError(f"{where}: {', '.join(_ORDERED)} must ascend")
-    return Start(
+    return PublishedStart(
         substrate=_substrate(table, where),
         variant=str(table.get("variant", "")),
         until=str(table.get("until", "")),
@@ -193,12 +193,12 @@ def _start(table: dict[str, Any], where: str, document: dict[str, Any]) -> Start
     )
 
 
-def _speed(table: dict[str, Any], where: str, document: dict[str, Any]) -> Speed:
+def _speed(table: dict[str, Any], where: str, document: dict[str, Any]) -> PublishedSpeed:
     _check_keys(table, _SPEED_KEYS, where)
     seconds = _seconds(table, "seconds", where)
     if seconds is None or not table.get("work"):
         raise SourceError(f"{where}: a speed needs the work and its seconds")
-    return Speed(
+    return PublishedSpeed(
         substrate=_substrate(table, where),
         variant=str(table.get("variant", "")),
         work=str(table["work"]),

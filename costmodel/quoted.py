@@ -13,7 +13,7 @@ from costmodel.errors import DemandError, SourceError
 from costmodel.length import Length
 from costmodel.pricing import Prices
 from costmodel.published import PROVENANCE, Published, PublishedRow
-from costmodel.results import Projection, Trajectory, WallClock
+from costmodel.results import Assumption, Projection, Trajectory, WallClock
 from costmodel.tariff import NS_PER_HOUR
 from costmodel.uncertainty import Interval
 from costmodel.used import refused
@@ -48,6 +48,16 @@ def _kinds(summary: Published) -> str:
     return " and ".join(told)
 
 
+def _printed(row: PublishedRow, summary: Published) -> Assumption:
+    """The latency with the length that it holds for, its source and its date."""
+    date = "no date is known" if row.date is None else str(row.date)
+    return Assumption(
+        "trajectory",
+        f"{row.trajectory_ns / NS_PER_S:g} s for {row.identity.actions} actions",
+        f"{summary.source or summary.name} ({date})",
+    )
+
+
 def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices | None) -> Projection:
     projection = Projection(
         identity=row.identity,
@@ -58,6 +68,7 @@ def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices |
         trials=None,
         failures=None,
         flags=(flags.PUBLISHED,),
+        assumptions=(_printed(row, summary),),
     )
     if projection.length != Length.constant(row.identity.actions):
         return replace(projection, flags=(flags.PUBLISHED, flags.LENGTH_UNKNOWN))

@@ -14,7 +14,7 @@ from costmodel.recording import RecordedTrial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Remaking:
     """What becomes of a trial's parts. Times that are not named stay."""
 
     startup: Callable[[Measures], tuple[int, int, int]]  # create, ready and preload, in ns
@@ -27,7 +27,7 @@ class Change:
     ends: bool = True  # clean-up and what a throttle imposed are the same; else they are not known, and none
 
 
-def remade(trial: RecordedTrial, change: Change) -> RecordedTrial:
+def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
     """The same commands with the same think time, one of a success that is complete. Its marks are gone."""
     new, old = copy.copy(trial), trial.measures
     new.setup = _setup(trial, change)
@@ -64,7 +64,7 @@ def remade(trial: RecordedTrial, change: Change) -> RecordedTrial:
     return new
 
 
-def _setup(trial: RecordedTrial, change: Change) -> Split:
+def _setup(trial: RecordedTrial, change: Remaking) -> Split:
     own, dispatch = trial.setup, change.dispatch
     if change.dispatches is not None and trial.actions.dispatch_ns:
         # How many commands a set-up has is not kept: its dispatch changes as that of the actions does.
@@ -78,7 +78,7 @@ def _setup(trial: RecordedTrial, change: Change) -> Split:
     )
 
 
-def _commands(trial: RecordedTrial, change: Change) -> tuple[array[int], array[int]]:
+def _commands(trial: RecordedTrial, change: Remaking) -> tuple[array[int], array[int]]:
     durations, runs = array("q"), array("q")
     others = None if change.dispatches is None else change.dispatches(len(trial.durations_ns))
     for place, (taken_ns, run_ns) in enumerate(zip(trial.durations_ns, trial.runs_ns, strict=True)):

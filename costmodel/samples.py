@@ -183,6 +183,15 @@ def nearest_length(series: Sequence[Pool], length: Length) -> Pool:
     return min(long_enough, key=lambda pool: pool.length.high, default=longest)
 
 
+def by_levels(pools: Iterable[Pool]) -> list[list[Pool]]:
+    """Pools of one cell but for how many trials ran at a time, with a success each, together."""
+    groups: dict[object, list[Pool]] = {}
+    for index, pool in enumerate(pools):
+        alone = (pool.alone, pool.length) if pool.successes else index
+        groups.setdefault(alone, []).append(pool)
+    return list(groups.values())
+
+
 def attempts(pool: Pool, length: Length | None, demand: Demand) -> list[Attempt]:
     """Every trial at this length (None: at its own), with the demand's think time and clean-up."""
     if length is None:

@@ -14,7 +14,7 @@ from costmodel.sizes import Size, sold
 
 NS_PER_HOUR: Final = 3_600_000_000_000
 PARTS: Final = 10**12
-"""Rates are counted in whole parts of a dollar, so that sums over millions of attempts are exact."""
+"""UsdRates are counted in whole parts of a dollar, so that sums over millions of attempts are exact."""
 PROVISIONED, ACTIVE, GREATER = "provisioned", "active", "greater"
 CPU_BASES: Final = (PROVISIONED, ACTIVE, GREATER)
 """What a vCPU-hour is counted by: the vCPUs asked for, CPU time used, or whichever is more."""
@@ -28,7 +28,7 @@ def billed_ns(ns: int, minimum_ns: int, increment_ns: int) -> int:
     return 0 if ns <= 0 else max(minimum_ns, -(-ns // increment_ns) * increment_ns)
 
 
-class Rates(NamedTuple):
+class UsdRates(NamedTuple):
     """US dollars; "unit" is the larger of vCPUs and GiB over ``gib_per_unit``."""
 
     usd_per_hour: float = 0.0
@@ -84,8 +84,8 @@ class SandboxPrice:
 
     substrate: str
     variant: str | None  # None: any
-    rates: Rates
-    cheaper: Rates  # the same by whoever says least; equal where the sources agree
+    rates: UsdRates
+    cheaper: UsdRates  # the same by whoever says least; equal where the sources agree
     cpu: str = PROVISIONED
     idle: str = BILLED
     free_vcpus: float = 0.0  # of each sandbox
@@ -149,6 +149,10 @@ class SandboxPrice:
         Raises ``PriceError`` as ``size`` does.
         """
         return self.meter(identity).exists / PARTS + self._node_share(identity)
+
+    def idle_usd_hour(self, identity: CellIdentity) -> float:
+        """The rate of one that stands ready, nodes apart, which are paid for as a whole. Raises as ``size``."""
+        return 0.0 if self.idle == FREE else self.meter(identity).exists / PARTS
 
     def usd(self, identity: CellIdentity, sandbox_ns: int, cpu_ns: int | None = None) -> Fraction:
         """What one sandbox costs that existed for ``sandbox_ns``.

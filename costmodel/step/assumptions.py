@@ -58,9 +58,10 @@ _TOLD: Final = (
 )
 
 
-def assumptions(demand: Demand, basis: Basis, *, failures: int, trials: int) -> tuple[Assumption, ...]:
-    """Each with where it comes from; ``failures`` of ``trials`` were recorded."""
-    return tuple(_asked(demand)) + tuple(_granted(demand, basis, failures, trials))
+def assumptions(demand: Demand, basis: Basis, *, failures: int, trials: int, scale: int = 1) -> tuple[Assumption, ...]:
+    """Each with where it comes from; ``failures`` of ``trials`` were recorded, and 1/``scale`` was simulated."""
+    smaller = Assumption("size", f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer", RULES)
+    return tuple(_asked(demand)) + tuple(_granted(demand, basis, failures, trials)) + (smaller,) * (scale > 1)
 
 
 def _asked(demand: Demand) -> Iterator[Assumption]:

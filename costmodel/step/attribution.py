@@ -49,10 +49,11 @@ class Rates(NamedTuple):
         idle = prices.sandbox(pool.identity).usd_hour(pool.identity)
         return cls(lasting, prices.worker_usd_hour or 0.0, idle, known)
 
-    def usd(self, step: StepTaken, part: float) -> float:
-        """Of a step; ``part`` of its rollouts are there, on average."""
+    def usd(self, step: StepTaken, found: Worlds) -> float:
+        """Of a simulated step: of how long it lasts, and of what is counted."""
+        lasting, idle = step.wall_ns * self.lasting, found.times * step.idle_ns * self.idle_sandbox
         used = step.usd + step.held_ns / NS_PER_HOUR * self.worker
-        return (step.wall_ns * self.lasting + step.idle_ns * self.idle_sandbox) / NS_PER_HOUR + part * used
+        return (lasting + idle) / NS_PER_HOUR + found.share * used
 
 
 class Amount(NamedTuple):
@@ -81,12 +82,12 @@ class Amount(NamedTuple):
 def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None, basis: Basis) -> Attribution:
     """From the worlds to shares; ``basis`` is what the run-to-run part of the intervals rests on."""
     rates, plan = Rates.of(demand, pool, prices), found.plan
-    part = plan.whole / plan.steps  # of the last step only a part is there
+    part = found.share  # of what is counted, not of how long it lasts
     train_ns = demand.train_s * NS_PER_S
     step_s = amount_of(found, lambda step: step.wall_ns / NS_PER_S / plan.steps)
     hours = amount_of(found, lambda step: part * step.held_ns / NS_PER_HOUR)
     gpu = amount_of(found, lambda step: (demand.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR)
-    dollars = amount_of(found, lambda step: rates.usd(step, part))
+    dollars = amount_of(found, lambda step: rates.usd(step, found))
 
     def share(told: Callable[[Amount], Interval]) -> Share:
         return Share(
@@ -112,7 +113,7 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
         run=share(lambda one: one.of(RUN)),
         waiting=None if demand.gpus is None else _waiting(gpu, found, demand, pool),
         usd_per_critical_second=plan.steps * rates.lasting / 3600 if rates.lasting else None,
-        assumptions=assumptions(demand, basis, failures=failures, trials=len(pool.trials)),
+        assumptions=assumptions(demand, basis, failures=failures, trials=len(pool.trials), scale=found.scale),
         steps=plan.steps,
         simulated_steps=plan.simulated,
         replicates=len(found.plain) + len(found.twins),
@@ -130,15 +131,16 @@ def amount_of(found: Worlds, value: Callable[[StepTaken], float]) -> Amount:
     return Amount(plain, twins)
 
 
-def interval_of(plain: Sequence[Steps], twins: Sequence[Steps]) -> Interval:
-    """The mean of the worlds, with what chance and the trials leave open."""
+def interval_of(plain: Sequence[Steps], twins: Sequence[Steps], *, signed: bool = False) -> Interval:
+    """The mean of the worlds, with what chance and the trials leave open; what is not ``signed`` is never negative
+    where no world has it so."""
     totals = [math.fsum(world) for world in plain]
     value = math.fsum(totals) / len(totals)
     apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
     left_open = max(0.0, _variance([math.fsum(one) for one in apart]) - _from_step_to_step(apart))
     half = student_t(len(twins) - 1) * math.sqrt(left_open + _variance(totals) / len(totals))
     low = value - half
-    return Interval(value, max(0.0, low) if min(totals) >= 0 else low, value + half)
+    return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
 
 
 def _from_step_to_step(apart: Sequence[Steps]) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from heapq import heappop, heappush, heapreplace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from costmodel.demand import MASK, RESAMPLE
 from costmodel.step.chance import Told
@@ -19,7 +19,6 @@ from costmodel.step.state import CarriedOn, Seat, State, Totals
 DONE, GIVEN_UP, BROKEN, ASKS, GRANTED, LINED, TRAINED = range(7)
 """What a worker's next event is: its rollout succeeds, ends without, or breaks its prompt; it asks for a sandbox, its
 create is let through, or its time is over while it stands in line for a pod. The last is the trainer's."""
-MOST_TRIES: Final = 1 << 15
 
 
 class Waiting(NamedTuple):

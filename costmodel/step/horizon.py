@@ -20,6 +20,8 @@ from costmodel.step.timeline import Stretch
 
 FEW: Final = 3
 """At least so many steps are simulated where one depends on those before it."""
+MANY: Final = 64
+"""Of a run of so many steps the last, which is smaller, is none of its own."""
 LEAD: Final = 2
 """Steps that are simulated, and not counted, before one in the midst of a run where steps overlap."""
 AVERAGED: Final = 16
@@ -66,9 +68,12 @@ def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizo
     whole = demand.trajectories / asked.size
     if pulls:
         return Horizon(count, _places(asked, world, count, most), whole)
+    last = (rest,) if rest and count < MANY else ()
+    like = full if last else count
     first = 0 if alike else most // 2
-    stands_for = (1.0,) * first + ((count - first) / (most - first),) * (most - first)
-    return Horizon(count, (HorizonPart(Stretch(0, (asked.size,) * most), stands_for),), whole)
+    stands_for = (1.0,) * first + ((like - first) / (most - first),) * (most - first) + (1.0,) * len(last)
+    stretch = Stretch(0, (asked.size,) * most + last)
+    return Horizon(count, (HorizonPart(stretch, stands_for),), float(count) if last else whole)
 
 
 def following(other: Horizon, asked: StepRules) -> Horizon | None:

@@ -13,10 +13,9 @@ from costmodel.demand import Demand
 from costmodel.pricing import Prices
 from costmodel.samples import Pool
 from costmodel.step.attribution import RUN, Rates, Steps, amount_of, interval_of
-from costmodel.step.horizon import Horizon, following
+from costmodel.step.horizon import following
 from costmodel.step.rules import StepRules
-from costmodel.step.timeline import StepTaken
-from costmodel.step.worlds import Sampling, Worlds, worlds
+from costmodel.step.worlds import Sampling, Worlds, smaller, worlds
 from costmodel.uncertainty import Interval
 
 NS_PER_HOUR = 3.6e12
@@ -50,7 +49,7 @@ def apart(one: Run, other: Run, effort: float = 1.0) -> Apart | None:
         return None
     usd = _differences(*(_dollars(run, own) for run, own in zip((one, other), found, strict=True)))
     hours = _differences(*(_hours(own) for own in found))
-    return Apart(interval_of(*usd), interval_of(*hours))
+    return Apart(interval_of(*usd, signed=True), interval_of(*hours, signed=True))
 
 
 def _both(one: Run, other: Run, effort: float) -> tuple[Worlds, Worlds] | None:
@@ -59,22 +58,18 @@ def _both(one: Run, other: Run, effort: float) -> tuple[Worlds, Worlds] | None:
     if (one.demand.trajectories, one.demand.step_rollouts) != (other.demand.trajectories, other.demand.step_rollouts):
         return None
     here = worlds(first.pool, first.demand, first.prices, effort=effort, as_it_is=True)
-    plan = here and _for(second, here.plan, first)
-    if here is None or plan is None:
+    if here is None:
+        return None
+    scale, demand = smaller(second.demand, here.scale)
+    plan = here.plan if _nodes(first.demand) == _nodes(second.demand) else following(here.plan, StepRules.of(demand))
+    if scale != here.scale or plan is None:
         return None
     salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
-    sampling = Sampling(plan, len(here.plain), len(here.twins), salt)
+    sampling = Sampling(plan, len(here.plain), len(here.twins), scale, salt)
     there = worlds(second.pool, second.demand, second.prices, as_it_is=True, sampling=sampling)
     if there is None:
         return None
     return (here, there) if first is one else (there, here)
-
-
-def _for(second: Run, plan: Horizon, first: Run) -> Horizon | None:
-    """The plan of the first, for the second."""
-    if _nodes(first.demand) == _nodes(second.demand):
-        return plan
-    return following(plan, StepRules.of(second.demand))
 
 
 def _nodes(demand: Demand) -> tuple[object, ...]:
@@ -87,18 +82,13 @@ def _runs(pool: Pool) -> str:
 
 def _dollars(run: Run, found: Worlds) -> list[list[Steps]]:
     """Of every step, of the plain worlds and of the twins."""
-    rates, part = Rates.of(run.demand, run.pool, run.prices), found.plan.whole / found.plan.steps
-    told = amount_of(found, lambda step: rates.usd(step, part))
+    rates = Rates.of(run.demand, run.pool, run.prices)
+    told = amount_of(found, lambda step: rates.usd(step, found))
     return [[world[RUN] for world in told.plain], [world[RUN] for world in told.twins]]
 
 
 def _hours(found: Worlds) -> list[list[Steps]]:
-    part = found.plan.whole / found.plan.steps
-
-    def hours(step: StepTaken) -> float:
-        return part * step.held_ns / NS_PER_HOUR
-
-    told = amount_of(found, hours)
+    told = amount_of(found, lambda step: found.share * step.held_ns / NS_PER_HOUR)
     return [[world[RUN] for world in told.plain], [world[RUN] for world in told.twins]]
 
 

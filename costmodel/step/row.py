@@ -52,7 +52,7 @@ def _answered(
 ) -> Projection:
     """What the closed forms and the stream of attempts have no rule for, as it was simulated."""
     plan, rules = found.plan, StepRules.of(demand)
-    part = plan.whole / plan.steps
+    part = found.share
 
     def mean(value: Callable[[StepTaken], float]) -> float:
         each = (zip(plan.stands_for, world[0], strict=True) for world in found.plain)
@@ -65,7 +65,7 @@ def _answered(
     step = Makespan(step_s * 1e9, told.error_s * 1e9, "events")
     held = demand.usable_workers * step_s * plan.steps / 3600 if rules.rules.policy.linear else hours.value
     launched = rules.rules.launched(rules.size)
-    idle_hours = mean(lambda step: step.idle_ns) / NS_PER_HOUR
+    idle_hours = found.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
     pool_use = None
     if row.warm_pool is not None:
         groups = max(1.0, demand.usable_workers / (demand.group_size or 1))

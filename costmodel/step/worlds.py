@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.demand import Demand
+from costmodel.demand import MASK, RESAMPLE, Demand
+from costmodel.errors import DemandError
 from costmodel.pricing import Prices
 from costmodel.results import CAUSES
 from costmodel.runs import MIN_RUNS, Assumed, assumed
@@ -35,6 +37,10 @@ SHARED: Final = 4
 MOST_STEPS: Final = 16
 """Of one world."""
 THINK: Final = "think"
+FOR_CHANCE: Final = 1 << 19
+"""The number of a step that no run has."""
+ASKED: Final = 1_000
+HARDLY: Final = 0.01
 
 
 Looks = list[list[StepTaken]]
@@ -57,6 +63,7 @@ class Sampling(NamedTuple):
     plan: Horizon
     plain: int
     twins: int
+    scale: int = 1  # of so much smaller a system
     salt: int = 0  # tells resamples of trials apart that are not of the same runs
 
 
@@ -67,7 +74,13 @@ class Worlds(NamedTuple):
     plan: Horizon
     plain: list[Looks]
     twins: list[Looks]  # of the first of those
-    failure: float  # the share of attempts that was recorded, or asked for
+    scale: int  # a system of so much smaller a size was simulated ...
+    times: float  # ... and its rollouts stand for so many each
+
+    @property
+    def share(self) -> float:
+        """How much more of what is counted there is in the run than in the steps: of the last only a part is there."""
+        return self.times * self.plan.whole / self.plan.steps
 
 
 def worlds(
@@ -87,6 +100,7 @@ def worlds(
     what is simulated, where that is not up to this run.
 
     Raises:
+        DemandError: next to no attempt would succeed.
         PriceError: the sheet lacks a price.
     """
     trials = Trials(pool, demand, full_speed)
@@ -99,17 +113,22 @@ def worlds(
     everything = frozenset(cause for cause, acts in causes.items() if acts is not None)
     alone = [frozenset({cause}) for cause, acts in causes.items() if acts]
     looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
-    asked = _Asked(demand, trials, law, looks, _billed(pool, prices))
     ones = [1] * len(pool.trials)
+    asked = _Asked(demand, trials, law, looks, _billed(pool, prices))
     first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
-    attempts = rules.rules.launched(rules.size) / (1 - min(first.failure, 0.9))
+    each = len(looks) / _checked_chance(asked, first) * (1 if rules.workers_only else SHARED)
+    least = each * rules.rules.launched(rules.size) * FEW * (PLAIN[0] + TWINS[0])
+    rollouts = demand.trajectories
+    scale, demand = smaller(demand, math.ceil(least / ATTEMPTS) if sampling is None else sampling.scale)
+    if scale > 1:
+        asked = asked._replace(demand=demand)
+        first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
     if sampling is None:
-        cost = len(looks) * attempts * (1 if rules.workers_only else SHARED)
-        steps = effort * ATTEMPTS / cost  # of all worlds
+        steps = effort * ATTEMPTS / (each * rules.rules.launched(rules.size))  # of all worlds
         count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 2 / 3)))
         resamples = max(TWINS[0], min(TWINS[1], count // 2))
         plan = horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
-        sampling = Sampling(plan, count, resamples)
+        sampling = Sampling(plan, count, resamples, scale)
     spread = assumed(pool.identity.substrate, demand.run_sd)
     plain, twins = [], []
     for number in range(sampling.plain):
@@ -118,7 +137,61 @@ def worlds(
         if number < sampling.twins:
             drawn = resampled(pool, spread, Random(seed + (sampling.salt << 64)))
             twins.append(_looked_at(asked, *drawn, seed, sampling.plan))
-    return Worlds(causes, sampling.plan, plain, twins, first.failure)
+    return Worlds(causes, sampling.plan, plain, twins, scale, rollouts / demand.trajectories)
+
+
+def smaller(demand: Demand, scale: int) -> tuple[int, Demand]:
+    """The same steps with 1/``scale`` of their rollouts, workers, nodes, and of all that they share.
+
+    Or less small than that, so that there is still one group, one pod for each of it, and one worker.
+    """
+    size, group = demand.step_rollouts or 1, demand.group_size or 1
+    scale = min(scale, size // group, demand.workers, demand.trajectories)
+    if demand.nodes is not None and demand.pods is not None:
+        scale = min(scale, demand.nodes, demand.pods // group)
+    if scale <= 1:
+        return 1, demand
+    prompts = None if demand.prompts is None else max(1, round(demand.prompts / scale))
+    kept = max(1, round(size / scale)) if prompts is None else prompts * group
+
+    share = kept / size
+
+    def less(count: int | None) -> int | None:
+        return None if count is None else max(1, round(count * share))
+
+    full, rest = divmod(demand.trajectories, size)
+    return scale, replace(
+        demand,
+        trajectories=full * kept + max(1, round(rest * share)) * (rest > 0),
+        workers=max(1, round(demand.workers * share)),
+        prompts=prompts,
+        batch=None if prompts is not None else kept,
+        quota=less(demand.quota),
+        create_rate=None if demand.create_rate is None else demand.create_rate * share,
+        create_burst=max(1, round(demand.create_burst * share)),
+        warm_pool=demand.warm_pool if demand.image_pool else less(demand.warm_pool),
+        refill_rate=None if demand.refill_rate is None else demand.refill_rate * share,
+        nodes=less(demand.nodes),
+    )
+
+
+def _checked_chance(asked: _Asked, world: World) -> float:
+    """The share of attempts that succeed, of a thousand; of groups, where these are redone as a whole.
+
+    Raises:
+        DemandError: next to none does, so that a rollout would hardly ever end.
+    """
+    demand, trials = asked.demand, asked.trials
+    view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0))
+    told = view.first(world.step(FOR_CHANCE, ASKED))
+    limit_ns = math.inf if demand.timeout_s is None else demand.timeout_s * 1e9
+    chance = sum(ok and span <= limit_ns for ok, span, *_ in told) / len(told)
+    if demand.on_failure == RESAMPLE:
+        chance **= demand.group_size or 1
+    if demand.max_attempts is None and demand.on_failure != MASK and chance < HARDLY:
+        what = "groups are without a failure" if demand.on_failure == RESAMPLE else "attempts succeed in time"
+        raise DemandError(f"{chance:.2%} of {what}, so that a rollout hardly ever ends: add --max-attempts A")
+    return max(chance, 1 / (demand.max_attempts or 1 / HARDLY))
 
 
 def _causes(trials: Trials, demand: Demand, pool: Pool, full_speed: float | None) -> dict[str, bool | None]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL: the question was understood, and the data are too few."""
+SHOWN: Final = 0.3
+"""How much is simulated of the rows that are shown; what moving saves is found apart, both sides together."""
 COARSE: Final = 0.1
 """How much is simulated of rows that are only to show what would turn a decision, relative to a few seconds."""
 
@@ -120,7 +122,7 @@ def _side(
             raise _several(_meant(spec, tier, mode), rows)
         return rows[0]
 
-    row = at(place.demand, 1.0)
+    row = at(place.demand, SHOWN)
     runs = runs_of(recordings, place, row, known)
     demand = runs[0].demand if runs else place.demand
     return Side(name=row.label, row=row, demand=demand, rerun=at, runs=runs)
@@ -143,12 +145,18 @@ def _meant(spec: str, tier: str | None, mode: str | None) -> str:
 
 
 def _assumptions(found: Decision, given: Sequence[Sequence[Assumption]]) -> list[Assumption]:
-    """What was asked of both, once; what of one of them only, with its name."""
-    common = [one for one in given[0] if one in given[1]]
+    """What was asked, what was published, what the rules take for granted: of both once, else with the side's name."""
+    sides = found.start, found.goal
+    each = []
+    for side, asked in zip(sides, given, strict=True):
+        names = {one.name for one in asked}
+        granted = side.row.attribution.assumptions if side.row.attribution else ()
+        each.append([*asked, *side.row.assumptions, *(one for one in granted if one.name not in names)])
+    common = [one for one in each[0] if one in each[1]]
     own = [
         one._replace(name=f"{one.name} ({side.name})")
-        for side, named in zip((found.start, found.goal), given, strict=True)
-        for one in named
+        for side, told in zip(sides, each, strict=True)
+        for one in told
         if one not in common
     ]
     return [*common, *own]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from costmodel import Demand, Projection, Published, Recording
     from costmodel.bounds import Reference
+    from costmodel.places import Asked
+    from costmodel.projection import Wanted
+    from costmodel.recording import CellIdentity
     from taxtui.report.answer.choice import Choice
     from taxtui.report.formats import Section
 
@@ -60,7 +64,8 @@ def command(
     trajectories on how many workers, and for how much; an option that it cannot use is refused by name.
     """
     from costmodel.bounds import check_used
-    from costmodel.places import project_places
+    from costmodel.demand import Demand
+    from costmodel.places import Asked, project_places
     from taxtui.commands.opening import opened, reference_of
 
     if (full or explain or plot) and not BY_NAME[form].people:
@@ -72,7 +77,12 @@ def command(
         raise UsageError(f"--plot asks every place the same, and {asked['file'].path} does not", fix="leave it out")
     sources = [opened(name) for name in recordings]
     bounds = None if reference is None else reference_of(reference)
-    rows = every = project_places(sources, places, bounds, providers_of(context, opened))
+    providers = providers_of(context, opened)
+    found = project_places(sources, places, bounds, providers, _wanted(choice, cells, demand))
+    rows = every = [_sourced(row, context, places) for row in found]
+    if not rows:  # what was chosen is not there: without steps it takes no time to say what is
+        plain = Demand(trajectories=demand.trajectories, workers=demand.workers)
+        rows = every = project_places(sources, [Asked("", plain, None)], bounds)
     for line in idle_places(context, [row.identity for row in rows]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:
@@ -91,6 +101,37 @@ def command(
             click.echo(f"\n{explanation.to_text(row, place_among(places, row.identity).demand)}")
     if plot:
         _plot(sources, demand, over, {row.identity._replace(actions=0) for row in rows})
+
+
+def _sourced(row: Projection, context: click.Context, places: Sequence[Asked]) -> Projection:
+    """A row whose assumptions have the sources that were given for them."""
+    if row.attribution is None:
+        return row
+    from taxtui.report.projected.given import given, sourced
+
+    asked = given(context, place_among(places, row.identity).spec)
+    told = sourced([*row.assumptions, *row.attribution.assumptions], asked)
+    return replace(row, attribution=row.attribution._replace(assumptions=told))
+
+
+def _wanted(choice: Choice, cells: Sequence[str], demand: Demand) -> Wanted | None:
+    """Which cells are projected: where there are steps to simulate, only those that are shown or compared with."""
+    if demand.step_rollouts is None or not (cells or choice.tiers or choice.modes or choice.substrates):
+        return None
+    from costmodel.comparison import meant
+
+    def wanted(identity: CellIdentity) -> bool:
+        if demand.baseline is not None and meant(identity, demand.baseline):
+            return True
+        named = [identity.label == one or meant(identity, one) for one in choice.substrates]
+        return (
+            (not cells or identity.cell_id in cells)
+            and (not choice.tiers or identity.tier in choice.tiers)
+            and (not choice.modes or identity.mode in choice.modes)
+            and (not named or any(named))
+        )
+
+    return wanted
 
 
 def _told(

@@ -121,11 +121,18 @@ def test_the_reader_of_the_format_page_notices_a_flipped_bit(tmp_path: Path) -> 
         list(own_reader().events(tmp_path / "damaged"))
 
 
-def test_the_price_sheet_of_the_page_is_one(tmp_path: Path) -> None:
-    [sheet] = blocks("cost-model.md", "toml")
-    (tmp_path / "ours.toml").write_text(sheet)
-    prices = costmodel.load_prices(tmp_path / "ours.toml")
+def test_the_sheet_the_profile_and_the_provider_of_the_page_are_some(tmp_path: Path) -> None:
+    sheet, profile, provider = blocks("prices.md", "toml")
+    (tmp_path / "acme-prices.toml").write_text(sheet)
+    prices = costmodel.load_prices(tmp_path / "acme-prices.toml")
     assert [price.substrate for price in prices.sandboxes] == ["kubernetes"]
+    (tmp_path / "acme-limits.toml").write_text(profile)
+    assert costmodel.load_profile(tmp_path / "acme-limits.toml").concurrent == 5000
+    (tmp_path / "acme.toml").write_text(provider)
+    found = costmodel.load_provider(str(tmp_path / "acme.toml"))
+    assert found.slowdown.high == 1.3
+    assert found.profile is not None
+    assert found.prices is not None
 
 
 def test_every_public_name_is_in_the_api() -> None:

@@ -17,7 +17,7 @@ MISSING: Final = "recordings/aa.msgpack is not there: taxtui run aa -o recording
 PLANTED: Final = {"local": ("local-5", "local-20"), "docker": ("docker-20",)}
 
 
-class Rates(NamedTuple):
+class UsdRates(NamedTuple):
     """Shares, and of how many each is one."""
 
     falsely_different: float  # of pairs of repetitions, cell by cell
@@ -40,7 +40,7 @@ def _ok(trial: RecordedTrial) -> int:
     return int(trial.ok)
 
 
-def rates(path: Path) -> Rates:
+def rates(path: Path) -> UsdRates:
     """What the acceptance asks of the recording."""
     cells = pools([read_recording(path)])
     runs = sorted({trial.run.repetition for pool in cells for trial in pool.trials})
@@ -59,7 +59,7 @@ def rates(path: Path) -> Rates:
     slow, plain = by_tier["local", "local-5"], by_tier["local", "sleep-0"]
     five = [judge(held(slow, (r,)), held(plain, (r,)), assumed("local")).verdict.kind == DIFFERS for r in runs]
     whole = judge(held(slow, tuple(runs)), held(plain, tuple(runs)), assumed("local")).verdict.kind == DIFFERS
-    return Rates(
+    return UsdRates(
         sum(verdicts) / len(verdicts),
         len(verdicts),
         sum(inside) / len(inside),

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Demand, Projection, Recording, project, read
-from costmodel.at_scale import by_levels
-from costmodel.samples import pools
+from costmodel.samples import by_levels, pools
 from tests.support.costmodel_files import S, cell, trial, write
 
 MS = S // 1000

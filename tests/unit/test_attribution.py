@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Attribution, Demand, Images, Projection, Think, load_prices, project, read
+from costmodel import Attribution, Demand, DemandError, Images, Projection, Think, load_prices, project, read
 from costmodel.results import CAUSES, Share
 from costmodel.samples import pools
 from costmodel.step import worlds
@@ -232,3 +232,32 @@ def test_a_run_without_steps_imports_nothing_of_them(same: Path) -> None:
         "sys.exit(any(name.startswith('costmodel.step') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_system_that_is_too_large_is_made_smaller_in_proportion(same: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for more in ({}, {"nodes": 32, "pods_per_node": 8}, {"create_rate": 100.0}, {"warm_pool": 32, "refill_s": 5.0}):
+        monkeypatch.setattr(worlds, "ATTEMPTS", 5_000)
+        asked = {"trajectories": 2_600, "workers": 128, "prompts": 64, "group_size": 4, "run_sd": 0.0} | more
+        small = attributed(same, **asked)
+        monkeypatch.setattr(worlds, "ATTEMPTS", 400_000)
+        whole = attributed(same, **asked)
+        assert "size" in {one.name for one in small.assumptions}
+        assert "size" not in {one.name for one in whole.assumptions}
+        assert small.steps == whole.steps == 11
+        assert small.run.worker_hours.value == pytest.approx(whole.run.worker_hours.value, rel=0.03)
+        assert small.run.step_s.value == pytest.approx(whole.run.step_s.value, rel=0.05)
+        assert small.sandbox.worker_hours.value == pytest.approx(whole.sandbox.worker_hours.value, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("hopeless", "what"),
+    [
+        ({"failure_hazard": 1e6}, "attempts succeed"),
+        ({"failure_rate": 0.999}, "attempts succeed"),
+        ({"failure_rate": 0.8, "on_failure": "resample"}, "groups are without"),
+    ],
+)
+def test_what_would_hardly_ever_end_is_refused(same: Path, hopeless: dict[str, Any], what: str) -> None:
+    with pytest.raises(DemandError, match=rf"{what}.*: add --max-attempts A$"):
+        row(same, **hopeless)
+    assert row(same, **hopeless, max_attempts=2).attempts <= 2

@@ -254,9 +254,23 @@ def test_dispatch_of_a_recording_that_tells_none(tmp_path: Path) -> None:
         load_provider("e2b:dispatch=run", lambda _: unsplit)
 
 
+def test_published_figures_are_no_work(tmp_path: Path) -> None:
+    essay = read(Path(__file__).parents[2] / "scenarios" / "published" / "essay.toml")
+    with pytest.raises(DemandError, match="a composed row needs work that was recorded: give a recording"):
+        project([essay], Demand(trajectories=10, workers=1), providers=[acme(tmp_path)])
+
+
 def test_how_long_ends_take_is_refused_by_name(tmp_path: Path) -> None:
     pool: Pool
     (pool,) = works(pools([recorded(tmp_path)]))
     with pytest.raises(DemandError, match="nothing published of e2b answers --include-cleanup; leave it out") as error:
         compose(pool, load_provider("e2b"), Demand(trajectories=1, workers=1, include_cleanup=True))
     assert "\n" not in str(error.value)
+
+
+def test_a_composed_row_is_of_the_same_work_as_the_recording(tmp_path: Path) -> None:
+    recording = recorded(tmp_path)
+    own, row = recording.cells[0].identity, one(tmp_path, acme(tmp_path), recording)
+    same = ("tier", "tier_digest", "actions", "mode", "concurrency", "arrival", "think", "cpu_milli", "memory_mib")
+    assert all(getattr(own, field) == getattr(row.identity, field) for field in same)
+    assert "beyond_measured_concurrency" in row.flags  # ten at a time, and the commands ran alone

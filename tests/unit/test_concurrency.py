@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.concurrency import Curve, Level, Scalability
+from costmodel.concurrency import Level, LevelCurve, Scalability
 from costmodel.published import shipped
 
 (ROCK,) = (facts for facts in shipped() if facts.name == "rock.toml")
@@ -32,11 +32,11 @@ def test_the_scalability_law_is_found_where_it_holds() -> None:
 @pytest.mark.parametrize("percentile", ["p50_s", "p95_s", "p99_s"])
 def test_the_published_curve_goes_on_within_the_interval(percentile: str) -> None:
     *known, (n, actual, _) = rock(percentile)
-    found = Curve.of(known).at(n)  # four levels up to 8,000, asked for 16,000
+    found = LevelCurve.of(known).at(n)  # four levels up to 8,000, asked for 16,000
     assert found.low is not None
     assert found.high is not None
     assert found.low < actual < found.high
-    assert Curve.of(known).beyond(n) == 2
+    assert LevelCurve.of(known).beyond(n) == 2
 
 
 @pytest.mark.parametrize("percentile", ["p50_s", "p95_s", "p99_s"])
@@ -44,7 +44,7 @@ def test_the_published_curve_goes_on_within_the_interval(percentile: str) -> Non
 def test_each_level_of_the_published_curve_lies_between_its_neighbours(percentile: str, left_out: int) -> None:
     levels = rock(percentile)
     n, actual, _ = levels.pop(left_out)
-    found = Curve.of(levels).at(n)
+    found = LevelCurve.of(levels).at(n)
     assert found.low is not None
     assert found.high is not None
     assert found.low * 0.99 <= actual <= found.high  # 4.92 s of 2,000 is a little less than 4.93 s of 1,000
@@ -59,18 +59,18 @@ def test_the_published_creates_come_at_a_constant_rate() -> None:
 
 
 def test_fewer_levels_stay_between_the_last_value_and_the_last_slope() -> None:
-    two = Curve.of([Level(1, 1.0), Level(4, 2.0)])
+    two = LevelCurve.of([Level(1, 1.0), Level(4, 2.0)])
     assert two.at(16) == pytest.approx((math.sqrt(8), 2.0, 4.0))
     assert two.scalability is None
-    one = Curve.of([Level(4, 2.0)])
+    one = LevelCurve.of([Level(4, 2.0)])
     assert one.at(16) == (2.0, 2.0, None)
     assert one.at(2).value == 2.0  # nothing was measured below
 
 
 def test_levels_that_fall_are_pooled() -> None:
-    curve = Curve.of([Level(16, 3.0, 0.01), Level(1, 2.0, 0.01), Level(4, 1.0, 0.01)])
+    curve = LevelCurve.of([Level(16, 3.0, 0.01), Level(1, 2.0, 0.01), Level(4, 1.0, 0.01)])
     assert [level.value for level in curve.levels] == pytest.approx([1.5, 1.5, 3.0])
-    worth = Curve.of([Level(1, 2.0, 0.01), Level(4, 1.0, 0.03)])
+    worth = LevelCurve.of([Level(1, 2.0, 0.01), Level(4, 1.0, 0.03)])
     assert worth.levels[0].value == pytest.approx(1.75)  # the surer one counts three times
 
 
@@ -81,7 +81,7 @@ LEVELS = st.lists(ONE, min_size=1, max_size=7, unique_by=lambda level: level[0])
 @settings(max_examples=60, deadline=None)
 @given(LEVELS, st.integers(1, 20_000), st.integers(1, 20_000))
 def test_more_at_a_time_is_never_faster(levels: list[tuple[int, float, float]], n: int, more: int) -> None:
-    curve = Curve.of([Level(*level) for level in levels])
+    curve = LevelCurve.of([Level(*level) for level in levels])
     low, high = sorted((n, more))
     assert curve.at(low).value <= curve.at(high).value * (1 + 1e-9)
     found = curve.at(n)

@@ -48,6 +48,9 @@ def test_the_essays_table() -> None:
         assert round(row.worker_hours.value) == hours
         assert (row.versus and round(row.versus.worker_hours.value)) == versus
         assert row.flags == ("published",)
+        (printed,) = row.assumptions
+        assert printed.value == f"{latency:g} s for 50 actions"
+        assert printed.source.endswith("(no date is known)")
         assert (
             row.worker_hours.low,
             row.wall_clock_hours.low,

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import Demand, DemandError, PriceError, Projection, Think, load_prices, project, read
+from costmodel.billing import by_clock
 from costmodel.pricing import SHIPPED, priced
 from costmodel.results import Cost
-from costmodel.tariff import PARTS, Meter, Rates
+from costmodel.samples import pools
+from costmodel.tariff import PARTS, Meter, UsdRates
 from tests.support.costmodel_files import S, cell, trial, write
 
 HOUR = 3600 * S
@@ -248,7 +250,7 @@ def test_more_of_anything_is_never_cheaper(
 
 def test_the_keys_of_a_sheet_are_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "prices.md").read_text(encoding="utf-8")
-    assert not [rate for rate in Rates._fields if f"`{rate}`" not in text]
+    assert not [rate for rate in UsdRates._fields if f"`{rate}`" not in text]
     for name in SHEETS:
         assert f"`{name}`" in text
         tomllib.loads((SHIPPED / f"{name}.toml").read_text(encoding="utf-8"))
@@ -265,8 +267,29 @@ def test_a_cell_is_priced_by_its_own_limits(tmp_path: Path) -> None:
 
 def test_nodes_have_one_price(tmp_path: Path) -> None:
     trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
-    asked = {"trajectories": 10, "workers": 5, "batch": 10, "nodes": 3, "pods_per_node": 2, "node_usd_hour": 4.0}
-    bill = cost(tmp_path, "usd_per_hour = 1", trials, **asked)
-    assert bill.sandbox_usd.value == pytest.approx(10 + 3 * 2 * 4)  # ten hours of sandboxes, two of three nodes
+    asked = {"trajectories": 10, "workers": 5, "batch": 10, "nodes": 3, "pods_per_node": 2}
+    by_sheet = "usd_per_node_hour = 8\nsandboxes_per_node = 4"
+    assert cost(tmp_path, by_sheet, trials, **asked).sandbox_usd.value == pytest.approx(
+        3 * 2 * 8
+    )  # as many as are given
     with pytest.raises(DemandError, match="nodes have one price: leave --node-usd-hour out"):
-        cost(tmp_path, "usd_per_node_hour = 8\nsandboxes_per_node = 2", trials, **asked)
+        cost(tmp_path, by_sheet, trials, **asked, node_usd_hour=4.0)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "usd_per_hour = 7\nusd_per_create = 0.1",
+        'cpu = "active"\nusd_per_vcpu_hour = 3600\nusd_per_gib_hour = 2',
+        'idle = "free"\nusd_per_hour = 3600',
+    ],
+)
+def test_clocks_alone_are_billed_as_their_attempts_are(tmp_path: Path, keys: str) -> None:
+    trials = [trial(n, actions=(4 * S,) * 2, cpus=(S, S), thinks=(0, 2 * S)) for n in range(4)]
+    recording = read(write(tmp_path / "run", trials, cell(actions=2)))
+    prices = load_prices(sheet(tmp_path, keys))
+    (pool,) = pools([recording])  # type: ignore[list-item]
+    bill = by_clock(pool, prices.sandbox(pool.identity))
+    (found,) = project([recording], Demand(trajectories=4, workers=1), prices)
+    assert found.cost is not None
+    assert bill([13 * S] * 4) == pytest.approx(found.cost.sandbox_usd.value)

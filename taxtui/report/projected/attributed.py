@@ -174,6 +174,6 @@ def _assumptions(found: Sequence[tuple[str, Attribution]]) -> Section:
     lines = []
     for assumption, names in rows.items():
         of = "" if len(names) == len(found) else f"\n{', '.join(names)}"
-        lines.append([clean(assumption.name) + of, clean(assumption.value), letters[clean(assumption.source)]])
+        lines.append([f"{clean(assumption.name)}: {clean(assumption.value)}{of}", letters[clean(assumption.source)]])
     notes = [f"{letter}  {source}" for source, letter in letters.items()]
-    return Section("Assumptions", ["input\n", "value\n", "from\n"], lines, notes)
+    return Section("Assumptions", ["input: value\n", "from\n"], lines, notes)

@@ -1,0 +1,74 @@
+"""Every field of a demand has an option that reaches it, and every kind of row uses it or refuses it by that name."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from costmodel import Delta, Demand, DemandError, Images, Think
+from costmodel.used import option, used_by
+from taxtui.cli import app
+from taxtui.report.projected.demand_file import field_of
+from taxtui.report.projected.options import OPTIONS, demand_of
+from tests.support.asked_demands import ASKED, STEP_MODEL_ASKED
+
+ALL = ASKED | STEP_MODEL_ASKED
+BY_FIELD = {field_of(one): one for one in OPTIONS}
+USUAL = {"trajectories": 2000, "workers": 7}
+NOT_OF_A_DEMAND = {"file", "profile", "compose", "prices"}
+INSIDE: set[str] = {"tolerance"}
+"""How finely something is simulated is not asked on a command line."""
+
+
+def words(asked: dict[str, Any]) -> list[str]:
+    """As one would type it."""
+    found = []
+    for name, value in asked.items():
+        flag = BY_FIELD[name].opts[-1]
+        found += [flag] if value is True else [flag, _typed(value)]
+    return found
+
+
+def _typed(value: object) -> str:
+    if isinstance(value, Think):
+        return f"lognormal:{value.median_ns}ns,{value.sigma}" if value.sigma else f"{value.median_ns}ns"
+    if isinstance(value, Images):
+        return "50:2-8"
+    if isinstance(value, tuple):
+        [delta] = value
+        assert isinstance(delta, Delta)
+        return f"{delta.ns}ns/action"
+    return str(value)
+
+
+def test_every_field_has_an_option_and_every_option_a_field() -> None:
+    assert {one.name for one in fields(Demand)} - INSIDE == set(BY_FIELD) - NOT_OF_A_DEMAND
+
+
+@pytest.mark.parametrize("name", sorted(set(ALL) - INSIDE))
+def test_an_option_reaches_its_field_by_the_name_that_refusals_have(name: str) -> None:
+    asked = USUAL | ALL[name]
+    params = click.Command("project", params=list(OPTIONS)).make_context("project", words(asked)).params
+    del params["prices"]
+    found, wanted = demand_of(params), Demand(**asked)
+    assert replace(found, actions=None) == replace(wanted, actions=None)
+    assert found.length == wanted.length  # a number is a law too
+    assert name == "deltas" or option(name) in BY_FIELD[name].opts
+
+
+@pytest.mark.parametrize("name", sorted(set(ALL) - INSIDE))
+def test_a_published_row_answers_an_option_or_refuses_it_by_name(name: str) -> None:
+    asked = USUAL | ALL[name] | ({"baseline": "docker"} if name == "baseline" else {})
+    result = CliRunner().invoke(app, ["project", "essay", *words(asked), "--format", "json"])
+    refused = [field for field in ALL[name] if field not in used_by("published")]
+    if refused:
+        assert isinstance(result.exception, DemandError), result.output
+        for field in refused:
+            assert BY_FIELD[field].opts[-1] in str(result.exception)
+        assert "\n" not in str(result.exception)
+    else:
+        assert result.exit_code == 0, result.exception
