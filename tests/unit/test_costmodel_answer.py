@@ -140,8 +140,8 @@ def test_only_one_ground_is_ranked(tmp_path: Path) -> None:
 
 
 def test_what_else_differs_sets_works_and_places_apart(tmp_path: Path) -> None:
-    found = answer_of(rows_of(cells(tmp_path, ({}, 1), ({"concurrency": 8}, 2))))
-    assert [line.name for line in found.lines] == ["T2 3 exec concurrency 1", "T2 3 exec concurrency 8"]
+    found = answer_of(rows_of(cells(tmp_path, ({}, 1), ({"memory_mib": 2048}, 2))))
+    assert [line.name for line in found.lines] == ["T2 3 exec memory_mib 1024", "T2 3 exec memory_mib 2048"]
     assert [place.name for place in found.places] == ["docker"]
     found = answer_of(rows_of(cells(tmp_path, ({}, 1), ({"environment": "elsewhere"}, 3), name="b")))
     assert [place.name for place in found.places] == ["docker #1", "docker #2"]

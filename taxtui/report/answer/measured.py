@@ -10,8 +10,16 @@ from costmodel.demand import Demand
 from costmodel.errors import SourceError
 from costmodel.projection import project
 from costmodel.recording import Recording
+from costmodel.results import Projection
 from taxtui.report.answer.order import Key
 from taxtui.report.measured.rows import Row
+
+
+def recorded(
+    sources: Sequence[Recording], run_sd: float | None = None, bounds: Reference | None = None
+) -> list[Projection]:
+    """A row for each cell, of one trajectory as it was recorded. Raises ``SourceError``: nothing has succeeded."""
+    return project(sources, Demand(trajectories=1, workers=1, run_sd=run_sd), None, bounds)
 
 
 def answer(
@@ -20,7 +28,7 @@ def answer(
     """Of the cells of ``rows``, which come from ``sources``. Empty where nothing has succeeded."""
     kept = {(row.identity, row.cell.provenance) for row in rows}
     try:
-        found = project(sources, Demand(trajectories=1, workers=1, run_sd=run_sd), None, bounds)
+        found = recorded(sources, run_sd, bounds)
     except SourceError:  # no success: the tables say how they failed
         found = []
     return answer_of([row for row in found if (row.identity, row.provenance) in kept], HELD, run_sd=run_sd)

@@ -52,7 +52,12 @@ def sorted_by(found: Answer, sort: str | None) -> Answer:
 
 def arranged(rows: Sequence[R], found: Answer, key: Callable[[R], Key], group: str | None) -> list[R]:
     """The rows of another table in the order of the answer; those that it does not hold last, as they are."""
-    placed = [(entry.place, key_of(entry.row)) for line in found.lines for entry in line.entries]
+    placed = [
+        (entry.place, key_of(entry.row))
+        for line in found.lines
+        for entry in line.entries
+        if entry.place in found.places  # a baseline may be in no column
+    ]
     if group == BY_SUBSTRATE:
         placed.sort(key=lambda one: found.places.index(one[0]))
     places = {own: number for number, (_, own) in enumerate(placed)}

@@ -10,13 +10,13 @@ from costmodel.bounds import Reference
 from costmodel.demand import Demand
 from costmodel.results import Projection
 from taxtui.report.answer import table
-from taxtui.report.answer.choice import Choice
+from taxtui.report.answer.choice import BY_SUBSTRATE, Choice
 from taxtui.report.answer.order import arranged as in_order
 from taxtui.report.answer.order import key_of, sorted_by
 from taxtui.report.formats import Section
 from taxtui.report.projected.sections import title
 
-__all__ = ["answer", "arranged", "key_of", "sections"]
+__all__ = ["answer", "arranged", "in_tables", "key_of", "sections"]
 
 MORE: Final = "--full has the tables behind this: causes, money, steps, what a change adds; --explain every formula."
 
@@ -31,8 +31,13 @@ def answer(rows: Sequence[Projection], chosen: Sequence[Projection], demand: Dem
 
 
 def arranged(rows: Sequence[Projection], found: Answer, choice: Choice) -> Sequence[Projection]:
-    """The rows as they were recorded, unless an order was chosen."""
+    """The rows as they were recorded, unless an order was chosen: for programs."""
     return in_order(rows, found, key_of, choice.group) if choice.sort or choice.group else rows
+
+
+def in_tables(rows: Sequence[Projection], found: Answer, choice: Choice) -> Sequence[Projection]:
+    """The rows for people: by substrate where no order was chosen, then by tier, number of actions and mode."""
+    return in_order(rows, found, key_of, choice.group or (None if choice.sort else BY_SUBSTRATE))
 
 
 def sections(found: Answer, demand: Demand, choice: Choice, reference: Reference | None = None) -> list[Section]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from costmodel.answer import HELD, answer_of
-from costmodel.demand import Demand
-from costmodel.projection import project
 from costmodel.recording import read_recording
 from taxtui.report.answer import table
+from taxtui.report.answer.measured import recorded
 from taxtui.report.formats import Section
 from taxtui.report.formats.plain_tables import terminal_width, to_text
 
@@ -19,6 +18,6 @@ def summary(path: Path) -> str:
     Raises:
         costmodel.errors.CostModelError: it cannot be read, or nothing in it has succeeded.
     """
-    found = answer_of(project([read_recording(path)], Demand(trajectories=1, workers=1)), HELD)
+    found = answer_of(recorded([read_recording(path)]), HELD)
     sentence = Section("", [], [], [table.said(found)])
     return to_text([table.main(found, "", brief=True), sentence], terminal_width())

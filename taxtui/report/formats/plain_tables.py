@@ -13,11 +13,11 @@ from taxtui.terminal_text import width as width_of
 
 WIDTH: Final = 80
 """Of what knows no terminal: a pipe, unless ``COLUMNS`` says otherwise."""
-NARROWEST: Final = 40
+NARROWEST: Final = 48
 PROSE: Final = 100
 """Longer lines are hard to read; notes and titles are broken there, however wide the terminal is."""
 MIN_FIRST: Final = 12
-MOST_LINES: Final = 4
+MOST_LINES: Final = 12
 """Of a name that is wider than the table."""
 
 
@@ -40,7 +40,7 @@ def laid_out(section: Section, width: int = WIDTH) -> list[tuple[str, int | None
     """The lines of a section at most ``width`` columns wide, each with the number of the row that it belongs to.
 
     A title, its blank line, the head and its rule, and notes belong to none. Columns that do not fit beside the others
-    follow below, each row with its name once more; a name is never cut, unless it is longer than four lines.
+    follow below, each row with its name once more; a name is never cut, unless it is longer than twelve lines.
     """
     lines: list[tuple[str, int | None]] = []
     if section.title:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from costmodel.answer import Work
 from costmodel.bounds import Reference
 from costmodel.comparison import Change, Unpaired
 from costmodel.results import Projection
@@ -24,6 +25,8 @@ def sections(
     changes: Sequence[Change], left: Unpaired, before: str, after: str, reference: Reference | None
 ) -> list[Section]:
     """What is held, what the tax can be where a row does not tell it, and what was ``left`` without a partner."""
+    labels = list(dict.fromkeys(change.after.identity.label for change in changes))
+    changes = sorted(changes, key=lambda one: (labels.index(one.after.identity.label), Work.of(one.after)))
     found = [_held_times(changes, before, after)]
     if any(row.tax_between_worker_hours for change in changes for row in (change.before, change.after)):
         found.append(_taxes(changes, reference))
