@@ -45,12 +45,12 @@ class Action(NamedTuple):
 
 
 def _arranging(scope: Scope) -> tuple[Action, ...]:
-    """How a table is arranged, wherever there is one."""
+    """How a table is arranged, wherever there is one; its border says so, the footer need not."""
     return (
-        Action(scope, "sort", "o", "o", "Sort", "Sort by the next column; behind the last as it comes"),
+        Action(scope, "sort", "o", "o", "Sort", "Sort by the next column; behind the last as it comes", False),
         Action(scope, "reverse", "O", "O", "Reverse", "Sort the other way round", False),
-        Action(scope, "group", "b", "b", "Group", "Group by work, by substrate, or not"),
-        Action(scope, "filter", "slash", "/", "Filter", "Show only rows that contain a text"),
+        Action(scope, "group", "b", "b", "Group", "Group by work, by substrate, or not", False),
+        Action(scope, "filter", "slash", "/", "Filter", "Show only rows that contain a text", False),
     )
 
 

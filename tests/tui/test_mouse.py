@@ -38,7 +38,7 @@ async def test_a_click_on_a_cell_chooses_it() -> None:
 async def test_a_click_on_a_row_chooses_it_and_on_a_key_of_the_footer_does_what_the_key_does(tmp_path: Path) -> None:
     path = record(tmp_path / "story.msgpack")
     async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("4")
+        await pilot.press("4", "f")
         rows = pilot.app.screen.query_one(ProjectionRows)
         await until(pilot, lambda: rows.rows)
         await pilot.click(ProjectionRows, offset=(5, 3))

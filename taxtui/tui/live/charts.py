@@ -25,8 +25,12 @@ def paint_charts(
     zoom: int,
     *,
     dark: bool,
+    overlaid: bool,
 ) -> None:
-    """Show a facet of the chosen cell, and beside it the cell's next one, for where there is nothing to overlay."""
+    """Show a facet of the chosen cell, and beside it the cell's next one, for where there is nothing to overlay.
+
+    ``overlaid``: all substrates are on a chart of their own beside it.
+    """
     cells, cell = list(state.cells.values()), chosen
     for chart, which in zip(charts, (facet, (facet + 1) % len(FACETS)), strict=True):
         title = FACETS[which].replace("_", " ")
@@ -36,7 +40,7 @@ def paint_charts(
             continue
         zoomed = f" · zoom {2**zoom}×" if zoom else ""
         like = sum(same_workload(other, cell) for other in cells)
-        others = f" · 1 of {like}, v all" if like > 1 and not charts[1].display else ""
+        others = f" · 1 of {like}, v all" if like > 1 and not overlaid else ""
         chart.show(
             f"{title} · {cell.label} {workload(cell, cells)}{zoomed}{others}",
             cell.facets[FACETS[which]],

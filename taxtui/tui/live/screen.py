@@ -209,7 +209,7 @@ class LiveScreen(PlaybackScreen):
         overlay = self.query_one("#overlay", EcdfPlot)
         self.set_class(paint_overlay(overlay, state, table.chosen, self.facet), "-several")
         charts = self.query_one("#chart", HistogramPlot), self.query_one("#other", HistogramPlot)
-        paint_charts(charts, state, table.chosen, self.facet, self.zoom, dark=dark)
+        paint_charts(charts, state, table.chosen, self.facet, self.zoom, dark=dark, overlaid=overlay.display)
         paint_phases(self.query_one("#phases", PhaseBars), cells, table.chosen, dark=dark)
         self.query_one("#log", LogView).present(state)
         if self.replay:

@@ -121,7 +121,7 @@ class RecordingList(CursorList[CatalogueEntry]):
     def _lay_out(self, entries: Sequence[CatalogueEntry]) -> None:
         """Give each column the width that its longest text needs, for as many as there is room for."""
         self._width = self.scrollable_content_region.width
-        facts = {**(FACTS if self._width >= WIDE else BRIEF), "file": self.file}
+        facts = {**(FACTS if self._width >= WIDE else BRIEF), "file": self._whole}
         self._facts = MappingProxyType({title: facts[title] for title in COLUMNS})
         need = {title: max([len(title), *(len(fact(e)) for e in entries)]) + 2 for title, fact in self._facts.items()}
         where: dict[Labelled, int] = {
@@ -164,6 +164,10 @@ class RecordingList(CursorList[CatalogueEntry]):
         if verdict is None:
             return "incomplete" if entry.state == "running" else entry.state
         return "verified" if verdict.state == "complete" else verdict.state
+
+    def _whole(self, entry: CatalogueEntry) -> str:
+        """Of what is a recording; of what is none, ``state`` has said all."""
+        return UNKNOWN if entry.state in HOPELESS else self.file(entry)
 
     def draw(self, item: CatalogueEntry, number: int, width: int) -> Text:
         """``✓ finished  20261121t130312z-1a2b3c4d  800/800  2026-11-21 13:03  457.4 kB  ○ local ● docker``."""
