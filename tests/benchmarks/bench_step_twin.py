@@ -1,0 +1,58 @@
+"""Runs in steps that combine all of docs/step-model.md: the step model against a second implementation of that page.
+
+    python -m tests.benchmarks.bench_step_twin [FILE [CASES [CASES_WITH_CAUSES]]]
+
+Each case combines two to six kinds of what may be asked for (tests/support/step_cases.py). The model answers in 16
+worlds, the SimPy twin (tests/support/step_twin.py) in 30 runs. A quantity is inside where the two differ by no more
+than 3.5 standard errors of the difference and a thousandth. Of the first cases each cause that acts is taken away too.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from costmodel.results import CAUSES
+from tests.support.step_cases import a_step_case, compared
+
+CASES, WITH_CAUSES, RUNS = 400, 60, 30
+
+
+def study(cases: int, with_causes: int) -> list[str]:
+    """The table."""
+    asked: Counter[str] = Counter()
+    inside: Counter[str] = Counter()
+    outside, begin = [], time.monotonic()
+    for seed in range(cases):
+        case = a_step_case(seed)
+        with tempfile.TemporaryDirectory() as folder:
+            for one in compared(case, Path(folder), RUNS, CAUSES if seed < with_causes else ()):
+                for name in (
+                    one.name,
+                    *(f"with {kind}" for kind in case.kinds),
+                    f"on failure: {case.asked.on_failure}",
+                ):
+                    asked[name] += 1
+                    inside[name] += one.inside
+                asked["all"] += 1
+                inside["all"] += one.inside
+                if not one.inside:
+                    outside.append(f"  {seed:4} {one}; {case.told}")
+    lines = [f"{cases} cases, {with_causes} of them with each cause taken away, {time.monotonic() - begin:.0f} s", ""]
+    lines += [f"{name:26} {inside[name]:5} of {asked[name]:5} {inside[name] / asked[name]:7.1%}" for name in asked]
+    return [*lines, "", "outside", *(outside or ["  none"])]
+
+
+def main(cases: int = CASES, with_causes: int = WITH_CAUSES) -> str:
+    """The report."""
+    return "\n".join(study(cases, with_causes))
+
+
+if __name__ == "__main__":
+    report = main(*map(int, sys.argv[2:4]))
+    print(report)
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(f"{report}\n", encoding="utf-8")
