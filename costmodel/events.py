@@ -15,7 +15,7 @@ from costmodel.measures import UNKNOWN as UNKNOWN
 MAX_INT: Final = (1 << 63) - 1
 
 MAX_TEXT: Final = 1024
-MAX_LABEL: Final = 256
+MAX_LABEL: Final = 512
 MAX_FACTS: Final = 1024
 MAX_OUTCOMES: Final = 64
 MAX_CAPABILITIES: Final = 64

@@ -25,7 +25,7 @@ MAX_INT: Final = (1 << 63) - 1
 # What a reader accepts; ``recording.bounds`` holds what is written to the same.
 MAX_TEXT: Final = 1024
 """Characters of a string."""
-MAX_LABEL: Final = 256
+MAX_LABEL: Final = 512
 """Of one in a cell, which tables show."""
 MAX_FACTS: Final = 1024
 """Entries of a header's ``software``."""

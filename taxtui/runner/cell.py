@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from taxtui.plan.spec import CellPlan, Plan, SandboxSpec
-from taxtui.recording.events import Event
+from taxtui.recording.events import Cell, Event
 from taxtui.runner.bracket import Method, method_for
 from taxtui.runner.identity import cell_event
 from taxtui.runner.journal import Journal
@@ -16,6 +16,22 @@ from taxtui.sandboxes.protocol import Availability, Sandbox, Substrate
 
 BASE_TTL_S: Final = 3600.0
 RESET_TTL_S: Final = 24 * 3600.0
+
+
+def described(
+    number: int, plan: CellPlan, run: Plan, substrate: Substrate, found: Availability, environment: str
+) -> Cell:
+    """The event that describes a cell of ``run``."""
+    return cell_event(
+        number,
+        plan,
+        run,
+        substrate,
+        found,
+        environment,
+        method_for(bash=substrate.capabilities.bash, mode=plan.mode, wanted=run.bracket),
+        preload="none" if not plan.tier.preload else "image" if found.holds_fixtures else "trial",
+    )
 
 
 class CellRun:
@@ -72,17 +88,7 @@ class CellRun:
 
     def announce(self) -> None:
         """Write the cell."""
-        described = cell_event(
-            self.cell,
-            self.plan,
-            self._run,
-            self.substrate,
-            self._found,
-            self._environment,
-            self.method,
-            preload="none" if not self.plan.tier.preload else "trial" if self.preload else "image",
-        )
-        self.emit(described)
+        self.emit(described(self.cell, self.plan, self._run, self.substrate, self._found, self._environment))
 
     def spec(self, run_id: str, trial: int) -> SandboxSpec:
         """What the substrate is asked for, its name and labels chosen here."""

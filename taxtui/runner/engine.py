@@ -34,16 +34,16 @@ from taxtui.runner.cell import CellRun
 from taxtui.runner.journal import Journal
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.opening import Opened
-from taxtui.runner.reaping import reap_all
+from taxtui.runner.reaping import last_look
 from taxtui.runner.redaction import redact
 from taxtui.runner.remaining import left_s
+from taxtui.runner.resuming import Unfinished
 from taxtui.runner.spend_limit import SpendLimit, Used
 from taxtui.runner.trial import Trial
 from taxtui.runner.watchdog import Watchdog
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 from taxtui.sandboxes.protocol import Substrate
 
-SWEEP_TIMEOUT_S: Final = 300.0
 END_TIMEOUT_S: Final = 240.0
 """How long abandoned trials have to clean up after themselves; the sweep takes what they have not removed by then."""
 LET_GO_S: Final = 5.0
@@ -91,15 +91,19 @@ class Run:
         prices: Prices | None = None,
         software: dict[str, str] | None = None,
         part: Repetition | None = None,
+        resumed: Unfinished | None = None,
     ) -> None:
         """Nothing is opened or written yet. ``prices`` serve the plan's limit; ``software`` adds to the header.
 
-        With ``part`` it is a repetition: only the first writes a header, and whoever repeats ends the recording.
+        With ``part`` it is a repetition: only the first writes a header, and whoever repeats ends the recording. With
+        ``resumed`` it goes on where that was cut short, under its id and in its file.
         """
         self.plan = plan
         self.path = path
         self.run_id = run_id
         self.progress = Progress(planned=sum(cell.trials for cell in plan.cells))
+        if resumed:
+            self.progress.ended, self.progress.ok = resumed.ended, resumed.ok
         self.write_error: WriteFailed | None = None
         self.crash: Exception | None = None  # what nobody expected, and ended the run
         self.cleanup_failed = False
@@ -109,11 +113,13 @@ class Run:
         self.clean = True  # nothing was made, or nothing is left
         self.left_behind: list[str] = []  # earlier runs that were not swept clean
         self._part = part
+        self._resumed = resumed
         self._software = software or {}
-        self._spend_limit = SpendLimit(plan, prices, used=part and part.used)
-        self.counts: dict[str, int] = {}  # counted trials by outcome
+        used = Used(resumed.sandboxes) if resumed else part and part.used
+        self._spend_limit = SpendLimit(plan, prices, used=used)
+        self.counts: dict[str, int] = dict(resumed.counts) if resumed else {}  # counted trials by outcome
         self._trials: set[Trial] = set()
-        self._next_trial = part.first_trial if part else 0
+        self._next_trial = resumed.first_trial if resumed else part.first_trial if part else 0
         self._stopping = ""
         self._stopped = asyncio.Event()
         self._abandoned = asyncio.Event()
@@ -171,7 +177,10 @@ class Run:
         KEPT_BYTES.set(self.plan.limits.output_mib << 20)
         async with contextlib.AsyncExitStack() as stack:
             substrates = await self._open(stack)
-            recorder = stack.enter_context(contextlib.closing(Recorder(self.path, append=self._repetition > 0)))
+            if self._resumed:
+                self._resumed.take_up(opening.described_cells(self.plan, substrates))
+            goes_on = self._resumed is not None or self._repetition > 0
+            recorder = stack.enter_context(contextlib.closing(Recorder(self.path, append=goes_on)))
             journal = Journal(recorder, self._write_failed)
             self._begin(journal, substrates)  # first of all, so that whatever follows leaves a readable file
             watchdog = Watchdog(
@@ -243,15 +252,17 @@ class Run:
             for fact, value in [*found.facts.items(), *opening.latency(found)]
         }
         software = client | facts | self._software
-        if self._repetition == 0:
+        if self._repetition == 0 and self._resumed is None:
             journal.emit(Header(MAGIC, FORMAT_VERSION, self.run_id, identity.describe(self.plan), software))
-        journal.emit(Clock(self._repetition, journal.anchor_ns, time.time_ns(), identity.host_digest()))
+        worker = self._resumed.worker if self._resumed else self._repetition
+        journal.emit(Clock(worker, journal.anchor_ns, time.time_ns(), identity.host_digest()))
         environment = identity.environment(client)
         for number, plan in enumerate(self.plan.cells):
             opened = substrates[str(plan.substrate)]
             where = opened.substrate, opened.found
             cell = CellRun(number, plan, self.plan, *where, journal, environment, self._repetition)
             self._cells.append(cell)
+            cell.ok = self._resumed.ok_of[number] if self._resumed else 0
             cell.announce()
 
     async def _measure(self, journal: Journal, watchdog: Watchdog) -> None:
@@ -279,8 +290,9 @@ class Run:
 
     async def _run_cells(self) -> None:
         for cell in self._cells:
-            for _ in range(cell.plan.warmup):
-                await self._trial(cell, time.monotonic_ns(), block=-1)
+            if self._left(blocks(self.plan, [cell.cell])):
+                for _ in range(cell.plan.warmup):
+                    await self._trial(cell, time.monotonic_ns(), block=-1)
         groups: dict[str, list[int]] = {}
         for number in range(len(self._cells)):
             side = str(self.plan.cells[number].substrate) if self.plan.side_by_side else ""
@@ -289,8 +301,11 @@ class Run:
         for cell in self._cells:
             await self._retire(cell)
 
+    def _left(self, order: list[Block]) -> list[Block]:
+        return self._resumed.left(order) if self._resumed else order
+
     async def _run_blocks(self, order: list[Block]) -> None:
-        for block in order:
+        for block in self._left(order):
             if self._stopping:
                 return
             cell = self._cells[block.cell]
@@ -361,16 +376,7 @@ class Run:
 
     async def _sweep(self, journal: Journal, substrates: list[Substrate]) -> bool:
         """A last look by label at every substrate; True when nothing of this run is left anywhere."""
-        left = []
-        for substrate in substrates:
-            try:
-                async with asyncio.timeout(SWEEP_TIMEOUT_S):
-                    failed = await reap_all(substrate, await substrate.find(self.run_id))
-                    why = {found.name: f": {' '.join(redact(error))}" for found, error in failed}
-                    names = dict.fromkeys([*why, *(found.name for found in await substrate.find(self.run_id))])
-                    left += [f"{substrate.name}: {name} is left{why.get(name, '')}" for name in names]
-            except Exception as error:  # an adapter's bug must not keep the other substrates from being swept
-                left.append(f"{substrate.name}: the last sweep failed: {' '.join(redact(error))}")
+        left = await last_look(substrates, self.run_id)
         for text in left:
             journal.emit(Notice(journal.now(), "error", f"{text}; taxtui sweep --run {self.run_id} --force"))
         self.cleanup_failed |= bool(left)

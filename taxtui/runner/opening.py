@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Final, NamedTuple
 
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
+from taxtui.recording.events import Cell
+from taxtui.runner import identity
+from taxtui.runner.cell import described
 from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.protocol import Availability, Substrate
 from taxtui.sandboxes.registry import blamed, build
@@ -42,6 +45,16 @@ async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Op
             opened[key] = Opened(cell.substrate, substrate, found)
         require(cell, opened[key].substrate, opened[key].found)
     return opened
+
+
+def described_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[Cell]:
+    """The cells of a plan as they would be recorded now."""
+    environment = identity.environment(identity.client_facts())
+    where = [opened[str(cell.substrate)] for cell in plan.cells]
+    return [
+        described(number, cell, plan, found.substrate, found.found, environment)
+        for number, (cell, found) in enumerate(zip(plan.cells, where, strict=True))
+    ]
 
 
 @contextlib.asynccontextmanager

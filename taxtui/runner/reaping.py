@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from taxtui.runner.redaction import redact
 from taxtui.sandboxes.protocol import Found, Substrate
 
 AT_ONCE: Final = 8
+SWEEP_TIMEOUT_S: Final = 300.0
+"""Of one substrate."""
 
 
 class Left(NamedTuple):
@@ -35,4 +38,19 @@ async def reap_all(
                 reaped(each)
 
     await asyncio.gather(*map(reap, found))
+    return left
+
+
+async def last_look(substrates: Iterable[Substrate], run_id: str) -> list[str]:
+    """Look by label at every substrate and remove what is there; one line for whatever is left, without names."""
+    left = []
+    for substrate in substrates:
+        try:
+            async with asyncio.timeout(SWEEP_TIMEOUT_S):
+                failed = await reap_all(substrate, await substrate.find(run_id))
+                why = {found.name: f": {' '.join(redact(error))}" for found, error in failed}
+                names = dict.fromkeys([*why, *(found.name for found in await substrate.find(run_id))])
+                left += [f"{substrate.name}: {name} is left{why.get(name, '')}" for name in names]
+        except Exception as error:  # an adapter's bug must not keep the other substrates from being swept
+            left.append(f"{substrate.name}: the last sweep failed: {' '.join(redact(error))}")
     return left

@@ -65,7 +65,7 @@ def refused(tmp_path: Path, *batches: list[Any]) -> str | None:
     ("batches", "words"),
     [
         ([[HEADER], [[9, 1, "info", LONG]]], "length <= 1024"),
-        ([[HEADER], [cell(variant="x" * 257)]], "length <= 256"),
+        ([[HEADER], [cell(variant="x" * 513)]], "length <= 512"),
         ([[[0, "taxtui", 1, "r", {}, {str(n): "" for n in range(MAX_FACTS + 1)}]]], "length <= 1024"),
         ([[HEADER], [[10, "finished", {str(n): 1 for n in range(65)}]]], "length <= 64"),
         ([[HEADER], [[*cell(), [""] * (MAX_CAPABILITIES + 1)]]], "length <= 64"),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from taxtui.errors import RecordingError, UsageError
 from taxtui.live.state import RunState
 from taxtui.recording import events
-from taxtui.recording.events import Event
+from taxtui.recording.events import Event, RunFinished
 from taxtui.recording.frames import PREFIX, FrameParser, Sealer, frame
 from taxtui.recording.reader import Follower, read
 from taxtui.recording.writer import Recorder
@@ -80,7 +80,7 @@ def recordings(draw: st.DrawFn) -> list[Event]:
     told = draw(runs())
     for _ in range(draw(st.integers(0, 3))):
         clock = story.clock(draw(st.integers(0, 3)), story.UNIX_NS + draw(st.integers(-(10**12), 10**12)))
-        told.insert(draw(st.integers(2, len(told))), clock)
+        told.insert(draw(st.integers(2, len(told) - isinstance(told[-1], RunFinished))), clock)
     return told
 
 

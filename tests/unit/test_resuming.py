@@ -1,0 +1,139 @@
+"""A run that was cut short is gone on with: each trial once, in the same blocks, by the same plan and environment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import costmodel
+from taxtui.errors import RecordingError, UsageError
+from taxtui.plan.spec import Plan
+from taxtui.recording import reader
+from taxtui.recording.events import Event, Header, RunFinished, TrialEnded, TrialStarted
+from taxtui.runner import ledger
+from taxtui.runner.engine import Run
+from taxtui.runner.ledger import LedgerEntry
+from taxtui.runner.resuming import Unfinished
+from taxtui.sandboxes.fake import FakeSubstrate
+from tests.unit.test_engine import execute, fake, of, plan
+
+__all__ = ["fake"]
+RUN = "20260101t000000z-00000000"
+
+
+def told(path: Path) -> list[Event]:
+    got: list[Event] = []
+    reader.read(path, got.append)
+    return got
+
+
+def counted(got: list[Event]) -> Counter[tuple[int, int]]:
+    """Counted trials that came to their end, by cell and block."""
+    started = {event.trial: event for event in of(got, TrialStarted)}
+    ended = [started[event.trial] for event in of(got, TrialEnded) if event.outcome not in ("interrupted", "cancelled")]
+    return Counter((event.cell, event.block) for event in ended if not event.warm_up)
+
+
+def warm_ups(got: list[Event]) -> set[int]:
+    return {event.trial for event in of(got, TrialStarted) if event.warm_up}
+
+
+async def cut_short(tmp_path: Path, fake: FakeSubstrate, what: Plan, after: int) -> Path:
+    """A run that is abandoned when so many trials have ended."""
+    run = Run(what, tmp_path / "r.msgpack", RUN)
+
+    async def enough() -> None:
+        if run.progress.ended >= after:
+            run.abandon("interrupted")
+            await asyncio.sleep(0)
+
+    fake.exec_hook = enough
+    await run.execute()
+
+    async def nothing() -> None:
+        """Of the second part."""
+
+    fake.exec_hook = nothing
+    assert run.outcome == "interrupted"
+    return run.path
+
+
+async def resumed(path: Path, what: Plan) -> Run:
+    unfinished = Unfinished(path, what)
+    run = Run(what, path, unfinished.run_id, resumed=unfinished)
+    await run.execute()
+    return run
+
+
+def as_it_ended(path: Path) -> None:
+    """Its last frame says how it ended."""
+
+
+def killed(path: Path) -> None:
+    """Its last frame, of the end, was never written, and another one only in part."""
+    data = path.read_bytes()
+    path.write_bytes(data[:-7])
+
+
+@pytest.mark.parametrize("how", [as_it_ended, killed])
+async def test_each_trial_is_done_once(how: Callable[[Path], None], tmp_path: Path, fake: FakeSubstrate) -> None:
+    what = plan(trials=11, concurrency=2, warmup=1)
+    whole = counted((await execute(tmp_path, what))[1])
+    (tmp_path / "r.msgpack").unlink()
+    path = await cut_short(tmp_path, fake, what, after=4)
+    how(path)
+    before = counted(told(path)).total()
+    assert 4 <= before < 11
+    run = await resumed(path, what)
+    got = told(path)
+    assert counted(got) == whole
+    assert len(of(got, Header)) == 1
+    assert (run.outcome, run.progress.ended, run.progress.ok) == ("finished", 11, 11)
+    [end] = of(got, RunFinished)
+    assert end.counts == Counter(event.outcome for event in of(got, TrialEnded) if event.trial not in warm_ups(got))
+    numbers = [event.trial for event in of(got, TrialStarted)]
+    assert len(set(numbers)) == len(numbers)
+    recording = costmodel.read(path)
+    assert (recording.trials, recording.complete) == (11, True)
+    assert fake.alive == {}
+
+
+async def test_what_has_finished_or_goes_on_is_not_resumed(tmp_path: Path, fake: FakeSubstrate) -> None:
+    what = plan(trials=3)
+    run, _ = await execute(tmp_path, what)
+    with pytest.raises(UsageError, match="the run has finished"):
+        Unfinished(run.path, what)
+    run.path.unlink()
+    path = await cut_short(tmp_path, fake, what, after=1)
+    ledger.write(LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0, pid=os.getpid()))
+    with pytest.raises(UsageError, match="the run goes on"):
+        Unfinished(path, what)
+    ledger.remove(RUN)
+    path.write_bytes(path.read_bytes()[:50] + b"x" + path.read_bytes()[51:])
+    with pytest.raises(RecordingError):
+        Unfinished(path, what)
+
+
+async def test_another_plan_is_refused_with_the_difference(tmp_path: Path, fake: FakeSubstrate) -> None:
+    path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
+    data = path.read_bytes()
+    with pytest.raises(UsageError, match=r"of another plan: cells\.0\.trials: 5, now 6; give its scenario"):
+        Unfinished(path, plan(trials=6))
+    with pytest.raises(UsageError, match=r"of another plan: seed: 0, now 1"):
+        Unfinished(path, plan(trials=5, top={"seed": 1}))
+    assert path.read_bytes() == data
+
+
+async def test_another_environment_is_refused_and_the_file_stays_as_it_was(tmp_path: Path, fake: FakeSubstrate) -> None:
+    path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
+    data = path.read_bytes()
+    fake.availability = msgspec.structs.replace(fake.availability, version="2.0")
+    with pytest.raises(UsageError, match=r"another environment: substrate_version: '', now '2\.0'; start another run"):
+        await resumed(path, plan(trials=5))
+    assert path.read_bytes() == data
