@@ -17,9 +17,26 @@ if TYPE_CHECKING:
     from costmodel.recording import Recording
 
 
-@click.command("check")
+class _Against(click.Command):
+    """``--against`` takes all that follows up to the next option, as a shell makes it of base/*.msgpack."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Name the option before each of its values: else the second would be what is checked."""
+        spread: list[str] = []
+        taking = False
+        for place, argument in enumerate(args):
+            if argument == "--":
+                spread += args[place:]
+                break
+            if argument.startswith("-"):
+                taking = argument == "--against"
+            spread += [] if taking and argument == "--against" else ["--against", argument] if taking else [argument]
+        return super().parse_args(ctx, spread)
+
+
+@click.command("check", cls=_Against)
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
-@click.option("--against", multiple=True, required=True, metavar="BASE", help="What it was before; several pool.")
+@click.option("--against", multiple=True, required=True, metavar="BASE...", help="What it was before; several pool.")
 @click.option(
     "--max-regression",
     "limit",

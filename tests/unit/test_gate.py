@@ -158,10 +158,20 @@ def test_what_a_cell_ran_on_may_differ_and_is_said(tmp_path: Path) -> None:
 
 def test_runs_of_several_files_pool_on_each_side(tmp_path: Path) -> None:
     before = [recorded(tmp_path / f"b{n}.msgpack", runs=1, seed=n, environment=f"env{n}") for n in range(4)]
-    arguments = [str(new(tmp_path)), *(part for path in before for part in ("--against", str(path)))]
-    result = CliRunner().invoke(command, arguments)
-    assert result.exception is None, result.output
-    assert "measured over 8 runs" in " ".join(result.stdout.split())
+    after = str(new(tmp_path))
+    each = [part for path in before for part in ("--against", str(path))]
+    together = ["--against", *map(str, before)]
+    for arguments in (
+        [after, *each],
+        [after, *together],
+        [*together, "--max-regression", "10%", after],
+        [*together, "--", after],
+    ):
+        result = CliRunner().invoke(command, arguments)
+        assert result.exception is None, result.output
+        assert "measured over 8 runs" in " ".join(result.stdout.split())
+    for arguments in ([after, "--against"], [*together, after]):
+        assert CliRunner().invoke(command, arguments).exit_code == 2
 
 
 @pytest.mark.parametrize(
