@@ -257,7 +257,7 @@ def _with_split(
     waits = [{policy: one.waiting_gpu_hours for policy, one in gpu.items()}]
     if known:
         demand = replace(demand, quota=None, create_rate=None, create_burst=1, warm_pool=None, refill_s=None)
-        demand = replace(demand, refill_rate=None, group_size=None)
+        demand = replace(demand, refill_rate=None, group_size=None, prompts=None, batch=demand.step_rollouts)
         sample = [attempt._replace(held_ns=attempt.think_ns + work_ns(attempt)) for attempt in sample if attempt.ok]
         waits.append(_waits(sample, pool, demand))
     if thinks:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from costmodel.billing import nodes
 from costmodel.demand import Demand
 from costmodel.pricing import Prices
 from costmodel.results import Attribution, GpuWaiting, Share
@@ -46,8 +47,10 @@ class Rates(NamedTuple):
         known = prices is not None or demand.gpu_usd_hour is not None or demand.node_usd_hour is not None
         if prices is None:
             return cls(lasting, 0.0, 0.0, known)
-        idle = prices.sandbox(pool.identity).usd_hour(pool.identity)
-        return cls(lasting, prices.worker_usd_hour or 0.0, idle, known)
+        price = prices.sandbox(pool.identity)
+        at_a_time = min(demand.usable_workers, demand.trajectories) + (demand.warm_pool or 0)
+        lasting += nodes(price, pool.identity, at_a_time, demand) * price.rates.usd_per_node_hour
+        return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(pool.identity), known)
 
     def usd(self, step: StepTaken, found: Worlds) -> float:
         """Of a simulated step: of how long it lasts, and of what is counted."""

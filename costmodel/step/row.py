@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from costmodel.billing import no_surer, nodes_usd, plus
 from costmodel.demand import Demand
 from costmodel.makespan import Makespan
 from costmodel.pricing import Prices
@@ -61,6 +62,7 @@ def _answered(
     attempts, delivered = part * mean(lambda step: step.attempts), part * mean(lambda step: step.delivered)
     hours, wall = told.run.worker_hours, told.run.step_s.times(plan.steps / 3600)
     fluid = hours.value / demand.usable_workers
+    wall_clock = WallClock(wall.value, wall.low, wall.high, fluid, "events", told.error_s * plan.steps / 3600)
     step_s = told.run.step_s.value - demand.train_s * rules.rules.policy.linear
     step = Makespan(step_s * 1e9, told.error_s * 1e9, "events")
     held = demand.usable_workers * step_s * plan.steps / 3600 if rules.rules.policy.linear else hours.value
@@ -81,11 +83,12 @@ def _answered(
         tax_worker_hours=told.sandbox.worker_hours if found.causes["dispatch"] is not None else None,
         tax_between_worker_hours=None,
         by_cause_worker_hours=None,
-        wall_clock_hours=WallClock(wall.value, wall.low, wall.high, fluid, "events", told.error_s * plan.steps / 3600),
+        wall_clock_hours=wall_clock,
         steps=Steps(plan.steps, rules.size, launched, step, max(0.0, held - hours.value), None, None),
         gpu=None if told.waiting is None else {rules.rules.policy.name: told.waiting},
         warm_pool=pool_use,
-        cost=row.cost and _cost(row.cost, pool, demand, prices, part * mean(lambda step: step.usd), idle_hours, hours),
+        cost=row.cost
+        and _cost(row.cost, pool, demand, prices, part * mean(lambda step: step.usd), idle_hours, hours, wall_clock),
         stress=None,
     )
 
@@ -98,14 +101,22 @@ def _cost(
     sandbox_usd: float,
     idle_hours: float,
     hours: Interval,
+    wall_clock: WallClock,
 ) -> Cost:
-    """What sandboxes, pool and workers are charged, as sure as the worker-hours are; GPUs and nodes are not in it."""
+    """What sandboxes, pool, workers and the sheet's nodes are charged; GPUs and the demand's nodes are not in it.
+
+    As sure as the worker-hours are, and no surer than the row's bill was: its price may be a range.
+    """
     assert prices is not None
     rates = Rates.of(demand, pool, prices)
     idle, worker = idle_hours * rates.idle_sandbox, hours.value * rates.worker
+    price = prices.sandbox(pool.identity)
+    at_a_time = min(demand.usable_workers, demand.trajectories) + (demand.warm_pool or 0)
+    by_node = nodes_usd(price, pool.identity, at_a_time, wall_clock, demand)
+    own = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
     return cost._replace(
-        sandbox_usd=hours.times(sandbox_usd / (hours.value or 1.0)),
+        sandbox_usd=plus(own, by_node),
         idle_pool_usd=idle,
         worker_usd=None if prices.worker_usd_hour is None else worker,
-        total_usd=sandbox_usd + idle + worker,
+        total_usd=sandbox_usd + by_node.value + idle + worker,
     )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final, NamedTuple
 
+from costmodel.billing import by_clock
 from costmodel.demand import MASK, RESAMPLE, Demand
 from costmodel.errors import DemandError
 from costmodel.pricing import Prices
@@ -24,7 +25,6 @@ from costmodel.step.horizon import FEW, Horizon, horizon
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken, taken
 from costmodel.step.trials import Trials, timed
-from costmodel.tariff import NS_PER_HOUR, billed_ns
 from costmodel.uncertainty import correlation_time
 
 PLAIN: Final = (6, 16)
@@ -217,9 +217,7 @@ def _billed(pool: Pool, prices: Prices | None) -> Callable[[Sequence[int]], floa
     """Dollars for sandboxes that existed for so many ns each."""
     if prices is None:
         return lambda clocks_ns: 0.0
-    price = prices.sandbox(pool.identity)
-    rate, minimum, increment = price.usd_hour(pool.identity), price.minimum_ns, price.increment_ns
-    return lambda clocks_ns: rate / NS_PER_HOUR * sum(billed_ns(ns, minimum, increment) for ns in clocks_ns)
+    return by_clock(pool, prices.sandbox(pool.identity))
 
 
 def _world(asked: _Asked, times: Sequence[int], seed: int) -> World:

@@ -19,7 +19,7 @@ def recorded(
     sources: Sequence[Recording], run_sd: float | None = None, bounds: Reference | None = None
 ) -> list[Projection]:
     """A row for each cell, of one trajectory as it was recorded. Raises ``SourceError``: nothing has succeeded."""
-    return project(sources, Demand(trajectories=1, workers=1, run_sd=run_sd), None, bounds)
+    return project(sources, Demand(trajectories=1, workers=1, run_sd=run_sd), None, bounds, each_level=True)
 
 
 def answer(
