@@ -52,6 +52,16 @@ def parts_of(asked: ProjectionAsked) -> list[Answered]:
     return [*found, *(refined(Refinement(found[-1], asked.first)) if found[-1].coarse else ())]
 
 
+def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: Path) -> None:
+    parts = list(Projector().answers(ProjectionAsked((path,), {**USUAL, "think": "lognormal:8s,0.6"})))
+    known = project([read(path)], parts[-1].demand)
+    assert len(parts[-1].coarse) == 8
+    for coarse, sure in zip(parts[-1].rows, known, strict=True):
+        assert coarse.worker_hours is not None
+        assert sure.worker_hours is not None
+        assert coarse.worker_hours.value == pytest.approx(sure.worker_hours.value, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     "more", [{}, {"actions": "15"}, {"baseline": "docker"}, {"full_speed": "local"}, {"create_rate": "2"}]
 )
@@ -69,7 +79,7 @@ def test_what_is_looked_at_is_answered_first_and_what_takes_a_simulation_is_mark
     assert looked_at.tier == "T1"
     assert {row.identity.tier for row in parts[0].rows} == {"T1"}
     assert parts[0].partly
-    assert [len(part.coarse) for part in parts] == [4, 8, 6, 4, 2, 0]
+    assert [len(part.coarse) for part in parts] == [2, 8, 6, 4, 2, 0]
     assert looked_at not in parts[2].coarse
     quick, sure = ({row.identity: row for row in part.rows} for part in (parts[1], parts[-1]))
     for identity, row in quick.items():

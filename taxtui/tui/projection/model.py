@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from costmodel import Demand, Projection, Published, Recording
 from costmodel.answer import Answer, answer_of
 from costmodel.comparison import meant
+from costmodel.demand import Think
 from costmodel.errors import CostModelError
 from costmodel.places import Asked, project_places
 from costmodel.pricing import SHIPPED
@@ -105,11 +106,10 @@ class Projector:
         if any(isinstance(source, Published) for source in sources):
             quick = question  # it answers what it can, and refuses the rest by name
         coarse = quick != question
-        first = asked.first and _family(asked.first)
         try:
-            if first is not None:
-                rows = _rows(quick, sources, lambda identity: _family(identity) == first)
-                if rows:
+            if asked.first is not None:
+                like = [_like(source, asked.first) for source in sources]
+                if rows := _rows(quick, like, partial(_is_of, _work(asked.first))):
                     yield Answered(rows, question, sources, _identities(rows, coarse=coarse), partly=True)
         except CostModelError:
             pass  # none of those has a success: others may have
@@ -155,18 +155,22 @@ def _rows(question: Question, sources: Sequence[Source], wanted: Wanted) -> list
             return here(identity) and wanted(identity)
 
         providers = [one for one in question.providers if not place.spec or one.substrate == place.spec.split(":")[0]]
-        everything = [
-            (one.value.identity, 1 + len(one.ends)) for one in behind(sources, place.demand, place.prices, providers)
-        ]
-        whole = sum(weight for identity, weight in everything if here(identity))
-        effort = sum(weight for identity, weight in everything if both(identity)) / whole if whole else 0.0
+        effort = 1.0
+        if place.demand.step_rollouts is not None:
+            all_rows = behind(sources, place.demand, place.prices, providers)
+            weights = [(one.value.identity, 1 + len(one.ends)) for one in all_rows]
+            whole = sum(weight for identity, weight in weights if here(identity))
+            effort = sum(weight for identity, weight in weights if both(identity)) / (whole or 1)
         found += project(sources, place.demand, place.prices, None, providers, effort=effort, wanted=both)
     return found
 
 
 def _quick(place: Asked) -> Asked:
-    """The same without what takes a simulation."""
+    """The same without what takes a simulation; of think times that differ, their mean."""
     asked = {one.name: getattr(place.demand, one.name) for one in fields(Demand) if one.name in QUICK}
+    think = place.demand.think
+    if think is not None and think.sigma:
+        asked["think"] = Think(round(think.mean_ns))
     return place._replace(demand=Demand(**asked))
 
 
@@ -184,6 +188,14 @@ def _work(identity: CellIdentity) -> Works:
     return (*_family(identity), identity.actions, identity.length)
 
 
+def _like(source: Source, like: CellIdentity) -> Source:
+    """A recording with the cells of one family alone, of which nothing is told by others."""
+    part = copy.copy(source)
+    if isinstance(part, Recording):
+        part.cells = [cell for cell in part.cells if _family(cell.identity) == _family(like)]
+    return part
+
+
 def _is_of(work: Works, identity: CellIdentity) -> bool:
     return _work(identity) == work
 
@@ -194,13 +206,8 @@ def _identities(rows: Iterable[Projection], *, coarse: bool = True) -> frozenset
 
 def curves(asked: CurveAsked) -> list[Curve]:
     """One curve per place around an answer, of what needs no simulation."""
-    answered, family = asked.answered, _family(asked.like)
-    parts = []
-    for source in answered.sources:
-        part = copy.copy(source)
-        if isinstance(part, Recording):
-            part.cells = [cell for cell in part.cells if _family(cell.identity) == family]
-        parts.append(part)
+    answered = asked.answered
+    parts = [_like(source, asked.like) for source in answered.sources]
     demand = _quick(answered.asked.places[-1]).demand
     at = widths(demand) if asked.axis == "workers" else ()
     return curve(parts, replace(demand, baseline=None), asked.axis, at)
