@@ -26,7 +26,7 @@ class Copy:
         self.root = root
         self.touched: set[str] = set()
         for package in ("taxtui", "costmodel"):
-            shutil.copytree(CHECKOUT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(CHECKOUT / package, root / package)
         for data in ("scenarios", "recordings"):
             (root / data).symlink_to(CHECKOUT / data)
 
