@@ -76,7 +76,7 @@ class Entry(NamedTuple):
     elsewhere: bool = False  # measured in another environment than the reference: another machine, region or kernel
 
 
-class Line(NamedTuple):
+class WorkLine(NamedTuple):
     """One work, at every place that did it."""
 
     work: Work
@@ -111,7 +111,7 @@ class Answer(NamedTuple):
 
     measure: str  # ``WORKER_HOURS`` or ``HELD``
     places: tuple[Place, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[WorkLine, ...]
     ground: str  # how the ranked rows were come by
     baseline: str | None  # as it was asked for; None: every line's cheapest is its reference
 
@@ -132,7 +132,7 @@ class Answer(NamedTuple):
         return self._replace(places=tuple(place for place in self.places if place in shown), lines=tuple(lines))
 
 
-class Excess(NamedTuple):
+class CauseExcess(NamedTuple):
     """What a difference between two entries mostly consists of."""
 
     cause: str  # a field of ``results.ByCause``
@@ -168,7 +168,7 @@ def answer_of(
         entries = [_entry(row, columns[id(row)], reference, comparable, measure, run_sd) for row in members]
         order = list(placed)
         lines.append(
-            Line(
+            WorkLine(
                 work,
                 _others(work, works),
                 tuple(sorted(entries, key=lambda entry: order.index(entry.place))),
@@ -178,7 +178,7 @@ def answer_of(
     return Answer(measure, tuple(placed), tuple(lines), ground, baseline)
 
 
-def headline(found: Answer) -> Line | None:
+def headline(found: Answer) -> WorkLine | None:
     """The line that stands for all; None where no two places did the same work.
 
     Of those that most places did, by the first mode (exec, one dispatch per action, before session), the middle one:
@@ -191,14 +191,14 @@ def headline(found: Answer) -> Line | None:
     return middle([line for line in shared if len(line.ranked) == most])
 
 
-def middle(lines: Sequence[Line]) -> Line:
+def middle(lines: Sequence[WorkLine]) -> WorkLine:
     """Of the first mode's lines, of which there is at least one, that in the middle."""
     first = min(line.work.mode for line in lines)
     usual = [line for line in lines if line.work.mode == first]
     return usual[(len(usual) - 1) // 2]
 
 
-def excess(dear: Projection, cheap: Projection) -> Excess | None:
+def excess(dear: Projection, cheap: Projection) -> CauseExcess | None:
     """What the dearer of two rows spends its additional time on; None where that is not known of both."""
     pair = [(row.by_cause_worker_hours, row.worker_hours, row.held_per_success_s) for row in (dear, cheap)]
     seconds: list[dict[str, float]] = []
@@ -214,10 +214,10 @@ def excess(dear: Projection, cheap: Projection) -> Excess | None:
         return None
     cause = max(seconds[0], key=lambda name: seconds[0][name] - seconds[1][name])
     more_s = seconds[0][cause] - seconds[1][cause]
-    return Excess(cause, more_s / whole, more_s / (dear.length.actions or 1))
+    return CauseExcess(cause, more_s / whole, more_s / (dear.length.actions or 1))
 
 
-def ties(line: Line) -> tuple[Place, ...]:
+def ties(line: WorkLine) -> tuple[Place, ...]:
     """The places that cannot be told from the line's reference, itself not among them."""
     return tuple(entry.place for entry in line.entries if entry.verdict and entry.verdict.kind == TIE)
 

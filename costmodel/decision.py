@@ -18,7 +18,7 @@ from costmodel.results import Projection
 from costmodel.uncertainty import Interval, difference
 
 if TYPE_CHECKING:
-    from costmodel.step.pairing import Run
+    from costmodel.step.pairing import RunInSteps
 
 MOVE, STAY, CANNOT_TELL = VERDICTS = ("move", "stay", "cannot_tell")
 USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
@@ -45,7 +45,9 @@ class Side:
     row: Projection
     demand: Demand
     rerun: Rerun
-    runs: tuple[Run, ...] = ()  # where it is of a run in steps: as it is, then at the ends of what was not measured
+    runs: tuple[
+        RunInSteps, ...
+    ] = ()  # where it is of a run in steps: as it is, then at the ends of what was not measured
 
     def at(self, demand: Demand, *, anew: bool) -> Side:
         """Asked something else; ``anew``: with the row that this gives, which takes longer."""
@@ -63,7 +65,7 @@ class Bill(NamedTuple):
     rest: float  # workers and sandboxes, by the price sheet
 
 
-class Doubt(NamedTuple):
+class Unverified(NamedTuple):
     """What is not verified, and what to measure about it."""
 
     side: str  # a side's name; "" for both
@@ -83,7 +85,7 @@ class Decision:
     goal_bill: Bill
     saving: Interval  # of moving; where it is negative, moving costs that
     paired: bool  # simulated with the same random numbers, so that what both share cancels
-    doubts: tuple[Doubt, ...]  # the gravest first
+    doubts: tuple[Unverified, ...]  # the gravest first
 
 
 def decide(start: Side, goal: Side) -> Decision:
@@ -186,28 +188,30 @@ def by_rows(start: Side, goal: Side, unit: str) -> Interval:
     return difference(one.whole, other.whole)
 
 
-def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], saving: Interval, unit: str) -> list[Doubt]:
+def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], saving: Interval, unit: str) -> list[Unverified]:
     found = []
     for side, own in zip((start, goal), bills, strict=True):
         if unit == USD and not own.nodes and not own.rest:
             found.append(
-                Doubt(
+                Unverified(
                     side.name, "its sandboxes cost nothing here", "give --node-usd-hour, or a price sheet with --prices"
                 )
             )
     rates = start.demand.failure_rate, goal.demand.failure_rate
     if rates[0] is not None and rates[0] == rates[1]:
         found.append(
-            Doubt("", f"attempts fail as often at both ({rates[0]:.3g})", "count the failures of both over some days")
+            Unverified(
+                "", f"attempts fail as often at both ({rates[0]:.3g})", "count the failures of both over some days"
+            )
         )
     for side in (start, goal):
         if (attribution := side.row.attribution) is not None:
             unknown = [cause for cause, share in attribution.causes.items() if share is None]
             if unknown:
                 told = f"it is not known what these cost: {', '.join(unknown)}"
-                found.append(Doubt(side.name, told, CAUSES_DO.get(unknown[0], "measure it")))
+                found.append(Unverified(side.name, told, CAUSES_DO.get(unknown[0], "measure it")))
     flagged = flags.ordered(dict.fromkeys((*start.row.flags, *goal.row.flags)))
     for flag in flagged:
         of = [side.name for side in (start, goal) if flag in side.row.flags]
-        found.append(Doubt(of[0] if len(of) == 1 else "", flags.WORDS[flag], flags.DO[flag]))
+        found.append(Unverified(of[0] if len(of) == 1 else "", flags.WORDS[flag], flags.DO[flag]))
     return found

@@ -72,7 +72,7 @@ class Metric(NamedTuple):
     limit: float
 
 
-class Side(NamedTuple):
+class GateSide(NamedTuple):
     """A metric of one cell on one side: ns, of ``failure_rate`` a share. None: it is not known."""
 
     values: int  # how many; of ``failure_rate``, trials
@@ -85,8 +85,8 @@ class Comparison(NamedTuple):
     before: Pool
     after: Pool
     metric: Metric
-    then: Side
-    now: Side
+    then: GateSide
+    now: GateSide
     change: Interval | None  # relative to then; of ``failure_rate`` the difference of the two shares
     verdict: str  # PASSED, REGRESSED or TOO_LITTLE
     reason: str  # of TOO_LITTLE; else ""
@@ -180,8 +180,8 @@ def _found(side: Sequence[Recording], identities: set[CellIdentity], field: str)
 class _Found(NamedTuple):
     """What two sides say, before it is judged; ``reason`` is why there is no change."""
 
-    then: Side
-    now: Side
+    then: GateSide
+    now: GateSide
     change: Interval | None
     reason: str = ""
     bases: tuple[Basis, ...] = ()
@@ -216,12 +216,12 @@ def _judged(change: Interval, limit: float) -> tuple[str, str]:
 def _failures(before: Pool, after: Pool) -> _Found:
     """The shares of trials that failed; of the difference Newcombe's interval, recovered from Wilson's (1998)."""
     then, now = (wilson(sum(not t.ok for t in pool.trials), len(pool.trials)) for pool in (before, after))
-    return _Found(Side(len(before.trials), then), Side(len(after.trials), now), difference(now, then))
+    return _Found(GateSide(len(before.trials), then), GateSide(len(after.trials), now), difference(now, then))
 
 
 def _means(before: Pool, after: Pool, quantity: str, assume: Assumed) -> _Found:
     was, found = _mean(before, quantity), _mean(after, quantity)
-    then, now = (Side(mean.values, mean.estimate and interval(mean.estimate, assume)) for mean in (was, found))
+    then, now = (GateSide(mean.values, mean.estimate and interval(mean.estimate, assume)) for mean in (was, found))
     if was.estimate is None or found.estimate is None:
         return _missing(then, now)
     both = found.estimate, was.estimate
@@ -262,13 +262,15 @@ def _percentiles(before: Pool, after: Pool, quantity: str, p: float, assume: Ass
     for own, other, when in zip(runs, reversed(runs), SIDES, strict=True):
         values = sorted(chain.from_iterable(chain.from_iterable(own)))
         if not values:
-            sides.append(Side(0, None))
+            sides.append(GateSide(0, None))
             continue
         found = percentile(values, p, worth(own, quantile(values, p)))
         found = with_runs(found, p, own, assume, other)
         if found.value is None:
             needed.append(f"needs {found.needs:,} values, has {len(values):,} {when}")
-        sides.append(Side(len(values), None if found.value is None else Interval(found.value, found.low, found.high)))
+        sides.append(
+            GateSide(len(values), None if found.value is None else Interval(found.value, found.low, found.high))
+        )
     then, now = sides
     if then.at is None or now.at is None:
         return _Found(then, now, None, needed[0]) if needed else _missing(then, now)
@@ -292,7 +294,7 @@ def _bases(runs: tuple[int, int], sd: float | None, assume: Assumed) -> tuple[Ba
     return tuple(Basis(count, assume.sd, measured=False, source=assume.source) for count in runs)
 
 
-def _missing(then: Side, now: Side) -> _Found:
+def _missing(then: GateSide, now: GateSide) -> _Found:
     missing = [when for side, when in zip((then, now), SIDES, strict=True) if side.at is None]
     return _Found(then, now, None, f"no value {' and '.join(missing)}")
 

@@ -18,10 +18,10 @@ from costmodel.results import Projection
 
 if TYPE_CHECKING:
     from costmodel.providers import Provider
-    from costmodel.step.pairing import Run
+    from costmodel.step.pairing import RunInSteps
 
 
-class Asked(NamedTuple):
+class PlaceAsked(NamedTuple):
     """What one place is asked: ``SUBSTRATE[:key=value]``, "" for all that no other means."""
 
     spec: str
@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 def project_places(
     recordings: Sequence[Recording | Published],
-    places: Sequence[Asked],
+    places: Sequence[PlaceAsked],
     reference: Reference | None = None,
     providers: Sequence[Provider] = (),
     wanted: Wanted | None = None,
@@ -62,19 +62,19 @@ def project_places(
 
 
 def runs_of(
-    recordings: Sequence[Recording | Published], place: Asked, row: Projection, providers: Sequence[Provider] = ()
-) -> tuple[Run, ...]:
+    recordings: Sequence[Recording | Published], place: PlaceAsked, row: Projection, providers: Sequence[Provider] = ()
+) -> tuple[RunInSteps, ...]:
     """What simulates a row's run beside that of another place: as it is, then at the ends of what was not measured.
 
     None where the run is not in steps, or the row has no trials.
     """
     if place.demand.step_rollouts is None:
         return ()
-    from costmodel.step.pairing import Run  # who asks for no steps does not wait for it
+    from costmodel.step.pairing import RunInSteps  # who asks for no steps does not wait for it
 
     for one in behind(recordings, place.demand, place.prices, providers):
         if (one.value.identity, one.value.provenance) == (row.identity, row.provenance):
-            return tuple(Run(pool, one.demand, one.prices) for pool in (one.value, *one.ends))
+            return tuple(RunInSteps(pool, one.demand, one.prices) for pool in (one.value, *one.ends))
     return ()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from costmodel.answer import HELD, Answer, Entry, Excess, Line, excess, headline, middle
+from costmodel.answer import HELD, Answer, CauseExcess, Entry, WorkLine, excess, headline, middle
 from costmodel.uncertainty import Interval
 from costmodel.verdict import CANNOT_TELL, TIE
 
@@ -49,7 +49,7 @@ def sentence(found: Answer) -> str:
     return f"{said}{_otherwise(found, line, last, reference, name=bool(others))}."
 
 
-def _one(entry: Entry, reference: Entry, line: Line) -> str:
+def _one(entry: Entry, reference: Entry, line: WorkLine) -> str:
     """The two of a line."""
     assert entry.ratio is not None
     name, other, verdict = entry.place.name, reference.place.name, entry.verdict
@@ -81,7 +81,7 @@ def _why(entry: Entry, reference: Entry) -> str:
     return "" if found is None else f", {_part(found)}"
 
 
-def _part(found: Excess) -> str:
+def _part(found: CauseExcess) -> str:
     much = (
         "almost all of it"
         if found.share >= ALMOST_ALL
@@ -93,7 +93,7 @@ def _part(found: Excess) -> str:
     return f"{much} {WORDS.get(found.cause, found.cause)}{each}"
 
 
-def _otherwise(found: Answer, line: Line, entry: Entry, reference: Entry, *, name: bool) -> str:
+def _otherwise(found: Answer, line: WorkLine, entry: Entry, reference: Entry, *, name: bool) -> str:
     """The same two in the other modes; with the dearer one's ``name`` where there are more."""
     parts = []
     for other in found.lines:
@@ -145,13 +145,13 @@ def _ground(found: Answer) -> str:
     return "" if found.ground == "measured" else f" (as {found.ground.replace('_', '-')})"
 
 
-def _work(line: Line) -> str:
+def _work(line: WorkLine) -> str:
     """``T1 x 50 by exec``."""
     of = " x ".join(part for part in (line.work.tier, str(line.work.length)) if part)
     return ", ".join([" ".join(part for part in (of, _way(line)) if part), *line.others])
 
 
-def _way(line: Line) -> str:
+def _way(line: WorkLine) -> str:
     return WAYS.get(line.work.mode, line.work.mode and f"by {line.work.mode}")
 
 

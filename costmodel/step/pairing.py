@@ -21,7 +21,7 @@ from costmodel.uncertainty import Interval
 NS_PER_HOUR = 3.6e12
 
 
-class Run(NamedTuple):
+class RunInSteps(NamedTuple):
     """A run in steps at one place."""
 
     pool: Pool
@@ -36,7 +36,7 @@ class Apart(NamedTuple):
     worker_hours: Interval
 
 
-def apart(one: Run, other: Run, effort: float = 1.0) -> Apart | None:
+def apart(one: RunInSteps, other: RunInSteps, effort: float = 1.0) -> Apart | None:
     """``one`` − ``other``. None: they cannot be simulated for the same steps, or no attempt succeeds.
 
     ``effort`` is how much is simulated, relative to a few seconds.
@@ -52,7 +52,7 @@ def apart(one: Run, other: Run, effort: float = 1.0) -> Apart | None:
     return Apart(interval_of(*usd, signed=True), interval_of(*hours, signed=True))
 
 
-def _both(one: Run, other: Run, effort: float) -> tuple[Worlds, Worlds] | None:
+def _both(one: RunInSteps, other: RunInSteps, effort: float) -> tuple[Worlds, Worlds] | None:
     """The worlds of both, for the same steps."""
     first, second = (one, other) if one.demand.images is not None else (other, one)
     if (one.demand.trajectories, one.demand.step_rollouts) != (other.demand.trajectories, other.demand.step_rollouts):
@@ -80,7 +80,7 @@ def _runs(pool: Pool) -> str:
     return " ".join(sorted({str(trial.run) for trial in pool.trials}))
 
 
-def _dollars(run: Run, found: Worlds) -> list[list[Steps]]:
+def _dollars(run: RunInSteps, found: Worlds) -> list[list[Steps]]:
     """Of every step, of the plain worlds and of the twins."""
     rates = Rates.of(run.demand, run.pool, run.prices)
     told = amount_of(found, lambda step: rates.usd(step, found))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Projection
-    from taxtui.report.answer.choice import Choice
+    from taxtui.report.answer.choice import RowChoice
 
 
 @click.command("compare")
@@ -79,7 +79,7 @@ def command(
 
 
 def _chosen(
-    before: Sequence[Projection], after: Sequence[Projection], choice: Choice
+    before: Sequence[Projection], after: Sequence[Projection], choice: RowChoice
 ) -> tuple[list[Projection], list[Projection]]:
     """The rows that are meant, of which each side may have some."""
     wanted = {id(row) for row in choice.of([*before, *after])}

@@ -12,9 +12,9 @@ from taxtui.commands import new_file
 from taxtui.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
-    from costmodel.places import Asked
+    from costmodel.places import PlaceAsked
     from costmodel.providers import Provider
-    from taxtui.report.answer.choice import Choice
+    from taxtui.report.answer.choice import RowChoice
     from taxtui.report.page.material import Material
 
 html_option = click.option(
@@ -67,7 +67,7 @@ def make(
     html: Path | None,
     pictures: Path | None,
     *,
-    choice: Choice,
+    choice: RowChoice,
     reference: str | None,
     run_sd: float | None,
     demand: str | None,
@@ -119,7 +119,7 @@ def make(
     return written if pictures is None else [*written, _write_figures(material, pictures)]
 
 
-def _asked_places(demand: str) -> tuple[list[Asked], list[Provider]]:
+def _asked_places(demand: str) -> tuple[list[PlaceAsked], list[Provider]]:
     """What a demand file asks of each place, and whom it composes, as ``taxtui project --demand`` has it."""
     from taxtui.commands.opening import opened
     from taxtui.report.projected.asking import places_of, providers_of
@@ -134,7 +134,7 @@ def _asked_places(demand: str) -> tuple[list[Asked], list[Provider]]:
     return places_of(context), providers_of(context, opened)
 
 
-def asked(choice: Choice, options: Mapping[str, object]) -> list[str]:
+def asked(choice: RowChoice, options: Mapping[str, object]) -> list[str]:
     """What the command line asked for that changes the numbers or chooses among them; None: not given."""
     told: list[tuple[str, object]] = []
     names = {"--tier": choice.tiers, "--mode": choice.modes, "--substrate": choice.substrates}

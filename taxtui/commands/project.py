@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from costmodel import Demand, Projection, Published, Recording
     from costmodel.bounds import Reference
-    from costmodel.places import Asked
+    from costmodel.places import PlaceAsked
     from costmodel.projection import Wanted
     from costmodel.recording import CellIdentity
-    from taxtui.report.answer.choice import Choice
+    from taxtui.report.answer.choice import RowChoice
     from taxtui.report.formats import Section
 
 
@@ -65,7 +65,7 @@ def command(
     """
     from costmodel.bounds import check_used
     from costmodel.demand import Demand
-    from costmodel.places import Asked, project_places
+    from costmodel.places import PlaceAsked, project_places
     from taxtui.commands.opening import opened, reference_of
 
     if (full or explain or plot) and not BY_NAME[form].people:
@@ -82,7 +82,7 @@ def command(
     rows = every = [_sourced(row, context, places) for row in found]
     if not rows:  # what was chosen is not there: without steps it takes no time to say what is
         plain = Demand(trajectories=demand.trajectories, workers=demand.workers)
-        rows = every = project_places(sources, [Asked("", plain, None)], bounds)
+        rows = every = project_places(sources, [PlaceAsked("", plain, None)], bounds)
     for line in idle_places(context, [row.identity for row in rows]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:
@@ -103,7 +103,7 @@ def command(
         _plot(sources, demand, over, {row.identity._replace(actions=0) for row in rows})
 
 
-def _sourced(row: Projection, context: click.Context, places: Sequence[Asked]) -> Projection:
+def _sourced(row: Projection, context: click.Context, places: Sequence[PlaceAsked]) -> Projection:
     """A row whose assumptions have the sources that were given for them."""
     if row.attribution is None:
         return row
@@ -114,7 +114,7 @@ def _sourced(row: Projection, context: click.Context, places: Sequence[Asked]) -
     return replace(row, attribution=row.attribution._replace(assumptions=told))
 
 
-def _wanted(choice: Choice, cells: Sequence[str], demand: Demand) -> Wanted | None:
+def _wanted(choice: RowChoice, cells: Sequence[str], demand: Demand) -> Wanted | None:
     """Which cells are projected: where there are steps to simulate, only those that are shown or compared with."""
     if demand.step_rollouts is None or not (cells or choice.tiers or choice.modes or choice.substrates):
         return None
@@ -140,7 +140,7 @@ def _told(
     demand: Demand,
     sources: Sequence[Recording | Published],
     bounds: Reference | None,
-    choice: Choice,
+    choice: RowChoice,
     full: bool,
 ) -> Report:
     """The answer, then, where asked for, the tables behind it; or all of that in every row."""

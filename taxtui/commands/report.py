@@ -17,7 +17,7 @@ from taxtui.report.run_spread import run_sd_option
 if TYPE_CHECKING:
     from costmodel.bounds import Reference
     from costmodel.recording import Recording
-    from taxtui.report.answer.choice import Choice
+    from taxtui.report.answer.choice import RowChoice
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import Row
 
@@ -117,7 +117,7 @@ def command(
 def _answered(
     rows: Sequence[Row],
     sources: Sequence[Recording],
-    choice: Choice,
+    choice: RowChoice,
     run_sd: float | None,
     bounds: Reference | None,
     unfinished: int,
@@ -153,7 +153,7 @@ def _differences(
     against: str,
     tables: Sequence[str],
     run_sd: float | None,
-    choice: Choice,
+    choice: RowChoice,
 ) -> Report:
     from taxtui.commands.opening import located
     from taxtui.report.measured.differences import pairs, sections

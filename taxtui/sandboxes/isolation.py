@@ -43,7 +43,7 @@ class Tried(NamedTuple):
     detail: str
 
 
-class Place(NamedTuple):
+class ProbedPlace(NamedTuple):
     """Where it is tried from, and what stands on this machine to be found."""
 
     inside: Sandbox
@@ -53,7 +53,7 @@ class Place(NamedTuple):
     port: int
 
 
-Probe = Callable[[Place], Awaitable[Tried]]
+Probe = Callable[[ProbedPlace], Awaitable[Tried]]
 
 
 async def probe(substrate: Substrate, run_id: str) -> list[Tried]:
@@ -66,11 +66,11 @@ async def probe(substrate: Substrate, run_id: str) -> list[Tried]:
         secret = f"canary{secrets.token_hex(8)}"
         file, port = stack.enter_context(_planted(secret))
         inside, other = [await stack.enter_async_context(_sandbox(substrate, run_id, number)) for number in range(2)]
-        place = Place(inside, other, secret, file, port)
+        place = ProbedPlace(inside, other, secret, file, port)
         return [await _tried(name, one, place) for name, one in PROBES.items()]
 
 
-async def _tried(name: str, one: Probe, place: Place) -> Tried:
+async def _tried(name: str, one: Probe, place: ProbedPlace) -> Tried:
     try:
         async with asyncio.timeout(2 * COMMAND_TIMEOUT_S):
             found = await one(place)
@@ -123,13 +123,13 @@ async def _asked(sandbox: Sandbox, script: str) -> str:
     return " ".join(done.stdout.decode(errors="replace").split())
 
 
-async def _files(place: Place) -> Tried:
+async def _files(place: ProbedPlace) -> Tried:
     seen = await _asked(place.inside, f"cat {place.file} 2>/dev/null; true")
     held = place.secret not in seen
     return Tried("files", held, "this user's files are not there" if held else "reads this user's files")
 
 
-async def _devices(place: Place) -> Tried:
+async def _devices(place: ProbedPlace) -> Tried:
     found = await _asked(
         place.inside,
         "for f in /dev/mem /dev/kmsg /dev/kvm /dev/sd? /dev/vd? /dev/nvme* /dev/dm-*; do "
@@ -138,7 +138,7 @@ async def _devices(place: Place) -> Tried:
     return Tried("devices", not found, found or "no disk, no memory, no kernel log")
 
 
-async def _network(place: Place) -> Tried:
+async def _network(place: ProbedPlace) -> Tried:
     found = await _asked(
         place.inside,
         "for f in $(sed -n 's/^ *\\([^:]*\\):.*/\\1/p' /proc/net/dev); do [ $f = lo ] || echo $f; done; "
@@ -148,13 +148,13 @@ async def _network(place: Place) -> Tried:
     return Tried("network", not words, " ".join(words) or "loopback only")
 
 
-async def _metadata(place: Place) -> Tried:
+async def _metadata(place: ProbedPlace) -> Tried:
     script = "timeout 3 bash -c ': </dev/tcp/169.254.169.254/80' 2>/dev/null && echo reached; true"
     reached = bool(await _asked(place.inside, script))
     return Tried("metadata service", not reached, "169.254.169.254 answers" if reached else "does not answer")
 
 
-async def _others(place: Place) -> Tried:
+async def _others(place: ProbedPlace) -> Tried:
     half, rest = place.secret[:8], place.secret[8:]  # in two pieces, as what looks for it must not find itself
     plant = Command(script=f"echo > /tmp/canary-{place.secret}; sleep 20; true", timeout_s=COMMAND_TIMEOUT_S)
     planted = asyncio.ensure_future(place.other.exec(plant))
@@ -173,7 +173,7 @@ async def _others(place: Place) -> Tried:
     return Tried("other sandboxes", not seen, seen or f"not seen, {own} processes of its own")
 
 
-async def _capabilities(place: Place) -> Tried:
+async def _capabilities(place: ProbedPlace) -> Tried:
     told = await _asked(place.inside, "id -u; grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/self/status")
     words = told.split()
     facts = dict(zip(words[1::2], words[2::2], strict=False))
@@ -182,7 +182,7 @@ async def _capabilities(place: Place) -> Tried:
     return Tried("capabilities", int(effective, 16) == 0 if _HEX.fullmatch(effective) else None, detail)
 
 
-async def _keys(place: Place) -> Tried:
+async def _keys(place: ProbedPlace) -> Tried:
     seen = await _asked(
         place.inside,
         f"env | grep -c {place.secret}; for f in ~/.ssh ~/.aws ~/.kube ~/.docker ~/.config/gcloud "
@@ -193,13 +193,13 @@ async def _keys(place: Place) -> Tried:
     return Tried("keys", not words, ", ".join(words) or "no environment, no credentials")
 
 
-async def _daemon(place: Place) -> Tried:
+async def _daemon(place: ProbedPlace) -> Tried:
     script = "for f in /var/run/docker.sock /run/containerd/containerd.sock /run/podman/podman.sock; do [ -S $f ] && "
     found = await _asked(place.inside, f"{script}echo $f; done; true")
     return Tried("container daemons", not found, found or "no socket")
 
 
-async def _disk(place: Place) -> Tried:
+async def _disk(place: ProbedPlace) -> Tried:
     told = await _asked(place.inside, "df -Pk . | tail -n 1; ulimit -f")
     words = told.split()
     if len(words) < 4 or not (_SIZE.fullmatch(words[1]) and _SIZE.fullmatch(words[3])):
@@ -211,7 +211,7 @@ async def _disk(place: Place) -> Tried:
     return Tried("disk", not shared, detail)
 
 
-async def _pids(place: Place) -> Tried:
+async def _pids(place: ProbedPlace) -> Tried:
     wanted = 4 * LIMITS.pids
     script = f"sh -c 'i=0; while [ $i -lt {wanted} ]; do sleep 5 & i=$((i+1)); done; echo all' 2>/dev/null; true"
     try:
@@ -222,7 +222,7 @@ async def _pids(place: Place) -> Tried:
     return Tried("pids", not all_started, detail)
 
 
-async def _memory(place: Place) -> Tried:
+async def _memory(place: ProbedPlace) -> Tried:
     wanted = 2 * LIMITS.memory_mib << 20
     try:
         held = await _asked(place.inside, f"head -c {wanted} /dev/zero | tail -c {wanted} | wc -c")

@@ -11,23 +11,25 @@ from taxtui.live.state import RunState
 from taxtui.recording.events import Event
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.live.feed import Feed, RunFeed
-from taxtui.tui.setup.availability import Answer
+from taxtui.tui.setup.availability import CheckedSubstrate
 
 ANSWERS = {
-    "local": Answer(
+    "local": CheckedSubstrate(
         name="local",
         ok=True,
         detail="ready, bubblewrap 0.8.0, limits: cgroup v2",
         variant="bwrap",
         latency_ns=6_000_000,
     ),
-    "docker": Answer(name="docker", ok=True, detail="ready, 27.1, runc", variant="runc", latency_ns=3_000_000),
-    "ec2": Answer(name="ec2", ok=False, detail="credentials expired", fix="aws sso login"),
-    "daytona": Answer(name="daytona", ok=True, detail="key ok", capabilities={"paid": True}),
+    "docker": CheckedSubstrate(
+        name="docker", ok=True, detail="ready, 27.1, runc", variant="runc", latency_ns=3_000_000
+    ),
+    "ec2": CheckedSubstrate(name="ec2", ok=False, detail="credentials expired", fix="aws sso login"),
+    "daytona": CheckedSubstrate(name="daytona", ok=True, detail="key ok", capabilities={"paid": True}),
 }
 
 
-async def answers(refs: Sequence[str] = ()) -> Mapping[str, Answer]:
+async def answers(refs: Sequence[str] = ()) -> Mapping[str, CheckedSubstrate]:
     """As the substrates of ``ANSWERS`` would say; options change nothing."""
     return {ref: structs.replace(ANSWERS[ref.partition(":")[0]], name=ref) for ref in refs} or ANSWERS
 

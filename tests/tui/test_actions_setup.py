@@ -19,7 +19,7 @@ from taxtui.tui.dialogs import Ask, Choose
 from taxtui.tui.lists.pick_list import PickList
 from taxtui.tui.live import feed as feed_module
 from taxtui.tui.live.feed import Launcher
-from taxtui.tui.setup.availability import Answer
+from taxtui.tui.setup.availability import CheckedSubstrate
 from taxtui.tui.setup.form import Choices, Preset, presets
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, focus, live, setup, until
@@ -27,13 +27,13 @@ from tests.tui.earlier import only_here
 from tests.tui.feeds import ANSWERS, StoryRun, answers, app
 from tests.tui.story import record
 
-ECS = Answer(
+ECS = CheckedSubstrate(
     name="ecs", ok=True, variant="fargate", prices="aws-fargate", capabilities={"paid": True},
     detail="ready as me in us-east-1; 0.049 USD per sandbox-hour, 60 s at least: --prices aws-fargate",
 )  # fmt: skip
 
 
-async def priced(refs: Sequence[str]) -> Mapping[str, Answer]:
+async def priced(refs: Sequence[str]) -> Mapping[str, CheckedSubstrate]:
     return {**ANSWERS, "ecs": ECS}
 
 
@@ -160,7 +160,7 @@ async def test_a_question_that_a_newer_one_overtakes_leaves_nothing_unawaited() 
 async def test_r_asks_the_substrates_again() -> None:
     asked = []
 
-    async def checker(refs: Sequence[str]) -> Mapping[str, Answer]:
+    async def checker(refs: Sequence[str]) -> Mapping[str, CheckedSubstrate]:
         asked.append(list(refs))
         return await answers(refs)
 
@@ -180,9 +180,9 @@ async def test_r_asks_the_substrates_again() -> None:
 async def test_the_first_answer_is_awaited_in_the_background() -> None:
     answered = asyncio.Event()
 
-    async def checker(refs: Sequence[str]) -> Mapping[str, Answer]:
+    async def checker(refs: Sequence[str]) -> Mapping[str, CheckedSubstrate]:
         await answered.wait()
-        return {**ANSWERS, "thirdparty": Answer(name="thirdparty", ok=True, detail="ready")}
+        return {**ANSWERS, "thirdparty": CheckedSubstrate(name="thirdparty", ok=True, detail="ready")}
 
     async with TaxtuiApp(None, checker).run_test(size=SIZE) as pilot:
         await pilot.pause()
@@ -195,7 +195,7 @@ async def test_the_first_answer_is_awaited_in_the_background() -> None:
 
 
 async def test_a_check_that_fails_says_so_and_changes_nothing() -> None:
-    async def checker(refs: Sequence[str]) -> Mapping[str, Answer]:
+    async def checker(refs: Sequence[str]) -> Mapping[str, CheckedSubstrate]:
         raise SubstrateUnavailable("no Python")
 
     async with TaxtuiApp(None, checker).run_test(size=SIZE) as pilot:

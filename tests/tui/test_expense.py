@@ -10,19 +10,19 @@ import msgspec
 import pytest
 
 from costmodel.pricing import load_prices, priced
-from taxtui.tui.setup.availability import Answer
+from taxtui.tui.setup.availability import CheckedSubstrate
 from taxtui.tui.setup.estimate import HistoryReader, Table, expect
 from taxtui.tui.setup.expense import Expense, dollars, expense
 from tests.tui import story
 from tests.tui.earlier import RUNC, TRIAL_NS, never, only_here, plan, told, write
 from tests.tui.story import MS, S
 
-ECS = Answer(name="ecs", ok=True, variant="fargate", prices="aws-fargate", capabilities={"paid": True})
+ECS = CheckedSubstrate(name="ecs", ok=True, variant="fargate", prices="aws-fargate", capabilities={"paid": True})
 ANSWERS = {
-    "docker": Answer(name="docker", ok=True, variant="runc"),
+    "docker": CheckedSubstrate(name="docker", ok=True, variant="runc"),
     "ecs": ECS,
-    "daytona": Answer(name="daytona", ok=True, variant="", capabilities={"paid": True}),
-    "kubernetes": Answer(name="kubernetes", ok=False, detail="kubernetes is not installed"),
+    "daytona": CheckedSubstrate(name="daytona", ok=True, variant="", capabilities={"paid": True}),
+    "kubernetes": CheckedSubstrate(name="kubernetes", ok=False, detail="kubernetes is not installed"),
 }
 VARIANTS = {name: answer.variant for name, answer in ANSWERS.items() if answer.variant is not None}
 HOUR_USD = 0.04048 + 2 * 0.004445 + 0.005  # 1 GiB is sold as 2, with a public address

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.lists.cycle import Cycle
 from taxtui.tui.lists.pick_list import PickList
-from taxtui.tui.setup.availability import Answer
+from taxtui.tui.setup.availability import CheckedSubstrate
 from taxtui.tui.setup.screen import SetupScreen
 from tests.tui import story
 from tests.tui.driving import focus, until
@@ -26,7 +26,7 @@ Look = Callable[[Pilot[None]], Awaitable[None]]
 
 PRICED = {
     **ANSWERS,
-    "ecs": Answer(
+    "ecs": CheckedSubstrate(
         name="ecs", ok=True, variant="fargate", capabilities={"paid": True},
         latency_ns=31_000_000, prices="aws-fargate",
         detail="ready as ci in us-east-1, cluster default on Fargate; 0.049 USD per sandbox-hour, 60 s at least: "
@@ -35,11 +35,11 @@ PRICED = {
 }  # fmt: skip
 
 
-async def priced(refs: Sequence[str]) -> Mapping[str, Answer]:
+async def priced(refs: Sequence[str]) -> Mapping[str, CheckedSubstrate]:
     return PRICED
 
 
-async def silent(refs: Sequence[str]) -> Mapping[str, Answer]:
+async def silent(refs: Sequence[str]) -> Mapping[str, CheckedSubstrate]:
     await asyncio.Event().wait()
     return {}
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from costmodel import Demand, read
-from costmodel.places import Asked
+from costmodel.places import PlaceAsked
 from costmodel.providers import load_provider
 from costmodel.tables import rows as table_rows
 from costmodel.uncertainty import quantile
@@ -230,7 +230,7 @@ def test_attribution_is_that_of_the_projection_by_cause(tmp_path: Path, steps: b
     rows = [row for row in rows_of(cells) if row.identity.actions == 10 and row.identity.mode == "exec"]
     asked = Demand(trajectories=512, workers=16, **({"batch": 64, "gpus": 8, "gpu_usd_hour": 2.0} if steps else {}))
     providers = [load_provider("daytona", read)] * steps
-    own = Material(rows, sources, paths, 0, places=[Asked("", asked, None)], providers=providers)
+    own = Material(rows, sources, paths, 0, places=[PlaceAsked("", asked, None)], providers=providers)
     (figure,) = attribution.figures(own)
     assert own.run is not None
     assert [panel.apart for panel in figure.panels] == ["", "COMPOSED"][: 1 + steps]

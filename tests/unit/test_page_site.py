@@ -16,7 +16,7 @@ from taxtui.errors import RecordingError, UsageError
 from taxtui.report.page.drawing import drawn
 from taxtui.report.page.figures import pareto
 from taxtui.report.page.palette import MARKERS, looks
-from taxtui.report.page.standings import OFF, ON, TIED, Standing, standings
+from taxtui.report.page.standings import OFF, ON, TIED, PlaceStanding, standings
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.page_recordings import recordings
 
@@ -51,7 +51,7 @@ def site(*arguments: object) -> tuple[str, str]:
     return result.stdout, result.stderr
 
 
-def works(folder: Path, **usd: float) -> dict[str, list[Standing]]:
+def works(folder: Path, **usd: float) -> dict[str, list[PlaceStanding]]:
     prices = load_prices(sheet(folder, **usd)) if usd else None
     rows = project([read(path) for path in sorted(folder.glob("*.msgpack"))], DEMAND, prices)
     return {line.name: standings(line) for line in answer_of(rows).lines}

@@ -35,7 +35,7 @@ class Choosable(Protocol):
 R = TypeVar("R", bound=Choosable)
 
 
-class Choice(NamedTuple):
+class RowChoice(NamedTuple):
     """What was asked for; an empty tuple: all of them."""
 
     tiers: tuple[str, ...] = ()
@@ -128,6 +128,6 @@ def choosing(*, lengths: bool = False, order: bool = True) -> Callable[[Callable
     return decorate
 
 
-def taken(options: dict[str, Any]) -> Choice:
+def taken(options: dict[str, Any]) -> RowChoice:
     """The choice among a command's options; takes them out."""
-    return Choice(**{name: options.pop(name) for name in Choice._fields if name in options})
+    return RowChoice(**{name: options.pop(name) for name in RowChoice._fields if name in options})

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from costmodel.answer import Answer, Line
+from costmodel.answer import Answer, WorkLine
 from costmodel.recording import CellIdentity
 from costmodel.results import Projection
 from taxtui.report.answer.choice import BY_SUBSTRATE, SORTS
@@ -28,19 +28,19 @@ def tax_share(row: Projection) -> float | None:
     return tax.value / whole.value if tax and whole and whole.value else None
 
 
-def _least(line: Line) -> float:
+def _least(line: WorkLine) -> float:
     return min((entry.amount.value for entry in line.entries if entry.amount), default=math.inf)
 
 
-def _farthest(line: Line) -> float:
+def _farthest(line: WorkLine) -> float:
     return -max((entry.ratio.value for entry in line.entries if entry.ratio), default=0.0)
 
 
-def _most_tax(line: Line) -> float:
+def _most_tax(line: WorkLine) -> float:
     return -max((tax_share(entry.row) or 0.0 for entry in line.entries), default=0.0)
 
 
-_KEYS: Final[dict[str, Callable[[Line], Any]]] = dict(
+_KEYS: Final[dict[str, Callable[[WorkLine], Any]]] = dict(
     zip(SORTS, (lambda line: line.work, _least, _farthest, _most_tax), strict=True)
 )
 

@@ -10,7 +10,7 @@ from costmodel.bounds import Reference
 from costmodel.demand import Demand
 from costmodel.results import Projection
 from taxtui.report.answer import table
-from taxtui.report.answer.choice import BY_SUBSTRATE, Choice
+from taxtui.report.answer.choice import BY_SUBSTRATE, RowChoice
 from taxtui.report.answer.order import arranged as in_order
 from taxtui.report.answer.order import key_of, sorted_by
 from taxtui.report.formats import Section
@@ -21,7 +21,7 @@ __all__ = ["answer", "arranged", "in_tables", "key_of", "sections"]
 MORE: Final = "--full has the tables behind this: causes, money, steps, what a change adds; --explain every formula."
 
 
-def answer(rows: Sequence[Projection], chosen: Sequence[Projection], demand: Demand, choice: Choice) -> Answer:
+def answer(rows: Sequence[Projection], chosen: Sequence[Projection], demand: Demand, choice: RowChoice) -> Answer:
     """Of the chosen ones among the rows of one demand; the cheapest is that of these, the baseline any of all."""
     if demand.baseline is None:
         found = answer_of(chosen, run_sd=demand.run_sd)
@@ -30,17 +30,17 @@ def answer(rows: Sequence[Projection], chosen: Sequence[Projection], demand: Dem
     return sorted_by(found, choice.sort)
 
 
-def arranged(rows: Sequence[Projection], found: Answer, choice: Choice) -> Sequence[Projection]:
+def arranged(rows: Sequence[Projection], found: Answer, choice: RowChoice) -> Sequence[Projection]:
     """The rows as they were recorded, unless an order was chosen: for programs."""
     return in_order(rows, found, key_of, choice.group) if choice.sort or choice.group else rows
 
 
-def in_tables(rows: Sequence[Projection], found: Answer, choice: Choice) -> Sequence[Projection]:
+def in_tables(rows: Sequence[Projection], found: Answer, choice: RowChoice) -> Sequence[Projection]:
     """The rows for people: by substrate where no order was chosen, then by tier, number of actions and mode."""
     return in_order(rows, found, key_of, choice.group or (None if choice.sort else BY_SUBSTRATE))
 
 
-def sections(found: Answer, demand: Demand, choice: Choice, reference: Reference | None = None) -> list[Section]:
+def sections(found: Answer, demand: Demand, choice: RowChoice, reference: Reference | None = None) -> list[Section]:
     """The sentence and the tables, with where there is more; ``reference`` is what bounds a tax, in the notes."""
     asked = title([entry.row for line in found.lines for entry in line.entries], demand)
     tables = table.sections(found, asked, workers=demand.workers, by=choice.group, reference=reference)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from costmodel.answer import Answer, Entry, Line
+from costmodel.answer import Answer, Entry, WorkLine
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval
 from costmodel.verdict import TIE
@@ -16,7 +16,7 @@ def records(found: Answer) -> dict[Key, dict[str, Any]]:
     return {key_of(entry.row): _record(entry, line) for line in found.lines for entry in line.entries}
 
 
-def _record(entry: Entry, line: Line) -> dict[str, Any]:
+def _record(entry: Entry, line: WorkLine) -> dict[str, Any]:
     """``against``: the cell id of the row that ``ratio`` is to; null of that row itself and of what is not ranked."""
     reference = None if line.reference is None else line.at(line.reference)
     against: Projection | None = None if entry.ratio is None or reference is None else reference.row

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel.gate import FAILURE_RATE, PASSED, REGRESSED, TOO_LITTLE, Comparison, Gate, Side
+from costmodel.gate import FAILURE_RATE, PASSED, REGRESSED, TOO_LITTLE, Comparison, Gate, GateSide
 from costmodel.recording import Recording
 from costmodel.samples import Pool
 from costmodel.uncertainty import Interval
@@ -120,7 +120,7 @@ def _few(names: Sequence[str]) -> str:
     return f"{'; '.join(names[:4])}{more}"
 
 
-def _at(one: Comparison, side: Side) -> str:
+def _at(one: Comparison, side: GateSide) -> str:
     if side.at is None:
         return NOTHING
     return f"{100 * side.at.value:.3g} %" if one.metric.name == FAILURE_RATE else duration(side.at.value)
@@ -147,7 +147,7 @@ def _record(one: Comparison) -> dict[str, Any]:
     identity = one.after.identity
     unit = "share" if one.metric.name == FAILURE_RATE else "ns"
 
-    def side(found: Side) -> dict[str, Any]:
+    def side(found: GateSide) -> dict[str, Any]:
         return {"n": found.values, unit: _limits(found.at)}
 
     return {

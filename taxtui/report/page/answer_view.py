@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from costmodel.answer import Answer, Entry, Line
+from costmodel.answer import Answer, Entry, WorkLine
 from costmodel.bounds import Reference
 from costmodel.flags import DO, WORDS
 from costmodel.verdict import CANNOT_TELL, TIE
@@ -12,21 +12,21 @@ from taxtui.report.answer import table
 from taxtui.report.answer.order import tax_share
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import UNSPLIT, duration, number, plus_minus
-from taxtui.report.page.views import Cell, cell_of, named, shown
+from taxtui.report.page.views import PageCell, cell_of, named, shown
 from taxtui.terminal_text import clean
 
 
-class Column(NamedTuple):
+class AnswerColumn(NamedTuple):
     """A place."""
 
     name: str
     apart: str  # how it was come by, where that is not how the ranked ones were
 
 
-class Told(NamedTuple):
+class AnswerTold(NamedTuple):
     """One work at one place."""
 
-    cell: Cell
+    cell: PageCell
     verdict: str  # "cheapest", "tie", "cannot tell" or nothing
     ratio: str
     n: str  # with the letters of its flags
@@ -37,8 +37,8 @@ class AnswerView(NamedTuple):
     """For the template."""
 
     sentence: str
-    columns: list[Column]
-    lines: list[tuple[Cell, list[Told | None]]]
+    columns: list[AnswerColumn]
+    lines: list[tuple[PageCell, list[AnswerTold | None]]]
     notes: list[str]
 
 
@@ -46,7 +46,7 @@ def answer_view(found: Answer, bounds: Reference | None = None) -> AnswerView:
     """Of what a delivered trajectory holds a worker for; ``bounds`` is what bounds a tax that is not known."""
     marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], WORDS, DO)
     apart = [clean(place.provenance) if place in found.unranked else "" for place in found.places]
-    columns = [Column(shown(place.name), how) for place, how in zip(found.places, apart, strict=True)]
+    columns = [AnswerColumn(shown(place.name), how) for place, how in zip(found.places, apart, strict=True)]
     lines = [(named(line.name), [_told(line, line.at(place), marks) for place in found.places]) for line in found.lines]
     notes = [
         "What one delivered trajectory holds a worker for, failures included; how many times the cheapest that is; how "
@@ -59,21 +59,21 @@ def answer_view(found: Answer, bounds: Reference | None = None) -> AnswerView:
     return AnswerView(table.said(found), columns, lines, notes)
 
 
-def _told(line: Line, entry: Entry | None, marks: FlagMarks) -> Told | None:
+def _told(line: WorkLine, entry: Entry | None, marks: FlagMarks) -> AnswerTold | None:
     if entry is None:
         return None
     row = entry.row
     if entry.amount is None:
-        return Told(cell_of("no success"), "", "", "", "")
+        return AnswerTold(cell_of("no success"), "", "", "", "")
     amount = entry.amount.times(1e9)
     cell = cell_of(duration(*amount))._replace(sort=f"{amount.value:.12g}")
     letters = marks.of(row.flags)
     n = "" if row.trials is None else f"n={row.trials:,}{f' [{letters}]' if letters else ''}"
     ratio = "" if entry.ratio is None else plus_minus(entry.ratio, unit="x")
-    return Told(cell, _verdict(line, entry), ratio, n, _tax(entry))
+    return AnswerTold(cell, _verdict(line, entry), ratio, n, _tax(entry))
 
 
-def _verdict(line: Line, entry: Entry) -> str:
+def _verdict(line: WorkLine, entry: Entry) -> str:
     if entry.place == line.reference:
         return "cheapest"
     kind = entry.verdict.kind if entry.verdict is not None else ""

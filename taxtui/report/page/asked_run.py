@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from costmodel import Projection, Published, Recording
 from costmodel.bounds import Reference
 from costmodel.flags import COMPOSED
-from costmodel.places import Asked, project_places
+from costmodel.places import PlaceAsked, project_places
 from costmodel.providers import Provider
 from costmodel.recording import CellIdentity
 from taxtui.report.formats import Section
@@ -26,7 +26,7 @@ class AskedRun(NamedTuple):
     """Rows of one demand, or of one for each place."""
 
     rows: list[Projection]
-    places: list[Asked]  # the last one is for all that no other means
+    places: list[PlaceAsked]  # the last one is for all that no other means
     sources: list[Recording | Published]
     bounds: Reference | None
 
@@ -58,7 +58,7 @@ class AskedRun(NamedTuple):
 
 def asked_run(
     sources: Sequence[Recording | Published],
-    places: Sequence[Asked],
+    places: Sequence[PlaceAsked],
     bounds: Reference | None,
     providers: Sequence[Provider],
     wanted: Callable[[CellIdentity], bool],

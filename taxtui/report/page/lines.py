@@ -19,14 +19,14 @@ BAR: Final = 0.36
 """Of a line's height."""
 
 
-class Line(NamedTuple):
+class MarkLine(NamedTuple):
     """What stands above a mark: on the left what it is, on the right what it amounts to."""
 
     name: str
     told: str
 
 
-def lines_axes(sheet: Sheet, lines: Sequence[Line], *, foot: int) -> Axes:
+def lines_axes(sheet: Sheet, lines: Sequence[MarkLine], *, foot: int) -> Axes:
     """Axes on which line k has its mark at y = k, from the top; ``foot`` is left free below the axis' own words."""
     axes = sheet.axes(bottom=22 + foot, top=2)
     axes.set_ylim(len(lines) - 0.52, -0.62)

@@ -10,7 +10,7 @@ from pathlib import Path
 from costmodel import Demand, Projection, Published, Recording
 from costmodel.answer import HELD, Answer, answer_of
 from costmodel.bounds import Reference
-from costmodel.places import Asked
+from costmodel.places import PlaceAsked
 from costmodel.projection import project
 from costmodel.providers import Provider
 from costmodel.recording import CellIdentity
@@ -38,7 +38,7 @@ class Material:
         bounds: Reference | None = None,
         sort: str | None = None,
         published: Sequence[Published] = (),
-        places: Sequence[Asked] = (),
+        places: Sequence[PlaceAsked] = (),
         providers: Sequence[Provider] = (),
     ) -> None:
         """``rows`` are those to show of the cells of ``sources``, read from ``paths``; ``unfinished`` cells are none.

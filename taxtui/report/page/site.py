@@ -21,7 +21,7 @@ from taxtui.report.page.content import chrome, environment, figure_view, page, t
 from taxtui.report.page.figures import cold_start, pareto, scale
 from taxtui.report.page.material import Material
 from taxtui.report.page.settings import file_name
-from taxtui.report.page.standings import Standing, standings
+from taxtui.report.page.standings import PlaceStanding, standings
 from taxtui.report.page.views import shown, table_of
 from taxtui.terminal_text import clean
 
@@ -160,7 +160,7 @@ def _gaps(cells: Sequence[Pool], rows: Sequence[Row]) -> list[Gap]:
     return [*gaps, Gap(f"{empty:,} cells", "no trial of them has ended")] if empty else gaps
 
 
-def _ranks(works: dict[str, list[Standing]], *, priced: bool) -> Section:
+def _ranks(works: dict[str, list[PlaceStanding]], *, priced: bool) -> Section:
     head = ["work\nsandbox", "worker-hours\n", "rank\n", *["dollars\n", "rank\n", "frontier\n"] * priced]
     lines = []
     for work, own in works.items():

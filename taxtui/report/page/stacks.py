@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from matplotlib.patches import Patch
 
-from taxtui.report.page.lines import BAR, Line, lines_axes, lines_height
+from taxtui.report.page.lines import BAR, MarkLine, lines_axes, lines_height
 from taxtui.report.page.palette import SURFACE, light
 from taxtui.report.page.scales import Tick, limits, shares
 from taxtui.report.page.sheet import Sheet, along_x, legend_height
@@ -18,7 +18,7 @@ COLUMNS = 4
 class Stack(NamedTuple):
     """One bar: what stands above it, and its parts in the order in which they are drawn."""
 
-    line: Line
+    line: MarkLine
     parts: Mapping[str, float]  # by name; nothing of one that is 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel import Projection
-from costmodel.answer import Line, Place
+from costmodel.answer import Place, WorkLine
 from costmodel.comparison import judged
 from costmodel.uncertainty import Interval
 from costmodel.verdict import DIFFERS
@@ -18,7 +18,7 @@ OFF: Final = "off it"
 """Of the frontier: nothing is better in both; something is, but not surely; something surely is."""
 
 
-class Standing(NamedTuple):
+class PlaceStanding(NamedTuple):
     """One place."""
 
     place: Place
@@ -30,7 +30,7 @@ class Standing(NamedTuple):
     frontier: str | None  # ``ON``, ``TIED`` or ``OFF``; None without a price
 
 
-def standings(line: Line, run_sd: float | None = None) -> list[Standing]:
+def standings(line: WorkLine, run_sd: float | None = None) -> list[PlaceStanding]:
     """The ranked entries of one work, the fewest hours first; none where there is nothing to compare."""
     rows = [(entry.place, entry.row) for entry in line.ranked if entry.row.worker_hours is not None]
     found = []
@@ -40,7 +40,7 @@ def standings(line: Line, run_sd: float | None = None) -> list[Standing]:
         assert row.worker_hours is not None
         usd = usd_of(row)
         found.append(
-            Standing(
+            PlaceStanding(
                 place,
                 row,
                 row.worker_hours,

@@ -26,25 +26,25 @@ class CellLine(NamedTuple):
     high_ns: str = ""
 
 
-class Cell(NamedTuple):
+class PageCell(NamedTuple):
     """One or two lines, and the number by which a column is sorted; "" sorts by the text."""
 
     lines: tuple[CellLine, ...]
     sort: str
 
 
-class Table(NamedTuple):
+class PageTable(NamedTuple):
     """A section for a template: a head, rows whose first cell names them, notes."""
 
     title: str
     head: list[list[str]]
-    rows: list[list[Cell]]
+    rows: list[list[PageCell]]
     notes: list[str]
 
 
-def table_of(section: Section) -> Table:
+def table_of(section: Section) -> PageTable:
     """A section with its texts clean."""
-    return Table(
+    return PageTable(
         clean(section.title),
         [[clean(line) for line in cell.split("\n") if line] for cell in section.head],
         [[named(row[0]), *map(cell_of, row[1:])] for row in section.rows],
@@ -52,17 +52,17 @@ def table_of(section: Section) -> Table:
     )
 
 
-def tables_of(sections: Sequence[Section]) -> list[Table]:
+def tables_of(sections: Sequence[Section]) -> list[PageTable]:
     """All that have rows."""
     return [table_of(section) for section in sections if section.rows]
 
 
-def named(text: str) -> Cell:
+def named(text: str) -> PageCell:
     """The cell that says what a row is: sorted by its text."""
-    return Cell(tuple(CellLine(shown(line)) for line in text.split("\n") if line), "")
+    return PageCell(tuple(CellLine(shown(line)) for line in text.split("\n") if line), "")
 
 
-def cell_of(text: str) -> Cell:
+def cell_of(text: str) -> PageCell:
     """A cell as the command line prints it: ``253 ms`` above ``219…291``."""
     lines = [shown(line) for line in text.split("\n") if line.strip()]
     found: list[CellLine] = []
@@ -82,10 +82,10 @@ def cell_of(text: str) -> Cell:
             beginning = _VALUE.match(line)
             sort = sort or (f"{_number(beginning[1]):.9g}" if beginning is not None else "")
             found.append(CellLine(line))
-    return Cell(tuple(found), sort)
+    return PageCell(tuple(found), sort)
 
 
-def duration_cell(text: str, ns: float) -> Cell:
+def duration_cell(text: str, ns: float) -> PageCell:
     """A cell whose number is known exactly: sorted by that."""
     return cell_of(text)._replace(sort=f"{ns:.12g}")
 

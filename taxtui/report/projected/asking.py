@@ -12,28 +12,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from costmodel import Published, Recording
-    from costmodel.places import Asked
+    from costmodel.places import PlaceAsked
     from costmodel.providers import Provider
     from costmodel.recording import CellIdentity
 
 
-def place_of(context: click.Context, spec: str = "") -> Asked:
+def place_of(context: click.Context, spec: str = "") -> PlaceAsked:
     """What one place is asked; "": all that the demand file says nothing else of.
 
     Raises:
         UsageError: a notation cannot be read.
         costmodel.errors.CostModelError: options contradict each other, or a price sheet is wrong.
     """
-    from costmodel.places import Asked
+    from costmodel.places import PlaceAsked
     from costmodel.pricing import load_prices
 
     asked = asked_at(spec, context)
     asked.pop("compose")
     sheet = asked.pop("prices")
-    return Asked(spec, demand_of(asked), None if sheet is None else load_prices(sheet))
+    return PlaceAsked(spec, demand_of(asked), None if sheet is None else load_prices(sheet))
 
 
-def places_of(context: click.Context) -> list[Asked]:
+def places_of(context: click.Context) -> list[PlaceAsked]:
     """Every place that the demand file tells apart, then all others. Raises as ``place_of``."""
     file = context.params["file"]
     return [place_of(context, spec) for spec in (*(file.at if file else ()), "")]
@@ -52,7 +52,7 @@ def providers_of(context: click.Context, read: Callable[[str], Recording | Publi
     return [load_provider(spec, read) for spec in specs]
 
 
-def place_among(places: Sequence[Asked], identity: CellIdentity) -> Asked:
+def place_among(places: Sequence[PlaceAsked], identity: CellIdentity) -> PlaceAsked:
     """The one that means a cell."""
     from costmodel.comparison import meant
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from costmodel import Demand
 
 
-class Group(NamedTuple):
+class OptionGroup(NamedTuple):
     """Options that belong together."""
 
     heading: str
@@ -35,8 +35,8 @@ def _option(flags: str, metavar: str | None, about: str, **more: Any) -> click.O
     return click.Option(flags.split(), metavar=metavar, help=about, **more)
 
 
-GROUPS: Final[Mapping[str, Group]] = {
-    "run": Group(
+GROUPS: Final[Mapping[str, OptionGroup]] = {
+    "run": OptionGroup(
         "The run",
         (
             _option("--trajectories", "N", "Trajectories of the training run.", type=COUNT, required=True),
@@ -51,11 +51,11 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option("--seed", "N", "Of the simulations, where one is needed.", type=int),
         ),
     ),
-    "length": Group(
+    "length": OptionGroup(
         "Length",
         (_option("-n --actions", "N", "Actions per trajectory: 50, 20-120, 10:3,50:1 by weight; or recorded."),),
     ),
-    "think": Group(
+    "think": OptionGroup(
         "The model's time",
         (
             _option("--think", "TIME", "Idle time per action instead of the recorded: 8s, or lognormal:8s,0.6"),
@@ -67,7 +67,7 @@ GROUPS: Final[Mapping[str, Group]] = {
             ),
         ),
     ),
-    "policy": Group(
+    "policy": OptionGroup(
         "Training steps",
         (
             _option("--prompts", "P", "Prompts per training step, of --group-size rollouts each.", type=COUNT),
@@ -79,7 +79,7 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option("--partial-rollouts", None, "... and carry the unfinished into the next step.", is_flag=True),
         ),
     ),
-    "trainer": Group(
+    "trainer": OptionGroup(
         "The trainer",
         (
             _option("--train-seconds", "T", "Training per step.", type=float),
@@ -87,14 +87,14 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option("--gpu-usd-hour", "X", "Price of one.", type=float),
         ),
     ),
-    "images": Group(
+    "images": OptionGroup(
         "Images",
         (
             _option("--images", "SET", "One for each prompt: 500:2-8 (500 of 2 to 8 GB), 2,4,8, or a file of sizes."),
             _option("--placement", None, "Default: spread.", type=click.Choice(PLACEMENTS)),
         ),
     ),
-    "nodes": Group(
+    "nodes": OptionGroup(
         "Nodes",
         (
             _option("--nodes", "N", "Nodes that sandboxes run on.", type=COUNT),
@@ -104,7 +104,7 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option("--pull-gb-s", "R", "GB of images that it pulls and unpacks per second.", type=float),
         ),
     ),
-    "failures": Group(
+    "failures": OptionGroup(
         "Failures",
         (
             _option("--failure-rate", "SHARE", "Of attempts, instead of the recorded: 5% or 0.05.", type=SHARE),
@@ -120,7 +120,7 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option("--timeout-seconds", "S", "Kill an attempt that is held longer.", type=float),
         ),
     ),
-    "limits": Group(
+    "limits": OptionGroup(
         "The provider's limits",
         (
             _option("--profile", "NAME", "Fills the next three with a provider's limits: e2b-pro, or a file."),
@@ -129,7 +129,7 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option("--create-burst", "B", "... after this many at once.", type=COUNT),
         ),
     ),
-    "pool": Group(
+    "pool": OptionGroup(
         "A warm pool",
         (
             _option("--warm-pool", "P", "Sandboxes kept ready (per image, with --group-size).", type=COUNT),
@@ -138,7 +138,7 @@ GROUPS: Final[Mapping[str, Group]] = {
             _option("--instant-claim", None, "Who finds none ready may take the next one.", is_flag=True),
         ),
     ),
-    "providers": Group(
+    "providers": OptionGroup(
         "Providers that were not measured",
         (
             _option(
@@ -150,7 +150,9 @@ GROUPS: Final[Mapping[str, Group]] = {
             ),
         ),
     ),
-    "prices": Group("Prices", (_option("--prices", "FILE", "Price sheet (TOML), or a shipped one: aws-fargate."),)),
+    "prices": OptionGroup(
+        "Prices", (_option("--prices", "FILE", "Price sheet (TOML), or a shipped one: aws-fargate."),)
+    ),
 }
 """Table of a demand file → its options."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from costmodel.answer import HELD, Answer, Entry, Line
+from costmodel.answer import HELD, Answer, Entry, WorkLine
 from taxtui.report.numbers import duration, number
 from taxtui.terminal_text import clean
 from taxtui.tui.stacked_bars import Bar
@@ -14,13 +14,13 @@ NS_PER_S: Final = 1e9
 UNKNOWN: Final = "what it consists of is not known"
 
 
-def title(found: Answer, line: Line | None) -> str:
+def title(found: Answer, line: WorkLine | None) -> str:
     """What the bars are about."""
     unit = "one trajectory" if found.measure == HELD else "worker-hours"
     return f"{unit} by cause{f' · {clean(line.name)}' if line else ''}"
 
 
-def bars(found: Answer, line: Line | None) -> Sequence[Bar]:
+def bars(found: Answer, line: WorkLine | None) -> Sequence[Bar]:
     """A bar for each place of the work whose causes are known, in the unit of the answer."""
     return [bar for entry in (line.entries if line else ()) if (bar := _bar(found, entry)) is not None]
 

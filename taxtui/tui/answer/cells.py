@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from costmodel.answer import WORKER_HOURS, Answer, Entry, Line, Place
+from costmodel.answer import WORKER_HOURS, Answer, Entry, Place, WorkLine
 from costmodel.uncertainty import Interval
 from costmodel.verdict import CANNOT_TELL, TIE
 from costmodel.wording import sentence
@@ -49,7 +49,7 @@ ABSENT: Final = AnswerCell(NOTHING)
 class AnswerLine(NamedTuple):
     """A line on the screen: a work at all places, or at one, or the heading of a place."""
 
-    line: Line | None
+    line: WorkLine | None
     place: Place | None = None  # None: all of them
 
 
@@ -63,7 +63,7 @@ class AnswerLayout(NamedTuple):
     widths: Sequence[Sequence[int]]  # of the parts of each column of cells
 
 
-def cell_of(entry: Entry | None, found: Answer, line: Line) -> AnswerCell:
+def cell_of(entry: Entry | None, found: Answer, line: WorkLine) -> AnswerCell:
     """An entry in its parts; the one that others are compared with says so."""
     if entry is None or entry.amount is None:
         return ABSENT
@@ -127,7 +127,7 @@ def _total(widths: Sequence[int]) -> int:
 def _order(found: Answer, asked: Arrangement) -> list[int]:
     """Which lines are shown, in which order."""
 
-    def cell(line: Line) -> str:
+    def cell(line: WorkLine) -> str:
         if not asked.column:
             return line.name
         place = found.places[asked.column - 1] if asked.column <= len(found.places) else None
@@ -164,7 +164,7 @@ def _sortable(entry: Entry | None) -> str:
     return "" if entry is None or entry.amount is None else f"{entry.amount.value:f}"
 
 
-def _text(line: Line) -> str:
+def _text(line: WorkLine) -> str:
     return " ".join([line.name, *(entry.place.name for entry in line.entries)])
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from rich.style import Style
 from rich.text import Text
 
-from costmodel.answer import Answer, Line, Place
+from costmodel.answer import Answer, Place, WorkLine
 from costmodel.recording import CellIdentity
 from taxtui.terminal_text import clean, fit
 from taxtui.terminal_text import width as width_of
@@ -40,7 +40,7 @@ class AnswerTable(CursorList[AnswerLine]):
         if before is not None:
             self.stand_on(before)
 
-    def stand_on(self, line: Line) -> None:
+    def stand_on(self, line: WorkLine) -> None:
         """Put the cursor on a work, wherever it is now."""
         like = [n for n, one in enumerate(self.items) if one.line and one.line.work == line.work]
         self.cursor = like[0] if like else 0
@@ -50,7 +50,7 @@ class AnswerTable(CursorList[AnswerLine]):
         self._lay_out()
 
     @property
-    def line(self) -> Line | None:
+    def line(self) -> WorkLine | None:
         """The work under the cursor."""
         return self.chosen.line if self.chosen else None
 
@@ -102,7 +102,7 @@ class AnswerTable(CursorList[AnswerLine]):
             line.append_text(cell)
         return self.marked(line, number, width)
 
-    def _cell(self, line: Line, place: Place, widths: Sequence[int]) -> Text:
+    def _cell(self, line: WorkLine, place: Place, widths: Sequence[int]) -> Text:
         assert self.found is not None
         entry = line.at(place)
         cell = cell_of(entry, self.found, line)

@@ -12,7 +12,7 @@ from taxtui.live.state import RunState
 from taxtui.terminal_text import clean
 from taxtui.tui.colours import colour
 from taxtui.tui.live.cell_table import workload
-from taxtui.tui.live.ecdf_plot import Distribution, EcdfPlot
+from taxtui.tui.live.ecdf_plot import EcdfLine, EcdfPlot
 from taxtui.tui.live.histogram_plot import HistogramPlot, view
 from taxtui.tui.live.phase_bars import PhaseBars, legend
 
@@ -57,7 +57,7 @@ def paint_overlay(plot: EcdfPlot, state: RunState, chosen: CellState | None, fac
     if chosen is None or len(like) < 2:
         return False
     title = f"{FACETS[facet].replace('_', ' ')} · {workload(chosen, cells)} · share done by then, of all {len(like)}"
-    plot.show(title, [Distribution(cell.label, cell.facets[FACETS[facet]]) for cell in like])
+    plot.show(title, [EcdfLine(cell.label, cell.facets[FACETS[facet]]) for cell in like])
     return True
 
 

@@ -23,7 +23,7 @@ SHARES: Final = (0.0, 0.5, 0.95, 1.0)
 EDGE: Final = 1.02  # beyond the least and the greatest
 
 
-class Distribution(NamedTuple):
+class EcdfLine(NamedTuple):
     """One line: a substrate, and the histogram of its durations in ns."""
 
     label: str
@@ -36,10 +36,10 @@ class EcdfPlot(PlotextPlot):
     def __init__(self, *, id: str | None = None) -> None:
         """Begin empty."""
         super().__init__(id=id)
-        self.lines: Sequence[Distribution] = ()
+        self.lines: Sequence[EcdfLine] = ()
         self._drawn: object = None
 
-    def show(self, title: str, lines: Sequence[Distribution]) -> None:
+    def show(self, title: str, lines: Sequence[EcdfLine]) -> None:
         """Draw these, if anything about them is new; those without a value are named all the same."""
         drawn = title, [(line.label, line.histogram.n, line.histogram.total) for line in lines]
         if drawn != self._drawn:

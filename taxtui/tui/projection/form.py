@@ -23,7 +23,7 @@ from taxtui.tui.recordings.catalogue import shown
 
 if TYPE_CHECKING:
     from costmodel import Demand
-    from costmodel.places import Asked
+    from costmodel.places import PlaceAsked
     from costmodel.providers import Provider
 
 TRAJECTORIES: Final = 1_000_000
@@ -178,7 +178,7 @@ def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
 class Question(NamedTuple):
     """What was typed, as the cost model takes it."""
 
-    places: Sequence[Asked]  # that a demand file tells apart, and then all others
+    places: Sequence[PlaceAsked]  # that a demand file tells apart, and then all others
     providers: Sequence[Provider] = ()  # that are composed
 
     @property

@@ -14,7 +14,7 @@ from costmodel.answer import Answer, answer_of
 from costmodel.comparison import meant
 from costmodel.demand import Think
 from costmodel.errors import CostModelError
-from costmodel.places import Asked, project_places
+from costmodel.places import PlaceAsked, project_places
 from costmodel.pricing import SHIPPED
 from costmodel.profiles import known_profiles
 from costmodel.projection import Wanted, behind, project
@@ -165,7 +165,7 @@ def _rows(question: Question, sources: Sequence[Source], wanted: Wanted) -> list
     return found
 
 
-def _quick(place: Asked) -> Asked:
+def _quick(place: PlaceAsked) -> PlaceAsked:
     """The same without what takes a simulation; of think times that differ, their mean."""
     asked = {one.name: getattr(place.demand, one.name) for one in fields(Demand) if one.name in QUICK}
     think = place.demand.think

@@ -8,7 +8,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from costmodel.answer import Answer, Line
+from costmodel.answer import Answer, WorkLine
 from costmodel.whatif import Axis, Curve
 from taxtui.terminal_text import clean
 from taxtui.tui.answer import causes
@@ -40,7 +40,7 @@ class PicturePanel(Vertical):
         self.chosen: Picture | None = None
         self._answered: Answered | None = None
         self._found: Answer | None = None
-        self._line: Line | None = None
+        self._line: WorkLine | None = None
         self._curves: list[Curve] = []
 
     def compose(self) -> ComposeResult:
@@ -73,7 +73,7 @@ class PicturePanel(Vertical):
         self.chosen = PICTURES[(PICTURES.index(self.picture) + 1) % len(PICTURES)]
         self.show(self._answered, self._found, self._line)
 
-    def show(self, answered: Answered | None, found: Answer | None, line: Line | None) -> None:
+    def show(self, answered: Answered | None, found: Answer | None, line: WorkLine | None) -> None:
         """Show the picture of a work."""
         self._answered, self._found, self._line = answered, found, line
         plot, bars = self.query_one(CurvePlot), self.query_one(StackedBars)

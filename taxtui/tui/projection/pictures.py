@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Final, Literal, NamedTuple
 
-from costmodel.answer import Line
+from costmodel.answer import WorkLine
 from costmodel.comparison import break_even
 from costmodel.results import BreakEven
 from costmodel.whatif import Curve
@@ -43,7 +43,7 @@ def knee(curve: Curve) -> int | None:
     return None if len(worth) == len(points) else max(worth)
 
 
-def crossings(line: Line) -> list[Crossing]:
+def crossings(line: WorkLine) -> list[Crossing]:
     """Of the places of a work, two by two, those whose break-even length is known."""
     rows = [entry for entry in line.entries if entry.row.evidence is not None]
     found = [(one, other, break_even(one.row, other.row)) for one, other in combinations(rows, 2)]
@@ -54,7 +54,7 @@ def crossings(line: Line) -> list[Crossing]:
     ]
 
 
-def break_even_words(line: Line, found: Sequence[Crossing]) -> str:
+def break_even_words(line: WorkLine, found: Sequence[Crossing]) -> str:
     """``local = docker at 12 actions``, or that there is none; "" of one place alone."""
     if found:
         return ", ".join(f"{one} = {other} at {number(at.actions)} actions" for one, other, at in found[:2])
@@ -72,13 +72,13 @@ def knee_words(curves: Sequence[Curve], label: str) -> str:
     return f"{clean(label)}: knee at {at:,}, beyond it under {STILL_WORTH:.0%} of a worker helps"
 
 
-def cost_title(line: Line) -> str:
+def cost_title(line: WorkLine) -> str:
     """In what the bars of a cost are."""
     units = [unit_of(entry.row.attribution).name for entry in line.entries if entry.row.attribution is not None]
     return f"what the sandbox costs{f', in {units[0]}' if units else ''} · {clean(line.name)}"
 
 
-def cost_bars(line: Line | None) -> list[Bar]:
+def cost_bars(line: WorkLine | None) -> list[Bar]:
     """What the sandbox costs a run in steps at each place, by cause: in dollars where there are prices, else hours."""
     bars = []
     for entry in line.entries if line else ():

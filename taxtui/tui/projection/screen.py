@@ -15,7 +15,7 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Static
 
-from costmodel.answer import Answer, Line
+from costmodel.answer import Answer, WorkLine
 from costmodel.recording import CellIdentity
 from costmodel.results import Projection
 from costmodel.wording import sentence
@@ -182,7 +182,7 @@ class ProjectionScreen(TypingScreen):
         return self.query_one(AnswerTable), self.query_one(ProjectionRows)
 
     @property
-    def line(self) -> Line | None:
+    def line(self) -> WorkLine | None:
         """The work that is looked at."""
         answers, rows = self._tables
         if not self.full or self.found is None:

@@ -56,7 +56,7 @@ class Part(NamedTuple):
     name: str = ""
 
 
-class Shown(NamedTuple):
+class ResultsShown(NamedTuple):
     """A table, and the cells that it is about; or the answer."""
 
     parts: Sequence[Part]
@@ -104,7 +104,7 @@ class ResultsReader:
         """Nothing is read yet."""
         self._read: dict[tuple[Path, ...], tuple[object, tuple[list[Row], list[Recording], int]]] = {}
 
-    def show(self, wanted: Wanted) -> Shown:
+    def show(self, wanted: Wanted) -> ResultsShown:
         """The sections of a table, the last with the words that explain its marks.
 
         Raises:
@@ -118,13 +118,13 @@ class ResultsReader:
         if not rows:
             raise RecordingError("no trial has ended yet", fix="r reads the recording again")
         if wanted.table == ANSWER:
-            return Shown((), rows, answer_of(project(sources, ONE), HELD))
+            return ResultsShown((), rows, answer_of(project(sources, ONE), HELD))
         if wanted.against is not None:
-            return Shown(self._differences(wanted, rows, wanted.against), rows)
+            return ResultsShown(self._differences(wanted, rows, wanted.against), rows)
         found = sections(rows, sources, [wanted.table], unfinished)
         names = list(LATENCIES.get(wanted.table, ()))
         latencies = [Part(section, ranked(rows, name), name) for section, name in zip(found, names, strict=False)]
-        return Shown([*latencies, *(Part(section) for section in found[len(names) :])], rows)
+        return ResultsShown([*latencies, *(Part(section) for section in found[len(names) :])], rows)
 
     def _differences(self, wanted: Wanted, rows: Sequence[Row], against: Path) -> list[Part]:
         found = differences.pairs(self._rows((against,))[0], rows)

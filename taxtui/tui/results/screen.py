@@ -29,12 +29,12 @@ from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Choice, Choose
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.recordings import catalogue
-from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, Shown, Wanted, arranged_part, named, of_row
+from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, ResultsShown, Wanted, arranged_part, named, of_row
 from taxtui.tui.results.table import HEAD_LINES, ResultTable
 from taxtui.tui.stacked_bars import StackedBars
 from taxtui.tui.top_bar import TopBar
 
-NOTHING: Final = Shown((), ())
+NOTHING: Final = ResultsShown((), ())
 COMPARED: Final = "completion"
 """The long table that the answer leads to, and the first that a comparison shows."""
 
@@ -84,7 +84,7 @@ class ResultsScreen(ArrangedScreen):
 
     def on_mount(self) -> None:
         """Start what reads."""
-        self._reading: Newest[Wanted, Shown] = Newest(ResultsReader().show, self._show, self._refuse, on=self)
+        self._reading: Newest[Wanted, ResultsShown] = Newest(ResultsReader().show, self._show, self._refuse, on=self)
 
     def on_unmount(self) -> None:
         """Let go of what reads."""
@@ -127,7 +127,7 @@ class ResultsScreen(ArrangedScreen):
     def _tables(self) -> tuple[AnswerTable, ResultTable]:
         return self.query_one(AnswerTable), self.query_one(ResultTable)
 
-    def _show(self, wanted: Wanted, shown: Shown) -> None:
+    def _show(self, wanted: Wanted, shown: ResultsShown) -> None:
         self.shown, self.refusal = shown, ""
         self.rearrange()
         self._say()

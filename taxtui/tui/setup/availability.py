@@ -15,7 +15,7 @@ import msgspec
 from taxtui.errors import SubstrateUnavailable
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class CheckedSubstrate(msgspec.Struct, frozen=True, kw_only=True):
     """One row of ``taxtui substrates --check --format json``, as far as the picker shows it."""
 
     name: str  # with its options, where it was asked for with some
@@ -34,11 +34,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return self.capabilities.get("paid") is True
 
 
-Checker = Callable[[Sequence[str]], Awaitable[Mapping[str, Answer]]]
+Checker = Callable[[Sequence[str]], Awaitable[Mapping[str, CheckedSubstrate]]]
 """Asks substrates, as ``-s`` takes them; naming none means all that are installed. Raises ``TaxtuiError``."""
 
 
-async def check(refs: Sequence[str] = ()) -> dict[str, Answer]:
+async def check(refs: Sequence[str] = ()) -> dict[str, CheckedSubstrate]:
     """Ask these substrates, or every installed one.
 
     Raises:
@@ -60,7 +60,7 @@ async def check(refs: Sequence[str] = ()) -> dict[str, Answer]:
     from taxtui.terminal_text import clean
 
     try:
-        answers = msgspec.json.decode(out, type=list[Answer])
+        answers = msgspec.json.decode(out, type=list[CheckedSubstrate])
     except msgspec.DecodeError as error:
         lines = err.decode(errors="replace").strip().splitlines()
         reason = clean(lines[-1]) if lines else str(error)
@@ -68,7 +68,7 @@ async def check(refs: Sequence[str] = ()) -> dict[str, Answer]:
     return {answer.name: _cleaned(answer, clean) for answer in answers}
 
 
-def _cleaned(answer: Answer, clean: Callable[[str], str]) -> Answer:
+def _cleaned(answer: CheckedSubstrate, clean: Callable[[str], str]) -> CheckedSubstrate:
     texts = {name: clean(getattr(answer, name)) for name in ("name", "detail", "fix", "version", "prices")}
     texts |= {"variant": clean(answer.variant)} if answer.variant is not None else {}
     return msgspec.structs.replace(answer, **texts)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from costmodel.errors import NoPrice, PriceError
 from costmodel.pricing import SHIPPED, Prices, load_prices, priced
 from taxtui.plan.spec import Limits, Plan
-from taxtui.tui.setup.availability import Answer
+from taxtui.tui.setup.availability import CheckedSubstrate
 from taxtui.tui.setup.estimate import Expected
 
 MARGIN: Final = Fraction(3, 2)
@@ -21,7 +21,7 @@ MARGIN_UNMEASURED: Final = 2
 """The same over the least that can be billed, as ``taxtui run`` proposes it where nothing was measured."""
 
 
-class Bill(NamedTuple):
+class ExpectedBill(NamedTuple):
     """What the sandboxes of a paid substrate cost."""
 
     name: str  # with options, as ``-s`` takes it
@@ -51,7 +51,7 @@ class Expense(NamedTuple):
 
 
 def expense(
-    plan: Plan, expected: Sequence[Expected], answers: Mapping[str, Answer], sheet: str = "", most: str = ""
+    plan: Plan, expected: Sequence[Expected], answers: Mapping[str, CheckedSubstrate], sheet: str = "", most: str = ""
 ) -> Expense:
     """What a plan costs and how it is held to that.
 
@@ -94,7 +94,7 @@ def dollars(usd: Fraction | float, about: str = "") -> str:
     return "$0" if not usd else f"{about}${float(usd):,.2f}" if usd < 1000 else f"{about}${round(usd):,}"
 
 
-def _unpaid(name: str, answer: Answer | None) -> str:
+def _unpaid(name: str, answer: CheckedSubstrate | None) -> str:
     if answer is None or answer.ok is None:
         return f"{name}: not checked yet"
     if not answer.ok and not answer.capabilities:  # it did not get as far as saying whether it is paid
@@ -102,7 +102,7 @@ def _unpaid(name: str, answer: Answer | None) -> str:
     return f"{name} $0"
 
 
-def _named_sheet(answer: Answer | None) -> str:
+def _named_sheet(answer: CheckedSubstrate | None) -> str:
     """The shipped sheet that a substrate itself names."""
     return answer.prices if answer is not None and answer.prices in _shipped() else ""
 
@@ -145,12 +145,14 @@ def _limit(typed: str, plan: Plan) -> Fraction | None:
     return Fraction(round(usd * 100), 100)
 
 
-def _bill(name: str, expected: Sequence[Expected], prices: Prices | None, limits: Limits, share: Fraction) -> Bill:
+def _bill(
+    name: str, expected: Sequence[Expected], prices: Prices | None, limits: Limits, share: Fraction
+) -> ExpectedBill:
     """What a paid substrate's cells cost. Raises ``PriceError`` where the sheet has no price for it."""
     cells = [one for one in expected if str(one.cell.substrate) == name]
     sandboxes = sum(one.cell.trials + one.cell.warmup for one in cells)
     if prices is None:
-        return Bill(name, sandboxes, None, None)
+        return ExpectedBill(name, sandboxes, None, None)
     usd: Fraction | None = Fraction(0)
     least_usd = Fraction(0)
     for one in cells:
@@ -161,10 +163,10 @@ def _bill(name: str, expected: Sequence[Expected], prices: Prices | None, limits
             usd = None
         elif usd is not None:
             usd += number * price.usd(identity, round(one.trial_ns))
-    return Bill(name, sandboxes, None if usd is None else usd * share, least_usd * share)
+    return ExpectedBill(name, sandboxes, None if usd is None else usd * share, least_usd * share)
 
 
-def _proposed_usd(bills: Iterable[Bill]) -> Fraction:
+def _proposed_usd(bills: Iterable[ExpectedBill]) -> Fraction:
     """In whole cents."""
     total = Fraction(0)
     for bill in bills:
@@ -172,7 +174,7 @@ def _proposed_usd(bills: Iterable[Bill]) -> Fraction:
     return Fraction(max(1, math.ceil(total * 100)), 100)
 
 
-def _question(bill: Bill, most_usd: Fraction | None, *, alone: bool) -> str:
+def _question(bill: ExpectedBill, most_usd: Fraction | None, *, alone: bool) -> str:
     """``daytona: up to 404 sandboxes, about $1.84, stops at $2.60.``."""
     sandboxes = f"{bill.name}: up to {bill.sandboxes:,} sandboxes"
     if most_usd is None:

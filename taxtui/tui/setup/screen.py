@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from textual.worker import Worker
 
     from taxtui.plan.spec import Plan
-    from taxtui.tui.setup.availability import Answer
+    from taxtui.tui.setup.availability import CheckedSubstrate
     from taxtui.tui.setup.expense import Expense
     from taxtui.tui.setup.form import Choices, Preset
     from taxtui.tui.setup.history import History
@@ -236,7 +236,7 @@ class SetupScreen(NumberedScreen):
 
         self.substrates.ask(keys)
         self.refresh_plan()
-        answers: Mapping[str, Answer] = {}
+        answers: Mapping[str, CheckedSubstrate] = {}
         try:
             answers = await (self.taxtui.checker or availability.check)(refs)
         except (TaxtuiError, OSError) as error:

@@ -11,7 +11,7 @@ from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.lists.pick_list import PickList
 
 if TYPE_CHECKING:
-    from taxtui.tui.setup.availability import Answer
+    from taxtui.tui.setup.availability import CheckedSubstrate
 
 
 class SubstrateList(PickList):
@@ -20,7 +20,7 @@ class SubstrateList(PickList):
     def __init__(self) -> None:
         """Nothing is known of any substrate yet."""
         super().__init__(id="substrates", title="Substrates")
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, CheckedSubstrate] = {}
         self.asked: set[str] = set()  # those whose answer is awaited
 
     def add(self, key: str, *, picked: bool = False) -> None:
@@ -43,7 +43,7 @@ class SubstrateList(PickList):
         self.asked.update(keys)
         self.redraw()
 
-    def hear(self, keys: Sequence[str], answers: Mapping[str, Answer]) -> None:
+    def hear(self, keys: Sequence[str], answers: Mapping[str, CheckedSubstrate]) -> None:
         """Show what those that were asked have said; a substrate that nobody offered yet is added."""
         self.asked.difference_update(keys)
         self.answers.update(answers)

@@ -12,7 +12,7 @@ from costmodel.uncertainty import Interval
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, number, span
-from taxtui.report.page.lines import Line
+from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import amounts
@@ -87,7 +87,7 @@ def _panel(provenance: str, tier: str, rows: Sequence[Projection], marks: FlagMa
         ends = span(whole, money if dollars else number)
         told = NOTHING if whole is None else f"{show(whole.value)}{f' ({ends})' if ends else ''}"
         drawn = {words[cause]: max(0.0, amount) for cause, amount in parts.items()}
-        stacks.append(Stack(Line(_name(row, marks), told), drawn))
+        stacks.append(Stack(MarkLine(_name(row, marks), told), drawn))
     top = max(sum(stack.parts.values()) for stack in stacks)
     unit = "$" if dollars else ""
     draw = partial(

@@ -13,7 +13,7 @@ from costmodel.uncertainty import quantile
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.samples import column
 from taxtui.report.numbers import duration
-from taxtui.report.page.lines import Line, lines_axes, lines_height
+from taxtui.report.page.lines import MarkLine, lines_axes, lines_height
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import INK, SURFACE, Look, light, style
 from taxtui.report.page.panel import Figure, Panel
@@ -61,7 +61,7 @@ def _medians(material: Material) -> Figure:
 def _median_panel(material: Material, lines: Sequence[tuple[Setting, str, list[Row]]], apart: str) -> Panel:
     data = [{**identified(row), **_p50(row)} for _, _, rows in lines for row in rows]
     written = [
-        Line(
+        MarkLine(
             f"{setting.title} {cut(clean(rows[0].identity.label), NAME_COLUMNS)}{material.lettered(rows)}", _range(rows)
         )
         for setting, _, rows in lines
@@ -181,7 +181,7 @@ def _boxes(material: Material) -> Figure:
     panels = [_box_panel(material, setting) for setting in material.settings if any(map(told, setting.rows))]
     notes = [
         "Box: the middle half of the trials, with the median. Whiskers: 5 to 95 %. Dots: the least and the greatest, "
-        "nothing is removed. Line below: the median's 95 % interval.",
+        "nothing is removed. MarkLine below: the median's 95 % interval.",
         *material.flagged(),
         *material.not_drawn,
     ]
@@ -192,7 +192,7 @@ def _box_panel(material: Material, setting: Setting) -> Panel:
     rows = [row for row in setting.rows if told(row)]
     data = [{**identified(row), **_five(row), **_p50(row)} for row in rows]
     written = [
-        Line(f"{name_in(row, rows, material.letters(row))}", f"{duration(one['p50_ns'])}, n={one['n']:,}")
+        MarkLine(f"{name_in(row, rows, material.letters(row))}", f"{duration(one['p50_ns'])}, n={one['n']:,}")
         for row, one in zip(rows, data, strict=True)
     ]
     about = "Medians: " + "; ".join(f"{line.name}: {line.told}" for line in written)
@@ -201,7 +201,9 @@ def _box_panel(material: Material, setting: Setting) -> Panel:
     return Panel(name, setting.title, about, lines_height(len(rows), 0), draw, data, setting.apart)
 
 
-def _draw_boxes(sheet: Sheet, written: Sequence[Line], data: Sequence[dict[str, Any]], roles: Sequence[str]) -> None:
+def _draw_boxes(
+    sheet: Sheet, written: Sequence[MarkLine], data: Sequence[dict[str, Any]], roles: Sequence[str]
+) -> None:
     axes = lines_axes(sheet, written, foot=0)
     _log_x(axes, [one[end] for one in data for end in ("least_ns", "greatest_ns")])
     for y, (one, role) in enumerate(zip(data, roles, strict=True)):

@@ -9,7 +9,7 @@ from typing import Any, Final
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.tables import PARTS
 from taxtui.report.numbers import duration
-from taxtui.report.page.lines import Line
+from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import NS, durations
@@ -57,7 +57,7 @@ def _panel(material: Material, setting: Setting, *, shares: bool) -> Panel:
         share = f"{largest} {parts[largest] / (sum(parts.values()) or 1):.0%}"
         told = share if shares else f"{value} ({limits})" if limits else value
         name = f"{name_in(row, rows, material.letters(row))}, n={len(row.good):,}"
-        stacks.append(Stack(Line(name, told), {part: ns * NS for part, ns in parts.items()}))
+        stacks.append(Stack(MarkLine(name, told), {part: ns * NS for part, ns in parts.items()}))
         ends = {"mean_ns": mean.value, "low_ns": mean.low, "high_ns": mean.high}
         data.append({**identified(row), **ends, **{f"{part}_ns": ns for part, ns in parts.items()}})
     kind = "composition" if shares else "latency"

@@ -9,7 +9,7 @@ from typing import Any
 
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Row
-from taxtui.report.page.lines import Line, lines_axes, lines_height
+from taxtui.report.page.lines import MarkLine, lines_axes, lines_height
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import light
 from taxtui.report.page.panel import Figure, Panel
@@ -49,7 +49,7 @@ def figures(material: Material) -> list[Figure]:
 def _panel(material: Material, setting: Setting) -> Panel:
     rows = setting.rows
     data = [{**identified(row), "trials": len(row.cell.trials), **_rate(row), "errors": _errors(row)} for row in rows]
-    lines = [Line(name_in(row, rows, material.letters(row)), _told(row)) for row in rows]
+    lines = [MarkLine(name_in(row, rows, material.letters(row)), _told(row)) for row in rows]
     about = "; ".join(f"{line.name}: {line.told}" for line in lines)
     draw = partial(_draw, lines=lines, data=data, roles=[material.look(row).role for row in rows])
     name = f"failures-{setting.name}"
@@ -71,7 +71,7 @@ def _told(row: Row) -> str:
     return f"{share}, {cut(clean(f'{most[0][0][1]} in {most[0][0][0]}'), 30)}" if most else share
 
 
-def _draw(sheet: Sheet, lines: list[Line], data: list[dict[str, Any]], roles: list[str]) -> None:
+def _draw(sheet: Sheet, lines: list[MarkLine], data: list[dict[str, Any]], roles: list[str]) -> None:
     axes = lines_axes(sheet, lines, foot=0)
     end = min(1.0, max(one["high"] or one["failure_rate"] for one in data) * 1.08)
     axes.set_xlim(0, end)

@@ -12,13 +12,13 @@ from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import amounts, limits
 from taxtui.report.page.settings import NAME_COLUMNS, file_name
 from taxtui.report.page.sheet import FONT, Sheet, along_x, along_y, key, legend_height, legible
-from taxtui.report.page.standings import OFF, Standing
+from taxtui.report.page.standings import OFF, PlaceStanding
 from taxtui.terminal_text import clean, cut
 
 MOST_PANELS: Final = 9
 
 
-def figure(works: Mapping[str, Sequence[Standing]], looks: Mapping[str, Look]) -> Figure | None:
+def figure(works: Mapping[str, Sequence[PlaceStanding]], looks: Mapping[str, Look]) -> Figure | None:
     """Of the works at which two places or more have a price; None without one."""
     priced = {name: [one for one in own if one.usd is not None] for name, own in works.items()}
     shown = {name: own for name, own in priced.items() if len(own) > 1}
@@ -34,7 +34,7 @@ def figure(works: Mapping[str, Sequence[Standing]], looks: Mapping[str, Look]) -
     return Figure("pareto", "Dollars against hours", panels, notes)
 
 
-def _panel(name: str, own: Sequence[Standing], looks: Mapping[str, Look]) -> Panel:
+def _panel(name: str, own: Sequence[PlaceStanding], looks: Mapping[str, Look]) -> Panel:
     data = [_record(name, one) for one in own]
     told = [
         f"{cut(clean(one.place.name), NAME_COLUMNS)}: {number(one.hours.value)} h, ${usd(one.usd and one.usd.value)}"
@@ -46,7 +46,7 @@ def _panel(name: str, own: Sequence[Standing], looks: Mapping[str, Look]) -> Pan
     return Panel(f"pareto-{file_name(title)}", title, "; ".join(told), 220 + foot, draw, data)
 
 
-def _record(work: str, one: Standing) -> dict[str, Any]:
+def _record(work: str, one: PlaceStanding) -> dict[str, Any]:
     dollars = one.usd or (None, None, None)
     return {
         "work": work,

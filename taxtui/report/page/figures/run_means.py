@@ -7,7 +7,7 @@ from typing import Any
 
 from taxtui.report.measured.rows import Row
 from taxtui.report.numbers import duration
-from taxtui.report.page.lines import Line, lines_axes, lines_height
+from taxtui.report.page.lines import MarkLine, lines_axes, lines_height
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import INK, light
 from taxtui.report.page.panel import Figure, Panel
@@ -44,13 +44,13 @@ def _panel(material: Material, setting: Setting) -> Panel:
         data.append({**identified(row), "mean_ns": value, "low_ns": low, "high_ns": high, "run_means_ns": means})
         kind = "measured" if basis.measured else "assumed"
         told = f"{duration(value).strip()}, {basis.runs} runs, sd {100 * basis.sd:.2g} % {kind}"
-        lines.append(Line(name_in(row, rows, material.letters(row)), told))
+        lines.append(MarkLine(name_in(row, rows, material.letters(row)), told))
     about = "; ".join(f"{line.name}: {line.told}" for line in lines)
     draw = partial(_draw, lines=lines, data=data, roles=[material.look(row).role for row in rows])
     return Panel(f"runs-{setting.name}", setting.title, about, lines_height(len(rows), 0), draw, data, setting.apart)
 
 
-def _draw(sheet: Sheet, lines: list[Line], data: list[dict[str, Any]], roles: list[str]) -> None:
+def _draw(sheet: Sheet, lines: list[MarkLine], data: list[dict[str, Any]], roles: list[str]) -> None:
     axes = lines_axes(sheet, lines, foot=0)
     ends = [
         ns * NS for one in data for ns in (*one["run_means_ns"], one["mean_ns"], one["low_ns"], one["high_ns"]) if ns

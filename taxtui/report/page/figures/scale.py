@@ -8,7 +8,7 @@ from typing import Any, Final
 from costmodel import Published
 from taxtui.report.measured.rows import Row
 from taxtui.report.numbers import hours, span
-from taxtui.report.page.lines import Line, lines_axes, lines_height
+from taxtui.report.page.lines import MarkLine, lines_axes, lines_height
 from taxtui.report.page.material import MILLION, Material
 from taxtui.report.page.palette import MUTED, light, style
 from taxtui.report.page.panel import Figure, Panel
@@ -70,7 +70,7 @@ def _printed(material: Material, published: Published) -> Panel:
         for row in rows
     ]
     lines = [
-        Line(f"{cut(clean(row.label), NAME_COLUMNS)} {row.length}", f"{hours(one['worker_hours'])} h, no interval")
+        MarkLine(f"{cut(clean(row.label), NAME_COLUMNS)} {row.length}", f"{hours(one['worker_hours'])} h, no interval")
         for row, one in zip(rows, data, strict=True)
     ]
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from taxtui.report.measured.rows import TAXES, Row
 from taxtui.report.numbers import NOTHING, between, duration
-from taxtui.report.page.lines import Line
+from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import NS, durations
@@ -36,7 +36,7 @@ def _panel(material: Material, setting: Setting) -> Panel:
         causes = {cause: ns or 0.0 for cause, ns in row.tax.causes.items()} if row.tax else {}
         stacks.append(
             Stack(
-                Line(f"{name_in(row, rows, material.letters(row))}, n={len(row.good):,}", _told(row)),
+                MarkLine(f"{name_in(row, rows, material.letters(row))}, n={len(row.good):,}", _told(row)),
                 {cause: ns * NS for cause, ns in causes.items()},
             )
         )
