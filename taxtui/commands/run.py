@@ -57,13 +57,25 @@ RUN_ID = re.compile("[0-9a-z-]{1,40}")
 @click.option("--prices", type=click.Path(path_type=Path), help="Price sheet for --max-cost.")
 @click.option("--yes", is_flag=True, help="Do not ask before a paid run.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The recording; never overwritten.")
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="Go on with a run that was cut short: the same scenario and options; no trial is done twice.",
+)
 @click.option("--run-id", hidden=True, help="Of the interface, which has named the recording after it.")
 @click.option(
     "--control", type=click.Choice(["stdin"]), help="Take pause, resume and cancel as JSON lines; EOF cancels."
 )
 @click.option("--progress", type=click.Choice(["auto", "plain", "json", "none"]), default="auto", show_default=True)
 def command(
-    scenario: str | None, output: Path | None, run_id: str | None, control: str | None, progress: str, **options: Any
+    scenario: str | None,
+    output: Path | None,
+    resume: Path | None,
+    run_id: str | None,
+    control: str | None,
+    progress: str,
+    **options: Any,
 ) -> None:
     """Measure substrates and write a recording; ends with the answer, and prints the path.
 
@@ -72,6 +84,8 @@ def command(
     """
     if run_id is not None and not RUN_ID.fullmatch(run_id):  # it names sandboxes, folders and labels
         raise UsageError(f"--run-id {run_id!r} is not one", fix="leave it out")
+    if resume is not None and output is not None:
+        raise UsageError("--resume goes on in its own file", fix="leave --output out")
     plan = _plan(scenario, options)
     prices = _prices(plan, options["prices"])
     _confirm_paid(plan, prices, yes=options["yes"])
@@ -80,11 +94,24 @@ def command(
     if crowd := crowding.words(plan, crowding.cores()):
         tell(f"taxtui: {crowd}")
 
-    run = _run(plan, prices, options["prices"], output, run_id, {"ui": "tui" if control else "none"})
+    software = {"ui": "tui" if control else "none"}
+    if resume is None:
+        run = _run(plan, prices, options["prices"], output, run_id, software)
+    else:
+        run = _resumed(plan, prices, resume, software)
     shown = Shown(progress, plan.budget_s)
     asyncio.run(_execute(run, control, shown.show))
     shown.end(run.progress, run.outcome)
     conclude(run, shown)
+
+
+def _resumed(plan: Plan, prices: Prices | None, path: Path, software: dict[str, str]) -> Run:
+    """What goes on with a recording. Raises ``UsageError``: it is of another plan, or there is nothing left to do."""
+    from taxtui.runner.engine import Run
+    from taxtui.runner.resuming import Unfinished
+
+    unfinished = Unfinished(path, plan)
+    return Run(plan, path, unfinished.run_id, prices=prices, software=software, resumed=unfinished)
 
 
 def _run(

@@ -126,6 +126,8 @@ def conclude(run: Run | Repetitions, shown: Shown) -> None:
         tell(f"taxtui: {cell}: no trial succeeded{'' if progress.cut_short else '; taxtui recordings info says why'}")
     if (settled := getattr(run, "settled", None)) is not None:
         tell(f"taxtui: after {progress.repetition} runs the widest interval is ±{settled:.1%} of its cell's mean")
+    if left := getattr(run, "left_behind", []):
+        tell(f"taxtui: earlier runs left sandboxes: {', '.join(left)}; see what: taxtui sweep --dry-run")
     if run.cleanup_failed or run.unmeasured:
         sys.exit(1)
     tell(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")

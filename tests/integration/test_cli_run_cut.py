@@ -281,3 +281,16 @@ def test_a_run_ends_while_control_is_still_open(home: Home) -> None:
     os.close(writer)
     assert done.code == 0
     assert last(home.cwd / "r.msgpack").outcome == "finished"
+
+
+def test_a_run_that_was_cut_is_gone_on_with(home: Home) -> None:
+    asked = ("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "9", "--mode", "exec", "--max-sandboxes", "3")
+    assert home.run(*asked, "-o", "r.msgpack").code == 0
+    again = home.run(*asked, "--resume", "r.msgpack", "-o", "s.msgpack")
+    assert (again.code, again.complaint) == (2, "taxtui: --resume goes on in its own file; leave --output out")
+    other = home.run("run", *PLAIN, "-t", "T0", "-n", "3", "--trials", "9", "--mode", "exec", "--resume", "r.msgpack")
+    assert other.code == 2
+    assert "r.msgpack is of another plan: " in other.complaint
+    whole = home.run(*asked[:-2], "--resume", "r.msgpack")
+    assert (whole.code, whole.out) == (0, "r.msgpack\n")
+    assert "finished: 9 of 9 trials" in whole.err
