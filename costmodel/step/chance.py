@@ -2,7 +2,7 @@
 nothing that happens, so that taking a cause away changes nothing else.
 
 A success is drawn once for each rollout, and whether its attempts fail apart from that: without failures the rollout
-is the same.
+is the same. Only where the time limit ended that success is another drawn.
 """
 
 from __future__ import annotations
@@ -105,6 +105,7 @@ class World:
         if self.hazard:
             self.failure = 0.0
         self.as_recorded = demand.failure_rate is None and not self.hazard
+        self.limited = demand.timeout_s is not None
         self.group = demand.group_size or 1
         self._images = 1 if demand.images is None else demand.images.count
         self._edges = law.edges if law else []
@@ -242,7 +243,15 @@ class View:
             return self._struck(self._success(own.row, own.think_ns, warm), own.patience_h)
         if own.chance < self._failure:
             return self._failed(own, warm)
+        if self.world.limited and self._spent(draws, rollout, tries):
+            return self._success(own.row, own.think_ns, warm)
         return self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
+
+    def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
+        """Whether one of the attempts so far was the rollout's success: the time limit ended it."""
+        first = draws.chances[rollout] if draws.chances else 1.0
+        later = (self.world.apart(draws, rollout, before).chance for before in range(1, tries))
+        return first >= self._failure or any(chance >= self._failure for chance in later)
 
     def _success(self, row: int, think_ns: int, warm: bool) -> Told:
         startup, span, cleanup, queued = self._successes[row]

@@ -136,7 +136,7 @@ class Crew:
         shift, mask, gap = self._shift, (1 << self._shift) - 1, state.gap_ns
         allowance, void = state.allowance_ns, self._void
         while self.done < keep:
-            if line and (freed := state.next_release()) >= 0 and (not heap or freed <= heap[0] >> shift):
+            if line and 0 <= (freed := state.next_release()) <= most and (not heap or freed <= heap[0] >> shift):
                 self.now = freed
                 state.release()
                 self._sit(line.popleft(), freed)

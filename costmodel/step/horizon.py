@@ -116,7 +116,7 @@ def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[Hori
     parts = []
     for number, weight in zip(at, weights, strict=True):
         own = min(lead, number)
-        stretch = Stretch(number - own, (asked.size,) * (own + 1), disks[number])
+        stretch = Stretch(number - own, (asked.size,) * (own + 1), disks[number], asked.size)
         parts.append(HorizonPart(stretch, (weight,), own))
     return tuple(parts)
 

@@ -33,6 +33,7 @@ class Stretch(NamedTuple):
     first: int
     sizes: tuple[int, ...]  # rollouts that each keeps
     disks: Sequence[Iterable[int]] = ()  # what nodes hold before the first
+    after: int = 0  # rollouts that the step keeps which follows them; 0: the run is over
 
 
 def taken(asked: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
@@ -56,7 +57,8 @@ def _in_turn(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
     start = trained = 0
     carried: list[CarriedOn] = []
     found = []
-    for number, keep in enumerate(stretch.sizes, stretch.first):
+    following = (*stretch.sizes[1:], stretch.after)
+    for number, (keep, coming) in enumerate(zip(stretch.sizes, following, strict=True), stretch.first):
         launched = rules.launched(keep)
         fresh = max(0, launched - len(carried))
         state.load(state.view.world.step(number, launched), fresh, number)
@@ -64,7 +66,7 @@ def _in_turn(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
         crew.start(carried)
         if state.nodes is not None and state.nodes.pulls_ahead:
             crew.work(keep, most=start)
-            _pull_ahead(state, number + 1, stretch.sizes[-1], start)
+            _pull_ahead(state, number + 1, coming, start)
         crew.work(keep)
         carried = crew.cut()
         before, trained = trained, max(crew.now, trained) + rules.train_ns
@@ -85,7 +87,7 @@ def _stream(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
         number, size = coming.pop(0)
         state.load(state.view.world.step(number, size), size, number)
         if state.nodes is not None:
-            _pull_ahead(state, number + 1, size, crew.now)
+            _pull_ahead(state, number + 1, coming[0][1] if coming else stretch.after, crew.now)
         return True
 
     total = sum(stretch.sizes)
@@ -96,7 +98,7 @@ def _stream(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
 
 
 def _pull_ahead(state: State, number: int, size: int, now: int) -> None:
-    """The images of a step, if they are pulled before it starts."""
+    """The images of a step that keeps ``size`` rollouts, if they are pulled before it starts."""
     if state.nodes is not None and state.nodes.pulls_ahead:
-        draws = state.view.world.step(number, state.asked.rules.launched(size))
-        state.nodes.pull_ahead(draws.images[:: state.asked.group], now)
+        images = state.view.world.images(number, state.asked.rules.launched(size))
+        state.nodes.pull_ahead(images[:: state.asked.group], now)

@@ -190,23 +190,24 @@ class StepTwin:
                 rollout.doing = "image"
                 yield from self.waits("image", env.timeout(min(there_at, limit_at) - env.now))
                 if env.now < there_at:
-                    yield from self.clean(rollout, ok=False)
-                    return False
+                    return (yield from self.clean(rollout, limit_at, ok=False))
         rollout.doing, rollout.born_s = "works", env.now
         length = worked.work_s + (0.0 if hit else worked.start_s)
         fails_s = worked.fails_s(asked, self.named("failure", *name), length)
         lasts = min(length, fails_s, limit_at - env.now)
         ok = worked.ok and lasts == length
         yield env.timeout(lasts)
-        yield from self.clean(rollout, ok=ok)
-        return ok
+        return (yield from self.clean(rollout, limit_at, ok=ok))
 
-    def clean(self, rollout: Rollout, *, ok: bool) -> Waiting:
-        """Clean-up begins; the worker waits for it only where that was asked for, and no group is to be redone."""
+    def clean(self, rollout: Rollout, limit_at: float, *, ok: bool) -> Generator[Any, Any, bool]:
+        """Clean-up begins; whether it is over in time, where the worker was asked to wait for it."""
         self.put_away(rollout)
-        if self.asked.include_cleanup and (ok or self.asked.on_failure != "resample"):
-            rollout.doing = "cleans"
-            yield self.env.timeout(rollout.cleanup_s)
+        if not self.asked.include_cleanup:
+            return ok
+        rollout.doing = "cleans"
+        left_s = max(0.0, limit_at - self.env.now)
+        yield self.env.timeout(min(rollout.cleanup_s, left_s))
+        return ok and rollout.cleanup_s <= left_s
 
     def put_away(self, rollout: Rollout) -> None:
         if rollout.born_s is not None:

@@ -28,10 +28,13 @@ def stepped(
     failures: Sequence[Parts] = (),
     *,
     steps: int = 1,
+    sizes: Sequence[int] = (),
+    after: int = 0,
     without: Container[str] = (),
     seed: int = 0,
 ) -> list[StepTaken]:
-    """The first steps of a run whose attempts are drawn from these; dollars are hours of sandboxes."""
+    """The first steps of a run whose attempts are drawn from these, or ``sizes`` of them, before one of ``after``;
+    dollars are hours of sandboxes."""
     law = None
     if demand.think is not None:
         law = ThinkQuantiles(demand.think, [one.pauses for one in (*successes, *failures)])
@@ -47,7 +50,8 @@ def stepped(
     )
     size = demand.step_rollouts
     assert size is not None
-    return taken(StepRules.of(demand, without), view, Stretch(0, (size,) * steps), lambda ns: sum(ns) / 3600 / S)
+    stretch = Stretch(0, tuple(sizes) or (size,) * steps, after=after)
+    return taken(StepRules.of(demand, without), view, stretch, lambda ns: sum(ns) / 3600 / S)
 
 
 def demand(**asked: Any) -> Demand:

@@ -216,13 +216,16 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
     (pool,) = pools([read(varied)])  # type: ignore[list-item]
     assert pool.trials
     images = {"nodes": 4, "pods_per_node": 4, "images": Images.between(1, 3, 300), "pull_gb_s": 0.5}
+    pulled = images | {"placement": "prefetched"}
     for count in (1, 7, 160, 161, 5000, 160_000):
-        for more in ({}, {"create_rate": 1.0}, images, images | {"placement": "prefetched"}, {"policy": "async"}):
+        for more in ({}, {"create_rate": 1.0}, images, pulled, {"policy": "async"}):
             asked = Demand(**STEPS | {"trajectories": max(16, count)} | more)  # type: ignore[arg-type]
             world = worlds.World(asked, [], [], ([1], [], 0.0), None, 0)
             plan = horizon(asked, StepRules.of(asked), world, 6)
             assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
             assert plan.simulated <= 12
+            ends = plan.simulated == plan.steps  # the last step that is simulated is the run's
+            assert more is not pulled or {part.stretch.after for part in plan.parts} == {0 if ends else 16}
 
 
 def test_a_run_without_steps_imports_nothing_of_them(same: Path) -> None:

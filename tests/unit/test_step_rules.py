@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -100,6 +101,23 @@ def test_the_next_images_are_pulled_while_a_step_runs() -> None:
     assert wall_s(there, TEN, steps=2) == [10, 10]
 
 
+def test_a_smaller_last_step_has_only_its_own_images_pulled_and_none_follow() -> None:
+    images = Images.of([1.0] * 10**6)
+    asked = demand(nodes=4, pods_per_node=4, images=images, pull_gb_s=0.25, placement="prefetched")
+    for sizes, after, pulled in (((16, 16, 4), 0, [8, 1, 0]), ((4, 16), 0, [5, 0]), ((16,), 0, [4]), ((16,), 16, [8])):
+        found = stepped(asked, TEN, sizes=sizes, after=after)
+        assert [step.pulled_gb for step in found] == pulled
+    stream = stepped(replace(asked, policy="async", workers=4), TEN, sizes=(16, 16, 4))
+    assert sum(step.pulled_gb for step in stream) == 9
+
+
+def test_images_are_pulled_ahead_before_whoever_waits_for_a_pod_has_one() -> None:
+    """The disk holds one image: that of the step after takes the place of this one's while pods are cleaned up."""
+    room = {"nodes": 1, "pods_per_node": 4, "node_disk_gib": 1.5 / GB_PER_GIB, "pull_gb_s": 1.0}
+    asked = demand(prompts=1, group_size=4, images=Images.of([1.0] * 10**6), placement="prefetched", **room)
+    assert wall_s(asked, [parts(work=10, cleanup=3)], steps=2, after=4) == [11, 3 + 1 + 10]
+
+
 @pytest.mark.parametrize("nodes", [8, 50])
 def test_nodes_hold_as_many_different_images_as_coupons_are_collected(nodes: int) -> None:
     """Of n images each as likely, k draws hold n(1 − (1 − 1/n)^k) different ones."""
@@ -171,6 +189,40 @@ def test_a_time_limit_ends_an_attempt_wherever_it_is() -> None:
     lined = demand(nodes=1, pods_per_node=8, workers=16, timeout_s=12.0, max_attempts=1)
     slow = [parts(work=10, cleanup=20)]
     assert [(step.wall_ns / S, step.delivered) for step in stepped(lined, slow)] == [(22, 8)]
+
+
+def test_what_the_time_limit_ended_is_drawn_anew() -> None:
+    """Every other trial is too long; with another attempt a quarter of the rollouts are, not still half of them."""
+    asked = demand(batch=16, timeout_s=12.0, max_attempts=2)
+    both = [parts(work=10), parts(work=20)]
+    for more in ({}, {"failure_rate": 0.0}):
+        found = stepped(replace(asked, **more), both, steps=200)
+        assert sum(step.delivered for step in found) / 200 / 16 == pytest.approx(3 / 4, rel=0.04)
+        assert sum(step.attempts for step in found) / 200 / 16 == pytest.approx(3 / 2, rel=0.04)
+    failing = stepped(replace(asked, failure_rate=0.25), both, steps=200)
+    assert sum(step.delivered for step in failing) / 200 / 16 == pytest.approx(1 - (5 / 8) ** 2, rel=0.04)
+
+
+def test_the_time_limit_is_over_clean_up_that_the_worker_waits_for() -> None:
+    trial = [parts(work=10, cleanup=4)]
+    limit = {"timeout_s": 12.0, "max_attempts": 1}
+    for include, delivered, held_s in ((False, 16, 10), (True, 0, 12)):
+        (step,) = stepped(demand(include_cleanup=include, **limit), trial)
+        assert (step.delivered, step.held_ns / S) == (delivered, 16 * held_s)
+        assert step.usd * 3600 == pytest.approx(16 * 14)
+    (late,) = stepped(demand(include_cleanup=True, **limit), [parts(work=15, cleanup=4)])
+    assert (late.held_ns / S, late.usd * 3600) == (16 * 12, pytest.approx(16 * 16))
+
+
+def test_a_group_is_redone_when_the_worker_that_failed_goes_on() -> None:
+    """One of two fails at 4 s and is cleaned up until 7 s; the other, which takes 10 s, is cut then or never."""
+    asked = demand(prompts=1, group_size=2, workers=2, on_failure="resample", max_attempts=1)
+    for include, until in ((False, 4), (True, 7)):
+        found = stepped(
+            replace(asked, include_cleanup=include), [parts(work=10, cleanup=3)], [parts(other=4, cleanup=3)], steps=40
+        )
+        assert {step.wall_ns / S for step in found} == {until, 10 + 3 * include}
+        assert {step.held_ns / S for step in found if step.wall_ns / S == until} == {2 * until}
 
 
 def test_tokens_are_let_through_at_their_rate() -> None:
