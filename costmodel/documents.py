@@ -1,8 +1,8 @@
 """TOML and JSON that people write: read within bounds, held to a schema, and what is wrong with them said in one line.
 
-A schema is a msgspec ``Struct`` whose types say what is allowed. What types cannot say, its ``__post_init__`` does, with
-a ``ValueError``; what to write for a field that is missing stands in the description of its type. A complaint names the
-file, the line and the key.
+A schema is a msgspec ``Struct`` whose types say what is allowed. What types cannot say, its ``__post_init__`` does,
+with a ``ValueError``; what to write for a field that is missing stands in the description of its type. A complaint
+names the file, the line and the key.
 """
 
 from __future__ import annotations
