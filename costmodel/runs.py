@@ -64,24 +64,24 @@ def assumed(substrate: str, run_sd: float | None = None) -> Assumed:
     return Assumed(spread.sd, f"{spread.source}; {shipped.date}")
 
 
-class RunSpread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ShippedSpread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """By how much two runs differ."""
 
     sd: Annotated[float, msgspec.Meta(ge=0, le=1)]  # relative to the mean
     source: Text
 
 
-class RunSpreads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ShippedSpreads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What ships in run_spread.toml."""
 
     date: datetime.date
-    default: RunSpread
-    substrates: dict[str, RunSpread]
+    default: ShippedSpread
+    substrates: dict[str, ShippedSpread]
 
 
 @cache
-def _shipped() -> RunSpreads:
-    return Document(Path(__file__).parent / "run_spread.toml").convert(RunSpreads)
+def _shipped() -> ShippedSpreads:
+    return Document(Path(__file__).parent / "run_spread.toml").convert(ShippedSpreads)
 
 
 class Basis(NamedTuple):

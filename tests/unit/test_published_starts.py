@@ -45,13 +45,12 @@ def test_starts_answer_nothing_alone(tmp_path: Path) -> None:
 def test_a_table_has_what_the_file_says_unless_it_says_otherwise(tmp_path: Path) -> None:
     path = tmp_path / "rows.toml"
     row = '[[rows]]\nsubstrate = "x"\nactions = 5\ntrajectory_s = 1\n'
-    path.write_text(f"{HEAD}cpus = 2\n{row}{row}date = 2025-05-05\ncpus = 0.5\n")
+    path.write_text(f'{HEAD}cpus = 2\nsource = "a"\n{row}{row}date = 2025-05-05\ncpus = 0.5\nsource = "b"\n')
     facts = read(path)
     assert isinstance(facts, Published)
-    assert [(str(one.date), one.identity.cpu_milli) for one in facts.rows] == [
-        ("2026-01-01", 2000),
-        ("2025-05-05", 500),
-    ]
+    assert [one.identity.cpu_milli for one in facts.rows] == [2000, 500]
+    printed = [row.assumptions[0].source for row in project([facts], Demand(trajectories=10, workers=1))]
+    assert printed == ["a (2026-01-01)", "b (2025-05-05)"]
 
 
 HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
