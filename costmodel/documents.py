@@ -1,25 +1,30 @@
 """TOML and JSON that people write: read within bounds, held to a schema, and what is wrong with them said in one line.
 
-Scenarios, tiers, price sheets and published latencies are all read here: a schema is a msgspec ``Struct`` whose types
-say what is allowed, and a complaint names the file, the line and the key.
+A schema is a msgspec ``Struct`` whose types say what is allowed. What types cannot say, its ``__post_init__`` does,
+with a ``ValueError``; what to write for a field that is missing stands in the description of its type. A complaint
+names the file, the line and the key.
 """
 
 from __future__ import annotations
 
-import difflib
+import datetime
 import math
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Final, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar, Union, get_args, get_origin
 
 import msgspec
+
+from costmodel.events import MAX_INT
 
 T = TypeVar("T")
 
 MAX_BYTES: Final = 4 << 20
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_INT)]
 _PLAIN: Final = re.compile(r"[\w-]+")
 
 
@@ -59,7 +64,7 @@ class Document:
 
     def _check_finite(self, value: Any, steps: list[str | int]) -> None:
         if isinstance(value, float) and not math.isfinite(value):
-            self._complain(steps, f"must be a finite number, not {value}")
+            self.complain(steps, f"must be a finite number, not {value}")
         inner: Iterable[tuple[str | int, Any]] = ()
         if isinstance(value, dict):
             inner = value.items()
@@ -74,9 +79,10 @@ class Document:
             return msgspec.convert(self.data, kind)
         except msgspec.ValidationError as error:
             steps, problem, fix = complaint(error, kind)
-            self._complain(steps, problem, fix)
+            self.complain(steps, problem, fix)
 
-    def _complain(self, steps: Sequence[str | int], problem: str, fix: str = "") -> NoReturn:
+    def complain(self, steps: Sequence[str | int], problem: str, fix: str = "") -> NoReturn:
+        """Raise ``MalformedDocument`` about what keys and indexes lead to."""
         line = self._line(steps)
         where = f"{self.path}:{line}: " if line else f"{self.path}: "
         raise MalformedDocument(f"{where}{written(steps)}{problem}", fix)
@@ -105,8 +111,13 @@ def complaint(error: msgspec.ValidationError, kind: Any) -> tuple[list[str | int
     told = re.findall(r"[^.\[\]`]+", where)
     steps: list[str | int] = [int(step) if step.isdigit() else step for step in told]
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text, re.DOTALL):
-        return [*steps, unknown[1]], "unknown key", hint(unknown[1], _keys(kind, steps))
-    return steps, f"{text[0].lower()}{text[1:]}", ""
+        return [*steps, unknown[1]], "unknown key", hint(unknown[1], list(_fields(_at(kind, steps))))
+    fix = ""
+    if missing := re.fullmatch(r"Object missing required field `(.*)`", text):
+        fix = _to_write(missing[1], _at(kind, [*steps, missing[1]]))
+    elif word := re.fullmatch(r"Invalid enum value '(.*)'", text, re.DOTALL):
+        fix = hint(word[1], _words(_at(kind, steps)))
+    return steps, f"{text[0].lower()}{text[1:]}", fix
 
 
 def written(steps: Sequence[str | int]) -> str:
@@ -122,8 +133,24 @@ def written(steps: Sequence[str | int]) -> str:
 
 def hint(word: str, known: Sequence[str]) -> str:
     """The nearest of the words that would do, else all of them."""
+    import difflib  # needed by complaints only
+
     close = difflib.get_close_matches(word, known, 1)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+
+
+def _to_write(name: str, kind: Any) -> str:
+    """What sets a field that is missing: as its type describes it, else its form."""
+    if get_origin(kind) is Annotated:
+        told = (meta.description for meta in get_args(kind)[1:] if isinstance(meta, msgspec.Meta))
+        if description := next(filter(None, told), None):
+            return description
+    if _fields(kind):
+        return f"add [{name}]"
+    if _fields(_item(kind)):
+        return f"add [[{name}]]"
+    forms = {str: '"…"', bool: "true", datetime.date: "YYYY-MM-DD"}
+    return f"add {name} = {next((forms[option] for option in _options(kind) if option in forms), '?')}"
 
 
 def _options(kind: Any) -> list[Any]:
@@ -147,11 +174,17 @@ def _fields(kind: Any) -> dict[str, Any]:
     return {field.name: field.type for option in structs for field in msgspec.structs.fields(option)}
 
 
-def _keys(kind: Any, steps: Sequence[str | int]) -> list[str]:
-    """The fields of the Struct that steps lead to from ``kind``."""
+def _words(kind: Any) -> list[str]:
+    """The words that a type allows."""
+    literals = (get_args(option) for option in _options(kind) if get_origin(option) is Literal)
+    return [str(word) for words in literals for word in words if word]
+
+
+def _at(kind: Any, steps: Sequence[str | int]) -> Any:
+    """The type that steps lead to from ``kind``."""
     for step in steps:
         kind = _item(kind) if isinstance(step, int) else _fields(kind).get(step, Any)
-    return list(_fields(kind))
+    return kind
 
 
 def _one_line(error: BaseException) -> str:

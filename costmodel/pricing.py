@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import datetime
 import math
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final, Literal
 
+import msgspec
+
+from costmodel.documents import Count, Document, MalformedDocument, Text
 from costmodel.errors import NoPrice, PriceError
+from costmodel.events import MAX_INT
 from costmodel.recording import CellIdentity
 from costmodel.sizes import SIZES
-from costmodel.tariff import BILLED, CPU_BASES, IDLE, PROVISIONED, Node, SandboxPrice, UsdRates, titled
+from costmodel.tariff import BILLED, PROVISIONED, CpuBasis, IdleBilling, Node, SandboxPrice, UsdRates, titled
 
 SHIPPED: Final = Path(__file__).parent / "prices"
 STALE_AFTER: Final = datetime.timedelta(days=365)
-_NODE: Final = {"sandboxes_per_node", "node_vcpus", "node_gib"}
-_AMOUNTS: Final = {"disk_gib", "free_vcpus", "free_gib", "free_disk_gib", "gib_per_unit"} | _NODE
-_WORDS: Final = {"substrate", "variant", "sizes", "source", "date", "cpu", "idle"}
-_KEYS: Final = {*_WORDS, *_AMOUNTS, "minimum_s", "increment_s", *UsdRates._fields}
-_NEEDS: Final = {
-    "usd_per_unit_hour": ("gib_per_unit",),
-    "usd_per_disk_gib_hour": ("disk_gib",),
-    "usd_per_node_hour": ("sandboxes_per_node", "node_vcpus and node_gib"),
-    "free_vcpus": ("usd_per_vcpu_hour",),
-    "free_gib": ("usd_per_gib_hour",),
-    "free_disk_gib": ("usd_per_disk_gib_hour",),
-}
-"""What says nothing without one of these."""
 
 
 def priced(substrate: str, variant: str, cpus: float, memory_mib: int) -> CellIdentity:
@@ -83,6 +73,110 @@ class Prices:
         )
 
 
+Usd = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+# Not tuple[Usd, Usd]: beside a bounded number msgspec 0.22 crashes on that at the next garbage collection.
+UsdSpan = Usd | Annotated[tuple[Usd, ...], msgspec.Meta(min_length=2, max_length=2)]
+"""One value, or the least and the most that sources say."""
+Amount = Annotated[float, msgspec.Meta(ge=0, le=MAX_INT)]
+_NODE: Final = ("sandboxes_per_node", "node_vcpus", "node_gib")
+_AMOUNTS: Final = ("disk_gib", "free_vcpus", "free_gib", "free_disk_gib", "gib_per_unit")
+_NEEDS: Final = {
+    "usd_per_unit_hour": ("gib_per_unit",),
+    "usd_per_disk_gib_hour": ("disk_gib",),
+    "usd_per_node_hour": ("sandboxes_per_node", "node_vcpus and node_gib"),
+    "free_vcpus": ("usd_per_vcpu_hour",),
+    "free_gib": ("usd_per_gib_hour",),
+    "free_disk_gib": ("usd_per_disk_gib_hour",),
+    **{key: ("usd_per_node_hour",) for key in _NODE},
+}
+"""What says nothing without one of these."""
+
+
+class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ``[[sandbox]]`` of a sheet, as it is written."""
+
+    substrate: Text
+    source: Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+    minimum_s: Annotated[float, msgspec.Meta(ge=0, le=MAX_INT / 1e9)]
+    increment_s: Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]  # 1 where billing is by the second
+    variant: str | None = None
+    date: datetime.date | None = None  # the sheet's
+    sizes: str = ""
+    cpu: CpuBasis = PROVISIONED
+    idle: IdleBilling = BILLED
+    usd_per_hour: UsdSpan | None = None
+    usd_per_vcpu_hour: UsdSpan | None = None
+    usd_per_gib_hour: UsdSpan | None = None
+    usd_per_unit_hour: UsdSpan | None = None
+    usd_per_address_hour: UsdSpan | None = None
+    usd_per_disk_hour: UsdSpan | None = None
+    usd_per_disk_gib_hour: UsdSpan | None = None
+    usd_per_node_hour: UsdSpan | None = None
+    usd_per_create: UsdSpan | None = None
+    usd_per_egress_gib: UsdSpan | None = None
+    disk_gib: Amount | None = None
+    free_vcpus: Amount | None = None
+    free_gib: Amount | None = None
+    free_disk_gib: Amount | None = None
+    gib_per_unit: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT)] | None = None
+    sandboxes_per_node: Count | None = None
+    node_vcpus: Amount | None = None
+    node_gib: Amount | None = None
+
+    def __post_init__(self) -> None:
+        """Check that there is a price, and nothing in it lacks what gives it a meaning."""
+        if not self.rates:
+            raise ValueError(f"no price; give at least one of {', '.join(UsdRates._fields)}")
+        for key, needed in _NEEDS.items():
+            if self.has(key) and not any(all(map(self.has, need.split(" and "))) for need in needed):
+                raise ValueError(f"{key} needs {' or '.join(needed)}; add {needed[0]} = ?")
+        if self.cpu != PROVISIONED and self.usd_per_vcpu_hour is None:
+            raise ValueError(f"cpu = {self.cpu!r} needs usd_per_vcpu_hour; add usd_per_vcpu_hour = ?")
+        if self.has("sandboxes_per_node") and (spare := [key for key in _NODE[1:] if self.has(key)]):
+            raise ValueError(f"sandboxes_per_node says how many fit; leave {spare[0]} out")
+        if self.sizes and self.sizes not in SIZES:
+            raise ValueError(f"unknown sizes {self.sizes!r}; known: {', '.join(SIZES)}")
+        for rate, (low, high) in self.rates.items():
+            if low > high:
+                raise ValueError(f"{rate} must be [least, most], not [{low:g}, {high:g}]")
+            if low < high and len(self.sources) < 2:
+                raise ValueError(f"{rate} is a range, which needs the sources that disagree; source = [..]")
+
+    def has(self, key: str) -> bool:
+        """Whether it is written there."""
+        return getattr(self, key) is not None
+
+    @property
+    def rates(self) -> dict[str, tuple[float, float]]:
+        """What is paid for → the least and the most that sources say."""
+        told = {rate: getattr(self, rate) for rate in UsdRates._fields if self.has(rate)}
+        return {rate: (usd[0], usd[1]) if isinstance(usd, tuple) else (usd, usd) for rate, usd in told.items()}
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """At least one."""
+        return (self.source,) if isinstance(self.source, str) else self.source
+
+
+class PricedWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[worker]`` of a sheet."""
+
+    usd_per_hour: Usd
+
+
+class PriceSheet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A sheet as it is written."""
+
+    date: Annotated[
+        datetime.date,
+        msgspec.Meta(description="prices change, so a sheet needs its date; add date = YYYY-MM-DD"),
+    ]
+    title: str = ""
+    currency: Literal["USD"] = "USD"
+    sandbox: tuple[PricedSandbox, ...] = ()
+    worker: PricedWorker | None = None
+
+
 def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
     """Read a price sheet: a TOML file, or the bare name of a shipped one such as ``aws-fargate``.
 
@@ -93,138 +187,43 @@ def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
     try:
         if not file.exists() and (SHIPPED / f"{path}.toml").is_file():
             file = SHIPPED / f"{path}.toml"
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        sheet = Document(file).convert(PriceSheet)
     except OSError as error:
         known = ", ".join(sorted(sheet.stem for sheet in SHIPPED.glob("*.toml")))
         raise PriceError(f"cannot read {file}: {error.strerror}; shipped sheets: {known}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PriceError(f"{file}: {error}") from error
-    date = _date(document, f"{file}: prices change, so a sheet needs its date; add date = YYYY-MM-DD")
-    if document.get("currency", "USD") != "USD":
-        raise PriceError(f"{file}: only US dollars are understood, not {document['currency']!r}")
-    tables = document.get("sandbox", [])
-    if not isinstance(tables, list):
-        raise PriceError(f"{file}: write [[sandbox]], with two brackets")
-    worker = document.get("worker")
-    now = today or datetime.datetime.now(datetime.UTC).date()
-    reader = _Reader(str(document.get("title", file.name)), date, now)
+    except MalformedDocument as error:
+        raise PriceError(str(error)) from error
+    title, now = sheet.title or file.name, today or datetime.datetime.now(datetime.UTC).date()
     return Prices(
-        title=reader.title,
-        date=date,
-        sandboxes=tuple(reader.sandbox(table, f"{file}: sandbox {number}") for number, table in enumerate(tables, 1)),
-        worker_usd_hour=None if worker is None else _number(worker, "usd_per_hour", f"{file}: worker"),
-        stale=now - date > STALE_AFTER,
+        title=title,
+        date=sheet.date,
+        sandboxes=tuple(_sandbox(told, title, told.date or sheet.date, now) for told in sheet.sandbox),
+        worker_usd_hour=None if sheet.worker is None else sheet.worker.usd_per_hour,
+        stale=now - sheet.date > STALE_AFTER,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    title: str
-    date: datetime.date
-    today: datetime.date
-
-    def sandbox(self, table: dict[str, Any], where: str) -> SandboxPrice:
-        if not isinstance(table, dict):
-            raise PriceError(f"{where}: not a table")
-        if unknown := sorted(set(table) - _KEYS):
-            raise PriceError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
-        if not isinstance(table.get("substrate"), str) or not table["substrate"]:
-            raise PriceError(f"{where}: substrate is missing")
-        sources = _sources(table, where)
-        _check_parts(table, where)
-        rates = {rate: _range(table, rate, where) for rate in UsdRates._fields if rate in table}
-        if len(sources) < 2 and (disputed := [rate for rate, (low, high) in rates.items() if low < high]):
-            raise PriceError(f"{where}: {disputed[0]} is a range, which needs the sources that disagree; source = [..]")
-        amounts = {key: _number(table, key, where) for key in sorted(_AMOUNTS - _NODE) if key in table}
-        if not amounts.get("gib_per_unit", 1.0):
-            raise PriceError(f"{where}: gib_per_unit must be above 0")
-        minimum, increment = _number(table, "minimum_s", where), _number(table, "increment_s", where)
-        if round(increment * 1e9) < 1:
-            raise PriceError(f"{where}: increment_s must be above 0; 1 where billing is by the second")
-        date = _date(table, f"{where}: date must be as YYYY-MM-DD") if "date" in table else self.date
-        return SandboxPrice(
-            substrate=table["substrate"],
-            variant=table.get("variant"),
-            rates=UsdRates(**{rate: high for rate, (_, high) in rates.items()}),
-            cheaper=UsdRates(**{rate: low for rate, (low, _) in rates.items()}),
-            cpu=_one_of(table, "cpu", PROVISIONED, CPU_BASES, where),
-            idle=_one_of(table, "idle", BILLED, IDLE, where),
-            node=_node(table, where),
-            sizes=_one_of(table, "sizes", "", ("", *SIZES), where),
-            minimum_ns=round(minimum * 1e9),
-            increment_ns=round(increment * 1e9),
-            source="; ".join(sources),
-            sheet=titled(self.title, date),
-            stale=self.today - date > STALE_AFTER,
-            **amounts,
+def _sandbox(told: PricedSandbox, title: str, date: datetime.date, today: datetime.date) -> SandboxPrice:
+    node = None
+    if told.usd_per_node_hour is not None:
+        node = Node(
+            told.sandboxes_per_node,
+            math.inf if told.node_vcpus is None else told.node_vcpus,
+            math.inf if told.node_gib is None else told.node_gib,
         )
-
-
-def _sources(table: dict[str, Any], where: str) -> list[str]:
-    source = table.get("source")
-    sources = source if isinstance(source, list) else [source]
-    named = [one for one in sources if isinstance(one, str) and one]
-    if not named or len(named) < len(sources):
-        raise PriceError(f"{where}: source is missing")
-    return named
-
-
-def _check_parts(table: dict[str, Any], where: str) -> None:
-    """That there is a price, and nothing in it lacks what gives it a meaning."""
-    if not any(rate in table for rate in UsdRates._fields):
-        raise PriceError(f"{where}: no price; give at least one of {', '.join(UsdRates._fields)}")
-    for key, needed in _NEEDS.items():
-        if key in table and not any(all(part in table for part in need.split(" and ")) for need in needed):
-            raise PriceError(f"{where}: {key} needs {' or '.join(needed)}; add {needed[0]} = ?")
-    if table.get("cpu", PROVISIONED) != PROVISIONED and "usd_per_vcpu_hour" not in table:
-        raise PriceError(f"{where}: cpu = {table['cpu']!r} needs usd_per_vcpu_hour; add usd_per_vcpu_hour = ?")
-    if _NODE & set(table) and "usd_per_node_hour" not in table:
-        raise PriceError(f"{where}: {min(_NODE & set(table))} needs usd_per_node_hour; add usd_per_node_hour = ?")
-
-
-def _node(table: dict[str, Any], where: str) -> Node | None:
-    if "usd_per_node_hour" not in table:
-        return None
-    if "sandboxes_per_node" not in table:
-        return Node(vcpus=_number(table, "node_vcpus", where), gib=_number(table, "node_gib", where))
-    if spare := sorted(_NODE & set(table) - {"sandboxes_per_node"}):
-        raise PriceError(f"{where}: sandboxes_per_node says how many fit; leave {spare[0]} out")
-    number = table["sandboxes_per_node"]
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise PriceError(f"{where}: sandboxes_per_node must be a whole number of at least 1, not {number!r}")
-    return Node(number)
-
-
-def _one_of(table: dict[str, Any], key: str, usual: str, known: tuple[str, ...], where: str) -> str:
-    word = table.get(key, usual)
-    if word not in known:
-        raise PriceError(f"{where}: unknown {key} {word!r}; known: {', '.join(filter(None, known))}")
-    return str(word)
-
-
-def _date(table: dict[str, Any], complaint: str) -> datetime.date:
-    date = table.get("date")
-    if not isinstance(date, datetime.date) or isinstance(date, datetime.datetime):
-        raise PriceError(complaint)
-    return date
-
-
-def _range(table: dict[str, Any], key: str, where: str) -> tuple[float, float]:
-    """A value, or the least and the most that its sources say."""
-    value = table[key]
-    if not isinstance(value, list):
-        number = _number(table, key, where)
-        return number, number
-    if len(value) != 2:
-        raise PriceError(f"{where}: {key} must be a number or [least, most], not {value!r}")
-    low, high = (_number({key: end}, key, where) for end in value)
-    if low > high:
-        raise PriceError(f"{where}: {key} must be [least, most], not {value!r}")
-    return low, high
-
-
-def _number(table: dict[str, Any], key: str, where: str) -> float:
-    value = table.get(key) if isinstance(table, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise PriceError(f"{where}: {key} must be a number of at least 0, not {value!r}")
-    return float(value)
+    return SandboxPrice(
+        substrate=told.substrate,
+        variant=told.variant,
+        rates=UsdRates(**{rate: high for rate, (_, high) in told.rates.items()}),
+        cheaper=UsdRates(**{rate: low for rate, (low, _) in told.rates.items()}),
+        cpu=told.cpu,
+        idle=told.idle,
+        node=node,
+        sizes=told.sizes,
+        minimum_ns=round(told.minimum_s * 1e9),
+        increment_ns=round(told.increment_s * 1e9),
+        source="; ".join(told.sources),
+        sheet=titled(title, date),
+        stale=today - date > STALE_AFTER,
+        **{key: getattr(told, key) for key in _AMOUNTS if told.has(key)},
+    )

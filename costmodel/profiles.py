@@ -3,43 +3,67 @@
 from __future__ import annotations
 
 import datetime
-import math
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal
 
+import msgspec
+
+from costmodel.documents import Count, Document, MalformedDocument, Text
 from costmodel.errors import DemandError
 
 SHIPPED: Final = Path(__file__).parent / "profiles"
-_LIMITS: Final = {"concurrent": "quota", "creates_per_s": "create_rate", "burst": "create_burst"}
+Limit = Literal["concurrent", "creates_per_s", "burst"]
+_LIMITS: Final[Mapping[Limit, str]] = {
+    "concurrent": "quota",
+    "creates_per_s": "create_rate",
+    "burst": "create_burst",
+}
 """Limit → the field of a demand that it fills."""
-_KEYS: Final = {"title", "substrate", "date", "source", "notes", "disputed", *_LIMITS}
+PerSecond = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
-class Disputed(NamedTuple):
+class Disputed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What another source says of a limit."""
 
-    limit: str
-    value: float
-    source: str
+    limit: Limit
+    value: PerSecond
+    source: Text
+
+    def __post_init__(self) -> None:
+        """Check that a number of sandboxes is whole."""
+        if self.limit != "creates_per_s" and self.value % 1:
+            raise ValueError(f"{self.limit} must be a whole number, not {self.value:g}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """The limits of one provider's plan. None: no such limit is known."""
+class ProfileFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The limits of one provider's plan, as they are written. None: no such limit is known."""
 
-    name: str
-    title: str
-    substrate: str
-    date: datetime.date  # when the source was read, or what date it bears
-    source: str
-    concurrent: int | None = None  # sandboxes at a time
-    creates_per_s: float | None = None
-    burst: int | None = None  # creates at once, before the rate counts
+    substrate: Text
+    # When the source was read, or what date it bears.
+    date: Annotated[
+        datetime.date, msgspec.Meta(description="limits change, so a profile needs its date; add date = YYYY-MM-DD")
+    ]
+    source: Text
+    title: str = ""
+    concurrent: Count | None = None  # sandboxes at a time
+    creates_per_s: PerSecond | None = None
+    burst: Count | None = None  # creates at once, before the rate counts
     notes: tuple[str, ...] = ()
     disputed: tuple[Disputed, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that there is a limit."""
+        if all(getattr(self, limit) is None for limit in _LIMITS):
+            raise ValueError(f"no limit; give at least one of {', '.join(_LIMITS)}")
+        if self.burst is not None and self.creates_per_s is None:
+            raise ValueError("a burst is an exception to a rate; add creates_per_s = ?")
+
+
+class Profile(ProfileFile, frozen=True, kw_only=True):
+    """The limits of one provider's plan under the name of its file."""
+
+    name: str
 
     def filled(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """A demand's fields with this plan's limits where none was asked for.
@@ -80,54 +104,11 @@ def load_profile(name: str | Path) -> Profile:
     if not file.suffix and (SHIPPED / f"{name}.toml").is_file():
         file = SHIPPED / f"{name}.toml"
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        told = Document(file).convert(ProfileFile)
     except OSError as error:
         if not file.suffix:
             raise DemandError(f"no profile {str(name)!r}; shipped are {', '.join(known_profiles())}") from error
         raise DemandError(f"cannot read {file}: {error.strerror}; shipped are {', '.join(known_profiles())}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DemandError(f"{file}: {error}") from error
-    return _profile(document, file)
-
-
-def _profile(document: dict[str, Any], file: Path) -> Profile:
-    if unknown := sorted(set(document) - _KEYS):
-        raise DemandError(f"{file}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
-    date = document.get("date")
-    if not isinstance(date, datetime.date) or isinstance(date, datetime.datetime):
-        raise DemandError(f"{file}: limits change, so a profile needs its date; add date = YYYY-MM-DD")
-    for key in ("substrate", "source"):
-        if not isinstance(document.get(key), str) or not document[key]:
-            raise DemandError(f'{file}: {key} is missing; add {key} = "…"')
-    values = {limit: _limit(limit, document[limit], file) for limit in _LIMITS if limit in document}
-    if not values:
-        raise DemandError(f"{file}: no limit; give at least one of {', '.join(_LIMITS)}")
-    if "burst" in values and "creates_per_s" not in values:
-        raise DemandError(f"{file}: a burst is an exception to a rate; add creates_per_s = ?")
-    notes, disputed = document.get("notes", []), document.get("disputed", [])
-    if not isinstance(notes, list) or not isinstance(disputed, list):
-        raise DemandError(f"{file}: notes is a list of texts, and disputed is written [[disputed]]")
-    return Profile(
-        name=file.stem,
-        title=str(document.get("title", file.stem)),
-        substrate=document["substrate"],
-        date=date,
-        source=document["source"],
-        notes=tuple(map(str, notes)),
-        disputed=tuple(_disputed(table, file) for table in disputed),
-        **values,
-    )
-
-
-def _disputed(table: Any, file: Path) -> Disputed:
-    if not isinstance(table, dict) or set(table) != {"limit", "value", "source"} or table["limit"] not in _LIMITS:
-        raise DemandError(f"{file}: [[disputed]] has a limit ({', '.join(_LIMITS)}), its value and its source")
-    return Disputed(table["limit"], _limit(table["limit"], table["value"], file), str(table["source"]))
-
-
-def _limit(limit: str, value: Any, file: Path) -> Any:
-    whole = limit != "creates_per_s"
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 < value < math.inf:
-        what = "a whole number of at least 1" if whole else "a number above 0"
-        raise DemandError(f"{file}: {limit} must be {what}, not {value!r}")
-    return value if whole else float(value)
+    except MalformedDocument as error:
+        raise DemandError(str(error)) from error
+    return Profile(**msgspec.structs.asdict(told) | {"name": file.stem, "title": told.title or file.stem})

@@ -13,20 +13,22 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
+import msgspec
+
 from costmodel import published
 from costmodel.concurrency import Level, LevelCurve
 from costmodel.errors import DemandError, SourceError
 from costmodel.measures import parted
 from costmodel.pricing import SHIPPED, Prices, load_prices
 from costmodel.profiles import Profile, known_profiles, load_profile
-from costmodel.published import Published, PublishedSpeed, PublishedStart
+from costmodel.published import ProviderTable, Published, PublishedSpeed, PublishedStart
 from costmodel.recording import Recording
 from costmodel.results import Assumption
 
 NORMAL_95: Final = NormalDist().inv_cdf(0.95)
 _USUAL_PLAN: Final = {"e2b": "e2b-pro", "novita": "novita-enterprise", "vercel": "vercel-pro"}
 """Which plan of several counts unless one is named."""
-_KEYS: Final = ("dispatch", "slowdown", "profile", "prices")
+_KEYS: Final = ProviderTable.__struct_fields__
 _UNITS: Final = {"ms": 1e-3, "s": 1.0}
 
 
@@ -197,11 +199,10 @@ def _from_file(path: Path) -> Provider:
     if all(start.p50_s is None for start in facts.starts):
         raise SourceError(f"{path}: no start has a median; add p50_s = ?")
     found = Provider(substrate=facts.starts[0].substrate, starts=facts.starts)
-    for key, value in facts.provider.items():
-        if key not in _KEYS or not value:
-            raise SourceError(f"{path}: [provider] holds {', '.join(_KEYS)}, not {key} = {value!r}")
-        beside = path.parent / value  # a file that it names lies where it does
-        found = _with_option(found, key, str(beside) if beside.is_file() else value, None)
+    for key, value in msgspec.structs.asdict(facts.provider).items():
+        if value is not None:
+            beside = path.parent / value  # a file that it names lies where it does
+            found = _with_option(found, key, str(beside) if beside.is_file() else value, None)
     return found
 
 

@@ -54,7 +54,7 @@ def _printed(row: PublishedRow, summary: Published) -> Assumption:
     return Assumption(
         "trajectory",
         f"{row.trajectory_ns / NS_PER_S:g} s for {row.identity.actions} actions",
-        f"{summary.source or summary.name} ({date})",
+        f"{row.source or summary.name} ({date})",
     )
 
 

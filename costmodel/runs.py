@@ -7,14 +7,17 @@ state is drawn anew: three runs or more show by how much (random effects), of on
 
 from __future__ import annotations
 
+import datetime
 import math
-import tomllib
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from statistics import NormalDist
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
+import msgspec
+
+from costmodel.documents import Document, Text
 from costmodel.uncertainty import (
     LEVEL,
     MIN_TRIALS,
@@ -57,16 +60,28 @@ def assumed(substrate: str, run_sd: float | None = None) -> Assumed:
     if run_sd is not None:
         return Assumed(run_sd, "given", given=True)
     shipped = _shipped()
-    entry = shipped.get(substrate, shipped["default"])
-    return Assumed(entry["sd"], f"{entry['source']}; {shipped['date']}")
+    spread = shipped.substrates.get(substrate, shipped.default)
+    return Assumed(spread.sd, f"{spread.source}; {shipped.date}")
+
+
+class ShippedSpread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """By how much two runs differ."""
+
+    sd: Annotated[float, msgspec.Meta(ge=0, le=1)]  # relative to the mean
+    source: Text
+
+
+class ShippedSpreads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What ships in run_spread.toml."""
+
+    date: datetime.date
+    default: ShippedSpread
+    substrates: dict[str, ShippedSpread]
 
 
 @cache
-def _shipped() -> dict[str, dict[str, float]]:
-    loaded: dict[str, dict[str, float]] = tomllib.loads(
-        files("costmodel").joinpath("run_spread.toml").read_text(encoding="utf-8")
-    )
-    return loaded
+def _shipped() -> ShippedSpreads:
+    return Document(Path(__file__).parent / "run_spread.toml").convert(ShippedSpreads)
 
 
 class Basis(NamedTuple):

@@ -6,7 +6,7 @@ import datetime
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from costmodel.errors import PriceError
 from costmodel.recording import CellIdentity
@@ -15,11 +15,14 @@ from costmodel.sizes import Size, sold
 NS_PER_HOUR: Final = 3_600_000_000_000
 PARTS: Final = 10**12
 """UsdRates are counted in whole parts of a dollar, so that sums over millions of attempts are exact."""
-PROVISIONED, ACTIVE, GREATER = "provisioned", "active", "greater"
-CPU_BASES: Final = (PROVISIONED, ACTIVE, GREATER)
+PROVISIONED: Final = "provisioned"
+ACTIVE: Final = "active"
+GREATER: Final = "greater"
+CpuBasis = Literal["provisioned", "active", "greater"]
 """What a vCPU-hour is counted by: the vCPUs asked for, CPU time used, or whichever is more."""
-BILLED, FREE = "billed", "free"
-IDLE: Final = (BILLED, FREE)
+BILLED: Final = "billed"
+FREE: Final = "free"
+IdleBilling = Literal["billed", "free"]
 """Whether a sandbox that nobody talks to is billed."""
 
 
@@ -86,8 +89,8 @@ class SandboxPrice:
     variant: str | None  # None: any
     rates: UsdRates
     cheaper: UsdRates  # the same by whoever says least; equal where the sources agree
-    cpu: str = PROVISIONED
-    idle: str = BILLED
+    cpu: CpuBasis = PROVISIONED
+    idle: IdleBilling = BILLED
     free_vcpus: float = 0.0  # of each sandbox
     free_gib: float = 0.0
     disk_gib: float = 0.0  # that each sandbox has, where disk is billed by size

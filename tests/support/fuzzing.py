@@ -32,7 +32,9 @@ READERS: Final[dict[str, Callable[[Path], object]]] = {
     "scenario": lambda path: scenario.load(str(path)),
     "tier": lambda path: scenario.load_tier(str(path)),
     "published": _published,
+    "facts": costmodel.read,
     "prices": costmodel.load_prices,
+    "profile": costmodel.load_profile,
 }
 
 

@@ -236,8 +236,8 @@ def test_a_provider_that_is_not_known_or_not_well_said_is_one_line(spec: str, me
     ("more", "message"),
     [
         ('[[starts]]\nsubstrate = "b"\np50_s = 1\n', "a provider is one substrate"),
-        ('[provider]\nspeed = "2"\n', r"\[provider\] holds dispatch, slowdown, profile, prices, not speed = '2'"),
-        ("[provider]\nslowdown = 2\n", r"\[provider\] is a table of texts"),
+        ('[provider]\nspeed = "2"\n', "provider.speed: unknown key; known: dispatch, slowdown, profile, prices"),
+        ("[provider]\nslowdown = 2\n", "provider.slowdown: expected `str.*`, got `int`"),
     ],
 )
 def test_a_bad_file_of_a_provider_is_one_line(tmp_path: Path, more: str, message: str) -> None:

@@ -126,8 +126,8 @@ def test_the_shipped_sheet_is_dated_and_sourced() -> None:
     [
         ("x = [", "."),
         ("[worker]\nusd_per_hour = 1", "needs its date"),
-        ("date = 2026-01-01T00:00:00", "needs its date"),
-        ('date = 2026-01-01\ncurrency = "EUR"', r":2: currency: invalid enum value 'EUR'"),
+        ("date = 2026-01-01T00:00:00", ":1: date: expected `date`, got `datetime`"),
+        ('date = 2026-01-01\ncurrency = "EUR"', r":2: currency: invalid enum value 'EUR'; known: USD"),
         ("date = 2026-01-01\nworker = 3", ":2: worker: expected `object"),
         ("date = 2026-01-01\nsandbox = 3", ":2: sandbox: expected `array`, got `int`"),
         ("date = 2026-01-01\nsandbox = [3]", r":2: sandbox\[1\]: expected `object`, got `int`"),
@@ -136,9 +136,12 @@ def test_the_shipped_sheet_is_dated_and_sourced() -> None:
             'date = 2026-01-01\n[[sandbox]]\nsubstrat = "x"',
             r":3: sandbox\[1\].substrat: unknown key; did you mean",
         ),
-        ('date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"', r":2: sandbox\[1\]: .*missing required field `source`"),
+        (
+            'date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"',
+            r":2: sandbox\[1\]: .*missing required field `source`; add source = ",
+        ),
         ('date = 2026-01-01\n[[sandbox]]\nsource = "x"', r":2: sandbox\[1\]: .*missing required field `substrate`"),
-        (re.sub("usd_per_.*_hour = .*\n", "", SHEET), "sandbox 1: no price; give at least one of"),
+        (re.sub("usd_per_.*_hour = .*\n", "", SHEET), r":3: sandbox\[1\]: no price; give at least one of"),
         (SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = -2"), "usd_per_vcpu_hour: expected `float` >= 0"),
         (
             SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = nan"),

@@ -91,7 +91,7 @@ def test_every_option_has_a_line_that_a_file_may_hold(tmp_path: Path) -> None:
         ("[sources]\nworkers = 3", "[sources] workers = 3 is not the source of a key of this file as text"),
         ("sources = 3", "sources must be a table"),
         ("[run", "Expected"),
-        ("[run]\nworkers = nan", "no count"),
+        ("[run]\nworkers = nan", ":2: run.workers: must be a finite number, not nan"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_what_to_write(tmp_path: Path, text: str, words: str) -> None:

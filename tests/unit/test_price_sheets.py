@@ -180,33 +180,35 @@ def test_two_sheets_as_one(tmp_path: Path) -> None:
     ("keys", "message"),
     [
         ("usd_per_unit_hour = 1", "usd_per_unit_hour needs gib_per_unit; add gib_per_unit = ?"),
-        ("usd_per_unit_hour = 1\ngib_per_unit = 0", "gib_per_unit must be above 0"),
+        ("usd_per_unit_hour = 1\ngib_per_unit = 0", "gib_per_unit: expected `float` > 0"),
         ("usd_per_disk_gib_hour = 1", "usd_per_disk_gib_hour needs disk_gib"),
         ("usd_per_node_hour = 1", "usd_per_node_hour needs sandboxes_per_node or node_vcpus and node_gib"),
         (
             "usd_per_node_hour = 1\nnode_vcpus = 4",
             "usd_per_node_hour needs sandboxes_per_node or node_vcpus and node_gib",
         ),
-        ("usd_per_node_hour = 1\nsandboxes_per_node = 0", "sandboxes_per_node must be a whole number of at least 1"),
+        ("usd_per_node_hour = 1\nsandboxes_per_node = 0", "sandboxes_per_node: expected `int` >= 1"),
         ("usd_per_node_hour = 1\nsandboxes_per_node = 2\nnode_gib = 1", "leave node_gib out"),
         ("usd_per_hour = 1\nsandboxes_per_node = 2", "sandboxes_per_node needs usd_per_node_hour"),
         ("usd_per_hour = 1\nfree_gib = 2", "free_gib needs usd_per_gib_hour"),
         ('usd_per_hour = 1\ncpu = "active"', "cpu = 'active' needs usd_per_vcpu_hour; add usd_per_vcpu_hour = ?"),
-        ('usd_per_vcpu_hour = 1\ncpu = "used"', "unknown cpu 'used'; known: provisioned, active, greater"),
-        ('usd_per_hour = 1\nidle = "cheap"', "unknown idle 'cheap'; known: billed, free"),
+        ('usd_per_vcpu_hour = 1\ncpu = "used"', "cpu: invalid enum value 'used'; known: provisioned, active, greater"),
+        ('usd_per_hour = 1\nidle = "cheap"', "idle: invalid enum value 'cheap'; known: billed, free"),
         ("usd_per_hour = [1, 2]", "usd_per_hour is a range, which needs the sources that disagree"),
         ("usd_per_hour = [2, 1]", r"usd_per_hour must be \[least, most\]"),
-        ("usd_per_hour = [1, 2, 3]", r"usd_per_hour must be a number or \[least, most\]"),
-        ("usd_per_hour = [1, -2]", "usd_per_hour must be a number of at least 0, not -2"),
-        ("usd_per_hour = 1\ndate = 3", "date must be as YYYY-MM-DD"),
-        ("usd_per_hour = 1\nfree_disk_gib = nan", "free_disk_gib needs usd_per_disk_gib_hour"),
+        ("usd_per_hour = [1, 2, 3]", "usd_per_hour: expected `array` of length <= 2"),
+        ("usd_per_hour = [1, -2]", r"usd_per_hour\[2\]: expected `float` >= 0"),
+        ("usd_per_hour = 1\ndate = 3", "date: expected `date.*`, got `int`"),
+        ("usd_per_hour = 1\nfree_disk_gib = 1", "free_disk_gib needs usd_per_disk_gib_hour"),
+        ('usd_per_hour = 1\nsizes = "large"', "unknown sizes 'large'; known: fargate, vercel"),
+        ("usd_per_hour = 1\nfree_disk_gib = nan", "free_disk_gib: must be a finite number, not nan"),
     ],
 )
 def test_what_a_sheet_lacks_is_one_line_with_what_to_write(tmp_path: Path, keys: str, message: str) -> None:
     with pytest.raises(PriceError, match=message) as error:
         load_prices(sheet(tmp_path, keys))
     assert "\n" not in str(error.value)
-    assert "sandbox 1" in str(error.value)
+    assert "sandbox[1]" in str(error.value)
 
 
 def test_a_node_that_holds_none_is_said_before_anything_is_billed(tmp_path: Path) -> None:

@@ -42,6 +42,17 @@ def test_starts_answer_nothing_alone(tmp_path: Path) -> None:
         project([starts], Demand(trajectories=10, workers=1))
 
 
+def test_a_table_has_what_the_file_says_unless_it_says_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "rows.toml"
+    row = '[[rows]]\nsubstrate = "x"\nactions = 5\ntrajectory_s = 1\n'
+    path.write_text(f'{HEAD}cpus = 2\nsource = "a"\n{row}{row}date = 2025-05-05\ncpus = 0.5\nsource = "b"\n')
+    facts = read(path)
+    assert isinstance(facts, Published)
+    assert [one.identity.cpu_milli for one in facts.rows] == [2000, 500]
+    printed = [row.assumptions[0].source for row in project([facts], Demand(trajectories=10, workers=1))]
+    assert printed == ["a (2026-01-01)", "b (2025-05-05)"]
+
+
 HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
 
 
@@ -51,16 +62,22 @@ HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
         ('provenance = "published"\n[[starts]]\nsubstrate = "x"\np50_s = 1', "each needs its date; add date"),
         (f'{HEAD}[[starts]]\nsubstrate = "x"', "no time; give at least one of mean_s, p50_s"),
         (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 2\np95_s = 1', "must ascend"),
-        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = inf', "p50_s must be a number of seconds above 0"),
-        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nat_a_time = 0', "at_a_time must be a whole number"),
-        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nburst = 3', "unknown key 'burst'"),
-        (f"{HEAD}[[starts]]\np50_s = 1", "substrate is missing"),
-        (f'{HEAD}[[speeds]]\nsubstrate = "x"\nseconds = 1', "a speed needs the work and its seconds"),
-        (f"{HEAD}starts = 3", r"no \[\[starts\]\], with two brackets"),
-        (f'{HEAD}title = "x"\nrow = 3', "unknown key 'row'"),
+        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = inf', "p50_s: must be a finite number, not inf"),
+        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nat_a_time = 0', "at_a_time: expected `int` >= 1"),
+        (
+            f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nburst = 3',
+            r":6: starts\[1\].burst: unknown key; known: substrate, date",
+        ),
+        (f"{HEAD}[[starts]]\np50_s = 1", r"starts\[1\]: .*missing required field `substrate`; add substrate = "),
+        (
+            f'{HEAD}[[speeds]]\nsubstrate = "x"\nseconds = 1',
+            r":3: speeds\[1\]: .*missing required field `work`; add work = ",
+        ),
+        (f"{HEAD}starts = 3", ":3: starts: expected `array`, got `int`"),
+        (f'{HEAD}title = "x"\nrow = 3', "row: unknown key; did you mean 'rows'"),
         (
             'provenance = "published"\ndate = "May"\n[[starts]]\nsubstrate = "x"\np50_s = 1',
-            "date must be as YYYY-MM-DD",
+            ":2: date: invalid RFC3339 encoded date",
         ),
     ],
 )

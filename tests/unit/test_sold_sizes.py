@@ -92,7 +92,7 @@ def test_sizes_that_are_unknown_are_said_where_they_stand(tmp_path: Path) -> Non
         'date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"\nsizes = "lambda"\nusd_per_hour = 1\nminimum_s = 1\n'
         'increment_s = 1\nsource = "x"\n'
     )
-    with pytest.raises(PriceError, match=r"sandbox 1: unknown sizes 'lambda'; known: fargate"):
+    with pytest.raises(PriceError, match=r"sandbox\[1\]: unknown sizes 'lambda'; known: fargate"):
         load_prices(sheet)
     assert list(SIZES) == ["fargate", "vercel"]
 

@@ -112,14 +112,14 @@ def load(path: str, tables: Tables) -> DemandFile:
         UsageError: it cannot be read; a table or a key is unknown, or of the wrong type. One line with the file, the
             key, what is allowed, and what to write.
     """
-    import tomllib
+    from costmodel.documents import Document, MalformedDocument
 
     try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        document = Document(Path(path)).data
     except OSError as error:
         raise UsageError(f"cannot read the demand {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from error
+    except MalformedDocument as error:
+        raise UsageError(error.problem, fix=error.fix) from error
     reader = _Reader(path, tables)
     sources, at = document.pop(SOURCES, {}), document.pop(AT, {})
     if not isinstance(at, dict) or not all(isinstance(groups, dict) for groups in at.values()):
