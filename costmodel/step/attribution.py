@@ -2,7 +2,8 @@
 
 A value is the mean over the worlds that draw from the trials as they are; how these differ is the simulation's own
 error. By how much some of them differ from their twins, which draw from a resample of the trials, is what the trials
-leave open, once what differs from step to step is taken off. Both variances add up, with Student's t of as many twins.
+leave open, once what differs from step to step is taken off, but no more than half. Both variances add up, with
+Student's t of as many twins.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from costmodel.step.worlds import Worlds
 from costmodel.uncertainty import Interval, student_t
 
 SURE: Final = 0.997
+CHANCE_AT_MOST: Final = 0.5
+"""Of the variance between worlds and twins: a few of them may by chance differ less than their steps do, and an
+interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
 RUN, IDEAL, THINKLESS = 0, -2, -1
 """Where a world has the run as it is, with an ideal sandbox, and that without think time."""
 NS_PER_S: Final = 1e9
@@ -140,7 +144,8 @@ def interval_of(plain: Sequence[Steps], twins: Sequence[Steps], *, signed: bool 
     totals = [math.fsum(world) for world in plain]
     value = math.fsum(totals) / len(totals)
     apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
-    left_open = max(0.0, _variance([math.fsum(one) for one in apart]) - _from_step_to_step(apart))
+    differing = _variance([math.fsum(one) for one in apart])
+    left_open = max(differing - _from_step_to_step(apart), CHANCE_AT_MOST * differing)
     half = student_t(len(twins) - 1) * math.sqrt(left_open + _variance(totals) / len(totals))
     low = value - half
     return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
