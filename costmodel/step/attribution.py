@@ -2,7 +2,7 @@
 
 A value is the mean over the worlds that draw from the trials as they are; how these differ is the simulation's own
 error. By how much some of them differ from their twins, which draw from a resample of the trials, is what the trials
-leave open, once what differs from step to step is taken off, but no more than two thirds. Both variances add up, with
+leave open, once what differs from step to step is taken off, but no more than half. Both variances add up, with
 Student's t of as many twins.
 """
 
@@ -24,7 +24,7 @@ from costmodel.step.worlds import Worlds
 from costmodel.uncertainty import Interval, student_t
 
 SURE: Final = 0.997
-CHANCE_AT_MOST: Final = 2 / 3
+CHANCE_AT_MOST: Final = 0.5
 """Of the variance between worlds and twins: a few of them may by chance differ less than their steps do, and an
 interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
 RUN, IDEAL, THINKLESS = 0, -2, -1
