@@ -2,7 +2,8 @@
 
 A value is the mean over the worlds that draw from the trials as they are; how these differ is the simulation's own
 error. By how much some of them differ from their twins, which draw from a resample of the trials, is what the trials
-leave open, once what differs from step to step is taken off. Both variances add up, with Student's t of as many twins.
+leave open, once what differs from step to step is taken off, but no more than half. Both variances add up, with
+Student's t of as many twins.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from costmodel.step.worlds import Worlds
 from costmodel.uncertainty import Interval, student_t
 
 SURE: Final = 0.997
+CHANCE_AT_MOST: Final = 0.5
+"""Of the variance between worlds and twins: a few of them may by chance differ less than their steps do, and an
+interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
 RUN, IDEAL, THINKLESS = 0, -2, -1
 """Where a world has the run as it is, with an ideal sandbox, and that without think time."""
 NS_PER_S: Final = 1e9
@@ -64,10 +68,13 @@ class Amount(NamedTuple):
 
     plain: list[list[Steps]]
     twins: list[list[Steps]]
+    stands_for: Steps  # for how many steps of the run each does
 
     def of(self, look: int) -> Interval:
         """What the run takes so."""
-        return interval_of([world[look] for world in self.plain], [world[look] for world in self.twins])
+        return interval_of(
+            [world[look] for world in self.plain], [world[look] for world in self.twins], self.stands_for
+        )
 
     def saved(self, *looks: int, less: Sequence[int] = ()) -> Interval:
         """What it takes less than as it is in each of these looks, summed, and less what it does in the others."""
@@ -79,7 +86,9 @@ class Amount(NamedTuple):
                 for i, step in enumerate(world[RUN])
             ]
 
-        return interval_of([summed(world) for world in self.plain], [summed(world) for world in self.twins])
+        return interval_of(
+            [summed(world) for world in self.plain], [summed(world) for world in self.twins], self.stands_for
+        )
 
 
 def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None, basis: Basis) -> Attribution:
@@ -131,27 +140,30 @@ def amount_of(found: Worlds, value: Callable[[StepTaken], float]) -> Amount:
         [[[w * value(step) for w, step in zip(times, look, strict=True)] for look in world] for world in worlds]
         for worlds in (found.plain, found.twins)
     )
-    return Amount(plain, twins)
+    return Amount(plain, twins, times)
 
 
-def interval_of(plain: Sequence[Steps], twins: Sequence[Steps], *, signed: bool = False) -> Interval:
+def interval_of(plain: Sequence[Steps], twins: Sequence[Steps], stands_for: Steps, *, signed: bool = False) -> Interval:
     """The mean of the worlds, with what chance and the trials leave open; what is not ``signed`` is never negative
     where no world has it so."""
     totals = [math.fsum(world) for world in plain]
     value = math.fsum(totals) / len(totals)
     apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
-    left_open = max(0.0, _variance([math.fsum(one) for one in apart]) - _from_step_to_step(apart))
+    differing = _variance([math.fsum(one) for one in apart])
+    left_open = max(differing - _from_step_to_step(apart, stands_for), (1 - CHANCE_AT_MOST) * differing)
     half = student_t(len(twins) - 1) * math.sqrt(left_open + _variance(totals) / len(totals))
     low = value - half
     return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
 
 
-def _from_step_to_step(apart: Sequence[Steps]) -> float:
+def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
     """The variance of a sum over steps that is due to chance in each of them: what is left when the worlds' and the
-    steps' means are taken out of a table of both."""
-    worlds, steps = len(apart), len(apart[0])
+    steps' means are taken out of a table of both. What the trials leave open is the same in every step, and not in
+    what each adds to the sum if they stand for unequal numbers."""
+    worlds, steps = len(sums), len(stands_for)
     if steps < 2:
         return 0.0
+    apart = [[value / times for value, times in zip(one, stands_for, strict=True)] for one in sums]
     rows = [math.fsum(one) / steps for one in apart]
     columns = [math.fsum(column) / worlds for column in zip(*apart, strict=True)]
     mean = math.fsum(rows) / worlds
@@ -160,7 +172,7 @@ def _from_step_to_step(apart: Sequence[Steps]) -> float:
         for row, one in zip(rows, apart, strict=True)
         for column, value in zip(columns, one, strict=True)
     )
-    return steps * squares / ((worlds - 1) * (steps - 1))
+    return math.fsum(times * times for times in stands_for) * squares / ((worlds - 1) * (steps - 1))
 
 
 def _variance(values: Sequence[float]) -> float:

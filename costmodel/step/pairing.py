@@ -48,8 +48,9 @@ def apart(one: RunInSteps, other: RunInSteps, effort: float = 1.0) -> Apart | No
     if found is None:
         return None
     usd = _differences(*(_dollars(run, own) for run, own in zip((one, other), found, strict=True)))
+    times = found[0].plan.stands_for
     hours = _differences(*(_hours(own) for own in found))
-    return Apart(interval_of(*usd, signed=True), interval_of(*hours, signed=True))
+    return Apart(interval_of(usd[0], usd[1], times, signed=True), interval_of(hours[0], hours[1], times, signed=True))
 
 
 def _both(one: RunInSteps, other: RunInSteps, effort: float) -> tuple[Worlds, Worlds] | None:

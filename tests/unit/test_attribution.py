@@ -15,6 +15,7 @@ from costmodel import Attribution, Demand, DemandError, Images, Projection, Thin
 from costmodel.results import CAUSES, Share
 from costmodel.samples import pools
 from costmodel.step import worlds
+from costmodel.step.attribution import interval_of
 from costmodel.step.horizon import horizon
 from costmodel.step.rules import StepRules
 from tests.support.costmodel_files import S, cell, trial, write
@@ -201,6 +202,31 @@ def test_trials_that_differ_leave_more_open_than_equal_ones(same: Path, varied: 
     assert 0.03 < widths[2] < 1
 
 
+def test_intervals_hold_the_truth_even_if_steps_differ_as_much_as_trials_leave_open() -> None:
+    rng, inside = Random(5), 0
+
+    def draws(count: int, sd: float) -> list[float]:
+        return [rng.gauss(0, sd) for _ in range(count)]
+
+    for _ in range(400):
+        plain = [draws(3, 0.4) for _ in range(9)]
+        twins = [[ns + left_open for ns in draws(3, 0.4)] for left_open in draws(6, 1 / 3)]
+        found, (off,) = interval_of(plain, twins, [1.0] * 3, signed=True), draws(1, 1.0)
+        assert found.low is not None
+        assert found.high is not None
+        inside += found.low <= off <= found.high
+    assert inside / 400 > 0.9
+
+
+def test_a_step_that_stands_for_many_is_no_chance() -> None:
+    """What the trials leave open is there in every step, however many it stands for."""
+    rng, stands_for = Random(6), [1.0, 1.0, 98.0]
+    plain = [[0.0] * 3 for _ in range(10)]
+    twins = [[times * left_open for times in stands_for] for left_open in (rng.gauss(0, 1) for _ in range(10))]
+    found, alike = interval_of(plain, twins, stands_for, signed=True), [[100 * one[0]] for one in twins]
+    assert found == pytest.approx(interval_of([[0.0]] * 10, alike, [100.0], signed=True))
+
+
 def test_every_assumption_has_its_source(varied: Path) -> None:
     told = attributed(varied, failure_rate=0.05, think=Think(8 * S, 1.2), **GPUS).assumptions
     assert {one.name: (one.value, one.source) for one in told if one.name in ("failure_rate", "think", "gpus")} == {
@@ -238,11 +264,13 @@ def test_a_run_without_steps_imports_nothing_of_them(same: Path) -> None:
 
 
 def test_a_system_that_is_too_large_is_made_smaller_in_proportion(same: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for few in ("PLAIN", "TWINS"):  # equal trials: one world is like another
+        monkeypatch.setattr(worlds, few, (2, 2))
     for more in ({}, {"nodes": 32, "pods_per_node": 8}, {"create_rate": 100.0}, {"warm_pool": 32, "refill_s": 5.0}):
-        monkeypatch.setattr(worlds, "ATTEMPTS", 10_000)
+        monkeypatch.setattr(worlds, "ATTEMPTS", 3_300)
         asked = {"trajectories": 2_600, "workers": 128, "prompts": 64, "group_size": 4, "run_sd": 0.0} | more
         small = attributed(same, **asked)
-        monkeypatch.setattr(worlds, "ATTEMPTS", 600_000)
+        monkeypatch.setattr(worlds, "ATTEMPTS", 130_000)
         whole = attributed(same, **asked)
         assert "size" in {one.name for one in small.assumptions}
         assert "size" not in {one.name for one in whole.assumptions}

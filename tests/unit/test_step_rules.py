@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -264,6 +265,31 @@ def test_carried_rollouts_keep_their_pods_and_go_on() -> None:
     held = sum(step.held_ns for step in found) / S
     assert held <= 6 * 12 * 20
     assert all(step.wall_ns / S in (10, 20) for step in found)
+
+
+def test_what_a_step_no_longer_needs_is_cleaned_up_before_its_pod_is_free() -> None:
+    """One token a second: 8 of 12 are done by 17 s, and the others, which run for 6 to 9 s then, are cut."""
+    asked = demand(batch=8, over_provision=0.5, workers=12, nodes=1, pods_per_node=12, create_rate=1.0)
+    first, second = stepped(asked, [parts(work=10, cleanup=3)], steps=2)
+    assert (first.wall_ns / S, first.held_ns / S) == (17, 8 * 10 + sum(range(12)) + 9 + 8 + 7 + 6)
+    assert first.usd * 3600 == pytest.approx(8 * 13 + 9 + 8 + 7 + 6 + 4 * 3)
+    assert second.wall_ns / S == 17  # the pods of the first four that were done are free
+
+
+def test_workers_that_wait_for_pods_are_repairmen_of_machines() -> None:
+    """Pods are machines that run while they are cleaned up, and workers repair them: Palm's birth and death chain."""
+    pods, workers, work_s, cleanup_s = 8, 6, 10.0, 10.0
+    law = [-math.log(1 - (number + 0.5) / 2000) for number in range(2000)]  # quantiles of an exponential of mean 1
+    mixed = Random(3).sample(law, len(law))
+    trials = [parts(work=work_s * own, cleanup=cleanup_s * other) for own, other in zip(law, mixed, strict=True)]
+    asked = demand(batch=40_000, workers=workers, nodes=1, pods_per_node=pods)
+    (found,) = stepped(asked, trials)
+    chances = [1.0]  # of so many pods being cleaned up
+    for cleaned in range(pods):
+        chances.append(chances[-1] * min(workers, pods - cleaned) / work_s * cleanup_s / (cleaned + 1))
+    busy = sum(chance * min(workers, pods - cleaned) for cleaned, chance in enumerate(chances)) / sum(chances)
+    assert busy < 0.8 * workers  # they do wait
+    assert 40_000 * work_s / (found.wall_ns / S) == pytest.approx(busy, rel=0.02)
 
 
 def test_a_disk_in_gib_holds_more_gb() -> None:
