@@ -154,7 +154,10 @@ def _told(
         from taxtui.report.projected.sections import sections
 
         answer = [*attributed.sections(shown, demand), *projected.sections(found, demand, choice, bounds)]
-        return [*answer, *sections(shown, demand, sources, bounds)] if full else answer
+        if not full:
+            return answer
+        told = {section.title for section in answer}
+        return [*answer, *(one for one in sections(shown, demand, sources, bounds) if one.title not in told)]
 
     def records() -> list[dict[str, Any]]:
         from taxtui.report.projected.record import record as projection

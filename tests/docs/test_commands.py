@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -52,7 +53,8 @@ def test_every_command_is_accepted_as_it_stands(line: str) -> None:
         found = group.get_command(context, name)
         assert found is not None, f"there is no command {name!r}"
         group = found
-    group.make_context("taxtui", arguments, parent=context, resilient_parsing=not arguments)
+    with contextlib.suppress(click.exceptions.Exit):  # --help is an answer
+        group.make_context("taxtui", arguments, parent=context, resilient_parsing=not arguments)
 
 
 @cache

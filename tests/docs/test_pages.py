@@ -22,7 +22,7 @@ from taxtui.report.measured.tables import DO, WORDS
 from taxtui.sandboxes import registry
 from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of, prose, text_of
 
-SUBSTRATES = ("local", "docker", "kubernetes", "daytona", "ec2", "ecs")
+SUBSTRATES = ("local", "docker", "nspawn", "runsc", "kubernetes", "daytona", "ec2", "ecs")
 
 
 def test_the_readme_is_short() -> None:
@@ -54,7 +54,8 @@ def test_every_flag_is_explained_with_what_to_do(flag: str) -> None:
 def options(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
     """(command, option) of a command and of all below it."""
     context = click.Context(command)
-    for parameter in command.get_params(context):
+    shown = (one for one in command.get_params(context) if not getattr(one, "hidden", False))
+    for parameter in shown:
         yield from ((path, option) for option in parameter.opts if option.startswith("-"))
     if isinstance(command, click.Group):
         for name in command.list_commands(context):

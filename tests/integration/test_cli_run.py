@@ -59,7 +59,7 @@ def test_progress_goes_to_stderr_in_the_form_asked_for(home: Home, kind: str) ->
     elif kind == "none":
         assert lines == []
     else:
-        assert lines[0].startswith(("0/2 trials, 0 failed", "1/2 trials, 0 failed", "What one"))
+        assert next(filter(None, lines)).startswith(("0/2 trials, 0 failed", "1/2 trials, 0 failed", "What one"))
         assert "What one delivered trajectory holds a worker for" in lines
         assert lines[-1].startswith("finished: 2 of 2 trials, 0 failed, in 0:")
     assert "\x1b" not in done.err, "no escapes where nobody looks at a terminal"
@@ -142,8 +142,12 @@ def test_what_cannot_work_is_refused_in_one_line(home: Home, args: tuple[str, ..
     ("name", "text", "words"),
     [
         ("a.toml", "cells = [", "a.toml: "),
-        ("b.toml", CELLS + "actionz = [1]\n", "b.toml:4: unknown key 'actionz'"),
-        ("c.toml", '[[cells]]\nsubstrates = ["local"]\ntiers = "T0"\nactions = [1]\n', "c.toml:3: tiers: expected"),
+        ("b.toml", CELLS + "actionz = [1]\n", "b.toml:4: cells[1].actionz: unknown key; did you mean 'actions'?"),
+        (
+            "c.toml",
+            '[[cells]]\nsubstrates = ["local"]\ntiers = "T0"\nactions = [1]\n',
+            "c.toml:3: cells[1].tiers: expected `array`, got `str`",
+        ),
         ("d.toml", "name = 'nothing'\n", "d.toml: "),
         ("e.toml", "cells = []\n", "the scenario has no cells"),
         ("f.json", '{"cells": ', "f.json: "),
@@ -151,7 +155,7 @@ def test_what_cannot_work_is_refused_in_one_line(home: Home, args: tuple[str, ..
         (
             "h.toml",
             CELLS + "actions = [1]\n[limits]\ncpus = inf\n",
-            "limits.cpus must be above 0, not inf",
+            "h.toml:6: limits.cpus: must be a finite number, not inf",
         ),
     ],
 )

@@ -25,6 +25,10 @@ class NoWatchdog:
     async def wait_ready(self) -> None:
         await asyncio.sleep(0)
 
+    async def keep(self, replaced: Callable[[], None]) -> None:
+        """It never dies."""
+        await asyncio.Event().wait()
+
     def release(self, *, clean: bool) -> None:
         """Nothing to let go."""
 

@@ -54,7 +54,9 @@ def test_the_share_of_the_tax_does_not_fall_where_sandboxes_compete(tmp_path: Pa
 
 def test_report_and_project_say_the_same(tmp_path: Path) -> None:
     path = both_cells(tmp_path)
-    for row, told in zip(project([read(path)], Demand(trajectories=3600, workers=1)), reported(path), strict=True):
+    for row, told in zip(
+        project([read(path)], Demand(trajectories=3600, workers=1), each_level=True), reported(path), strict=True
+    ):
         causes = row.by_cause_worker_hours
         assert causes is not None
         assert row.tax_worker_hours is not None
@@ -66,7 +68,7 @@ def test_report_and_project_say_the_same(tmp_path: Path) -> None:
 
 
 def test_at_another_length_contention_keeps_its_share_of_the_run(tmp_path: Path) -> None:
-    rows = project([read(both_cells(tmp_path))], Demand(trajectories=3600, workers=1, actions=6))
+    rows = project([read(both_cells(tmp_path))], Demand(trajectories=3600, workers=1, actions=6), each_level=True)
     causes = rows[1].by_cause_worker_hours
     assert causes is not None
     assert (causes.contention, causes.work) == pytest.approx((6, 9))

@@ -211,7 +211,7 @@ def test_at_least_is_what_is_printed(file: str) -> None:
         72,
     )
     assert (latency["p99"], latency["p99_needs_trials"]) == (None, 368)
-    table = projected(file)
+    table = projected(file, "--full")
     assert f"≥ {wall['low']:.4f}"[:5] in table
     assert "an upper limit takes 149 successes" in " ".join(table.split())
     told = " ".join(projected(file, "--explain").split())

@@ -13,7 +13,17 @@ from costmodel.distribution import Distribution
 from costmodel.uncertainty import Interval
 
 UNITS = re.compile(r"(^|_)(ns|s|s2|usd|hours|usd_hour|percent|actions|workers|sandboxes|successes|attempts)$")
-SHARES = {"delivered", "failure", "ratio", "billed_ratio", "hit", "cleanup_share_left_out", "beyond"}
+SHARES = {
+    "delivered",
+    "failure",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "billed_ratio",
+    "hit",
+    "cleanup_share_left_out",
+    "beyond",
+}
 HOLDERS = {
     results.Trajectory: "trajectory_s",
     results.ByCause: "by_cause_worker_hours",
