@@ -59,7 +59,9 @@ def test_progress_goes_to_stderr_in_the_form_asked_for(home: Home, kind: str) ->
     elif kind == "none":
         assert lines == []
     else:
-        assert next(filter(None, lines)).startswith(("0/2 trials, 0 failed", "1/2 trials, 0 failed", "What one"))
+        assert next(filter(None, lines)).startswith(
+            ("0/2 trials, 0 failed", "1/2 trials, 0 failed", "2/2 trials, 0 failed", "What one")
+        )
         assert "What one delivered trajectory holds a worker for" in lines
         assert lines[-1].startswith("finished: 2 of 2 trials, 0 failed, in 0:")
     assert "\x1b" not in done.err, "no escapes where nobody looks at a terminal"
