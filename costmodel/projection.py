@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from costmodel import flags
@@ -17,16 +16,15 @@ from costmodel.continuation import EXACT, Margin
 from costmodel.demand import Demand
 from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
+from costmodel.gpu_waiting import with_split
 from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust, work_ns
 from costmodel.percentiles import Percentile, Quantile
-from costmodel.policies import POLICIES
 from costmodel.pricing import Prices
 from costmodel.published import Published
 from costmodel.quoted import quoted
 from costmodel.recording import CellIdentity, Recording
 from costmodel.results import (
     ByCause,
-    GpuWaiting,
     HeldOut,
     PoolUse,
     Projection,
@@ -36,7 +34,7 @@ from costmodel.results import (
     WallClock,
 )
 from costmodel.runs import interval
-from costmodel.samples import Attempt, Pool, attempts, by_levels, nearest_length, pools
+from costmodel.samples import Pool, attempts, by_levels, nearest_length, pools
 from costmodel.tally import Tally, Value
 from costmodel.timed import TimedRun, launched, timed_run
 from costmodel.uncertainty import Between, Interval
@@ -236,7 +234,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         by_cause_worker_hours=by_cause,
         wall_clock_hours=wall_clock,
         steps=run.steps and _with_limits(run.steps, ends.step),
-        gpu=run.gpu and _with_split(run.gpu, sample, pool, demand, known=tally.run_known),
+        gpu=run.gpu and with_split(run.gpu, sample, pool, demand, known=tally.run_known),
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
         stress=None if by_steps else _stress(timed, demand, worker_hours),
@@ -244,46 +242,6 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
         evidence=evidence_of(timed, demand, estimated, ends.run.tail),
     )
-
-
-def _with_split(
-    gpu: dict[str, GpuWaiting], sample: Sequence[Attempt], pool: Pool, demand: Demand, *, known: bool
-) -> dict[str, GpuWaiting]:
-    """With what the waiting is for, by running the same without the sandbox, and then without the model too.
-
-    Where it is not ``known`` what commands take themselves, only think time is removed.
-    """
-    thinks = any(attempt.think_ns for attempt in sample)
-    waits = [{policy: one.waiting_gpu_hours for policy, one in gpu.items()}]
-    if known:
-        demand = replace(demand, quota=None, create_rate=None, create_burst=1, warm_pool=None, refill_s=None)
-        demand = replace(demand, refill_rate=None, group_size=None, prompts=None, batch=demand.step_rollouts)
-        sample = [attempt._replace(held_ns=attempt.think_ns + work_ns(attempt)) for attempt in sample if attempt.ok]
-        waits.append(_waits(sample, pool, demand))
-    if thinks:
-        silent = [attempt._replace(held_ns=attempt.held_ns - attempt.think_ns, think_ns=0) for attempt in sample]
-        waits.append(_waits(silent, pool, demand))
-    parted = {}
-    for policy, one in gpu.items():
-        # Each is simulated for itself: none of them waits more than the one before, whatever its noise says.
-        left = list(accumulate((wait[policy] for wait in waits), min))
-        stalled = left[0] - left[1] if known else None
-        generation = left[-2] - left[-1] if thinks else None
-        parted[policy] = one._replace(
-            generation_gpu_hours=generation,
-            commands_gpu_hours=left[-1] if known else None,
-            stalled_gpu_hours=stalled,
-        ).priced(demand.gpu_usd_hour)
-    return parted
-
-
-def _waits(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> dict[str, float]:
-    """GPU-hours by policy of the same run with these attempts instead."""
-    timed = timed_run(sample, pool, demand, aside=True)
-    if timed is None:  # a time limit that think time alone exceeds
-        return dict.fromkeys(POLICIES, math.inf)
-    assert timed.run.gpu is not None
-    return {policy: one.waiting_gpu_hours for policy, one in timed.run.gpu.items()}
 
 
 def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -37,7 +37,7 @@ from taxtui.runner.opening import Opened
 from taxtui.runner.reaping import last_look
 from taxtui.runner.redaction import redact
 from taxtui.runner.remaining import left_s
-from taxtui.runner.resuming import Unfinished
+from taxtui.runner.resuming import Repetition, Unfinished
 from taxtui.runner.spend_limit import SpendLimit, Used
 from taxtui.runner.trial import Trial
 from taxtui.runner.watchdog import Watchdog
@@ -69,14 +69,6 @@ class Progress(msgspec.Struct):
     def cut_short(self) -> str:
         """Which limit ended the run before its plan was done; empty where none did."""
         return self.limit if self.ended < self.planned else ""
-
-
-class Repetition(NamedTuple):
-    """One repetition of a run, as a worker of its own: it goes on where the one before has ended."""
-
-    repetition: int
-    first_trial: int = 0
-    used: Used = Used()
 
 
 class Run:

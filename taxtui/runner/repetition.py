@@ -25,8 +25,9 @@ from costmodel.pricing import load_prices
 from taxtui.errors import TaxtuiError, located
 from taxtui.plan.spec import Plan
 from taxtui.runner import control
-from taxtui.runner.engine import Progress, Repetition, Run
+from taxtui.runner.engine import Progress, Run
 from taxtui.runner.redaction import scrub
+from taxtui.runner.resuming import Repetition
 from taxtui.runner.spend_limit import Used
 
 PROGRESS_S: Final = 0.25

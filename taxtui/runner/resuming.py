@@ -1,4 +1,4 @@
-"""Going on with a run that was cut short: which trials it still has to do, and whether it is still the same run."""
+"""Going on with a run: after a repetition of it, or where it was cut short, if it is still the same run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -28,10 +28,19 @@ from taxtui.recording.frames import PREFIX, FrameParser
 from taxtui.recording.reader import Follower
 from taxtui.runner import identity, ledger
 from taxtui.runner.arrivals import Block
+from taxtui.runner.spend_limit import Used
 
 AGAIN: Final = frozenset({CANCELLED, INTERRUPTED})
 """Outcomes of trials that count for nothing: they are done again."""
 WHOLE: Final = "finished"
+
+
+class Repetition(NamedTuple):
+    """One repetition of a run, as a worker of its own: it goes on where the one before has ended."""
+
+    repetition: int
+    first_trial: int = 0
+    used: Used = Used()
 
 
 class Unfinished:
