@@ -47,6 +47,7 @@ PROVIDERS: Final = """
     cannot could not should must may would because while during before after until since without within against
     disk full memory limit exceeded killed signal segmentation fault aborted out of memory
     daemon is not running starting up socket missing overloaded busy maintenance upgrade
+    error dialing backend dial lookup eof
 """
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z']*(?:-[A-Za-z]+)*")
 _CAMEL: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -84,7 +85,8 @@ def vocabulary() -> set[str]:
     """All of them, in lower case."""
     texts = [*strings(), *messages(), PROVIDERS, *(os.strerror(number) for number in errno.errorcode)]
     texts += [_QUOTED.sub(" ", path.read_text(encoding="utf-8")) for path in sorted((ROOT / "docs").rglob("*.md"))]
-    return {word for text in texts for word in words(text)}
+    pages = {path.relative_to(ROOT).as_posix().lower() for path in (ROOT / "docs").rglob("*.md")}
+    return pages | {word for text in texts for word in words(text)}
 
 
 if __name__ == "__main__":
