@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
+from taxtui.plan.spec import Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.private_folder import not_made
 from taxtui.substrates.local.failure import (
     no_bubblewrap,
     no_working_folder,
     not_emptied,
-    not_made,
     not_started,
 )
 
+SPEC = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=60.0)
 FULL = OSError(28, "No space left on device")
 USERNS = b"bwrap: setting up uid map: Permission denied\n"
 SETPRIV = b"setpriv: setgroups failed: Operation not permitted\n"
@@ -23,12 +26,12 @@ SETPRIV = b"setpriv: setgroups failed: Operation not permitted\n"
     [
         # A run of the same name that was killed: its sandboxes wait for a sweep.
         (
-            not_made("taxtui-r-1", FileExistsError(17, "File exists"), "r"),
+            not_made(SPEC, FileExistsError(17, "File exists")),
             CreateFailed,
             "taxtui-r-1 exists already; taxtui sweep --run r --force removes it",
         ),
         (
-            not_made("taxtui-r-1", FULL, "r"),
+            not_made(SPEC, FULL),
             CreateFailed,
             "cannot make a directory for taxtui-r-1: No space left on device",
         ),

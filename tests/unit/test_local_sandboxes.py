@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.process import Process
-from taxtui.substrates.local import substrate as local
+from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.local.options import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
@@ -32,14 +33,14 @@ async def test_a_folder_that_vanishes_while_it_is_looked_at_is_not_found(
         vanishing, staying = substrate.root / "taxtui-r-1", substrate.root / "taxtui-r-2"
         vanishing.mkdir()
         staying.mkdir()
-        look = local._found
+        look = private_folder._found
 
-        def after_a_moment(folder: Path) -> local.Found | None:
+        def after_a_moment(folder: Path) -> Found | None:
             if folder == vanishing:
                 folder.rmdir()
             return look(folder)
 
-        monkeypatch.setattr(local, "_found", after_a_moment)
+        monkeypatch.setattr(private_folder, "_found", after_a_moment)
         assert [found.run_id for found in await substrate.find()] == ["r"]
 
 

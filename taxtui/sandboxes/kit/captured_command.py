@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.framed_shell import ENDED, Readable
+from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 
@@ -95,3 +97,17 @@ class Captured:
         last, self._last = self._last, bytearray()
         self._output.add(last)
         return self._output
+
+
+async def captured(stream: Readable, marker: bytes) -> tuple[Captured, Captured]:
+    """Stdout and stderr up to their end markers, which come while background processes still hold the streams.
+
+    Without a marker up to the streams' end: the command has killed the shell around it, or its place is gone.
+    """
+    streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
+    while any(one.exit_code is None for one in streams.values()):
+        channel, chunk = await stream.read()
+        if channel == ENDED:
+            break
+        streams[channel].feed(chunk)
+    return streams[STDOUT], streams[STDERR]

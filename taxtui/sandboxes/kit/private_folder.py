@@ -1,13 +1,33 @@
-"""The folder in which this user's sandboxes on this machine are kept."""
+"""The folder in which this user's sandboxes on this machine are kept: one each, with a record of whose it is."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
-from taxtui.errors import SubstrateUnavailable
+import msgspec
+
+from taxtui.errors import CreateFailed, SubstrateUnavailable
+from taxtui.plan.spec import SandboxSpec
+from taxtui.sandboxes.kit import labels
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import Found
+
+_RECORD: Final = "meta.json"
+_RECORD_MAX_BYTES: Final = 16_384
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """Enough to find and remove a sandbox without its creator."""
+
+    labels: dict[str, str]
+    created_unix_s: float
 
 
 def private_folder(substrate: str, kind: str = "") -> Path:
@@ -22,3 +42,52 @@ def private_folder(substrate: str, kind: str = "") -> Path:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise SubstrateUnavailable(f"{substrate}: {folder} is not a private folder of yours", fix="remove it")
     return folder
+
+
+def make(root: Path, spec: SandboxSpec) -> Path:
+    """A folder for a new sandbox, with its record. Blocking. Raises ``OSError``, for ``not_made``."""
+    folder = root / spec.name
+    folder.mkdir(mode=0o700)
+    record = _Record(labels=spec.labels, created_unix_s=time.time())
+    (folder / _RECORD).write_bytes(msgspec.json.encode(record))
+    return folder
+
+
+def not_made(spec: SandboxSpec, error: OSError) -> CreateFailed:
+    """Why a sandbox has no folder."""
+    if isinstance(error, FileExistsError):
+        # Its deadline is ahead.
+        fix = f"taxtui sweep --run {spec.labels.get(LABEL_RUN, '')} --force removes it"
+        return CreateFailed(f"{spec.name} exists already", fix=fix)
+    return CreateFailed(f"cannot make a directory for {spec.name}: {error.strerror}")
+
+
+def found_in(root: Path, run_id: str | None = None) -> Sequence[Found]:
+    """What stands there, of one run or of all. Blocking."""
+    folders = sorted(root.iterdir()) if root.is_dir() else []
+    found = [each for folder in folders if folder.is_dir() and (each := _found(folder)) is not None]
+    return [each for each in found if run_id is None or each.run_id == run_id]
+
+
+def _found(folder: Path) -> Found | None:
+    """What stands in a folder; None where it is removed while we look."""
+    try:
+        record = msgspec.json.decode(_said(folder / _RECORD), type=_Record)
+    except (OSError, ValueError, msgspec.DecodeError):  # its creator died before that, or it has spoilt this itself
+        try:
+            record = _Record(labels={}, created_unix_s=folder.stat().st_mtime)
+        except FileNotFoundError:
+            return None
+    # Without isolation the sandbox can write there too: whose it is says the name that we gave it.
+    run_id = folder.name.removeprefix("taxtui-").rpartition("-")[0]
+    age_s = time.time() - record.created_unix_s
+    return labels.found({**record.labels, LABEL_RUN: run_id}, name=folder.name, handle=str(folder), age_s=age_s)
+
+
+def _said(path: Path) -> bytes:
+    """A small file's content. Raises ``OSError`` for what is no file, which may never end or never begin."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return file.read(_RECORD_MAX_BYTES)

@@ -7,19 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
+from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 
 _LAUNCHERS: Final = (b"bwrap: ", b"setpriv: ")
 _LAUNCHER_FAILED: Final = 1
 """What both of them end with; a command may end so too, which only the first words on stderr tell apart."""
-
-
-def not_made(name: str, error: OSError, run_id: str) -> CreateFailed:
-    """Why a sandbox of this run has no directory."""
-    if isinstance(error, FileExistsError):
-        fix = f"taxtui sweep --run {run_id} --force removes it"  # its deadline is ahead
-        return CreateFailed(f"{name} exists already", fix=fix)
-    return CreateFailed(f"cannot make a directory for {name}: {error.strerror}")
 
 
 def not_emptied(name: str, error: OSError) -> ExecFailed:

@@ -8,12 +8,9 @@ background process ends with its action, and everything ends with the process th
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import platform
 import shutil
-import stat
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final, Literal, Self
@@ -22,30 +19,18 @@ import msgspec
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit import labels
+from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.limits import Limiter, best_limiter
-from taxtui.sandboxes.kit.private_folder import private_folder
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import PATH
-from taxtui.substrates.local.failure import not_made
 from taxtui.substrates.local.folders import SandboxFolders
 from taxtui.substrates.local.options import LocalOptions
 from taxtui.substrates.local.sandbox import LocalSandbox
 from taxtui.workloads import fixtures
 
-_META: Final = "meta.json"
-_META_MAX_BYTES: Final = 16_384
 _REMOVERS: Final = 4
-
-
-class Meta(msgspec.Struct, frozen=True):
-    """What a sandbox's directory says of it: enough to find and remove it without its creator."""
-
-    labels: dict[str, str]
-    created_unix_s: float
 
 
 class LocalSubstrate:
@@ -79,7 +64,7 @@ class LocalSubstrate:
         if self.fixtures is None:
             # The run has had them built where a tier asks for them.
             self.fixtures = (await self.pool.run(fixtures.cached)).value
-        self.root = private_folder(self.name)
+        self.root = private_folder.private_folder(self.name)
         self.limiter = await best_limiter()
         self._folders = SandboxFolders(self.root, self.limiter, self.pool, isolated=self.variant == "bwrap")
         return self
@@ -112,16 +97,13 @@ class LocalSubstrate:
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> LocalSandbox:
         """As ``Substrate.create``."""
-        folder = self.root / spec.name
-        meta = Meta(labels=spec.labels, created_unix_s=time.time())
         try:
-            folder.mkdir(mode=0o700)
-            (folder / _META).write_bytes(msgspec.json.encode(meta))
+            folder = private_folder.make(self.root, spec)
             if self.variant == "bwrap":
                 local_bwrap.furnish_etc(folder / local_bwrap.ETC)
             self._folders.furnish(folder)
         except OSError as error:
-            raise not_made(spec.name, error, spec.labels.get(LABEL_RUN, "")) from error
+            raise private_folder.not_made(spec, error) from error
         enter = self.limiter.prepare(spec.name, spec.limits)
         marks("limits set")
         return LocalSandbox(
@@ -130,37 +112,11 @@ class LocalSubstrate:
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``."""
-        folders = sorted(self.root.iterdir()) if self.root.is_dir() else []
-        found = [each for folder in folders if folder.is_dir() and (each := _found(folder)) is not None]
-        return [each for each in found if run_id is None or each.run_id == run_id]
+        return private_folder.found_in(self.root, run_id)
 
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""
         await self._folders.remove(found.name)
-
-
-def _found(folder: Path) -> Found | None:
-    """What stands in a folder; None where it is removed while we look."""
-    try:
-        meta = msgspec.json.decode(_said(folder / _META), type=Meta)
-    except (OSError, ValueError, msgspec.DecodeError):  # its creator died before that, or it has spoilt this itself
-        try:
-            meta = Meta(labels={}, created_unix_s=folder.stat().st_mtime)
-        except FileNotFoundError:
-            return None
-    # Without isolation the sandbox can write there too: whose it is says the name that we gave it.
-    run_id = folder.name.removeprefix("taxtui-").rpartition("-")[0]
-    age_s = time.time() - meta.created_unix_s
-    return labels.found({**meta.labels, LABEL_RUN: run_id}, name=folder.name, handle=str(folder), age_s=age_s)
-
-
-def _said(path: Path) -> bytes:
-    """A small file's content. Raises ``OSError`` for what is no file, which may never end or never begin."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        return file.read(_META_MAX_BYTES)
 
 
 def _programs(search: str) -> frozenset[str]:

@@ -8,9 +8,8 @@ from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec
-from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, after, launch_argv, overdue
-from taxtui.sandboxes.kit.frames import STDERR, STDOUT
+from taxtui.sandboxes.kit.captured_command import captured, wrap_command
+from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, new_mark
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
@@ -90,13 +89,7 @@ class ContainedSandbox(ABC):
             process.kill()
 
     async def _collected(self, process: Process, marker: bytes) -> ExecResult:
-        streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
-        while any(stream.exit_code is None for stream in streams.values()):
-            channel, chunk = await process.read()
-            if channel == ENDED:
-                break
-            streams[channel].feed(chunk)
-        stdout, stderr = streams[STDOUT], streams[STDERR]
+        stdout, stderr = await captured(process, marker)
         if stdout.exit_code is not None:
             return exec_result(stdout.exit_code, stdout.output(), stderr.output())
         assert process.returncode is not None

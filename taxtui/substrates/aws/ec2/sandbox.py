@@ -11,9 +11,8 @@ import asyncssh
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
+from taxtui.sandboxes.kit.captured_command import captured, wrap_command
 from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, after, launch_argv, overdue, unbroken
-from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.removal import settled
@@ -220,16 +219,9 @@ class Ec2Sandbox:
 
 
 async def _collect(program: Program, marker: bytes) -> ExecResult:
-    """Both streams up to their end markers, which come while background processes still hold them."""
-    streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
-    while any(stream.exit_code is None for stream in streams.values()):
-        number, chunk = await program.read()
-        if number == ENDED:
-            break
-        streams[number].feed(chunk)
-    code = streams[STDOUT].exit_code
-    if code is None:
-        code = program.exit_code  # the command has killed the shell around it
+    """What a command did, where it is to be had."""
+    stdout, stderr = await captured(program, marker)
+    code = program.exit_code if stdout.exit_code is None else stdout.exit_code  # it has killed the shell around it
     if code is None:
         raise SandboxLost("the SSH channel was closed while a command ran")
-    return exec_result(code, streams[STDOUT].output(), streams[STDERR].output())
+    return exec_result(code, stdout.output(), stderr.output())
