@@ -14,9 +14,9 @@ from costmodel.pricing import Prices
 from costmodel.remade import Remaking, remade
 from costmodel.results import LevelLaw
 from costmodel.samples import Pool
+from costmodel.timescale import NS_PER_S
 from costmodel.uncertainty import mean_interval
 
-NS_PER_S: Final = 1e9
 Part = Callable[[Measures], int]
 _PARTS: Final[dict[str, Part]] = {
     "startup": lambda own: own.startup_ns,

@@ -13,8 +13,9 @@ from costmodel.pricing import Prices
 from costmodel.recording import CellIdentity
 from costmodel.results import Cost, PoolUse, WallClock
 from costmodel.samples import Attempt, Pool, at_length
-from costmodel.tariff import ACTIVE, FREE, NS_PER_HOUR, Meter, SandboxPrice, billed_ns
+from costmodel.tariff import ACTIVE, FREE, Meter, SandboxPrice, billed_ns
 from costmodel.timed import TimedRun, launched
+from costmodel.timescale import NS_PER_HOUR
 from costmodel.uncertainty import Interval
 
 

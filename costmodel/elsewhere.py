@@ -9,7 +9,7 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from costmodel import flags
 from costmodel.alternatives import Alternatives
@@ -20,12 +20,11 @@ from costmodel.recording import CellIdentity, RecordedTrial
 from costmodel.remade import Remaking, remade
 from costmodel.results import Assumption
 from costmodel.samples import Pool
+from costmodel.timescale import NS_PER_S
 from costmodel.used import asked, refused
 
 if TYPE_CHECKING:
     from costmodel.providers import Dispatch, Provider, StartLaw
-
-NS_PER_S: Final = 1e9
 
 
 def works(pools: Iterable[Pool]) -> list[Pool]:

@@ -15,9 +15,9 @@ from statistics import NormalDist
 from typing import Final, NamedTuple, Self
 
 from costmodel.recording import RecordedTrial
+from costmodel.timescale import NS_PER_HOUR
 from costmodel.uncertainty import LEVEL, MIN_CLUSTERS, Interval, mean_interval, ratio_interval, student_t, wilson
 
-NS_PER_HOUR: Final = 3_600_000_000_000
 MAX_LOG: Final = 700.0
 """Where the exponential ends."""
 MIN_GROUPS: Final = 5

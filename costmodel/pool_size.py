@@ -18,11 +18,10 @@ from costmodel.pricing import Prices
 from costmodel.results import PoolUse, WallClock
 from costmodel.samples import Attempt, Pool, attempts
 from costmodel.timed import timed_run
+from costmodel.timescale import NS_PER_HOUR, NS_PER_S
 from costmodel.uncertainty import Interval
 from costmodel.used import option
 
-NS_PER_S: Final = 1e9
-NS_PER_HOUR: Final = 3.6e12
 P: Final = 0.95
 _ADDS_WAITS: Final = ("create_rate", "timeout_s")
 """What makes attempts wait, or end, in a way that the law of starts does not tell."""

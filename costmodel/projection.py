@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from costmodel import flags
 from costmodel.alternatives import Alternatives
@@ -37,6 +37,7 @@ from costmodel.runs import interval
 from costmodel.samples import Pool, attempts, by_levels, nearest_length, pools
 from costmodel.tally import Tally, Value
 from costmodel.timed import TimedRun, launched, timed_run
+from costmodel.timescale import NS_PER_HOUR, NS_PER_S
 from costmodel.uncertainty import Between, Interval
 from costmodel.used import untold
 from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
@@ -44,8 +45,6 @@ from costmodel.wallclock import Ends, WholeRun, limits, run_in_time
 if TYPE_CHECKING:
     from costmodel.providers import Provider
 
-NS_PER_S: Final = 1e9
-NS_PER_HOUR: Final = 3_600_000_000_000
 Wanted = Callable[[CellIdentity], bool]
 STRESS_SHARE, STRESS_FACTOR = 100, 30
 """One trajectory in 100 takes 30 times as long."""

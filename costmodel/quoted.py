@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
 
 from costmodel import flags
 from costmodel.billing import cost_of_mean, doubts
@@ -14,11 +13,9 @@ from costmodel.length import Length
 from costmodel.pricing import Prices
 from costmodel.published import PROVENANCE, Published, PublishedRow
 from costmodel.results import Assumption, Projection, Trajectory, WallClock
-from costmodel.tariff import NS_PER_HOUR
+from costmodel.timescale import NS_PER_HOUR, NS_PER_S
 from costmodel.uncertainty import Interval
 from costmodel.used import refused
-
-NS_PER_S: Final = 1e9
 
 
 def quoted(summary: Published, demand: Demand, prices: Prices | None) -> list[Projection]:

@@ -11,8 +11,8 @@ from typing import Final, Literal, NamedTuple
 from costmodel.errors import PriceError
 from costmodel.recording import CellIdentity
 from costmodel.sizes import Size, sold
+from costmodel.timescale import NS_PER_HOUR
 
-NS_PER_HOUR: Final = 3_600_000_000_000
 PARTS: Final = 10**12
 """UsdRates are counted in whole parts of a dollar, so that sums over millions of attempts are exact."""
 PROVISIONED: Final = "provisioned"

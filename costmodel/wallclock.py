@@ -15,9 +15,8 @@ from costmodel.policies import POLICIES, OneStepOff, Policy, Sync
 from costmodel.renewal import bounds, expected_max
 from costmodel.results import GpuWaiting, Steps
 from costmodel.tails import Reach, Timeout, reach
+from costmodel.timescale import NS_PER_HOUR
 from costmodel.uncertainty import Interval
-
-NS_PER_HOUR = 3.6e12
 
 
 class WholeRun(NamedTuple):

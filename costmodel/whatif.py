@@ -13,7 +13,7 @@ from costmodel.projection import project
 from costmodel.published import Published
 from costmodel.recording import CellIdentity, Recording
 from costmodel.results import Projection
-from costmodel.tariff import NS_PER_HOUR
+from costmodel.timescale import NS_PER_HOUR
 
 Axis = Literal["trajectories", "workers", "actions"]
 STANDARD: Final = (Delta(1_000_000_000, False), Delta(10_000_000, True), Delta(100_000_000, True))

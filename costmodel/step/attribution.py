@@ -21,6 +21,7 @@ from costmodel.samples import Pool
 from costmodel.step.assumptions import assumptions
 from costmodel.step.timeline import StepTaken
 from costmodel.step.worlds import Worlds
+from costmodel.timescale import NS_PER_HOUR, NS_PER_S
 from costmodel.uncertainty import Interval, student_t
 
 SURE: Final = 0.997
@@ -29,8 +30,6 @@ CHANCE_AT_MOST: Final = 0.5
 interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
 RUN, IDEAL, THINKLESS = 0, -2, -1
 """Where a world has the run as it is, with an ideal sandbox, and that without think time."""
-NS_PER_S: Final = 1e9
-NS_PER_HOUR: Final = 3.6e12
 
 Steps = list[float]
 """An amount of each simulated step of one world, times how many steps of the run that one stands for."""

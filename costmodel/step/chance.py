@@ -17,12 +17,12 @@ from typing import Final, NamedTuple
 from costmodel.demand import Demand, Think
 from costmodel.step.trials import AttemptTimes, Parts
 from costmodel.thinking import WHOLE, strata_of_sum
+from costmodel.timescale import NS_PER_HOUR
 
 PER_OCTAVE: Final = 4
 APART: Final = 1.25
 """Laws of sums of pauses are made for numbers of pauses so far apart; between two of them each quantile is on the
 straight line, which keeps the mean exactly."""
-NS_PER_HOUR: Final = 3_600_000_000_000
 _ROOT: Final = math.sqrt(2)
 
 

@@ -16,9 +16,8 @@ from costmodel.step.attribution import RUN, Rates, Steps, amount_of, interval_of
 from costmodel.step.horizon import following
 from costmodel.step.rules import StepRules
 from costmodel.step.worlds import Sampling, Worlds, smaller, worlds
+from costmodel.timescale import NS_PER_HOUR
 from costmodel.uncertainty import Interval
-
-NS_PER_HOUR = 3.6e12
 
 
 class RunInSteps(NamedTuple):

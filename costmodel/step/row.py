@@ -17,11 +17,11 @@ from costmodel.step.attribution import Rates, attribution
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken
 from costmodel.step.worlds import Worlds, worlds
+from costmodel.timescale import NS_PER_HOUR
 from costmodel.uncertainty import Interval
 
 COARSE: Final = 0.1
 """The effort for a row of which no attribution is wanted, and that nothing else answers."""
-NS_PER_HOUR: Final = 3.6e12
 
 
 def attributed(row: Projection, pool: Pool, demand: Demand, prices: Prices | None, effort: float) -> Projection:

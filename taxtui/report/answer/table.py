@@ -10,6 +10,7 @@ from typing import Final
 from costmodel.answer import HELD, WORKER_HOURS, Answer, Entry, Place
 from costmodel.bounds import Reference
 from costmodel.flags import DO, WORDS
+from costmodel.timescale import NS_PER_S
 from costmodel.uncertainty import Interval
 from costmodel.verdict import CANNOT_TELL, TIE
 from costmodel.wording import sentence
@@ -25,7 +26,6 @@ from taxtui.terminal_text import width as width_of
 HEAD: Final = "tier n mode"
 LONGEST: Final = 60
 """Columns of a name in the sentence."""
-NS_PER_S: Final = 1e9
 S_PER_HOUR: Final = 3_600.0
 VERDICTS: Final = {TIE: "tie", CANNOT_TELL: "?"}
 """What follows a ratio that is no difference."""

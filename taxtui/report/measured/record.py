@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from costmodel.percentiles import Percentile
 from costmodel.stability import Modes
+from costmodel.timescale import NS_PER_HOUR
 from costmodel.uncertainty import Interval
 from costmodel.validity import Exposure
 from taxtui.report import variation
 from taxtui.report.measured import laws
-from taxtui.report.measured.rows import NS_PER_HOUR, TAXES, Rank, Row, Tax
+from taxtui.report.measured.rows import TAXES, Rank, Row, Tax
 from taxtui.report.measured.tables import LATENCIES, LAWS, do_about
 
 _PARTS: Final = (

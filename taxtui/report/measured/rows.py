@@ -23,7 +23,6 @@ from taxtui.report.measured.samples import column
 from taxtui.report.measured.summary import DurationSummary, not_negative, summarize
 from taxtui.terminal_text import clean
 
-NS_PER_HOUR: Final = 3_600 * 10**9
 PROVENANCES: Final = {flags.STAND_IN: "STAND-IN", flags.IMPORTED: "IMPORTED"}
 """What a row's label begins with where it was not measured at the provider."""
 TAXES: Final = ("startup", "dispatch", "contention", "harness", "queued", "failed")

@@ -9,11 +9,12 @@ from costmodel import flags
 from costmodel.measures import UNKNOWN
 from costmodel.percentiles import Percentile
 from costmodel.recording import Recording
+from costmodel.timescale import NS_PER_HOUR
 from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import laws
-from taxtui.report.measured.rows import NS_PER_HOUR, PRELOADED, TAXES, Row, namesakes
+from taxtui.report.measured.rows import PRELOADED, TAXES, Row, namesakes
 from taxtui.report.numbers import NOTHING, UNSPLIT, between, duration, hours, left_out
 from taxtui.terminal_text import clean
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from costmodel.answer import HELD, Answer, Entry, WorkLine
+from costmodel.timescale import NS_PER_S
 from taxtui.report.numbers import duration, number
 from taxtui.terminal_text import clean
 from taxtui.tui.stacked_bars import Bar
 
-NS_PER_S: Final = 1e9
 UNKNOWN: Final = "what it consists of is not known"
 
 
