@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from taxtui.tui.answer.arranging import Arrangement
+from taxtui.tui.lists.filter_field import FilterField
 from taxtui.tui.numbered_screen import NumberedScreen
 
 
@@ -35,15 +36,12 @@ class ArrangedScreen(NumberedScreen):
 
     def filter_field(self) -> ComposeResult:
         """The field for the filter, which is there while there is one."""
-        yield Input(id="wanted", placeholder="show only rows that contain …", compact=True)
+        yield FilterField(id="wanted", placeholder="show only rows that contain …", compact=True)
 
     def arrange_anew(self) -> None:
         """What was asked of another recording's tables is not asked of this one's."""
         self.arrangement = Arrangement()
-        field = self.query_one("#wanted", Input)
-        with self.prevent(Input.Changed):
-            field.value = ""
-        field.display = False
+        self.query_one(FilterField).forget()
 
     def action_sort(self) -> None:
         """By the next column; behind the last in the table's own order."""
@@ -63,9 +61,7 @@ class ArrangedScreen(NumberedScreen):
 
     def action_filter(self) -> None:
         """Type what rows must contain."""
-        field = self.query_one("#wanted", Input)
-        field.display = True
-        self.set_focus(field)  # at once: what is typed next goes there
+        self.query_one(FilterField).open()
 
     @on(Input.Changed, "#wanted")
     def filtered(self, event: Input.Changed) -> None:
@@ -76,14 +72,10 @@ class ArrangedScreen(NumberedScreen):
     @on(Input.Submitted, "#wanted")
     def filter_done(self) -> None:
         """Keep the filter; an empty one goes away."""
-        field = self.query_one("#wanted", Input)
-        field.display = bool(field.value)
+        self.query_one(FilterField).settle()
         self.focus_table()
 
     def key_escape(self) -> None:
         """Drop the filter."""
-        field = self.query_one("#wanted", Input)
-        if field.display:
-            field.value = ""
-            field.display = False
+        if self.query_one(FilterField).drop():
             self.focus_table()

@@ -22,6 +22,7 @@ from taxtui.tui import actions
 from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.lists.cursor_list import CursorList
+from taxtui.tui.lists.filter_field import FilterField
 from taxtui.tui.live.cell_table import CellTable
 from taxtui.tui.live.charts import paint_charts, paint_overlay, paint_phases
 from taxtui.tui.live.ecdf_plot import EcdfPlot
@@ -39,9 +40,6 @@ from taxtui.tui.top_bar import TopBar
 LIVE_S: Final = 1 / 4  # between frames while something is being measured: at most a tenth of a core
 REPLAY_S: Final = 1 / 10
 ZOOMS: Final = 6
-OF_A_FEED: Final = frozenset(
-    {"freeze", "copy", "export", "open", "overlay", "facet", "zoom", "project", "filter", "errors_only"}
-)
 LOG: Final = "log · enter timeline · / filter · ! errors only"
 LOG_ERRORS: Final = "log · errors only · enter timeline · / filter · ! all"
 NOTHING: Final = """\
@@ -87,7 +85,7 @@ class LiveScreen(PlaybackScreen):
             yield PhaseBars(id="phases")
             with Vertical(id="logpane"):
                 yield LogView(id="log")
-                yield Input(id="filter", placeholder="show only lines that contain …", compact=True)
+                yield FilterField(id="filter", placeholder="show only lines that contain …", compact=True)
         yield ReplayBar(id="replay")
         yield Static("", id="next", markup=False)
 
@@ -297,9 +295,7 @@ class LiveScreen(PlaybackScreen):
 
     def action_filter(self) -> None:
         """Type what log lines must contain."""
-        field = self.query_one("#filter", Input)
-        field.display = True
-        self.set_focus(field)  # at once: what is typed next goes there
+        self.query_one(FilterField).open()
 
     @on(Input.Changed, "#filter")
     def filtered(self, event: Input.Changed) -> None:
@@ -310,15 +306,12 @@ class LiveScreen(PlaybackScreen):
     @on(Input.Submitted, "#filter")
     def filter_done(self) -> None:
         """Keep the filter; an empty one goes away."""
-        field = self.query_one("#filter", Input)
-        field.display = bool(field.value)
+        self.query_one(FilterField).settle()
         self.query_one("#log").focus()
 
     def key_escape(self) -> None:
         """Drop the filter."""
-        field = self.query_one("#filter", Input)
-        field.value = ""
-        field.display = False
+        self.query_one(FilterField).drop()
         self.query_one("#cells").focus()
 
     def action_errors_only(self) -> None:
@@ -333,10 +326,7 @@ class LiveScreen(PlaybackScreen):
 
     def _show_whole_log(self) -> None:
         """Without a filter."""
-        field = self.query_one("#filter", Input)
-        with self.prevent(Input.Changed):
-            field.value = ""
-        field.display = False
+        self.query_one(FilterField).forget()
         self.query_one("#log", LogView).wanted = ""
         self._only_errors(False)
 

@@ -21,6 +21,7 @@ from taxtui.tui.background import Newest
 from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Choice, Choose, Confirm
 from taxtui.tui.lists.cursor_list import CursorList
+from taxtui.tui.lists.filter_field import FilterField
 from taxtui.tui.numbered_screen import NumberedScreen
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.catalogue import HOPELESS, READABLE, CatalogueEntry, Listing, shown
@@ -74,7 +75,7 @@ class RecordingsScreen(NumberedScreen):
         with Container(id="catalogue"):
             with Vertical(id="shelf"):
                 yield RecordingList(id="recordings")
-                yield Input(id="wanted", placeholder="show only recordings that contain …", compact=True)
+                yield FilterField(id="wanted", placeholder="show only recordings that contain …", compact=True)
             with VerticalScroll(id="entry"):
                 yield RecordingFacts(id="facts")
 
@@ -305,9 +306,7 @@ class RecordingsScreen(NumberedScreen):
 
     def action_filter(self) -> None:
         """Type what recordings must contain."""
-        field = self.query_one("#wanted", Input)
-        field.display = True
-        self.set_focus(field)  # at once: what is typed next goes there
+        self.query_one(FilterField).open()
 
     @on(Input.Changed, "#wanted")
     def filtered(self, event: Input.Changed) -> None:
@@ -321,16 +320,12 @@ class RecordingsScreen(NumberedScreen):
     @on(Input.Submitted, "#wanted")
     def filter_done(self) -> None:
         """Keep the filter; an empty one goes away."""
-        field = self.query_one("#wanted", Input)
-        field.display = bool(field.value)
+        self.query_one(FilterField).settle()
         self.query_one(RecordingList).focus()
 
     def key_escape(self) -> None:
         """Drop the filter; else stop verifying; else take all marks away."""
-        field = self.query_one("#wanted", Input)
-        if field.display:
-            field.value = ""
-            field.display = False
+        if self.query_one(FilterField).drop():
             self.query_one(RecordingList).focus()
         elif self.verifier.job:
             self.verifier.stop()
