@@ -144,6 +144,10 @@ class Material:
         letters = "".join(sorted({letter for row in rows for letter in self.letters(row)}))
         return f" [{letters}]" if letters else ""
 
+    def notes(self, words: str) -> list[str]:
+        """Below a figure: what it shows, what the letters stand for, and what it leaves out."""
+        return [words, *self.flagged(), *self.not_drawn]
+
     def flagged(self) -> list[str]:
         """One line: what the letters stand for."""
         return self.marks.brief()

@@ -85,11 +85,6 @@ def cell_of(text: str) -> PageCell:
     return PageCell(tuple(found), sort)
 
 
-def duration_cell(text: str, ns: float) -> PageCell:
-    """A cell whose number is known exactly: sorted by that."""
-    return cell_of(text)._replace(sort=f"{ns:.12g}")
-
-
 def shown(text: str) -> str:
     """A text from a recording, clean, and no longer than a table can hold."""
     return cut(clean(text).strip(), MOST_COLUMNS)

@@ -18,12 +18,10 @@ _MEASURES: Final = {"trajectory": "Completion", "amortized_per_action": "Per act
 
 def figures(material: Material) -> list[Figure]:
     """Completion, and its share per action."""
-    notes = [
+    notes = material.notes(
         "Medians with their 95 % intervals; both axes are logarithmic. Solid: exec, dashed: session. A fixed start is "
         "spread over more actions the longer the trajectory is: no command becomes faster.",
-        *material.flagged(),
-        *material.not_drawn,
-    ]
+    )
     panels = [
         _panel(material, setting, measure)
         for setting in material.settings

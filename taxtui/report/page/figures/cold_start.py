@@ -49,12 +49,10 @@ def _medians(material: Material) -> Figure:
         lines = [line for line in lines if line[2]]
         if lines:
             panels.append(_median_panel(material, lines, apart))
-    notes = [
+    notes = material.notes(
         "One mark per row of the table: its median and the 95 % interval of that, with how much runs differ. Filled: "
         "exec, hollow: session. On the right the lowest and the highest median. The axis is logarithmic.",
-        *material.flagged(),
-        *material.not_drawn,
-    ]
+    )
     return Figure("cold-start", "Cold start by substrate and tier", panels, notes)
 
 
@@ -120,12 +118,10 @@ def _log_x(axes: Axes, values_ns: Sequence[float], label: str = "") -> None:
 
 def _curves(material: Material) -> Figure:
     panels = [_curve_panel(material, setting) for setting in material.settings if any(map(told, setting.rows))]
-    notes = [
+    notes = material.notes(
         "The share of trials whose cold start took at most so long, a curve per row; solid: exec, dashed: session. "
         "Pale bars: the 95 % intervals of p50 and p95, where there are trials enough. The axis is logarithmic.",
-        *material.flagged(),
-        *material.not_drawn,
-    ]
+    )
     return Figure("cold-start-curves", "Cold start: distribution", panels, notes)
 
 
@@ -179,12 +175,10 @@ def _points(row: Row) -> list[int]:
 
 def _boxes(material: Material) -> Figure:
     panels = [_box_panel(material, setting) for setting in material.settings if any(map(told, setting.rows))]
-    notes = [
+    notes = material.notes(
         "Box: the middle half of the trials, with the median. Whiskers: 5 to 95 %. Dots: the least and the greatest, "
-        "nothing is removed. MarkLine below: the median's 95 % interval.",
-        *material.flagged(),
-        *material.not_drawn,
-    ]
+        "nothing is removed. Line below: the median's 95 % interval.",
+    )
     return Figure("cold-start-boxes", "Cold start: quartiles and ends", panels, notes)
 
 

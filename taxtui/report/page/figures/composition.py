@@ -23,12 +23,10 @@ def figures(material: Material) -> list[Figure]:
     """In time, then in shares."""
     panels = [_panel(material, setting, shares=False) for setting in material.settings if _rows(setting)]
     shares = [_panel(material, setting, shares=True) for setting in material.settings if _rows(setting)]
-    notes = [
+    notes = material.notes(
         "Means over the trials that succeeded, from the create request to the end of the last action; think time and "
         "throttles are in none of it. work: the commands' own time in the sandbox, dispatch: the rest of theirs.",
-        *material.flagged(),
-        *material.not_drawn,
-    ]
+    )
     return [
         Figure("latency", "Where a completion goes", panels, ["On the right the mean with its 95 % interval.", *notes]),
         Figure("composition", "The same as shares, by length", shares, notes),

@@ -38,11 +38,9 @@ def section(rows: Sequence[Row]) -> Section:
 def figures(material: Material) -> list[Figure]:
     """One panel per setting in which anything failed."""
     panels = [_panel(material, setting) for setting in material.settings if any(row.failed for row in setting.rows)]
-    notes = [
+    notes = material.notes(
         "The share of trials that failed or timed out, with Wilson's 95 % interval; so also where none did.",
-        *material.flagged(),
-        *material.not_drawn,
-    ]
+    )
     return [Figure("failures", "Failures", panels, notes)]
 
 

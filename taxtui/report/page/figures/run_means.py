@@ -19,12 +19,10 @@ from taxtui.report.page.sheet import Sheet, along_x
 def figures(material: Material) -> list[Figure]:
     """One panel per setting of which any row has two runs or more."""
     panels = [_panel(material, setting) for setting in material.settings if _rows(setting)]
-    notes = [
+    notes = material.notes(
         "A dot per run: its own mean completion. The line is the 95 % interval of the mean over all runs, which has "
         "how much runs differ in it: measured from three runs on, with fewer assumed. sd: that, relative to the mean.",
-        *material.flagged(),
-        *material.not_drawn,
-    ]
+    )
     return [Figure("runs", "Runs and their spread", panels, notes)]
 
 

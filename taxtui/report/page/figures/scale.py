@@ -24,13 +24,11 @@ def figures(material: Material) -> list[Figure]:
     """One panel per setting, at its greatest length."""
     panels = [panel for setting in material.settings if (panel := _panel(material, setting)) is not None]
     panels += [_printed(material, published) for published in material.published]
-    notes = [
+    notes = material.notes(
         "What N delivered trajectories hold workers for, failures included: N × held per success; the band is its 95 % "
         "interval. Beside each name the hours of a million. Both axes are logarithmic; solid: exec, dashed: session. "
         "Flags that scale adds (few runs, a concurrency that was not measured) are in taxtui project.",
-        *material.flagged(),
-        *material.not_drawn,
-    ]
+    )
     return [Figure("worker-hours", "Worker-hours at the scale of training", panels, notes)]
 
 

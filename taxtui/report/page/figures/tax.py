@@ -20,12 +20,10 @@ ROLES: Final = {**{cause: cause for cause in TAXES}, "startup": "create"}
 def figures(material: Material) -> list[Figure]:
     """One panel per setting."""
     panels = [_panel(material, setting) for setting in material.settings if any(row.good for row in setting.rows)]
-    notes = [
+    notes = material.notes(
         f"Per successful trial: held − think − work = {' + '.join(TAXES)} trials. On the right the tax with its 95 % "
         "interval and its share of what was held; ≥ ≤: the commands' own time is not known, so only limits are.",
-        *material.flagged(),
-        *material.not_drawn,
-    ]
+    )
     return [Figure("tax", "The tax by cause", panels, notes)]
 
 
