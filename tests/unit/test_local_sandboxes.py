@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -88,6 +89,17 @@ async def test_what_a_sandbox_says_of_itself_neither_hangs_nor_hides_it(
         assert await substrate.find() == []
 
 
+def nest(top: Path, levels: int) -> None:
+    """Folders in folders, by descriptor: no path is as long."""
+    folder = os.open(top, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=folder)
+        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+
+
 async def test_no_nesting_and_no_lock_keeps_a_sandbox_from_being_removed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -102,13 +114,7 @@ async def test_no_nesting_and_no_lock_keeps_a_sandbox_from_being_removed(
         (top / "work" / "link").symlink_to(kept)
         (top / "work" / "locked" / "inner").mkdir()
         (top / "work" / "locked").chmod(0)
-        folder = os.open(top / "work", os.O_RDONLY)
-        for _ in range(3 * sys.getrecursionlimit()):  # by descriptor: no path is as long
-            os.mkdir("d", dir_fd=folder)
-            inner = os.open("d", os.O_RDONLY, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        os.close(folder)
+        await asyncio.to_thread(nest, top / "work", 3 * sys.getrecursionlimit())
         [found] = await substrate.find()
         await substrate.reap(found)
         assert not top.exists()
