@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
 
 import hypothesis
 import pytest
@@ -19,6 +19,7 @@ from pytest_timeout import Settings
 
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
+from tests.support.dealing import dealt
 from tests.support.loop_guard import LoopGuard
 
 # In the background a shell has SIGINT and SIGQUIT ignored, and nohup SIGHUP; children inherit that, and the stand-ins'
@@ -149,7 +150,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()  # what is imported and collected stays until the end: no search for garbage has to go through it
 
 
+def _slow(item: pytest.Item) -> Hashable:
+    mark = item.get_closest_marker("slow")
+    return mark and (item.path if mark.kwargs.get("together") else item.nodeid)
+
+
+@pytest.hookimpl(trylast=True)  # once it is known what is left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[:] = dealt(items, _slow, workers)
     for item in items:
         if COVERING.isdisjoint(item.path.parts):
             item.add_marker(pytest.mark.no_cover)
