@@ -227,6 +227,14 @@ sh -c "$beat" beat.foreground
 """
 """Runs for ever, in processes that each prove by a growing file that they live: one has left its group and session."""
 
+BEATEN: Final = """
+test -s beat.background && test -s beat.talkative && test -s beat.foreground &&
+    { test -s beat.fled || ! command -v setsid >/dev/null; }
+"""
+"""Whether all of them have begun: what kills them before proves nothing."""
+
+ALL_BEAT: Final = f"until {{ {BEATEN.strip()}; }}; do sleep 0.05; done"
+
 
 @contextlib.asynccontextmanager
 async def beats_stop(sandbox: Sandbox, what: str) -> AsyncIterator[None]:
