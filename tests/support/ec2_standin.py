@@ -221,6 +221,8 @@ class Ec2Standin:
         if late:
             fault = Fault(action, code="InvalidInstanceID.NotFound", message="The instance ID does not exist")
         if fault is not None:
+            if fault.reset == "after":  # it does what it was asked, and answers that it did not
+                original(response)
             error = f"<Error><Code>{fault.code}</Code><Message>{fault.message}</Message></Error>"
             body = f"<Response><Errors>{error}</Errors><RequestID>{uuid.uuid4()}</RequestID></Response>"
             if response.service_name == "sts":
