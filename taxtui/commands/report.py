@@ -10,6 +10,7 @@ import click
 
 from taxtui.commands import page_files
 from taxtui.errors import RecordingError, UsageError
+from taxtui.report import row_limits
 from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
 from taxtui.report.run_spread import run_sd_option
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import Row
 
+CHOOSE = "--tier, --mode, --substrate or --actions"
 MORE = "Every table: --full. One: --table cold-start, fresh, completion, actions, breakdown, tax or laws."
 
 
@@ -85,12 +87,15 @@ def command(
         raise UsageError(f"--full is every table, --table {name} one", fix="leave one of them out")
     if full and not BY_NAME[form].people:
         raise UsageError(f"--full is for people; --format {form} holds all of it")
-    cells, sources = read_samples(located(recording) for recording in recordings)
+    paths = [located(recording) for recording in recordings]
+    cells, sources = read_samples(paths)
     rows = rows_of(cells, run_sd)
     if not rows:
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
     unfinished = len(cells) - len(rows)
     rows = choice.of(rows)
+    limit = row_limits.ANSWER if BY_NAME[form].people and not full and name is None else row_limits.TABLES
+    limit.check(len(rows), paths, CHOOSE)
     bounds = None if reference is None else reference_of(reference)
     if bounds is not None:
         bound(rows, bounds)

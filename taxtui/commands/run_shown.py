@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 PLAIN_EVERY: Final = 10  # plain progress prints every tenth of these
 CUT: Final = ("interrupted", "cancelled")
+GONE: Final = (errno.EPIPE, errno.EIO)
+"""What writing fails with once a reader, or the terminal, has been closed."""
 
 
 def say(text: str, *, nl: bool = True) -> None:
@@ -104,8 +108,7 @@ def conclude(run: Run | Repetitions, shown: Shown) -> None:
         _answer(run)
     if whole and (shown.for_people or progress.cut_short):
         tell(_ending(progress, outcome, shown))
-    with contextlib.suppress(BrokenPipeError):  # nobody wants the path: the exit code still says how the run went
-        click.echo(str(run.path))
+    _hand_over(str(run.path))
     if run.write_error is not None:
         raise run.write_error
     check = f"taxtui sweep --run {run.run_id} --force --dry-run"
@@ -131,6 +134,16 @@ def conclude(run: Run | Repetitions, shown: Shown) -> None:
     if run.cleanup_failed or run.unmeasured:
         sys.exit(1)
     tell(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")
+
+
+def _hand_over(path: str) -> None:
+    """The path on stdout. Where nobody wants it any more, the exit code still says how the run went."""
+    try:
+        click.echo(path)
+    except OSError as error:
+        if error.errno not in GONE:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python will flush it once more
 
 
 def _ending(progress: Progress, outcome: str, shown: Shown) -> str:

@@ -35,7 +35,7 @@ from taxtui.runner.journal import Journal
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.opening import Opened
 from taxtui.runner.reaping import last_look
-from taxtui.runner.redaction import redact
+from taxtui.runner.redaction import redact, vocabulary
 from taxtui.runner.remaining import left_s
 from taxtui.runner.resuming import Repetition, Unfinished
 from taxtui.runner.spend_limit import SpendLimit, Used
@@ -167,6 +167,7 @@ class Run:
             TaxtuiError: nobody could clean up after a crash, so nothing was created.
         """
         KEPT_BYTES.set(self.plan.limits.output_mib << 20)
+        vocabulary()
         async with contextlib.AsyncExitStack() as stack:
             substrates = await self._open(stack)
             if self._resumed:

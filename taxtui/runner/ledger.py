@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Final
@@ -92,5 +93,6 @@ def read(path: Path) -> LedgerEntry:
 
 
 def remove(run_id: str) -> None:
-    """Forget a run: nothing of it is left anywhere. Idempotent."""
-    (folders.ledger() / f"{run_id}.json").unlink(missing_ok=True)
+    """Forget a run: nothing of it is left anywhere. Idempotent; an entry that cannot be deleted a later sweep meets."""
+    with contextlib.suppress(OSError):
+        (folders.ledger() / f"{run_id}.json").unlink()
