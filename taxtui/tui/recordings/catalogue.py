@@ -127,6 +127,20 @@ def shown(path: Path) -> str:
     return clean(str(full))
 
 
+def beside(path: Path, ending: str) -> Path:
+    """The first free name next to a recording for what is made of it: ``run.html``, ``run.2.html``.
+
+    Of one that came with taxtui it is where runs are written, if such a folder can be made.
+    """
+    folder = path.parent
+    if os.path.realpath(path) in map(os.path.realpath, _shipped()):
+        with contextlib.suppress(UsageError):
+            folder = folders.recordings()
+    start, _, suffix = f"{path.name.removesuffix(SUFFIX)}{ending}".rpartition(".")
+    names = (folder / f"{start}{number}.{suffix}" for number in ("", *(f".{n}" for n in range(2, 1000))))
+    return next(name for name in names if not name.exists())
+
+
 def same(one: Path, other: Path) -> bool:
     """Whether both lead to one file, through whatever links."""
     return os.path.realpath(one) == os.path.realpath(other)
