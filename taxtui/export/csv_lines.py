@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from costmodel.tables import columns, rows
+from costmodel.tables import columns
+from taxtui.export.cleaned import rows
 from taxtui.report.formats.csv_rows import harmless
 
 

@@ -26,7 +26,7 @@ from taxtui.recording.events import (
     column,
 )
 from taxtui.recording.reader import Follower
-from taxtui.report.formats.json_rows import printable
+from taxtui.terminal_text import clean
 
 INTERNAL, ERROR = 1, 2  # the kind of a span, the code of a status
 TOOL: Final = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "shell"}
@@ -43,7 +43,7 @@ def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
                 for event in events:
                     if spans := trials.ended_by(event):
                         assert follower.header is not None
-                        yield printable(encode(_exported(spans, follower.header.run_id))) + b"\n"
+                        yield encode(_exported(spans, follower.header.run_id)) + b"\n"
             follower.finish()
 
 
@@ -102,7 +102,7 @@ class _Trial:
 
     def _span(self, name: str, start_ns: int, end_ns: int, attributes: dict[str, str | int]) -> dict[str, Any]:
         return {
-            "name": name,
+            "name": clean(name),
             "kind": INTERNAL,
             "startTimeUnixNano": str(self._anchor_unix_ns + start_ns),
             "endTimeUnixNano": str(self._anchor_unix_ns + end_ns),
@@ -125,7 +125,7 @@ class _Trial:
             told["error.type"] = ended.error
         root = self._span("trial", self.started.start_ns, max(self._now_ns, ended.end_ns), told)
         if ended.outcome != OK:
-            root["status"] = {"code": ERROR, "message": ended.message}
+            root["status"] = {"code": ERROR, "message": clean(ended.message)}
         return [root, *self._children]
 
 
@@ -147,6 +147,6 @@ def _exported(spans: list[dict[str, Any]], run_id: str) -> dict[str, Any]:
 
 def _attributes(values: dict[str, str | int]) -> list[dict[str, Any]]:
     return [
-        {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}}
+        {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": clean(value)}}
         for key, value in values.items()
     ]

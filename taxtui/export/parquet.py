@@ -8,8 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from costmodel.tables import columns, rows
+from costmodel.tables import columns
 from taxtui.errors import UsageError
+from taxtui.export.cleaned import rows
 
 ROWS: Final = 1 << 16
 """In a row group: what is held in memory at a time."""
