@@ -69,8 +69,18 @@ def command(
     if html is not None or pictures is not None:
         others = {"--table": name, "--full": full, "--format": form != NAMES[0], "--against": against}
         page_files.check(html, pictures, {**others, "--group": choice.group})
+        places, providers = ([], []) if demand is None else page_files.asked_by_file(demand)
+        again = {"--demand": demand and Path(demand).name, "--run-sd": run_sd}
         made = page_files.make(
-            recordings, html, pictures, choice=choice, reference=reference, run_sd=run_sd, demand=demand
+            recordings,
+            html,
+            pictures,
+            choice=choice,
+            reference=reference,
+            run_sd=run_sd,
+            places=places,
+            providers=providers,
+            options=[part for option, value in again.items() if value is not None for part in (option, str(value))],
         )
         for path in made:
             click.echo(path)

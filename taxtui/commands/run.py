@@ -99,7 +99,7 @@ def command(
         run = _run(plan, prices, options["prices"], output, run_id, software)
     else:
         run = _resumed(plan, prices, resume, software)
-    shown = Shown(progress, plan.budget_s)
+    shown = Shown(progress, plan.budget_s, controlled=control is not None)
     asyncio.run(_execute(run, control, shown.show))
     shown.end(run.progress, run.outcome)
     conclude(run, shown)

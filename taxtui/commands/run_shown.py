@@ -39,18 +39,18 @@ def tell(text: str) -> None:
 class Shown:
     """Progress on stderr: a line that is rewritten, lines, JSON lines, or nothing."""
 
-    def __init__(self, kind: str, budget_s: float | None) -> None:
-        """``kind`` as ``--progress`` has it; a run is never said to last longer than its budget."""
+    def __init__(self, kind: str, budget_s: float | None, *, controlled: bool = False) -> None:
+        """``kind`` as ``--progress`` has it; a run is never said to last longer than its budget.
+
+        ``controlled`` by another program, which shows the answer itself.
+        """
         self.kind = ("line" if sys.stderr.isatty() else "plain") if kind == "auto" else kind
+        self.for_people = self.kind != "json" and not controlled
+        """Somebody reads what is said at the end."""
         self._budget_s = budget_s
         self._began = self._told = time.monotonic()
         self._left_s: float | None = None
         self._tenth = -1
-
-    @property
-    def for_people(self) -> bool:
-        """Whether somebody reads what is said."""
-        return self.kind in ("line", "plain")
 
     @property
     def clock(self) -> str:
