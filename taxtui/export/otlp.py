@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from costmodel.measures import start_delay_ns
 from taxtui.export import most_rows, too_many
 from taxtui.recording.events import (
     ACTION,
@@ -98,6 +99,7 @@ class _Trial:
             "taxtui.sandbox": self.started.sandbox,
             "taxtui.outcome": ended.outcome,
             "taxtui.queued_ns": ended.queued_ns,
+            "taxtui.start_delay_ns": start_delay_ns(self.started.scheduled_ns, self.started.start_ns),
         }
         if cell is not None:
             identity = ("substrate", "variant", "tier", "mode", "concurrency", "provenance")
