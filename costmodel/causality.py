@@ -38,7 +38,7 @@ class Causality:
         self._cells: dict[int, Cell] = {}
         self._announced = 0
         self._started: set[int] = set()
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, InCourse] = {}
         self._ended = False
 
     def add(self, events: Sequence[Event]) -> None:
@@ -78,7 +78,7 @@ class Causality:
         if event.trial in self._started:
             raise ValueError(f"trial {event.trial} starts twice")
         self._started.add(event.trial)
-        self._open[event.trial] = _Open(event.start_ns)
+        self._open[event.trial] = InCourse(event.start_ns)
 
     def _end(self, event: TrialEnded) -> None:
         trial = self._open.pop(event.trial, None)
@@ -91,7 +91,7 @@ class Causality:
             raise ValueError(f"trial {event.trial} is shorter than what happened in it")
 
 
-class _Open:
+class InCourse:
     """A trial that has not ended."""
 
     __slots__ = ("last_ns", "spent_ns", "start_ns")

@@ -56,14 +56,25 @@ async def run_block(trials: int, arrival: Arrival, concurrency: int, launch: Lau
 
     async def lane() -> None:
         for number in numbers:
-            due_ns = arrival.due_ns(number)
-            if due_ns is not None:
-                await _until(began_ns + due_ns, stopped)
-            if stopped.is_set():
+            scheduled_ns = await when_due(arrival, number, began_ns, stopped)
+            if scheduled_ns is None:
                 return
-            await launch(time.monotonic_ns() if due_ns is None else began_ns + due_ns)
+            await launch(scheduled_ns)
 
     await asyncio.gather(*(lane() for _ in range(min(concurrency, trials))))
+
+
+async def when_due(arrival: Arrival, number: int, began_ns: int, stopped: asyncio.Event) -> int | None:
+    """Return when a block's trial number ``number`` is due: its instant on the monotonic clock, None once ``stopped``.
+
+    ``began_ns`` is the instant at which the block began.
+    """
+    due_ns = arrival.due_ns(number)
+    if due_ns is not None:
+        await _until(began_ns + due_ns, stopped)
+    if stopped.is_set():
+        return None
+    return time.monotonic_ns() if due_ns is None else began_ns + due_ns
 
 
 async def _until(when_ns: int, stopped: asyncio.Event) -> None:
