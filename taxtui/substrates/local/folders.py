@@ -64,20 +64,27 @@ def _delete(folder: Path) -> None:
 
 
 def _lift_or_unlink(folder: Path, entry: os.DirEntry[str]) -> bool:
-    """Remove an entry, of a folder's content after it has been moved up to ``folder``; whether that got anywhere."""
+    """Remove an entry, of a folder's content after it has been moved up to ``folder``; whether that got anywhere.
+
+    What vanishes meanwhile is the work of another clean-up of the same sandbox: the engine, the watchdog and a sweep
+    may meet, and all of them get there.
+    """
     path = Path(entry.path)
     try:
         if not entry.is_dir(follow_symlinks=False):
-            path.unlink()
+            path.unlink(missing_ok=True)
             return True
         _unlock(path)
         for inner in _entries(path):
-            if inner.is_dir(follow_symlinks=False):
-                _unlock(Path(inner.path))  # its entry for the folder above changes with the move
-                Path(inner.path).rename(folder / secrets.token_hex(16))
-            else:
-                Path(inner.path).unlink()
+            with contextlib.suppress(FileNotFoundError):
+                if inner.is_dir(follow_symlinks=False):
+                    _unlock(Path(inner.path))  # its entry for the folder above changes with the move
+                    Path(inner.path).rename(folder / secrets.token_hex(16))
+                else:
+                    Path(inner.path).unlink()
         path.rmdir()
+    except FileNotFoundError:
+        return True
     except OSError:
         return False
     return True
