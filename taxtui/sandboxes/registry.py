@@ -28,6 +28,7 @@ EXTRAS = {
     "ec2": "aws",
     "ecs": "aws",
     "ssh": "ssh",
+    "swerex": "swerex",
 }
 """Which extra of taxtui brings a shipped substrate's SDK; a third party's entry point names its own."""
 

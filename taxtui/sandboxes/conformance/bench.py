@@ -128,7 +128,9 @@ class Bench:
         self._sessions: list[Session] = []
 
     async def __aenter__(self) -> Bench:
-        """Enter the substrate."""
+        """Enter the substrate. Raises ``NotApplicable`` where it does not promise the mode."""
+        if self.mode not in self.capabilities.modes:
+            raise NotApplicable(f"the substrate has no {self.mode} mode")
         await self.substrate.__aenter__()
         return self
 

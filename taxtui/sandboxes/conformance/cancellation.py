@@ -86,6 +86,8 @@ async def cancel_session_exec(bench: Bench) -> None:
 @check("cancel opening a session")
 async def cancel_open(bench: Bench) -> None:
     """Opening a session can be cancelled; the next one opens."""
+    if "session" not in bench.capabilities.modes:
+        raise NotApplicable("the substrate has no session mode")
     sandbox = await bench.create()
     for delay_s in _DELAYS_S:
         async for _ in cancellations(sandbox.open_session, delay_s=delay_s, dispose=lambda session: session.close()):
