@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator, Hashable
 
 import hypothesis
 import pytest
@@ -19,7 +19,9 @@ from pytest_timeout import Settings
 
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
+from tests.support.dealing import dealt
 from tests.support.loop_guard import LoopGuard
+from tests.support.tracing import TRACED_CPU_S, traced
 
 # In the background a shell has SIGINT and SIGQUIT ignored, and nohup SIGHUP; children inherit that, and the stand-ins'
 # commands are children of these tests. A handler, unlike SIG_IGN, is reset to the default in children.
@@ -141,6 +143,13 @@ async def unblocked_loop() -> AsyncIterator[None]:
 COVERING = {"unit", "property", "recording"}
 """The folders whose tests alone hold up the coverage gate: tracing the others would double what they cost."""
 
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    with traced(0 if COVERING.isdisjoint(item.path.parts) else TRACED_CPU_S):
+        return (yield)
+
+
 SLOW_LIMIT_S = 1800
 """Of what is marked as slow: hundreds of real trials, kills or visits, many times as long beside a load."""
 
@@ -149,10 +158,16 @@ def pytest_collection_finish() -> None:
     gc.freeze()  # what is imported and collected stays until the end: no search for garbage has to go through it
 
 
+def _slow(item: pytest.Item) -> Hashable:
+    mark = item.get_closest_marker("slow")
+    return mark and (item.path if mark.kwargs.get("together") else item.nodeid)
+
+
+@pytest.hookimpl(trylast=True)  # once it is known what is left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[:] = dealt(items, _slow, workers)
     for item in items:
-        if COVERING.isdisjoint(item.path.parts):
-            item.add_marker(pytest.mark.no_cover)
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
         if isinstance(item, pytest.Function) and "unit" in item.path.parts and inspect.iscoroutinefunction(item.obj):

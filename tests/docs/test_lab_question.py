@@ -23,7 +23,7 @@ def test_every_value_of_the_demand_has_a_source() -> None:
     assert keys == set(sources)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "output"), lab_question.shown())
 def test_the_commands_of_the_page_print_this(command: str, output: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)

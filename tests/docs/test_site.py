@@ -15,7 +15,7 @@ from taxtui.cli import app
 from tests.docs.pages import DOCS, ROOT
 from tests.docs.test_pages import options
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.slow(together=True)
 NOWHERE = "http://127.0.0.1:9"  # what asks for anything from outside is refused
 
 

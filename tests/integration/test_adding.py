@@ -15,7 +15,7 @@ import pytest
 
 import taxtui
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.slow
 CHECKOUT: Final = Path(taxtui.__file__).parent.parent
 
 

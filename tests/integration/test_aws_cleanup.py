@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tests.support.ec2_standin import Ec2Standin
 
 KILLS = 50
+CREATE_TIMEOUT_S = 5.0
+"""What a run asked for before it was killed, a busy stand-in may answer much later: so long nothing may come."""
 
 
 async def no_instance(ec2: Ec2Standin) -> None:
@@ -161,7 +163,7 @@ async def test_after_sigkill_at_random_moments_a_sweep_leaves_nothing(account: A
     rng = random.Random(12)
     forks = multiprocessing.get_context("forkserver")
     forks.set_forkserver_preload(["tests.support.aws_standin_victim"])
-    entry = LedgerEntry(run_id="r1", substrates=(), create_timeout_s=0.5)
+    entry = LedgerEntry(run_id="r1", substrates=(), create_timeout_s=CREATE_TIMEOUT_S)
     killed = made = 0
     async with account.connect() as substrate:
         while killed < KILLS:

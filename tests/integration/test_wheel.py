@@ -15,7 +15,7 @@ import pytest
 
 import taxtui
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(together=True)
 CHECKOUT: Final = Path(taxtui.__file__).parent.parent
 
 

@@ -58,6 +58,7 @@ def test_no_create_is_let_through_before_the_bucket_has_a_token(
         assert system.counts.waited_ns == 0
 
 
+@pytest.mark.slow
 @few
 @given(laws, st.integers(1, 50))
 def test_enough_workers_give_the_order_statistic(law: Distribution, jobs: int) -> None:

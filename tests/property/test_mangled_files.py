@@ -12,6 +12,7 @@ from tests.support.fuzzing import try_document, try_recording
 FOUND: tuple[int, ...] = ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", [try_document, try_recording])
 def test_a_mangled_file_is_taken_or_refused_in_one_line(attempt: Callable[[int, Path], str], tmp_path: Path) -> None:
     told = {attempt(seed, tmp_path).split()[1] for seed in (*FOUND, *range(120))}

@@ -215,6 +215,7 @@ def flipped_bit(path: Path, bit: int) -> Iterator[None]:
     flip()
 
 
+@pytest.mark.slow
 def test_any_flipped_bit_is_refused_by_both_at_the_same_byte(tmp_path: Path) -> None:
     data, path = GOLDEN.read_bytes(), tmp_path / "flipped.msgpack"
     whole: Any = of_taxtui(GOLDEN)

@@ -8,6 +8,7 @@ from tests.support.gated import Repetitions, metrics, rates, simulated_pairs
 from tests.support.repeated import AA
 
 
+@pytest.mark.slow
 def test_equal_runs_raise_no_false_alarm_and_20_per_cent_are_found() -> None:
     for limit in (0.0, 0.10):
         alarms = rates(simulated_pairs(40, 3, 0.05), metrics(limit))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.support.step_cases import KINDS, StepCompared, a_step_case, compared
 
 SEEDS = (1, 23, 38, 44, 45, 46, 47, 48, 50, 55, 61, 62, 65, 69, 71, 75, 79, 87, 101, 104, 106, 158)
@@ -29,12 +31,14 @@ def test_the_seeds_combine_everything() -> None:
     assert any(one.disk_gb < 100 for one in asked)
 
 
+@pytest.mark.slow
 def test_the_model_and_the_twin_tell_the_same_story(tmp_path: Path) -> None:
     found = answered(SEEDS, tmp_path, 20)
     outside = [one for one in found if not one.inside]
     assert len(outside) <= 0.05 * len(found), "\n".join(map(str, outside))
 
 
+@pytest.mark.slow
 def test_what_a_cause_costs_is_the_same_without_it(tmp_path: Path) -> None:
     found = [one for one in answered(OF_CAUSES, tmp_path, 20, CAUSES) if ":" in one.name]
     assert {one.name.partition(":")[0] for one in found} == set(CAUSES)
