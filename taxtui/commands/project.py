@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from taxtui.commands import page_files
 from taxtui.errors import UsageError
 from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     "--over", type=click.Choice(["trajectories", "workers", "actions"]), default="trajectories", help="... over this."
 )
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+@page_files.html_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -55,6 +58,7 @@ def command(
     plot: bool,
     over: str,
     form: str,
+    html: Path | None,
     **asked: Any,
 ) -> None:
     """Project recordings to N trajectories on W workers: what is cheapest for the same work, by how much, how sure.
@@ -71,11 +75,30 @@ def command(
     if (full or explain or plot) and not BY_NAME[form].people:
         raise UsageError(f"--full, --explain and --plot are for people; they do not go with --format {form}")
     choice = taken(asked)
+    if html is not None:
+        others = {"--cell": cells, "--full": full, "--explain": explain, "--plot": plot, "--group": choice.group}
+        page_files.check(html, None, {**others, "--format": form != NAMES[0]})
     places = places_of(context)
     demand = places[-1].demand
     if plot and len(places) > 1:
         raise UsageError(f"--plot asks every place the same, and {asked['file'].path} does not", fix="leave it out")
+    if html is not None:
+        made = page_files.make(
+            recordings,
+            html,
+            None,
+            choice=choice,
+            reference=reference,
+            run_sd=demand.run_sd,
+            places=places,
+            providers=providers_of(context, opened),
+            options=page_files.words(context),
+            command="project",
+        )
+        click.echo(made[0])
+        return
     sources = [opened(name) for name in recordings]
+    _check_rows(recordings, sources, choice, cells, demand, brief=BY_NAME[form].people and not full and not explain)
     bounds = None if reference is None else reference_of(reference)
     providers = providers_of(context, opened)
     found = project_places(sources, places, bounds, providers, _wanted(choice, cells, demand))
@@ -123,15 +146,35 @@ def _wanted(choice: RowChoice, cells: Sequence[str], demand: Demand) -> Wanted |
     def wanted(identity: CellIdentity) -> bool:
         if demand.baseline is not None and meant(identity, demand.baseline):
             return True
-        named = [identity.label == one or meant(identity, one) for one in choice.substrates]
-        return (
-            (not cells or identity.cell_id in cells)
-            and (not choice.tiers or identity.tier in choice.tiers)
-            and (not choice.modes or identity.mode in choice.modes)
-            and (not named or any(named))
-        )
+        return (not cells or identity.cell_id in cells) and choice.means(identity)
 
     return wanted
+
+
+def _check_rows(
+    names: Sequence[str],
+    sources: Sequence[Recording | Published],
+    choice: RowChoice,
+    cells: Sequence[str],
+    demand: Demand,
+    *,
+    brief: bool,
+) -> None:
+    """Refuse more rows than recordings of this size may have; levels are one, and so are lengths where one is asked."""
+    from costmodel.recording import Recording
+    from taxtui.commands.opening import located
+    from taxtui.report.row_limits import ANSWER, TABLES
+
+    files = [(name, one) for name, one in zip(names, sources, strict=True) if isinstance(one, Recording)]
+    asked = [
+        (cell.identity._replace(concurrency=1, arrival=""), cell.provenance)
+        for _, source in files
+        for cell in source.cells
+        if choice.means(cell.identity) and (not cells or cell.identity.cell_id in cells)
+    ]
+    rows = {(one if demand.length is None else one._replace(actions=0), provenance) for one, provenance in asked}
+    limit = ANSWER if brief else TABLES
+    limit.check(len(rows), [located(name) for name, _ in files], "--tier, --mode, --substrate or --cell")
 
 
 def _told(

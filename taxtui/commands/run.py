@@ -40,6 +40,7 @@ RUN_ID = re.compile("[0-9a-z-]{1,40}")
 @click.option("--trials", type=COUNT, help="Trials per cell.")
 @click.option("--warmup", type=COUNT, help="Trials per cell that are recorded but not counted.")
 @click.option("--concurrency", multiple=True, type=COUNT, help="Trials in flight; repeat for several.")
+@click.option("--ladder", metavar="LOW:HIGH[:xF]", help="Levels of concurrency, doubling or xF: 1:256; for its knee.")
 @click.option("--mode", "modes", multiple=True, help="exec: one dispatch per action; session: one persistent shell.")
 @click.option("--arrival", help=" | ".join(map(notation, KINDS)))
 @click.option("--timeout", help="Per command, as 120s.")
@@ -91,6 +92,9 @@ def command(
     _confirm_paid(plan, prices, yes=options["yes"])
     _build_fixtures(plan)
 
+    if options["ladder"]:
+        levels = ", ".join(f"{width:,}" for width in sorted({cell.concurrency for cell in plan.cells}))
+        tell(f"taxtui: {levels} at a time; in whole blocks that is {sum(cell.trials for cell in plan.cells):,} trials")
     if crowd := crowding.words(plan, crowding.cores()):
         tell(f"taxtui: {crowd}")
 
@@ -99,7 +103,7 @@ def command(
         run = _run(plan, prices, options["prices"], output, run_id, software)
     else:
         run = _resumed(plan, prices, resume, software)
-    shown = Shown(progress, plan.budget_s)
+    shown = Shown(progress, plan.budget_s, controlled=control is not None)
     asyncio.run(_execute(run, control, shown.show))
     shown.end(run.progress, run.outcome)
     conclude(run, shown)
@@ -153,9 +157,14 @@ def _plan(name: str | None, options: dict[str, Any]) -> Plan:
             changes[key] = list(options[key])
     if "tiers" in changes:  # typed here, so relative to here; the scenario's own are relative to its folder
         changes["tiers"] = [str(Path(tier).absolute()) if tier.endswith(".toml") else tier for tier in changes["tiers"]]
-    for key in ("trials", "warmup", "arrival", "think", "acquire"):
+    for key in ("trials", "warmup", "arrival", "think", "acquire", "ladder"):
         if options[key] is not None:
             changes[key] = options[key]
+    if options["ladder"] and not options["concurrency"]:  # in place of the scenario's
+        changes["concurrency"] = 1
+    kind, colon, argument = (options["arrival"] or "").partition(":")
+    if Path(argument).is_file():  # a trace of start times
+        changes["arrival"] = f"{kind}{colon}{Path(argument).absolute()}"
     top: dict[str, Any] = {"cells": [msgspec.structs.replace(block, **changes) for block in blocks]}
     for key in ("timeout", "budget", "seed", "max_sandboxes", "repeat", "gap", "until"):
         if options[key] is not None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from costmodel.tables import columns, rows
-from taxtui.report.formats.json_rows import printable
+from costmodel.tables import columns
+from taxtui.export import told_rows
 
 
 def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
-    """What a terminal would obey is written as its number. Raises ``SourceError``."""
+    """Raises ``SourceError``."""
     names = [column.name for column in columns(table)]
     encode = msgspec.json.Encoder().encode
-    for row in rows(paths, table):
-        yield printable(encode(dict(zip(names, row, strict=True)))) + b"\n"
+    for row in told_rows(paths, table):
+        yield encode(dict(zip(names, row, strict=True))) + b"\n"

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from costmodel.fitness import RunnerFitness
-from costmodel.measures import Split, both, cpu_of, known_runs
+from costmodel.measures import Split, both, cpu_of, known_runs, start_delay_ns
 from taxtui.live.cell_state import CellState, TrialInFlight, take_in
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
@@ -201,12 +201,13 @@ class RunState:
         cell.label = clean(f"{event.substrate}:{event.variant}" if event.variant else event.substrate)
         cell.tier, cell.mode = clean(event.tier), clean(event.mode)
         cell.actions, cell.length, cell.concurrency = event.actions, event.length, max(1, event.concurrency)
-        cell.think, cell.acquire = clean(event.think), clean(event.acquire)
+        cell.arrival, cell.think, cell.acquire = clean(event.arrival), clean(event.think), clean(event.acquire)
         cell.provenance = clean(event.provenance)
 
     def _trial_started(self, event: events.TrialStarted) -> None:
         self._cell(event.cell).started += 1
-        self.open[event.trial] = TrialInFlight(event.cell, event.start_ns, event.warm_up)
+        late_ns = start_delay_ns(event.scheduled_ns, event.start_ns)
+        self.open[event.trial] = TrialInFlight(event.cell, event.start_ns, event.warm_up, late_ns)
 
     def _mark(self, event: events.Mark) -> None:
         if trial := self.open.get(event.trial):

@@ -29,7 +29,7 @@ from taxtui.recording.events import (
 )
 from taxtui.recording.writer import Recorder
 from taxtui.runner import health, identity, ledger, opening
-from taxtui.runner.arrivals import Block, blocks, run_block
+from taxtui.runner.arrivals import Block, blocks, run_block, schedule
 from taxtui.runner.cell import CellRun
 from taxtui.runner.journal import Journal
 from taxtui.runner.ledger import LedgerEntry
@@ -292,6 +292,7 @@ class Run:
             groups.setdefault(side, []).append(number)
         await asyncio.gather(*(self._guarded(self._run_blocks(blocks(self.plan, group))) for group in groups.values()))
         for cell in self._cells:
+            cell.tell_start_delays()
             await self._retire(cell)
 
     def _left(self, order: list[Block]) -> list[Block]:
@@ -306,7 +307,8 @@ class Run:
             async def launch(scheduled_ns: int, cell: CellRun = cell, block: Block = block) -> None:
                 await self._guarded(self._trial(cell, scheduled_ns, block=block.number))
 
-            await run_block(block.trials, cell.plan.arrival, cell.plan.concurrency, launch, self._stopped)
+            starts_ns = schedule(self.plan, block)
+            await run_block(block.trials, starts_ns, cell.plan.concurrency, launch, self._stopped)
 
     async def _trial(self, cell: CellRun, scheduled_ns: int, block: int) -> None:
         """One trial; ``block`` −1 is a warm-up. With acquire=reset the sandbox before it is made by a warm-up too."""
@@ -344,6 +346,7 @@ class Run:
         cell.lasted(time.monotonic() - began)
         if not warm_up:
             self._count(cell, trial.outcome)
+            cell.start_delays_ns.append(trial.start_delay_ns)
         self.progress.left_s = left_s(self._cells, side_by_side=self.plan.side_by_side)
 
     def _count(self, cell: CellRun, outcome: str) -> None:

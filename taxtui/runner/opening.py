@@ -79,6 +79,9 @@ def require(cell: CellPlan, substrate: Substrate, found: Availability) -> None:
     if kind not in substrate.capabilities.acquire:
         can = ", ".join(substrate.capabilities.acquire)
         raise UsageError(f"{cell.substrate} cannot acquire sandboxes by {kind!r}", fix=f"it can: {can}")
+    if cell.mode not in substrate.capabilities.modes:
+        can = ", ".join(substrate.capabilities.modes)
+        raise UsageError(f"{cell.substrate} has no {cell.mode} mode", fix=f"it has: {can}")
     limit = substrate.capabilities.max_concurrency
     if limit is not None and cell.concurrency > limit:
         raise UsageError(f"{cell.substrate} takes at most {limit} sandboxes at once, not {cell.concurrency}")

@@ -121,8 +121,8 @@ class Unfinished:
 
     def left(self, order: Sequence[Block]) -> list[Block]:
         """Of these blocks what has not been done, in the same order."""
-        rest = [block._replace(trials=block.trials - self._done[block.cell, block.number]) for block in order]
-        return [block for block in rest if block.trials > 0]
+        done = [(block, self._done[block.cell, block.number]) for block in order]
+        return [block._replace(trials=block.trials - n, before=n) for block, n in done if block.trials > n]
 
     def take_up(self, cells: Sequence[Cell]) -> None:
         """Take the end of the file back, and a frame that was torn, so that it can be gone on with.

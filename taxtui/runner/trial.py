@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Final
 
+from costmodel.measures import start_delay_ns
 from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
 from taxtui.recording.events import (
@@ -77,6 +78,7 @@ class Trial:
         self.sandbox = reuse
         self.outcome = OK
         self.cleanup_failed = False
+        self.start_delay_ns = 0
         self.reusable = False  # with acquire=reset: the sandbox was left standing for the next trial
         self._reuse = reuse is not None
         self._nonce = secrets.token_hex(8)
@@ -101,6 +103,7 @@ class Trial:
     async def run(self, scheduled_ns: int) -> None:
         """The whole trial, from TrialStarted to TrialEnded."""
         start_ns = self.context.now()
+        self.start_delay_ns = start_delay_ns(scheduled_ns, start_ns)
         self._last_ns = start_ns
         self.context.emit(
             TrialStarted(

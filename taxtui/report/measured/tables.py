@@ -15,7 +15,7 @@ from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import laws
 from taxtui.report.measured.rows import PRELOADED, TAXES, Row, namesakes
-from taxtui.report.numbers import NOTHING, UNSPLIT, between, duration, hours, left_out
+from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, between, duration, hours, left_out
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
@@ -28,10 +28,16 @@ LATENCIES: Final = {
         "run": "Run: the part of an action inside the sandbox; actions only",
         "dispatch": "Dispatch: the rest of an action; actions only",
     },
+    "response": {
+        "response": "Response: a trial's turn to the end of what it held",
+        "held": "Held, the service time: the first create request to the end of the last action",
+        "start_delay": "Start delay: a trial's turn to its first create request; response less held",
+    },
 }
 """Table → its columns of durations, each with its title."""
 
 TABLES: Final = (*LATENCIES, "breakdown", "tax")
+RESPONSE: Final = "response"
 LAWS: Final = "laws"
 """A table for models of a run, which is printed only where it is asked for."""
 
@@ -85,7 +91,9 @@ def sections(
     names = {row: name_of(row, marks, row.flags) for row in rows}
     found = []
     for table in tables:
-        if table in LATENCIES:
+        if table == RESPONSE:
+            found += _response(names, arranged)
+        elif table in LATENCIES:
             found += [_latencies(title, name, names, arranged) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
             found += [_breakdown(names), _beside(names), *_bad_seconds(names)]
@@ -146,6 +154,15 @@ def _latencies(title: str, name: str, names: dict[Row, str], arranged: bool) -> 
         places = "" if rank is None else "-".join(map(str, dict.fromkeys(rank)))
         lines.append([*line, duration(*summary.mean), places, f"{summary.outliers:,}"])
     return Section(title, head, lines, [])
+
+
+def _response(names: dict[Row, str], arranged: bool) -> list[Section]:
+    """Of rows whose arrival has a schedule; of others what they cannot see."""
+    scheduled = {row: named for row, named in names.items() if row.scheduled}
+    unseen = [CLOSED_LOOP] if len(scheduled) < len(names) else []
+    titles = LATENCIES[RESPONSE].items() if scheduled else ()
+    found = [_latencies(title, name, scheduled, arranged) for name, title in titles]
+    return [*found, *([Section("", [], [], unseen)] if unseen else [])]
 
 
 def ranked(rows: Sequence[Row], name: str) -> list[Row]:
