@@ -90,6 +90,37 @@ class RunnerFitness:
         return replace(self)
 
 
+class WorkerFitness:
+    """The health of one measuring process over a whole recording, exactly."""
+
+    def __init__(self) -> None:
+        """Of a process of which nothing is known."""
+        self._lags_ns: list[int] = []
+        self._cpus_permille: list[int] = []
+        self._counts = RunnerFitness()
+
+    def add(self, lag_p99_ns: int, cpu_permille: int) -> None:
+        """One more second."""
+        self._lags_ns.append(lag_p99_ns)
+        self._cpus_permille.append(cpu_permille)
+        self._counts.add(lag_p99_ns, cpu_permille)
+
+    @property
+    def problems(self) -> list[str]:
+        """As ``RunnerFitness.problems``."""
+        return self._counts.problems
+
+    @property
+    def lag_p99_ns(self) -> int:
+        """As ``lag_quantile_ns``."""
+        return lag_quantile_ns(self._lags_ns)
+
+    @property
+    def cpu_permille(self) -> int:
+        """As ``cpu_median_permille``."""
+        return cpu_median_permille(self._cpus_permille)
+
+
 def lag_quantile_ns(lags_ns: Sequence[int]) -> int:
     """The seconds' lag at rank ⌈0.99·n⌉: one bad second badges a short run, not an hour. 0 without any."""
     return sorted(lags_ns)[-1 - len(lags_ns) // 100] if lags_ns else 0

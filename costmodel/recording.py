@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel import events, wire
-from costmodel.fitness import RunnerFitness, RunnerSecond, Seconds, cpu_median_permille, lag_quantile_ns
+from costmodel.fitness import RunnerSecond, Seconds, WorkerFitness
 from costmodel.length import FIXED
 from costmodel.measures import (
     NO_COMMANDS,
@@ -143,6 +143,7 @@ class Recording:
     """A whole file: its cells with their trials, and how far it can be trusted."""
 
     __slots__ = (
+        "at_once",
         "cells",
         "complete",
         "cpu_permille",
@@ -154,6 +155,7 @@ class Recording:
         "seconds",
         "skipped",
         "torn_bytes",
+        "workers",
     )
 
     def __init__(self, name: str) -> None:
@@ -162,9 +164,11 @@ class Recording:
         self.run_id = ""
         self.cells: list[RecordedCell] = []
         self.complete = False  # it ends with RunFinished, and the trials that this counts are there
-        self.distorted = False  # the measuring process was too busy to be believed
-        self.lag_p99_ns = 0  # over the seconds' p99
+        self.distorted = False  # a measuring process was too busy to be believed
+        self.lag_p99_ns = 0  # over the seconds' p99; of the worst worker, as the next
         self.cpu_permille = 0  # median over the seconds
+        self.workers: dict[int, WorkerFitness] = {}  # each that measured, by its number in the file
+        self.at_once = 1  # how many of them measured at a time, as planned
         self.floor_ns = UNKNOWN
         self.seconds: defaultdict[int, Seconds] = defaultdict(Seconds)  # by worker: two clocks are never mixed
         self.skipped = 0
@@ -207,10 +211,7 @@ class _Reader:
         self._open: dict[int, OpenTrial] = {}
         self._outcomes: Counter[str] = Counter()  # of ended trials, warm-ups excluded
         self._counts: Counter[str] | None = None  # the same, as the end of the run has it
-        self._fitness = RunnerFitness()
         self._worker = 0  # whose events these are
-        self._lags_ns: list[int] = []
-        self._cpus_permille: list[int] = []
 
     def apply(self, event: events.Event) -> None:
         if isinstance(event, PARTS):  # what there is most of comes first
@@ -229,16 +230,16 @@ class _Reader:
             self._worker = event.worker
         elif isinstance(event, events.Header):
             self._recording.run_id = event.run_id
+            planned = event.scenario.get("workers")
+            self._recording.at_once = planned if isinstance(planned, int) and planned > 0 else 1
         elif isinstance(event, events.Cell):
             self._cells[event.id] = cell = RecordedCell(event)
             self._recording.cells.append(cell)
         elif isinstance(event, events.Health):
-            self._fitness.add(event.lag_p99_ns, event.cpu_permille)
+            self._recording.workers.setdefault(self._worker, WorkerFitness()).add(event.lag_p99_ns, event.cpu_permille)
             self._recording.seconds[self._worker].add(
                 RunnerSecond(event.at_ns, event.lag_p50_ns, event.lag_p99_ns, event.cpu_permille, event.pool_waits)
             )
-            self._lags_ns.append(event.lag_p99_ns)
-            self._cpus_permille.append(event.cpu_permille)
             self._recording.floor_ns = max(self._recording.floor_ns, event.floor_ns)
         elif isinstance(event, events.RunFinished):
             self._counts = Counter(event.counts)
@@ -268,9 +269,10 @@ class _Reader:
         for cell in recording.cells:
             for trial in cell.trials:
                 trial.exposed = recording.seconds[trial.worker].share(trial.start_ns, trial.end_ns)
-        recording.distorted = bool(self._fitness.problems)
-        recording.lag_p99_ns = lag_quantile_ns(self._lags_ns)
-        recording.cpu_permille = cpu_median_permille(self._cpus_permille)
+        workers = recording.workers.values()
+        recording.distorted = any(worker.problems for worker in workers)
+        recording.lag_p99_ns = max((worker.lag_p99_ns for worker in workers), default=0)
+        recording.cpu_permille = max((worker.cpu_permille for worker in workers), default=0)
         return recording
 
 

@@ -35,6 +35,7 @@ class TrialInFlight:
     start_ns: int
     warm_up: bool
     start_delay_ns: int = 0
+    anchor_unix_ns: int = 0  # of the worker that runs it
     phases: dict[str, int] = field(default_factory=dict)  # ns by phase
     setup: Split = NO_COMMANDS
     actions: list[events.Actions] = field(default_factory=list)

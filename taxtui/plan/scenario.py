@@ -57,6 +57,7 @@ class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     repeat: Recordable | None = None  # once, or as often as ``until`` takes
     gap: str = ""
     until: str = ""
+    workers: Recordable = 1  # processes
 
 
 def bundled(relative: str) -> Path | None:
@@ -220,6 +221,12 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
     positive("limits.pids", scenario.limits.pids)
     if scenario.max_sandboxes is not None:
         positive("max_sandboxes", scenario.max_sandboxes)
+    positive("workers", scenario.workers)
+    if scenario.workers > (widest := max(cell.concurrency for cell in cells)):
+        raise ScenarioError(
+            f"{where}{scenario.workers} workers share concurrency {widest}, and some would have nothing to do",
+            fix=f"raise the concurrency, or ask for at most {widest}",
+        )
     if scenario.max_cost_usd is not None:
         positive("max_cost_usd", scenario.max_cost_usd)
     made = Plan(
@@ -236,6 +243,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         max_sandboxes=scenario.max_sandboxes,
         gap_s=checked(parse_duration_ns, scenario.gap) / 1e9 if scenario.gap else 0.0,
         until=checked(parse_share, scenario.until) if scenario.until else None,
+        workers=scenario.workers,
     )
     return checked(lambda _: repeating(made, scenario.repeat), "")
 

@@ -71,13 +71,25 @@ async def run_block(
 
     async def lane() -> None:
         for number in numbers:
-            if starts_ns is not None:
-                await _until(began_ns + starts_ns[number], stopped)
-            if stopped.is_set():
+            due_ns = None if starts_ns is None else starts_ns[number]
+            scheduled_ns = await when_due(due_ns, began_ns, stopped)
+            if scheduled_ns is None:
                 return
-            await launch(time.monotonic_ns() if starts_ns is None else began_ns + starts_ns[number])
+            await launch(scheduled_ns)
 
     await asyncio.gather(*(lane() for _ in range(min(concurrency, trials))))
+
+
+async def when_due(due_ns: int | None, began_ns: int, stopped: asyncio.Event) -> int | None:
+    """Return when a trial is due: its instant on the monotonic clock, None once ``stopped``.
+
+    ``due_ns`` is what the ``schedule`` of its block has for it, whose start is the instant ``began_ns``.
+    """
+    if due_ns is not None:
+        await _until(began_ns + due_ns, stopped)
+    if stopped.is_set():
+        return None
+    return time.monotonic_ns() if due_ns is None else began_ns + due_ns
 
 
 async def _until(when_ns: int, stopped: asyncio.Event) -> None:

@@ -48,7 +48,6 @@ class CellRun:
         substrate: Substrate,
         found: Availability,
         journal: Journal,
-        environment: str,
         repetition: int = 0,
     ) -> None:
         """``run`` is the whole plan that ``plan`` is a part of."""
@@ -69,9 +68,7 @@ class CellRun:
         self._lasted_s, self._lasted = 0.0, 0  # all trials that have ended, warm-ups too, and how many these are
         self.idle: list[tuple[SandboxSpec, Sandbox]] = []  # acquire=reset: what the next trial takes over
         self._run = run
-        self._found = found
         self._journal = journal
-        self._environment = environment
 
     def __str__(self) -> str:
         """As in every message: substrate, tier x actions, mode."""
@@ -100,10 +97,6 @@ class CellRun:
     def emit(self, event: Event) -> None:
         """Append to the recording."""
         self._journal.emit(event)
-
-    def announce(self) -> None:
-        """Write the cell."""
-        self.emit(described(self.cell, self.plan, self._run, self.substrate, self._found, self._environment))
 
     def spec(self, run_id: str, trial: int) -> SandboxSpec:
         """What the substrate is asked for, its name and labels chosen here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from taxtui.errors import SubstrateUnavailable, UsageError
@@ -66,6 +66,15 @@ async def _closed_in_time(substrate: Substrate) -> AsyncIterator[Substrate]:
     finally:
         with contextlib.suppress(Exception):
             await unbroken(substrate.__aexit__(None, None, None), CLOSING_S)
+
+
+def facts(opened: Iterable[Opened]) -> dict[str, str]:
+    """What is known of substrates, under name and variant only: options may name accounts, endpoints and folders."""
+    return {
+        f"{':'.join(filter(None, [substrate.name, substrate.variant]))}.{fact}": value
+        for _, substrate, found in opened
+        for fact, value in [*found.facts.items(), *latency(found)]
+    }
 
 
 def latency(found: Availability) -> list[tuple[str, str]]:

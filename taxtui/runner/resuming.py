@@ -55,7 +55,7 @@ class Unfinished:
         """
         self.path = path
         self.run_id = ""
-        self.worker = 0  # the one that goes on with it
+        self.worker = 0  # the first of those that go on with it
         self.first_trial = 0
         self.sandboxes = 0  # made so far
         self.counts: Counter[str] = Counter()  # trials that have ended by outcome, without warm-ups
@@ -89,7 +89,7 @@ class Unfinished:
         elif isinstance(event, Cell):
             self._cells[event.id] = event
         elif isinstance(event, Clock):
-            self.worker = event.worker + 1
+            self.worker = max(self.worker, event.worker + 1)
         elif isinstance(event, RunFinished):
             self._outcome = event.outcome
 

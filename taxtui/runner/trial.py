@@ -68,13 +68,18 @@ class Trial:
         warm_up: bool,
         block: int,
         reuse: Sandbox | None = None,
+        attempt: int = 0,
     ) -> None:
-        """Prepare; nothing is sent yet. With ``reuse`` that sandbox is reset instead of making one."""
+        """Prepare; nothing is sent yet. With ``reuse`` that sandbox is reset instead of making one.
+
+        ``attempt``: at the same work, 1 where a worker was lost that had begun it.
+        """
         self.context = context
         self.number = number
         self.spec = spec
         self.warm_up = warm_up
         self.block = block
+        self.attempt = attempt
         self.sandbox = reuse
         self.outcome = OK
         self.cleanup_failed = False
@@ -112,6 +117,7 @@ class Trial:
                 sandbox=self.spec.name,
                 scheduled_ns=scheduled_ns,
                 start_ns=start_ns,
+                attempt=self.attempt,
                 warm_up=self.warm_up,
                 block=self.block,
                 repetition=self.context.repetition,

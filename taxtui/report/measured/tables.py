@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from costmodel import flags
+from costmodel.fitness import WorkerFitness
 from costmodel.measures import UNKNOWN
 from costmodel.percentiles import Percentile
 from costmodel.recording import Recording
@@ -314,8 +315,18 @@ def files(sources: Sequence[Recording], notes: list[str]) -> Section:
         state = "complete" if source.whole else "INCOMPLETE"
         cpu = f"{source.cpu_permille / 10:.0f}%"
         lines.append([f"{clean(source.name)}\n{clean(source.run_id)}", f"{source.trials:,}", lag, cpu, floor, state])
+        if source.at_once > 1:
+            lines += [_worker(number, fitness) for number, fitness in sorted(source.workers.items())]
+    if any(source.at_once > 1 for source in sources):
+        notes = [*notes, "Of several workers the worst counts; each has its line."]
     head = ["recording\nrun", "trials\n", "loop lag\np99", "client\nCPU", "floor\n", "state\n"]
     return Section("Recordings", head, lines, notes)
+
+
+def _worker(number: int, fitness: WorkerFitness) -> list[str]:
+    """How fit one of several processes was."""
+    cpu = f"{fitness.cpu_permille / 10:.0f}%"
+    return [f"worker {number}\n", "", duration(fitness.lag_p99_ns), cpu, "", ", ".join(fitness.problems) or "fit"]
 
 
 def _failed(row: Row) -> str:
