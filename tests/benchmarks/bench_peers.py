@@ -2,7 +2,7 @@
 
     python tests/benchmarks/bench_peers.py [ACTIONS]
 
-local:plain exec      beside SWE-ReX's local runtime, ``execute``
+local:plain exec      beside SWE-ReX's local runtime, ``execute`` of the same bash, which holds nothing to limits
 local:plain session   beside SWE-ReX's local runtime, ``run_in_session``
 docker exec           beside ``docker exec`` of the command line
 """
@@ -46,7 +46,7 @@ async def local(actions: int) -> None:
             ours, theirs = await p50s_ms(
                 actions,
                 lambda: sandbox.exec(PLAIN),
-                lambda: runtime.execute(TheirCommand(command="true", shell=True)),
+                lambda: runtime.execute(TheirCommand(command=["bash", "-c", "true"])),
             )
             row("local:plain exec", ours, theirs, "SWE-ReX execute")
             if theirs_lives:
