@@ -6,6 +6,7 @@
 # make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
 # make bench  all figures beside their baselines of the same run, as one table: docs/benchmarks.md and .json
 # make fuzz   mangled recordings and documents for FUZZ_S seconds: counts, and the seed of each failure
+# make chaos  500 runs that are struck by kills, full disks, broken daemons and the like, and 50 kills on every real place
 # make lock   pin the constraints anew
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ WORKERS ?= 6
 
 COVERED := 'costmodel/*,taxtui/recording/*,taxtui/live/state.py,taxtui/sandboxes/kit/framed_shell.py,taxtui/runner/*'
 
-.PHONY: run ready lint suite test docs lock snapshots screenshots bench fuzz clean
+.PHONY: run ready lint suite test docs lock snapshots screenshots bench fuzz chaos clean
 .NOTPARALLEL: # one after the other, whatever MAKEFLAGS say
 
 run: $(VENV)/.run
@@ -56,6 +57,11 @@ FUZZ_S ?= 600
 
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.support.fuzzing $(FUZZ_S) $(SEED)
+
+# Runs that are struck, with counts, and what repeats a failure.
+chaos: $(VENV)/.test
+	$(BIN)/python -m tests.support.chaos $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.support.chaos --kills
 
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/tui --snapshot-update

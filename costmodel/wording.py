@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from costmodel.answer import HELD, Answer, CauseExcess, Entry, WorkLine, excess, headline, middle
+from costmodel.answer import Answer, CauseExcess, Entry, WorkLine, excess, headline, middle
 from costmodel.uncertainty import Interval
 from costmodel.verdict import CANNOT_TELL, TIE
 
@@ -128,9 +128,8 @@ def _without_a_pair(found: Answer) -> str:
     line = middle(lines)
     entry = next(entry for entry in line.entries if entry.amount and entry.place.provenance == found.ground)
     assert entry.amount is not None
-    takes = f"{_digits(entry.amount.value)} worker-hours"
-    if found.measure == HELD:
-        takes = f"{_short(entry.amount.value)} per trajectory"
+    held = entry.row.held_per_success_s  # whatever the answer is about, so that it is the same sentence everywhere
+    takes = f"{_digits(entry.amount.value)} worker-hours" if held is None else f"{_short(held.value)} per trajectory"
     hours, tax = entry.row.worker_hours, entry.row.tax_worker_hours
     share = f", {100 * tax.value / hours.value:.0f} % of it tax" if tax and hours and hours.value else ""
     amount = f"{takes} for {_work(line)}{_ground(found)}"

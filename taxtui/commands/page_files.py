@@ -1,10 +1,11 @@
-"""``taxtui report --html`` and ``--figures``: pages and pictures as new files."""
+"""``--html`` and ``--figures`` of ``taxtui report`` and ``project``: pages and pictures as new files."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -71,9 +72,15 @@ def make(
     choice: RowChoice,
     reference: str | None,
     run_sd: float | None,
-    demand: str | None,
+    places: Sequence[PlaceAsked] = (),
+    providers: Sequence[Provider] = (),
+    options: Sequence[str],
+    command: str = "report",
 ) -> list[Path]:
     """Read the recordings, and published latencies among them; write what is asked for; where that is.
+
+    ``places`` and ``providers`` are as ``asked_run`` takes them, where a run is asked for; ``taxtui command`` with
+    ``options`` and the choice makes the same.
 
     Raises:
         TaxtuiError, CostModelError: as ``taxtui report`` and ``taxtui project`` do.
@@ -84,7 +91,6 @@ def make(
     from taxtui.report.measured.samples import read_samples
     from taxtui.report.page.material import Material
 
-    places, providers = ([], []) if demand is None else _asked_places(demand)
     found = [located(name) for name in recordings]
     paths = [path for path in found if path.suffix != ".toml"]
     cells, sources = read_samples(paths)
@@ -110,18 +116,17 @@ def make(
         places=places,
         providers=providers,
     )
-    names = {"--reference": reference and Path(reference).name, "--demand": demand and Path(demand).name}
-    options = asked(choice, {**names, "--run-sd": run_sd})
+    again = [*asked(choice, {"--reference": reference and Path(reference).name}), *options]
     written = []
     if html is not None:
         from taxtui.report.page.content import page
 
-        new_file.write([page(material, options).encode()], html, "--html")
+        new_file.write([page(material, again, command).encode()], html, "--html")
         written.append(html)
     return written if pictures is None else [*written, _write_figures(material, pictures)]
 
 
-def _asked_places(demand: str) -> tuple[list[PlaceAsked], list[Provider]]:
+def asked_by_file(demand: str) -> tuple[list[PlaceAsked], list[Provider]]:
     """What a demand file asks of each place, and whom it composes, as ``taxtui project --demand`` has it."""
     from taxtui.commands.opening import opened
     from taxtui.report.projected.asking import places_of, providers_of
@@ -134,6 +139,31 @@ def _asked_places(demand: str) -> tuple[list[PlaceAsked], list[Provider]]:
         lacking = str(error.param.name) if error.param else "a value"
         raise UsageError(f"{demand} lacks {lacking}", fix=f"write {lacking} = … below [run]") from error
     return places_of(context), providers_of(context, opened)
+
+
+_FILES: Final = ("file", "prices", "profile", "images", "compose")
+"""Options whose values may be files: of these a page tells the names alone."""
+
+
+def words(context: click.Context) -> list[str]:
+    """What the command line asked of a projection, as it can be typed again."""
+    from taxtui.report.projected.options import OPTIONS
+
+    given = click.core.ParameterSource.COMMANDLINE
+    found: list[str] = []
+    for option in OPTIONS:
+        name, value = str(option.name), context.params[str(option.name)]
+        if context.get_parameter_source(name) != given:
+            continue
+        flag = option.opts[-1]
+        if option.is_flag:
+            found.append(flag)
+            continue
+        for one in value if option.multiple else [value.path if name == "file" else value]:
+            text = f"{one:g}" if isinstance(one, float) else str(one)
+            text = re.sub(r"[^\s:,=]*/", "", text) if name in _FILES else text
+            found += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+    return found
 
 
 def asked(choice: RowChoice, options: Mapping[str, object]) -> list[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from taxtui.commands import page_files
 from taxtui.errors import UsageError
 from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     "--over", type=click.Choice(["trajectories", "workers", "actions"]), default="trajectories", help="... over this."
 )
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+@page_files.html_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -55,6 +58,7 @@ def command(
     plot: bool,
     over: str,
     form: str,
+    html: Path | None,
     **asked: Any,
 ) -> None:
     """Project recordings to N trajectories on W workers: what is cheapest for the same work, by how much, how sure.
@@ -71,10 +75,28 @@ def command(
     if (full or explain or plot) and not BY_NAME[form].people:
         raise UsageError(f"--full, --explain and --plot are for people; they do not go with --format {form}")
     choice = taken(asked)
+    if html is not None:
+        others = {"--cell": cells, "--full": full, "--explain": explain, "--plot": plot, "--group": choice.group}
+        page_files.check(html, None, {**others, "--format": form != NAMES[0]})
     places = places_of(context)
     demand = places[-1].demand
     if plot and len(places) > 1:
         raise UsageError(f"--plot asks every place the same, and {asked['file'].path} does not", fix="leave it out")
+    if html is not None:
+        made = page_files.make(
+            recordings,
+            html,
+            None,
+            choice=choice,
+            reference=reference,
+            run_sd=demand.run_sd,
+            places=places,
+            providers=providers_of(context, opened),
+            options=page_files.words(context),
+            command="project",
+        )
+        click.echo(made[0])
+        return
     sources = [opened(name) for name in recordings]
     _check_rows(recordings, sources, choice, cells, demand, brief=BY_NAME[form].people and not full and not explain)
     bounds = None if reference is None else reference_of(reference)

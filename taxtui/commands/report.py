@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from taxtui.report.measured.rows import Row
 
 CHOOSE = "--tier, --mode, --substrate or --actions"
-MORE = "Every table: --full. One: --table cold-start, fresh, completion, actions, breakdown, tax or laws."
+ONE_BY_ONE = ("cold-start", "fresh", "completion", "actions", "response", "breakdown", "tax", "ladder", "laws")
+MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_BY_ONE[-1]}."
 
 
 @click.command("report")
@@ -32,7 +33,7 @@ MORE = "Every table: --full. One: --table cold-start, fresh, completion, actions
 @click.option(
     "--table",
     "name",
-    type=click.Choice(["cold-start", "fresh", "completion", "actions", "breakdown", "tax", "laws", "all"]),
+    type=click.Choice([*ONE_BY_ONE, "all"]),
     help="This table instead of the answer; all: every one but the laws, below it.",
 )
 @choosing(lengths=True)
@@ -60,17 +61,27 @@ def command(
 ) -> None:
     """What was measured: which substrate is cheapest for the same work, by how much, how sure; every table behind it.
 
-    The tables, with --full or one by one with --table: cold start, fresh episode, completion, per action, breakdown,
-    tax; laws. Percentiles and means with what supports them, from the exact samples; recordings of the same cells are
-    pooled. csv and json have a row per cell, in nanoseconds. The laws (think time, lengths, failures, groups) are no
-    part of all: they describe the workload, for models of a run.
+    The tables, with --full or one by one with --table: cold start, fresh episode, completion, per action, response,
+    breakdown, tax; ladder, laws. Percentiles and means with what supports them, from the exact samples; recordings of
+    the same cells are pooled. csv and json have a row per cell, in nanoseconds; the ladder's a row per level. The laws
+    (think time, lengths, failures, groups) are no part of all: they describe the workload, for models of a run.
     """
     choice = taken(chosen)
     if html is not None or pictures is not None:
         others = {"--table": name, "--full": full, "--format": form != NAMES[0], "--against": against}
         page_files.check(html, pictures, {**others, "--group": choice.group})
+        places, providers = ([], []) if demand is None else page_files.asked_by_file(demand)
+        again = {"--demand": demand and Path(demand).name, "--run-sd": run_sd}
         made = page_files.make(
-            recordings, html, pictures, choice=choice, reference=reference, run_sd=run_sd, demand=demand
+            recordings,
+            html,
+            pictures,
+            choice=choice,
+            reference=reference,
+            run_sd=run_sd,
+            places=places,
+            providers=providers,
+            options=[part for option, value in again.items() if value is not None for part in (option, str(value))],
         )
         for path in made:
             click.echo(path)
@@ -78,6 +89,7 @@ def command(
     if demand is not None:
         raise UsageError("--demand goes with --html and --figures", fix="without them: taxtui project --demand FILE")
     from taxtui.commands.opening import located, reference_of
+    from taxtui.report.measured import ladders
     from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import bound, rows_of
     from taxtui.report.measured.samples import read_samples
@@ -101,8 +113,8 @@ def command(
         bound(rows, bounds)
     tables = TABLES if name in (None, "all") else (name,)
     if against is not None:
-        if name == LAWS:
-            raise UsageError("--against compares durations: it does not go with --table laws")
+        if name in (LAWS, ladders.LADDER):
+            raise UsageError(f"--against compares durations: it does not go with --table {name}")
         if choice.sort or choice.group:
             raise UsageError("--against shows changes cell by cell: it does not go with --sort and --group")
         found = _differences(rows, recordings, against, tables, run_sd, choice)
@@ -113,9 +125,13 @@ def command(
     else:
         if choice.sort or choice.group:
             raise UsageError("--sort and --group order the answer", fix=f"leave --table {name} out, or them")
-        found = Report(
-            lambda: sections(rows, sources, tables, unfinished), lambda: [record(row, tables) for row in rows]
-        )
+        if name == ladders.LADDER:
+            climbed = ladders.ladders_of(rows)
+            found = Report(lambda: ladders.sections(climbed), lambda: ladders.records(climbed))
+        else:
+            found = Report(
+                lambda: sections(rows, sources, tables, unfinished), lambda: [record(row, tables) for row in rows]
+            )
     click.echo(BY_NAME[form].render(found))
 
 
@@ -132,6 +148,8 @@ def _answered(
     """The answer, and the tables below it; or all of that in every row."""
     from taxtui.report.answer import measured, order, table
     from taxtui.report.answer.record import records
+    from taxtui.report.measured.ladders import ladders_of
+    from taxtui.report.measured.ladders import sections as ladder_sections
     from taxtui.report.measured.record import record
     from taxtui.report.measured.tables import TABLES, files, sections
 
@@ -140,7 +158,9 @@ def _answered(
     shown = order.arranged(rows, found, measured.key_of, choice.group) if arranged else rows
 
     def told() -> list[Section]:
+        climbed = [ladder for ladder in ladders_of(rows) if full or ladder.law]
         answer = table.sections(found, "", by=choice.group, reference=bounds)
+        answer += ladder_sections(climbed) if climbed else []
         if not full and any(row.good for row in rows):
             return [*answer, files(sources, [MORE])]
         return [*answer, *sections(shown, sources, TABLES, unfinished, arranged=arranged)]

@@ -39,10 +39,11 @@ def command(
     prices = reduce(Prices.beside, map(load_prices, sheets)) if sheets else None
     book = site.opened(folder)
     if not book.paths:
-        why = f": {book.gaps[0].name}: {book.gaps[0].why}" if book.gaps else ""
-        raise RecordingError(
-            f"{folder} holds no recording that can be read{why}", fix="taxtui run -o FOLDER/NAME.msgpack"
-        )
+        if not book.gaps:
+            raise RecordingError(f"{folder} holds no recording", fix=f"taxtui run -o {folder / 'NAME.msgpack'}")
+        first = book.gaps[0]
+        others = f" (and {len(book.gaps) - 1} more such)" if book.gaps[1:] else ""
+        raise RecordingError(f"{folder} holds no recording that can be compared{others}: {first.name}: {first.why}")
     new_file.empty_folder(out, "-o")
     for number, name in enumerate(book.pages):
         new_file.write([site.page_of(book, number, run_sd).encode()], out / name, "-o")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from taxtui.errors import RecordingError
+from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
     from costmodel.tables import Row
@@ -62,7 +63,10 @@ def too_many(path: Path, most: int) -> RecordingError:
 
 
 def told_rows(paths: Sequence[Path], table: str) -> Iterator[Row]:
-    """The rows of a table, as ``costmodel.tables`` has them. Raises ``SourceError``, ``RecordingError``: too many."""
+    """The rows of a table, as ``costmodel.tables`` has them, but what a terminal would obey or hide is a visible mark.
+
+    Raises ``SourceError``, ``RecordingError``: too many.
+    """
     from costmodel.tables import rows
 
     for path in paths:
@@ -70,4 +74,4 @@ def told_rows(paths: Sequence[Path], table: str) -> Iterator[Row]:
         for number, row in enumerate(rows([path], table), 1):
             if number > most:
                 raise too_many(path, most)
-            yield row
+            yield tuple(clean(value) if isinstance(value, str) else value for value in row)

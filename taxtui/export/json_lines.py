@@ -9,12 +9,11 @@ import msgspec
 
 from costmodel.tables import columns
 from taxtui.export import told_rows
-from taxtui.report.formats.json_rows import printable
 
 
 def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
-    """What a terminal would obey is written as its number. Raises ``SourceError``."""
+    """Raises ``SourceError``."""
     names = [column.name for column in columns(table)]
     encode = msgspec.json.Encoder().encode
     for row in told_rows(paths, table):
-        yield printable(encode(dict(zip(names, row, strict=True)))) + b"\n"
+        yield encode(dict(zip(names, row, strict=True))) + b"\n"

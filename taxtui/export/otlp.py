@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from costmodel.measures import start_delay_ns
 from taxtui.export import most_rows, too_many
 from taxtui.recording.events import (
     ACTION,
@@ -29,7 +30,7 @@ from taxtui.recording.events import (
     column,
 )
 from taxtui.recording.reader import Follower
-from taxtui.report.formats.json_rows import printable
+from taxtui.terminal_text import clean
 
 INTERNAL, ERROR = 1, 2  # the kind of a span, the code of a status
 TOOL: Final = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "shell"}
@@ -98,6 +99,7 @@ class _Trial:
             "taxtui.sandbox": self.started.sandbox,
             "taxtui.outcome": ended.outcome,
             "taxtui.queued_ns": ended.queued_ns,
+            "taxtui.start_delay_ns": start_delay_ns(self.started.scheduled_ns, self.started.start_ns),
         }
         if cell is not None:
             identity = ("substrate", "variant", "tier", "mode", "concurrency", "provenance")
@@ -112,7 +114,7 @@ class _Trial:
             "attributes": _attributes(told),
         }
         if ended.outcome != OK:
-            self._root["status"] = {"code": ERROR, "message": ended.message}
+            self._root["status"] = {"code": ERROR, "message": clean(ended.message)}
 
     def _known_until_ns(self) -> int:
         now_ns = self.started.start_ns
@@ -147,11 +149,11 @@ class _Trial:
         for part in self.parts:
             if isinstance(part, PhaseEnded):
                 now_ns = max(now_ns, part.start_ns + part.duration_ns)
-                yield self._span(_json(part.phase), part.start_ns, part.duration_ns, "")
+                yield self._span(_json(clean(part.phase)), part.start_ns, part.duration_ns, "")
                 continue
             rows = len(part.duration_ns)
             columns = (part.gap_ns, part.think_ns, part.duration_ns, part.run_ns, part.exit_code)
-            name, tool = _json(f"{part.step} command"), _TOOL if part.step == ACTION else ""
+            name, tool = _json(clean(f"{part.step} command")), _TOOL if part.step == ACTION else ""
             for gap, think, duration, run, code in zip(*(column(own, rows) for own in columns), strict=False):
                 now_ns += gap + think
                 told = tool
@@ -173,12 +175,12 @@ def _span_id(trace: str, number: int) -> str:
 
 
 def _json(value: Any) -> str:
-    return printable(msgspec.json.encode(value)).decode()
+    return msgspec.json.encode(value).decode()
 
 
 def _attributes(values: dict[str, str | int]) -> list[dict[str, Any]]:
     return [
-        {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}}
+        {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": clean(value)}}
         for key, value in values.items()
     ]
 

@@ -104,6 +104,7 @@ ACTIONS: Final = (
     Action("results", "project", "p", "p", "Project", "Project what is shown to any number of trajectories"),
     Action("results", "reload", "r", "r", "Reload", "Read what a recording has grown by"),
     Action("results", "copy", "y", "y", "Copy", "Copy the table, a row, or the command that prints it"),
+    Action("results", "page", "h", "h", "HTML page", "Write a page to send: answer, figures, tables, data"),
     Action("results", "export", "e", "e", "Export", "Write this screen to an SVG file"),
     Action("projection", "adjust(-1)", "left", "←", "Less", "The option's value before, or take it back", False),
     Action("projection", "adjust(1)", "right", "→", "More", "The option's next value", False),
@@ -122,6 +123,7 @@ ACTIONS: Final = (
     Action("projection", "all_rows", "f", "f", "All rows", "Every row with all its numbers, or the answer again"),
     *_arranging("projection"),
     Action("projection", "copy", "y", "y", "Copy as CLI", "Copy the command line that prints the same"),
+    Action("projection", "page", "h", "h", "HTML page", "Write a page to send, of this question"),
     Action("projection", "export", "e", "e", "Export", "Write this screen to an SVG file", False),
     Action("recordings", "replay", "enter", "enter", "Replay", "Play the recording back on Live; so do two clicks"),
     Action(

@@ -54,10 +54,8 @@ class NumberedScreen(Screen[None]):
     def restyle(self) -> None:
         """The theme has changed: draw anew what chose its colours itself."""
 
-    def export(self, beside: Path) -> None:
-        """Write the screen as an SVG next to a file, under the first free name."""
-        names = (beside.with_suffix(f"{number}.svg") for number in ("", *(f".{n}" for n in range(2, 1000))))
-        path = next(path for path in names if not path.exists())
+    def export(self, path: Path) -> None:
+        """Write the screen as an SVG."""
         try:
             path.write_text(self.app.export_screenshot(title="taxtui"), encoding="utf-8", errors="replace")
         except OSError as error:

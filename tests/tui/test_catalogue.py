@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from taxtui.errors import RecordingError
+from taxtui.live.state import RunState
 from taxtui.recording import events
 from taxtui.recording.frames import Sealer, frame
 from taxtui.recording.reader import read
@@ -64,6 +65,28 @@ def test_how_long_the_run_lasted_is_read_from_the_end_of_the_file(folder: Path) 
     entry = told(record(folder / "long.msgpack", run))
     assert entry.size_bytes > 3 * END_BYTES
     assert last_ns <= entry.elapsed_ns <= last_ns + 10**9
+
+
+def test_of_a_repeated_run_the_last_repetition_s_length_is_not_told_as_the_whole_run_s(folder: Path) -> None:
+    def repeated(name: str, trials: int) -> tuple[CatalogueEntry, int]:
+        header, clock, *rest = story.run(trials)
+        assert isinstance(header, events.Header)
+        assert isinstance(clock, events.Clock)
+        header.scenario["repeat"] = 2
+        later = clock.unix_ns + 3600 * 10**9
+        again = events.Clock(1, clock.monotonic_ns, later, clock.host)
+        cut = next(number for number, event in enumerate(rest) if isinstance(event, events.TrialStarted))
+        path = record(folder / name, [header, clock, *rest[:cut], again, *rest[cut:]])
+        state = RunState()
+        read(path, state.apply)
+        return told(path), state.elapsed_ns
+
+    short, whole_ns = repeated("short.msgpack", 1)
+    assert whole_ns > 3600 * 10**9
+    assert short.elapsed_ns in (0, whole_ns)
+    long, _ = repeated("long.msgpack", 400)  # its second clock stands before the end that is looked at
+    assert long.size_bytes > 3 * END_BYTES
+    assert long.elapsed_ns == 0
 
 
 def test_without_its_end_a_recording_is_incomplete(folder: Path) -> None:

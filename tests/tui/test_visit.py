@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ HOURS = r"T0 10 exec +[\d,.]+ +[±(][\d,.…)]+"
 WITH_THE_SHIPPED_RECORDING = ["4"]
 WITH_A_RUN_OF_ONES_OWN = ["C-r", "p"]
 WITH_A_QUESTION_OF_ONES_OWN = ["4", "Right", *["Down", "Right"] * 4]  # trajectories, workers, actions, batch, GPUs
+TO_A_PAGE = ["h"]
 
 
 def folded(path: Path) -> RunState:
@@ -33,12 +35,17 @@ def test_from_the_start_to_the_answer_of_the_shipped_recording_in_one_key(tmp_pa
         terminal.until(r"docker:runc costs [\d.]+x local:bwrap for T1 x 50 by exec")
         terminal.until(HOURS)
         terminal.until("run.msgpack")
+        terminal.keys(*TO_A_PAGE)
+        terminal.until("Page written")
         terminal.keys("q")
         terminal.until("EXIT=0")
+    html = (tmp_path / "taxtui" / "recordings" / "run.html").read_text()
+    assert re.search(r"docker:runc costs [\d.]+x local:bwrap for T1 x 50 by exec", html)
 
 
-def test_a_question_of_ones_own_takes_ten_keys(tmp_path: Path) -> None:
+def test_a_question_of_ones_own_takes_ten_keys_and_a_page_of_it_one_more(tmp_path: Path) -> None:
     assert len(WITH_A_QUESTION_OF_ONES_OWN) <= 10
+    assert len(TO_A_PAGE) <= 3
     first, *others = WITH_A_QUESTION_OF_ONES_OWN
     with Terminal(tmp_path) as terminal:
         terminal.until(r"1 Setup")
@@ -47,8 +54,12 @@ def test_a_question_of_ones_own_takes_ten_keys(tmp_path: Path) -> None:
         terminal.keys(*others)
         terminal.until(r"gpus +├.*┤ +2\b")
         terminal.until("≈ worker-hours")  # at once, whatever takes a simulation
+        terminal.keys(*TO_A_PAGE)
+        terminal.until("Page written")
         terminal.keys("q")
         terminal.until("EXIT=0")
+    html = (tmp_path / "taxtui" / "recordings" / "run.html").read_text()
+    assert re.search("The run that is asked for: 2,000,000 trajectories of .+ on 1,000 workers", html)
 
 
 @pytest.mark.bwrap

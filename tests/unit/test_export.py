@@ -23,6 +23,7 @@ from taxtui.errors import RecordingError, UsageError
 from taxtui.export import NAMES
 from taxtui.recording.events import Actions
 from taxtui.recording.writer import Recorder
+from taxtui.report.formats.csv_rows import harmless
 from tests.docs.pages import text_of
 from tests.support.golden_stream import STREAM
 from tests.tui import story
@@ -119,9 +120,28 @@ def test_names_from_a_recording_steer_neither_a_terminal_nor_a_spreadsheet(form:
     text = exported(path, "--format", form).stdout
     assert "\x1b" not in text
     assert "HYPERLINK" in text
+    assert "u001b" not in text
     if form == "csv":
         [row] = csv.DictReader(io.StringIO(text))
         assert row["substrate"].startswith("'=HYPERLINK")
+
+
+def test_names_in_columns_are_clean_too(tmp_path: Path) -> None:
+    path, out = tmp_path / "r.msgpack", tmp_path / "r.parquet"
+    with Recorder(path) as recorder:
+        for event in [story.header([]), story.clock(), story.cell(0, "\ta\x1b[31m"), *story.trial(0, 0, 0)]:
+            recorder.add(event)
+    exported(path, "--format", "parquet", "-o", out)
+    assert pyarrow.parquet.read_table(out)["substrate"].to_pylist() == [
+        "\N{REPLACEMENT CHARACTER}a\N{REPLACEMENT CHARACTER}[31m"
+    ]
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", " =1", "\N{FULLWIDTH EQUALS SIGN}1", "\t=1", "\r=1", "\n=1"])
+def test_no_text_in_csv_begins_a_formula(text: str) -> None:
+    told = harmless(text)
+    assert told[0] not in "=+-@ \t\r\n"
+    assert told[0] in "'\N{REPLACEMENT CHARACTER}"
 
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

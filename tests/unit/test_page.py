@@ -7,6 +7,7 @@ import csv
 import hashlib
 import io
 import re
+import shlex
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from taxtui.commands.project import command as project_command
 from taxtui.commands.report import command
 from taxtui.errors import UsageError
 from taxtui.report.formats import Section
@@ -263,6 +265,22 @@ def test_published_latencies_stand_apart_and_are_ranked_with_nothing(tmp_path: P
     assert ">44,861 h, no interval<" in apart  # 1,000,000 × 161.5 s / 3600 s
 
 
+SHEET = """
+title = "Ours"
+date = 2026-10-01
+[[sandbox]]
+substrate = "docker"
+usd_per_hour = 1.0
+minimum_s = 0
+increment_s = 0.001
+source = "invoice"
+[[sandbox]]
+substrate = "local"
+usd_per_hour = 0.5
+minimum_s = 0
+increment_s = 0.001
+source = "invoice"
+"""
 DEMAND = '[run]\ntrajectories = "10k"\nworkers = 50\n'
 
 
@@ -274,6 +292,42 @@ def test_a_demand_has_its_run_on_the_page(tmp_path: Path) -> None:
     assert "The run that is asked for: 10,000 trajectories on 50 workers" in found.text
     assert "What the sandbox costs this run" in found.text
     assert "--mode exec --demand demand.toml --html page.html" in found.text
+
+
+def project(*arguments: object) -> str:
+    result = CliRunner().invoke(project_command, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_projection_is_a_page_with_its_question_its_sentence_and_the_command_that_asks_it(tmp_path: Path) -> None:
+    paths, out = recordings(tmp_path), tmp_path / "page.html"
+    asked = shlex.split("--trajectories 10k --workers 50 -n 30 --baseline docker --think 8s")
+    said = project(*paths, *asked).split("\n\n")[0]
+    assert project(*paths, *asked, "--html", out) == f"{out}\n"
+    found = Reader(out.read_text())
+    assert "The run that is asked for: 10,000 trajectories of 30 actions on 50 workers" in found.text
+    assert found.text.index(" ".join(said.split())) < found.text.index("The run that is asked for")
+    again = "--trajectories 10000 --workers 50 --baseline docker --actions 30 --think 8s"
+    assert f"taxtui project run-1.msgpack run-2.msgpack {again} --html page.html" in found.text
+
+
+def test_a_page_tells_the_names_of_files_and_no_folders(tmp_path: Path) -> None:
+    path, out, sheet = recordings(tmp_path)[0], tmp_path / "page.html", tmp_path / "sheet.toml"
+    sheet.write_text(SHEET)
+    project(path, "--trajectories", 100, "--workers", 5, "--prices", sheet, "--delta=-1ms/action", "--html", out)
+    assert "--workers 5 --delta=-1ms/action --prices sheet.toml --html" in Reader(out.read_text()).text
+    assert str(tmp_path) not in out.read_text()
+
+
+@pytest.mark.parametrize(
+    "option", [("--full",), ("--explain",), ("--plot",), ("--cell", "x"), ("--format", "csv"), ("--group", "work")]
+)
+def test_an_option_that_a_page_of_a_projection_cannot_follow_is_refused(
+    tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError, match=f"{option[0]} does not go with --html"):
+        project("x.msgpack", "--trajectories", 1, "--workers", 1, *option, "--html", tmp_path / "page.html")
 
 
 def test_a_demand_is_for_a_page_and_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -141,8 +141,16 @@ def test_a_recording_called_index_takes_no_page_s_place(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_recordings_and_one_that_is_in_use_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="holds no recording that can be read"):
+    with pytest.raises(RecordingError, match=r"holds no recording; taxtui run -o .*NAME\.msgpack"):
         site(tmp_path, "-o", tmp_path / "site")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.msgpack").write_bytes(b"no recording")
+    with pytest.raises(RecordingError) as caught:
+        site(tmp_path, "-o", tmp_path / "site")
+    assert "holds no recording that can be compared (and 1 more such): a.msgpack: a.msgpack is not" in str(caught.value)
+    assert "taxtui run" not in str(caught.value)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.msgpack").unlink()
     write(tmp_path / "r.msgpack", [trial(0)])
     with pytest.raises(UsageError, match="is not empty; choose another folder with -o"):
         site(tmp_path, "-o", tmp_path)

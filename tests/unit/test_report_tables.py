@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from taxtui.commands.report import command
 from taxtui.errors import RecordingError
-from taxtui.report.formats import Section
+from taxtui.report.formats import Section, markdown_tables
 from taxtui.report.formats.plain_tables import to_text
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
@@ -229,6 +229,21 @@ def test_markdown_escapes_what_comes_from_a_file(tmp_path: Path) -> None:
     assert "docker:\\<b\\>\\|\N{REPLACEMENT CHARACTER}\\[31m" in text
     assert "\x1b" not in text
     assert "\x1b" not in report(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("- a", "\\- a"),
+        ("+ a", "\\+ a"),
+        ("1. a", "1\\. a"),
+        ("see http://a.b", "see http\\://a.b"),
+        ("www.a.b", "www\\.a.b"),
+        ("2.5x of a", "2.5x of a"),
+    ],
+)
+def test_a_line_of_markdown_begins_no_list_and_holds_no_link(text: str, escaped: str) -> None:
+    assert markdown_tables.to_text([Section("", [], [], [text])]) == escaped
 
 
 def test_nothing_to_report_is_one_line(tmp_path: Path) -> None:

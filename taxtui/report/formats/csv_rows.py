@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from taxtui.report.formats import Report
 from taxtui.terminal_text import clean
+
+FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # the wide ones begin a formula too
+"""What a formula begins with; a tab or the end of a line, behind which one may, is made visible."""
 
 
 def render(report: Report) -> str:
@@ -43,4 +46,4 @@ def _flattened(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def harmless(text: str) -> str:
     """A text that no spreadsheet takes for a formula, and no terminal for a command."""
     text = clean(text)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    return f"'{text}" if text.lstrip().startswith(FORMULA) else text

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from taxtui.report.formats import Report, Section
 from taxtui.terminal_text import clean
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|#~!])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|#~!]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
+"""What Markdown means something by; GitHub makes links of bare addresses too."""
+_BEGINS = re.compile(r"^\s*(?=[-+=]|\d+[.)]\s)(\d*)")
+"""Of a line that would be a list or a heading."""
 
 
 def render(report: Report) -> str:
@@ -23,13 +26,13 @@ def to_text(sections: Sequence[Section]) -> str:
 
 def _section(section: Section) -> str:
     if not section.head:
-        return "\n\n".join(map(_escape, section.notes))
+        return "\n\n".join(map(_line, section.notes))
     lines = [f"### {_escape(section.title)}", ""] if section.title else []
     lines.append(_row(section.head))
     lines.append("|" + "|".join(["---", *("---:" for _ in section.head[1:])]) + "|")
     lines += [_row(row) for row in section.rows]
     if section.notes:
-        lines += ["", *(f"- {_escape(note)}" for note in section.notes)]
+        lines += ["", *(f"- {_line(note)}" for note in section.notes)]
     return "\n".join(lines)
 
 
@@ -40,6 +43,10 @@ def _row(cells: Sequence[str]) -> str:
 def _one_line(cell: str) -> str:
     first, _, second = cell.partition("\n")
     return _escape(f"{first} ({second})" if second else first)
+
+
+def _line(text: str) -> str:
+    return _BEGINS.sub(r"\1\\", _escape(text))
 
 
 def _escape(text: str) -> str:

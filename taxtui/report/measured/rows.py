@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from costmodel import flags
 from costmodel.bounds import MedianDispatch, Reference, check_used
 from costmodel.comparison import WORK
-from costmodel.measures import Causes
+from costmodel.measures import Causes, has_schedule
 from costmodel.percentiles import Percentile
 from costmodel.quantities import UNTOLD
 from costmodel.recording import CellIdentity, RecordedTrial
@@ -104,7 +104,9 @@ class Row:
         self.identity = cell.identity
         self.length = cell.length
         self.own_label = clean(f"{PROVENANCES.get(cell.provenance, '')} {cell.identity.label}".strip())
-        self.untold = frozenset(name for one in cell.untold for name in UNTOLD.get(one, ()))  # columns
+        self.scheduled = has_schedule(cell.identity.arrival)
+        untold = {name for one in cell.untold for name in UNTOLD.get(one, ())}
+        self.untold = frozenset(untold if self.scheduled else untold | {"response"})  # columns
         self.median_dispatch: MedianDispatch | None = None  # of the substrate, from a reference
         self.label = self.own_label  # numbered where others would look the same
         self.flags = _flags(cell, self.good)

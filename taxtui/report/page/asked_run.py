@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel import Projection, Published, Recording
+from costmodel.answer import Answer
 from costmodel.bounds import Reference
+from costmodel.comparison import meant
 from costmodel.flags import COMPOSED
 from costmodel.places import PlaceAsked, project_places
 from costmodel.providers import Provider
 from costmodel.recording import CellIdentity
+from taxtui.report.answer import projected, table
+from taxtui.report.answer.choice import RowChoice
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.projected import attributed
@@ -29,6 +33,7 @@ class AskedRun(NamedTuple):
     places: list[PlaceAsked]  # the last one is for all that no other means
     sources: list[Recording | Published]
     bounds: Reference | None
+    answer: Answer  # of the rows, as ``taxtui project`` has it
 
     @property
     def title(self) -> str:
@@ -48,9 +53,10 @@ class AskedRun(NamedTuple):
         return found
 
     def sections(self) -> list[Section]:
-        """What it costs by cause, then every table of the projection; each once."""
+        """What it costs by cause, the answer, then every table of the projection; each once."""
         demand = self.places[-1].demand
-        first = attributed.sections(self.rows, demand)
+        answered = table.sections(self.answer, self.title, workers=demand.workers, reference=self.bounds)
+        first = [*attributed.sections(self.rows, demand), *answered]
         titles = {section.title for section in first}
         others = sections(self.rows, demand, self.sources, self.bounds)
         return [*first, *(section for section in others if section.title not in titles)]
@@ -62,11 +68,20 @@ def asked_run(
     bounds: Reference | None,
     providers: Sequence[Provider],
     wanted: Callable[[CellIdentity], bool],
+    sort: str | None = None,
 ) -> AskedRun:
-    """Project what was asked, of the cells that are ``wanted``; ``providers`` are composed.
+    """Project what was asked, of the cells that are ``wanted``; ``providers`` are composed, ``sort`` orders the answer.
 
     Raises:
         costmodel.errors.CostModelError: it cannot be answered.
     """
-    rows = project_places(sources, places, bounds, providers, wanted)
-    return AskedRun(rows, list(places), list(sources), bounds)
+    demand = places[-1].demand
+    baseline = demand.baseline
+
+    def needed(identity: CellIdentity) -> bool:
+        return wanted(identity) or (baseline is not None and meant(identity, baseline))
+
+    every = project_places(sources, places, bounds, providers, needed)
+    rows = [row for row in every if wanted(row.identity)]
+    answer = projected.answer(every, rows, demand, RowChoice(sort=sort))
+    return AskedRun(rows, list(places), list(sources), bounds, answer)

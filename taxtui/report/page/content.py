@@ -11,6 +11,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from taxtui.report.answer import table
 from taxtui.report.formats import Section, csv_rows
 from taxtui.report.measured.record import record
 from taxtui.report.measured.tables import TABLES, sections
@@ -39,8 +40,8 @@ METHOD: Final = (
 )
 
 
-def page(material: Material, options: Sequence[str] = ()) -> str:
-    """The whole page. The same recordings and options give the same bytes."""
+def page(material: Material, options: Sequence[str] = (), command: str = "report") -> str:
+    """The whole page. The same recordings and options give the same bytes; ``taxtui command`` makes it of them."""
     found = figures(material)
     told = origins(material.paths, material.sources)
     names = ", ".join(cut(clean(path.name), 60) for path in material.paths[:3])
@@ -48,6 +49,7 @@ def page(material: Material, options: Sequence[str] = ()) -> str:
     script = text_of("page.js")
     context: dict[str, Any] = {
         "title": f"{names}{more}",
+        "sentence": table.said(material.run.answer if material.run else material.answer),
         "answer": answer_view(material.answer, material.bounds),
         "run": material.run and {"title": material.run.title, "headlines": material.run.headlines},
         "run_tables": tables_of(material.run.sections()) if material.run else [],
@@ -56,7 +58,7 @@ def page(material: Material, options: Sequence[str] = ()) -> str:
         "tables": tables_of([failures.section(material.rows), *_tables(material)]),
         "method": METHOD,
         "origins": told,
-        "commands": commands(told, options),
+        "commands": commands(told, options, command),
         "trials": sum(len(row.cell.trials) for row in material.rows),
         "failed": sum(row.failed for row in material.rows),
         "csv": csv_link("taxtui-report.csv", [record(row, TABLES) for row in material.rows]),

@@ -103,7 +103,7 @@ class Material:
         if not self.places:
             return None
         sources: list[Recording | Published] = [*self.sources, *self.published]
-        return asked_run(sources, self.places, self.bounds, self.providers, self._wanted)
+        return asked_run(sources, self.places, self.bounds, self.providers, self._wanted, self.sort)
 
     def _wanted(self, identity: CellIdentity) -> bool:
         """Whether its work is shown, and its place, unless that is one which was recorded and is not."""

@@ -14,7 +14,8 @@ from taxtui.report.page.material import MILLION
 from taxtui.terminal_text import clean, cut
 
 MOST_COLUMNS = 120
-PAPER_WORKERS = 500
+PER_MILLION = f"--trajectories {MILLION} --workers 500"
+"""The paper's workers; hours do not depend on how many there are."""
 
 
 class Origin(NamedTuple):
@@ -59,19 +60,20 @@ def _header(path: Path) -> events.Header | None:
     return None
 
 
-def commands(found: Sequence[Origin], options: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """What to type to see the same again, each with what it does; in a folder that holds the recordings."""
+def commands(found: Sequence[Origin], options: Sequence[str] = (), command: str = "report") -> list[tuple[str, str]]:
+    """What to type to see the same again, each with what it does; in a folder that holds the recordings.
+
+    ``taxtui command`` with the options made the page.
+    """
     files = " ".join(shlex.quote(origin.name) for origin in found)
     asked = "".join(f" {shlex.quote(clean(option))}" for option in options)
+    projects = f" {files}{asked}" if command == "project" else f" {files} {PER_MILLION}"
     told = [
-        (f"taxtui report {files}{asked} --html page.html", "makes this page"),
+        (f"taxtui {command} {files}{asked} --html page.html", "makes this page"),
         (f"taxtui recordings verify {files}", "checks every byte of what it was made from"),
         (f"taxtui report {files} --format csv", "the numbers of the tables, in nanoseconds"),
         (f"taxtui export {files} --format csv -o trials.csv", "every trial"),
-        (
-            f"taxtui project {files} --trajectories {MILLION} --workers {PAPER_WORKERS} --explain",
-            "the hours, with every formula",
-        ),
+        (f"taxtui project{projects} --explain", "the hours, with every formula"),
     ]
     names = dict.fromkeys(origin.scenario for origin in found if origin.scenario)
     told += [(f"taxtui run {shlex.quote(name)}", "measures the same scenario anew") for name in names]

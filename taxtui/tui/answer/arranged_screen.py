@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.widgets import Input
 
 from taxtui.tui.answer.arranging import Arrangement
+from taxtui.tui.answer.page_process import PageProcess
 from taxtui.tui.lists.filter_field import FilterField
 from taxtui.tui.numbered_screen import NumberedScreen
+from taxtui.tui.recordings import catalogue
 
 
 class ArrangedScreen(NumberedScreen):
@@ -20,6 +23,9 @@ class ArrangedScreen(NumberedScreen):
         """The tables' own order."""
         super().__init__()
         self.arrangement = Arrangement()
+        self.paths: tuple[Path, ...] = ()
+        """The recordings that are shown."""
+        self._page: Path | None = None  # that is being written
 
     @property
     def columns(self) -> Sequence[str]:
@@ -74,6 +80,30 @@ class ArrangedScreen(NumberedScreen):
         """Keep the filter; an empty one goes away."""
         self.query_one(FilterField).settle()
         self.focus_table()
+
+    @work
+    async def write_page(self, command: Sequence[str]) -> None:
+        """Write what a command of taxtui says as a page, next to the recording under the first free name.
+
+        It is drawn in a process of its own: drawing takes seconds, and would keep the interface from what is pressed.
+        """
+        if self._page is not None:
+            self.notify(f"{self._page} is being written", severity="warning")
+            return
+        if not self.paths:
+            self.notify("there is no recording yet; 1 measures, 5 lists what there is", severity="warning")
+            return
+        try:
+            self._page = catalogue.beside(self.paths[0], ".html")
+            self.notify(f"{self._page} …", title="Writing a page")
+            refused = await PageProcess([*command, "--html", str(self._page)]).refusal()
+        except OSError as error:  # no more processes
+            refused = str(error)
+        told, self._page = self._page, None
+        if refused:
+            self.notify(refused, title="No page", severity="error", timeout=10)
+        else:
+            self.notify(f"{told}", title="Page written", timeout=10)
 
     def key_escape(self) -> None:
         """Drop the filter."""

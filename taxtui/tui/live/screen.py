@@ -35,6 +35,7 @@ from taxtui.tui.live.progress import ProgressBars
 from taxtui.tui.live.replay import Standing
 from taxtui.tui.live.replay_bar import ReplayBar
 from taxtui.tui.live.summary import as_markdown, last_lines, status
+from taxtui.tui.recordings import catalogue
 from taxtui.tui.top_bar import TopBar
 
 LIVE_S: Final = 1 / 4  # between frames while something is being measured: at most a tenth of a core
@@ -354,7 +355,7 @@ class LiveScreen(PlaybackScreen):
     def action_export(self) -> None:
         """This screen as an SVG beside the recording."""
         if self.feed:
-            self.export(self.feed.path)
+            self.export(catalogue.beside(self.feed.path, ".svg"))
 
     async def action_project(self) -> None:
         """What any number of trajectories would cost."""

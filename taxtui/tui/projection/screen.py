@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -51,7 +50,6 @@ class ProjectionScreen(TypingScreen):
     def __init__(self) -> None:
         """Nothing is answered yet."""
         super().__init__()
-        self.paths: tuple[Path, ...] = ()
         self.answered: Answered | None = None
         self.found: Answer | None = None  # of what is answered
         self.refusal = ""
@@ -309,7 +307,11 @@ class ProjectionScreen(TypingScreen):
     def action_export(self) -> None:
         """This screen as an SVG beside the recording."""
         if self.paths:
-            self.export(self.paths[0].with_suffix(".projection.svg"))
+            self.export(catalogue.beside(self.paths[0], ".projection.svg"))
+
+    def action_page(self) -> None:
+        """A page of this question beside the recording."""
+        self.write_page(["project", *map(str, self.paths), *form.words(self.query_one("#form", FormPanel).values)])
 
     def arrange_anew(self) -> None:
         """As ``ArrangedScreen.arrange_anew``; with the answer, not all rows."""

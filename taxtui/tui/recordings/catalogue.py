@@ -60,7 +60,7 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str = ""
     scenario: str = ""
     started_unix_ns: int = 0  # 0: not known
-    elapsed_ns: int = 0  # up to the latest instant that the end of the file names
+    elapsed_ns: int = 0  # up to the latest instant that the end of the file names; 0: that does not tell
     substrates: tuple[str, ...] = ()  # labels, in the order of the plan
     workloads: tuple[str, ...] = ()  # T0×10 …
     modes: tuple[str, ...] = ()
@@ -125,6 +125,20 @@ def shown(path: Path) -> str:
     with contextlib.suppress(ValueError, OSError):  # OSError: the current folder was deleted
         return clean(str(full.relative_to(Path.cwd())))
     return clean(str(full))
+
+
+def beside(path: Path, ending: str) -> Path:
+    """The first free name next to a recording for what is made of it: ``run.html``, ``run.2.html``.
+
+    Of one that came with taxtui it is where runs are written, if such a folder can be made.
+    """
+    folder = path.parent
+    if os.path.realpath(path) in map(os.path.realpath, _shipped()):
+        with contextlib.suppress(UsageError):
+            folder = folders.recordings()
+    start, _, suffix = f"{path.name.removesuffix(SUFFIX)}{ending}".rpartition(".")
+    names = (folder / f"{start}{number}.{suffix}" for number in ("", *(f".{n}" for n in range(2, 1000))))
+    return next(name for name in names if not name.exists())
 
 
 def same(one: Path, other: Path) -> bool:
@@ -257,7 +271,7 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
         return CatalogueEntry(state="newer version", detail=detail, run_id=clean(header.run_id), **facts)
     run, state, detail = RunState(), "incomplete", ""
     last: Event | None = None
-    succeeded = False
+    succeeded = anchored = False
     try:
         for event in _opening(head):
             run.apply(event)
@@ -265,6 +279,7 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
             if isinstance(event, TrialEnded) and event.outcome == OK:
                 trial = run.open.get(event.trial)
                 succeeded |= trial is None or not trial.warm_up
+            anchored |= isinstance(event, Clock)
             if not isinstance(event, Header):
                 run.apply(event)
             last = event
@@ -280,7 +295,8 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
         run_id=run.run_id,
         scenario=run.name,
         started_unix_ns=run.started_unix_ns,
-        elapsed_ns=run.elapsed_ns,
+        # every repetition counts from a clock of its own, and that of the last may stand before what was read
+        elapsed_ns=run.elapsed_ns if anchored or run.repetitions == 1 else 0,
         substrates=tuple(run.by_substrate()),
         workloads=tuple(dict.fromkeys(cell.workload for cell in cells)),
         modes=tuple(dict.fromkeys(cell.mode for cell in cells)),

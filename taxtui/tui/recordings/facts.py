@@ -72,7 +72,8 @@ class RecordingFacts(Static):
     def _facts(self, entry: CatalogueEntry) -> Iterator[tuple[str, Text | str]]:
         started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.started_unix_ns // 10**9))
         lasted = units.clock(entry.elapsed_ns)
-        lasted = f", {lasted} so far" if entry.state == "running" else f", lasted {lasted}" if entry.elapsed_ns else ""
+        lasted = f", {lasted} so far" if entry.state == "running" else f", lasted {lasted}"
+        lasted = lasted if entry.elapsed_ns else ""
         yield "started", f"{started}{lasted}" if entry.started_unix_ns else "not known"
         yield "id", " · ".join(filter(None, [entry.run_id, f"scenario {entry.scenario}" if entry.scenario else ""]))
         where = labels(entry.substrates, "labels", dark=self.app.current_theme.dark)

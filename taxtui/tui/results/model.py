@@ -7,13 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from costmodel.answer import HELD, Answer, answer_of
-from costmodel.demand import Demand
+from costmodel.answer import Answer
 from costmodel.length import FIXED
-from costmodel.projection import project
 from costmodel.recording import Recording
 from taxtui.errors import RecordingError
 from taxtui.live.cell_state import CellState
+from taxtui.report.answer import measured
 from taxtui.report.formats import Section
 from taxtui.report.measured import differences
 from taxtui.report.measured.rows import Row, rows_of
@@ -36,8 +35,6 @@ TABLES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The answer, and every table as ``taxtui report --table`` names it → its tab."""
-ONE: Final = Demand(trajectories=1, workers=1)
-"""What an answer about one trajectory asks; how many there are to be changes no ratio."""
 
 
 class Wanted(NamedTuple):
@@ -118,7 +115,7 @@ class ResultsReader:
         if not rows:
             raise RecordingError("no trial has ended yet", fix="r reads the recording again")
         if wanted.table == ANSWER:
-            return ResultsShown((), rows, answer_of(project(sources, ONE), HELD))
+            return ResultsShown((), rows, measured.answer(rows, sources))
         if wanted.against is not None:
             return ResultsShown(self._differences(wanted, rows, wanted.against), rows)
         found = sections(rows, sources, [wanted.table], unfinished)

@@ -62,7 +62,6 @@ class ResultsScreen(ArrangedScreen):
     def __init__(self) -> None:
         """Nothing is read yet."""
         super().__init__()
-        self.paths: tuple[Path, ...] = ()
         self.table = next(iter(TABLES))
         self.refusal = ""
         self.shown = NOTHING
@@ -276,7 +275,11 @@ class ResultsScreen(ArrangedScreen):
         self.taxtui.chosen = self.paths
         await self.taxtui.action_go("projection")
 
+    def action_page(self) -> None:
+        """A page of the whole report beside the recording; of a comparison it has the one side."""
+        self.write_page(["report", *map(str, self.paths)])
+
     def action_export(self) -> None:
         """This screen as an SVG beside the recording."""
         if self.paths:
-            self.export(self.paths[0].with_suffix(".results.svg"))
+            self.export(catalogue.beside(self.paths[0], ".results.svg"))
