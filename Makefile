@@ -4,7 +4,7 @@
 # make suite  the tests and the coverage gate alone, once all is ready
 # make lint   ruff, mypy --strict, import contracts
 # make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
-# make bench  the ratios that the README quotes
+# make bench  all figures beside their baselines of the same run, as one table: docs/benchmarks.md and .json
 # make fuzz   a million mangled inputs: counts, and the seed of each failure
 # make chaos  500 runs that are struck by kills, full disks, broken daemons and the like, and 50 kills on every real place
 # make lock   pin the constraints anew
@@ -49,9 +49,9 @@ suite: $(VENV)/.test
 docs: $(VENV)/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# The ratios that the README quotes, each printed beside its baseline.
+# All figures, each beside a baseline of the same run, as one table; ARGS="dispatch peers" runs these alone.
 bench: $(VENV)/.test
-	for file in tests/benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	$(BIN)/python -m tests.benchmarks --json docs/benchmarks.json --page docs/benchmarks.md $(ARGS)
 
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.support.fuzzing $(if $(SEED),--seed $(SEED))

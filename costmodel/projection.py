@@ -62,12 +62,13 @@ def project(
     each_level: bool = False,
     effort: float = 1.0,
     wanted: Wanted | None = None,
+    checked: bool = True,
 ) -> list[Projection]:
     """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
 
     Cells that differ in how many trials ran at a time only are one row, for as many as the demand has, unless
-    ``each_level``, which is what was measured: lengths are then not predicted from each other. Of each of the
-    ``providers`` there is a composed row for each work that was recorded.
+    ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded. ``checked``:
+    recorded lengths are predicted from each other (``held_out``).
 
     ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much is simulated for
     the attribution of a run in steps, relative to a few seconds for all rows; 0: there is none. ``wanted`` says which
@@ -87,7 +88,7 @@ def project(
         return wanted is None or wanted(identity) or any(spec is not None and meant(identity, spec) for spec in specs)
 
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
-    cells = _cells(recordings, demand, checked=not each_level)
+    cells = _cells(recordings, demand, checked=checked)
     groups = [own for own in ([[one] for one in cells] if each_level else by_levels(cells)) if needed(own[0].identity)]
     found = [one for one in _thought_of(groups, cells, providers, demand, prices) if needed(one.value.identity)]
     rows = rows_of(found, reference, effort, wanted)

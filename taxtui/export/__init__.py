@@ -28,6 +28,7 @@ class ExportFormat(NamedTuple):
     tables: bool  # of rows, one table at a time; False: the whole recording
     home: str
     binary: bool = False
+    heading: int | None = None  # lines before the first row, where files can be told apart and put together
 
     def pieces(self, paths: Sequence[Path], table: str) -> Iterator[bytes]:
         """The whole file. Raises what reading raises, and ``UsageError`` where a package is missing."""
@@ -36,10 +37,10 @@ class ExportFormat(NamedTuple):
 
 
 FORMATS: Final = (
-    ExportFormat("csv", "a line per row", True, "taxtui.export.csv_lines"),
-    ExportFormat("jsonl", "an object per line", True, "taxtui.export.json_lines"),
+    ExportFormat("csv", "a line per row", True, "taxtui.export.csv_lines", heading=1),
+    ExportFormat("jsonl", "an object per line", True, "taxtui.export.json_lines", heading=0),
     ExportFormat("parquet", "columns, compressed; needs pyarrow", True, "taxtui.export.parquet", binary=True),
-    ExportFormat("otlp", "OTLP/JSON spans of trials, phases and commands", False, "taxtui.export.otlp"),
+    ExportFormat("otlp", "OTLP/JSON spans of trials, phases and commands", False, "taxtui.export.otlp", heading=0),
     ExportFormat("prometheus", "a text file of metrics, a summary per cell", False, "taxtui.export.prometheus"),
 )
 
@@ -48,15 +49,15 @@ NAMES: Final = tuple(BY_NAME)
 """What ``--format`` takes."""
 
 
-def most_rows(paths: Sequence[Path]) -> int:
-    """How many rows, or spans, recordings of their size may have: a byte makes four hundred of a span."""
-    return MOST_ROWS + sum(path.stat().st_size for path in paths) // BYTES_A_ROW
+def most_rows(path: Path) -> int:
+    """How many rows, or spans, a recording of its size may have: a byte makes four hundred of a span."""
+    return MOST_ROWS + path.stat().st_size // BYTES_A_ROW
 
 
-def too_many(paths: Sequence[Path], most: int) -> RecordingError:
+def too_many(path: Path, most: int) -> RecordingError:
     """What is raised for more."""
     return RecordingError(
-        f"{', '.join(map(str, paths))}: more commands than {most:,}, what recordings of this size may have",
+        f"{path}: more commands than {most:,}, what a recording of this size may have",
         fix="their trials alone: export --table trials, or costmodel.frame",
     )
 
@@ -68,8 +69,9 @@ def told_rows(paths: Sequence[Path], table: str) -> Iterator[Row]:
     """
     from costmodel.tables import rows
 
-    most = most_rows(paths)
-    for number, row in enumerate(rows(paths, table), 1):
-        if number > most:
-            raise too_many(paths, most)
-        yield tuple(clean(value) if isinstance(value, str) else value for value in row)
+    for path in paths:
+        most = most_rows(path)
+        for number, row in enumerate(rows([path], table), 1):
+            if number > most:
+                raise too_many(path, most)
+            yield tuple(clean(value) if isinstance(value, str) else value for value in row)

@@ -42,12 +42,12 @@ def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     """Trials that never ended are left out. Raises ``RecordingError``, also for more spans than a file may have."""
     for path in paths:
         with Follower(path) as follower:
-            trials, most = _Trials(), most_rows([path])
+            trials, most = _Trials(), most_rows(path)
             while events := follower.poll():
                 for event in events:
                     found = trials.ended_by(event)
                     if trials.spans > most:
-                        raise too_many([path], most)
+                        raise too_many(path, most)
                     if found is not None:
                         assert follower.header is not None
                         yield from found.line(follower.header.run_id)

@@ -28,6 +28,7 @@ from costmodel.renewal import renewal_makespan
 from costmodel.samples import at_length
 from costmodel.simulation import drawer, leap, streams
 from costmodel.tally import Tally
+from tests.benchmarks.figures import tell
 
 S = 10**9
 ROUNDS = 5
@@ -135,6 +136,10 @@ def main() -> str:
     times = seconds([call for _, _, call in engines])
     times[-1] *= JOBS / SIMPY_JOBS
     baseline, answer, numpy_s, simpy_s = times[0], times[7], times[9], times[10]
+    for (name, _, _), took in zip(engines[1:], times[1:], strict=True):
+        tell(name, took * 1e3, "ms", baseline * 1e3, "naive heapq loop")
+    tell("the answer of project", answer * 1e3, "ms", simpy_s * 1e3, "SimPy", wanted="≤ 1/20")
+    tell("the answer of project", answer * 1e3, "ms", numpy_s * 1e3, "NumPy", wanted="≤ 1/3")
     lines = [
         f"N = {JOBS:,} jobs, W = {WORKERS} workers, K = {SIZE} values; Python {platform.python_version()}, "
         f"NumPy {np.__version__}, SimPy {simpy.__version__}",

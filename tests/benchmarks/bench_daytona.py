@@ -16,6 +16,7 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
+from tests.benchmarks.figures import tell
 from tests.support.crowd import print_crowds
 from tests.support.daytona_standin import KEY
 from tests.support.rounds import p50_ms
@@ -42,6 +43,7 @@ async def main() -> None:
             one, _ = await p50_ms(lambda: session.exec(Command(script="true")), lambda: asyncio.sleep(0))
             await session.close()
             await box.destroy()
+        tell("daytona exec", ours, "ms", base, "its SDK")
         print(f"exec                  SDK p50 {base:6.2f} ms   adapter {ours:6.2f} ms   x{ours / base:.2f}")
         print(f"                      added {ours - base:+.2f} ms per action (limit 1.5)")
         print(f"session               adapter {one:6.2f} ms   x{one / base:.2f} of the SDK's exec")

@@ -22,6 +22,7 @@ from taxtui.runner import bracket
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
 from taxtui.substrates.local.substrate import LocalSubstrate
+from tests.benchmarks.figures import tell
 
 PLAIN = Command(script="true")
 NONCE = "0123456789abcdef"
@@ -83,6 +84,8 @@ def report(what: str, ours: float, floor: float, promised: float | None = None) 
     kept = promised is None or ours / floor <= promised
     verdict = "" if promised is None else f"   promised ≤ {promised:.2f}: {'kept' if kept else 'NOT KEPT'}"
     print(f"{what:44} {ours:8.3f} ms   {ours / floor:6.2f} × {floor:7.3f} ms{verdict}")
+    ours_of, _, against = what.partition(" beside ")
+    tell(ours_of, ours, "ms", floor, against, wanted="" if promised is None else f"≤ {promised:.2f}")
     return kept
 
 

@@ -13,6 +13,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2.options import Ec2Options
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
+from tests.benchmarks.figures import tell
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
 from tests.support.standin_process import serving
 
@@ -66,6 +67,7 @@ async def main() -> None:
                 )
                 bare.stdin.write_eof()
             for name, bare_ms, ours_ms in (("a channel each", channel, ours), ("one shell", shell, persistent)):
+                tell(f"ec2, {name}", ours_ms, "ms", bare_ms, "asyncssh")
                 print(f"{name:14}  asyncssh p50 {bare_ms:.2f} ms   adapter {ours_ms:.2f} ms   {ours_ms / bare_ms:.2f}×")
             await session.close()
             await made.destroy()

@@ -20,6 +20,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ecs.options import EcsOptions
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
+from tests.benchmarks.figures import tell
 from tests.support.crowd import crowd
 from tests.support.ecs_peer_pty import Behaviour
 from tests.support.ecs_standin_setup import CREDENTIALS, sandbox, spec, standin
@@ -53,6 +54,7 @@ async def main() -> None:
                 ours.append((ended - began) / 1e6)
                 theirs.append((left - arrived) / 1e6)
             mine, agents = statistics.median(ours), statistics.median(theirs)
+            tell("ecs, data channel", mine, "ms", agents, "the agent itself")
             print(
                 f"data channel, per command: p50 {mine:.2f} ms, the agent itself {agents:.2f} ms: {mine / agents:.2f}×"
             )
@@ -90,6 +92,7 @@ async def exec_beside_the_plugin() -> None:
                 assert (await made.exec(Command(script="true"))).exit_code == 0
                 ours.append((time.monotonic_ns() - began) / 1e6)
     mine, plugin = statistics.median(ours), statistics.median(theirs)
+    tell("ecs exec", mine, "ms", plugin, "the plug-in's path")
     print(f"exec: p50 {mine:.0f} ms, a plug-in's path {plugin:.0f} ms: {mine / plugin:.3f}×")
 
 

@@ -27,6 +27,7 @@ from taxtui.recording import events
 from taxtui.recording.writer import Recorder
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.live.feed import Launcher, RunFeed
+from tests.benchmarks.figures import tell
 from tests.tui import story
 
 RATES = (10_000, 200_000)
@@ -149,10 +150,14 @@ def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     print(f"in tmux at {SIZE[0]}x{SIZE[1]}; the loop's lateness in ms; CPU in % of a core, of the whole process")
     print(f"{'events/s':>10} {'p50':>7} {'p99':>7} {'most':>7} {'CPU':>6} {'took':>7}  folded")
+    idle_ms = 0.0
     for rate, length in ((0, IDLE_S), *((rate, seconds) for rate in RATES)):
         facts = measured(rate, length)
         lag = facts["lag_ms"]
         p50, p99 = (lag[min(len(lag) - 1, int(len(lag) * share))] for share in (0.5, 0.99))
+        idle_ms = idle_ms or p99
+        if rate:
+            tell(f"lateness p99 at {rate:,} events/s", p99, "ms", idle_ms, "an app of one word")
         events_in_a_trial = len(story.trial(0, 0, 0))
         folded = f"{facts['trials'] * events_in_a_trial:,} events" if rate else "one word is shown"
         folded += "" if facts["finished"] else ", NOT ALL"

@@ -16,6 +16,7 @@ from pathlib import Path
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
 from taxtui.importers.protocol import Asked
+from tests.benchmarks.figures import tell
 from tests.support.importing import SAMPLES
 
 COMMANDS = 50
@@ -67,6 +68,7 @@ def main(trials: int) -> None:
         size = Path(root, "all.msgpack").stat().st_size
         print(f"{count:,} trials of {COMMANDS} commands: {took_s:.1f} s of CPU, {count / took_s:,.0f} trials/s")
         print(f"  {took_s / plain_s:.2f} x json alone ({plain_s:.1f} s); {size / count:,.0f} bytes a trial")
+        tell("import of Harbor's trials, CPU", took_s, "s", plain_s, "json alone")
         peaks = []
         for share in (100, 10):
             part = Path(root, f"part{share}")

@@ -17,6 +17,7 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
+from tests.benchmarks.figures import tell
 from tests.support.crowd import print_crowds
 from tests.support.rounds import p50_ms
 from tests.support.standin_process import serving
@@ -47,6 +48,7 @@ async def main() -> None:
             one, _ = await p50_ms(lambda: session.exec(Command(script="true")), lambda: asyncio.sleep(0))
             await session.close()
             await box.destroy()
+        tell("kubernetes exec", ours, "ms", base, "its SDK, raw")
         print(f"exec, new websocket   raw SDK p50 {base:6.2f} ms   adapter {ours:6.2f} ms   x{ours / base:.2f}")
         print(f"                      added {ours - base:+.2f} ms per action (limit 1.5)")
         print(f"session               adapter {one:6.2f} ms   x{one / base:.2f} of a raw exec")

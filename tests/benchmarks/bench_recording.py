@@ -28,6 +28,7 @@ from taxtui.recording.events import (
 )
 from taxtui.recording.reader import read
 from taxtui.recording.writer import Recorder
+from tests.benchmarks.figures import tell
 
 LENGTH = 150
 
@@ -97,6 +98,7 @@ def main(actions: int) -> None:
         print(f"{'':24} {'M actions/s':>12} {'json':>8} {'ratio':>8}")
         for name, ours, json_s in rows:
             print(f"{name:24} {actions / ours / 1e6:12.2f} {actions / json_s / 1e6:8.2f} {json_s / ours:7.1f}x")
+            tell(name, actions / ours / 1e6, "M actions/s", actions / json_s / 1e6, "json")
 
 
 if __name__ == "__main__":

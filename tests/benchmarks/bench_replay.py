@@ -24,6 +24,7 @@ from taxtui.recording.reader import Follower
 from taxtui.recording.writer import Recorder
 from taxtui.tui.live.replay import ReplayFeed
 from taxtui.tui.live.replay_bar import ReplayBar
+from tests.benchmarks.figures import tell
 from tests.tui import story
 from tests.tui.driving import live
 from tests.tui.feeds import app
@@ -159,6 +160,7 @@ async def watch(path: Path, little: Path) -> None:
 def row(name: str, ours_s: float, plain_s: float | None = None, what: str = "") -> None:
     beside = "" if plain_s is None else f"{plain_s:9.3f} s {what} ({ours_s / plain_s:.3f})"
     print(f"{name:24} {ours_s:9.3f} s {beside}")
+    tell(f"{name}, 100 MB", ours_s, "s", plain_s, what, wanted="< 2 s" if name == "first paint" else "")
 
 
 async def until(done: Callable[[], bool]) -> list[float]:

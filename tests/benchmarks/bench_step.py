@@ -17,6 +17,7 @@ from random import Random
 from typing import Any, Final
 
 from costmodel import Demand, Images, Length, Recording, Think, project, read
+from tests.benchmarks.figures import tell
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.stepping import demand, parts, stepped
 
@@ -97,6 +98,7 @@ def main() -> None:
     for name, more in WAYS.items():
         found = EVENTS * max(attempts_per_s(more) for _ in range(ROUNDS))
         print(f"{name:18} {found:12,.0f} events/s, {found / baseline:.2f} of it")
+        tell(f"step model, {name}", found, "events/s", baseline, "one heap entry")
     with tempfile.TemporaryDirectory() as folder:
         print(f"{'the lab question':18} {lab_s(Path(folder)):12.1f} s")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from taxtui.recording.events import ACTION, Actions, Event
 from taxtui.recording.reader import Follower, read
+from tests.benchmarks.figures import tell
 
 TRIALS = 100
 RUN = ["-s", "local", "-t", "T0", "-n", "10", "--mode", "exec", "--trials", str(TRIALS)]
@@ -81,6 +82,7 @@ def main(rounds: int) -> None:
     )
     for share in (0.50, 0.95, 0.99):
         ms = [sorted(sample)[int(share * len(sample))] / 1e6 for sample in (on, off)]
+        tell(f"an action's p{share * 100:.0f} with the TUI on", ms[0], "ms", ms[1], "off")
         print(f"p{share * 100:<4.0f} {ms[0]:7.2f} ms {ms[1]:7.2f} ms {ms[0] / ms[1]:7.2f}")
 
 

@@ -92,7 +92,9 @@ class Material:
         kept = {(row.identity, row.cell.provenance) for row in self.rows}
         demand = replace(demand, run_sd=self.run_sd)
         shown = {identity for identity, _ in kept}
-        found = project(self.sources, demand, None, self.bounds, each_level=True, wanted=shown.__contains__)
+        found = project(
+            self.sources, demand, None, self.bounds, each_level=True, wanted=shown.__contains__, checked=False
+        )
         return [*(row for row in found if (row.identity, row.provenance) in kept), *printed]
 
     @cached_property

@@ -54,6 +54,9 @@ class CgroupLimiter:
         self.label = label
         self._parents = parents
         self._cpu, self._memory, self._pids = files
+        # In version 1 a process of one thread, as the prologue's shell is, goes in by its thread: by its process it
+        # waits for a grace period of the kernel, unless that was built or mounted to favour moves.
+        self._enter = "tasks" if self._cpu == "cpu.cfs_quota_us" else "cgroup.procs"
 
     def prepare(self, name: str, limits: Limits) -> str:
         """As ``Limiter.prepare``. Raises ``CreateFailed``."""
@@ -71,7 +74,7 @@ class CgroupLimiter:
                         (group / file).write_text(value)
         except OSError as error:
             raise CreateFailed(f"cannot set up the {self.label} limits: {error.strerror}") from error
-        return "".join(f"echo 0 >{group}/cgroup.procs && " for group in self.groups(name))
+        return "".join(f"echo 0 >{group}/{self._enter} && " for group in self.groups(name))
 
     async def kill(self, name: str) -> None:
         """As ``Limiter.kill``."""

@@ -1,0 +1,69 @@
+"""What benchmarks measure becomes one table, and a benchmark that fails says so without taking the others along."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.benchmarks import __main__ as bench
+from tests.benchmarks import figures
+from tests.benchmarks.figures import Figure
+
+
+def test_nothing_is_kept_where_nobody_collects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(figures.ASKED, raising=False)
+    monkeypatch.chdir(tmp_path)
+    figures.tell("exec", 1.0, "ms")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_figure_comes_back_with_the_benchmark_that_told_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(figures.ASKED, str(tmp_path / "kept"))
+    figures.tell("exec", 3.0, "ms", 2.0, "a peer", wanted="≤ 2")
+    figures.grown("read", "s", [(1, 0.5), (2, 1.5), (4, 2.0)])
+    exec_, twice, four = figures.read(tmp_path / "kept", "dispatch")
+    assert exec_ == Figure("exec", 3.0, "ms", 2.0, "a peer", "≤ 2", "dispatch")
+    assert exec_.ratio == 1.5
+    assert (twice.ratio, four.ratio) == (1.5, 1.0)
+
+
+def test_a_figure_without_a_baseline_has_no_ratio() -> None:
+    assert Figure("memory", 7.0, "kB").ratio is None
+    assert "| x | memory | 7 kB |  |  |  |" in figures.table([Figure("memory", 7.0, "kB", bench="x")])
+
+
+def test_one_that_fails_takes_no_other_along(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    told = "from tests.benchmarks.figures import tell\ntell('speed', 5.0, 'x', 2.0, 'before')\nprint('its own words')\n"
+    (tmp_path / "bench_bad.py").write_text(f"{told}raise SystemExit(1)\n", encoding="utf-8")
+    (tmp_path / "bench_good.py").write_text(told, encoding="utf-8")
+    assert bench.names(tmp_path) == ["bad", "good"]
+    found, failed = bench.collected(["bad", "good"], tmp_path)
+    assert [one.bench for one in found] == ["bad", "good"]
+    assert failed == ["bad"]
+    assert capfd.readouterr().out.count("its own words") == 2
+    page = bench.page(found, "then", "now", failed)
+    assert "| good | speed | 5 x | 2 x before | 2.5 |  |" in page
+    assert "bad failed" in page
+
+
+def test_the_page_and_the_data_hold_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Figure("speed", 5.0, "x", bench="dispatch")
+    monkeypatch.setattr(bench, "collected", lambda names: ([one], []))
+    words = ["prog", "dispatch", "--json", str(tmp_path / "f.json"), "--page", str(tmp_path / "f.md")]
+    monkeypatch.setattr(sys, "argv", words)
+    assert bench.main() == 0
+    assert "| dispatch | speed | 5 x |" in capsys.readouterr().out
+    assert "| dispatch | speed | 5 x |" in (tmp_path / "f.md").read_text(encoding="utf-8")
+    assert msgspec.json.decode((tmp_path / "f.json").read_bytes())["figures"][0]["value"] == 5.0
+
+
+def test_every_benchmark_tells_or_is_a_study() -> None:
+    studies = {"aa", "attribution", "costmodel_coverage", "costmodel_tails", "gate", "length", "policies", "runs"}
+    studies |= {"step_twin"}  # how often something is right: no speed, and their tables are beside them
+    for name in set(bench.names()) - studies:
+        assert "figures import" in (bench.HERE / f"bench_{name}.py").read_text(encoding="utf-8"), name
