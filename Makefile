@@ -1,9 +1,12 @@
 # make run    set up and open the TUI; without a terminal: a quick measurement and its projection
-# make test   set up and run the whole suite; what this machine lacks is skipped and said
+# make test   set up, lint and run the whole suite; what this machine lacks is skipped and said
+# make ready  what the suite needs: the packages and, where there is docker, the image
+# make suite  the tests and the coverage gate alone, once all is ready
 # make lint   ruff, mypy --strict, import contracts
 # make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
 # make bench  the ratios that the README quotes
 # make fuzz   mangled recordings and documents for FUZZ_S seconds: counts, and the seed of each failure
+# make chaos  500 runs that are struck by kills, full disks, broken daemons and the like, and 50 kills on every real place
 # make lock   pin the constraints anew
 
 PYTHON ?= python3
@@ -15,27 +18,32 @@ WORKERS ?= 6
 
 COVERED := 'costmodel/*,taxtui/recording/*,taxtui/live/state.py,taxtui/sandboxes/kit/framed_shell.py,taxtui/runner/*'
 
-.PHONY: run test lint docs lock snapshots screenshots bench fuzz clean
+.PHONY: run ready lint suite test docs lock snapshots screenshots bench fuzz chaos clean
+.NOTPARALLEL: # one after the other, whatever MAKEFLAGS say
 
 run: $(VENV)/.run
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/taxtui; else \
 		recording=$$($(BIN)/taxtui run quick) && \
 		$(BIN)/taxtui project "$$recording" --trajectories 1000000 --workers 500; fi
 
-# The tests start hundreds of interpreters, which would all compile everything anew.
-test: export PYTHONDONTWRITEBYTECODE =
-test: $(VENV)/.test lint
+test: ready lint suite
+
+ready: $(VENV)/.test
 	@if docker image inspect taxtui-base:bookworm >/dev/null 2>&1; then \
 		$(BIN)/taxtui image build --base taxtui-base:bookworm >/dev/null; \
 		[ $$(id -u) != 0 ] || $(BIN)/taxtui image unpack >/dev/null; fi
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report= $(ARGS)
-	@$(BIN)/coverage report --fail-under=95 --skip-covered --include=$(COVERED)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The tests start hundreds of interpreters, which would all compile everything anew.
+suite: export PYTHONDONTWRITEBYTECODE =
+suite: $(VENV)/.test
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report= $(ARGS)
+	@$(BIN)/coverage report --fail-under=95 --skip-covered --include=$(COVERED)
 
 # mkdocs-material's note on its own future is no warning about this site.
 docs: $(VENV)/.test
@@ -49,6 +57,11 @@ FUZZ_S ?= 600
 
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.support.fuzzing $(FUZZ_S) $(SEED)
+
+# Runs that are struck, with counts, and what repeats a failure.
+chaos: $(VENV)/.test
+	$(BIN)/python -m tests.support.chaos $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.support.chaos --kills
 
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/tui --snapshot-update

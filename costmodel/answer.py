@@ -161,17 +161,21 @@ def answer_of(
     works: dict[Work, list[Projection]] = {}
     for row in rows:
         works.setdefault(Work.of(row), []).append(row)
+    named = _named(works)
+    order = {place: number for number, place in enumerate(placed)}
     lines = []
     for work, members in sorted(works.items()):
         comparable = [row for row in members if row.provenance == ground and _amount(row, measure) is not None]
         reference = _reference(comparable, measure, wanted)
-        entries = [_entry(row, columns[id(row)], reference, comparable, measure, run_sd) for row in members]
-        order = list(placed)
+        ranked = {id(row) for row in comparable} if reference is not None else set()
+        entries = [
+            _entry(row, columns[id(row)], reference if id(row) in ranked else None, measure, run_sd) for row in members
+        ]
         lines.append(
             WorkLine(
                 work,
-                _others(work, works),
-                tuple(sorted(entries, key=lambda entry: order.index(entry.place))),
+                named[work],
+                tuple(sorted(entries, key=lambda entry: order[entry.place])),
                 None if reference is None or len(comparable) < 2 else columns[id(reference)],
             )
         )
@@ -242,12 +246,12 @@ def _entry(
     row: Projection,
     place: Place,
     reference: Projection | None,
-    comparable: Sequence[Projection],
     measure: str,
     run_sd: float | None,
 ) -> Entry:
+    """``reference``: None where the row is not ranked."""
     own = _amount(row, measure)
-    if own is None or reference is None or row is reference or not any(row is one for one in comparable):
+    if own is None or reference is None or row is reference:
         return Entry(place, row, own)
     theirs = _amount(reference, measure)
     assert theirs is not None
@@ -281,8 +285,13 @@ def _placed(rows: Sequence[Projection]) -> dict[Place, list[Projection]]:
     return found
 
 
-def _others(work: Work, works: Iterable[Work]) -> tuple[str, ...]:
-    """What tells it from works of the same tier, length and mode."""
-    alike = [one for one in works if (one.tier, one.length, one.mode) == (work.tier, work.length, work.mode)]
-    fields = [name for name in WORK if len({getattr(one, name) for one in alike}) > 1]
-    return tuple(f"{name} {getattr(work, name)}" for name in fields)
+def _named(works: Iterable[Work]) -> dict[Work, tuple[str, ...]]:
+    """For each what tells it from works of the same tier, length and mode."""
+    groups: dict[tuple[str, Length, str], list[Work]] = {}
+    for work in works:
+        groups.setdefault((work.tier, work.length, work.mode), []).append(work)
+    found: dict[Work, tuple[str, ...]] = {}
+    for alike in groups.values():
+        fields = [name for name in WORK if len({getattr(one, name) for one in alike}) > 1]
+        found |= {work: tuple(f"{name} {getattr(work, name)}" for name in fields) for work in alike}
+    return found

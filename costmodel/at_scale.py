@@ -13,7 +13,7 @@ from costmodel.measures import Measures
 from costmodel.pricing import Prices
 from costmodel.remade import Remaking, remade
 from costmodel.results import LevelLaw
-from costmodel.samples import Pool
+from costmodel.samples import Pool, one_per_level
 from costmodel.timescale import NS_PER_S
 from costmodel.uncertainty import mean_interval
 
@@ -35,7 +35,7 @@ def at_scale(levels: Sequence[Pool], demand: Demand, prices: Prices | None) -> A
     and work are each scaled along a curve of their own; what the curve of the whole does not tell are its ends.
     """
     at_a_time = min(demand.usable_workers, max(1, demand.trajectories))
-    ordered = _one_each(levels)
+    ordered = one_per_level(levels)
     if len(ordered) == 1:
         return Alternatives(ordered[0], demand, prices)
     base = next((pool for pool in ordered if pool.identity.concurrency >= at_a_time), ordered[-1])
@@ -58,16 +58,6 @@ def at_scale(levels: Sequence[Pool], demand: Demand, prices: Prices | None) -> A
             _in_words(whole, at_a_time, value / (there or 1.0)),
         ),
     )
-
-
-def _one_each(pools: Sequence[Pool]) -> list[Pool]:
-    """One pool for each level, that of the most successes, ascending: arrivals may differ."""
-    best: dict[int, Pool] = {}
-    for pool in pools:
-        level = pool.identity.concurrency
-        if level not in best or len(pool.successes) > len(best[level].successes):
-            best[level] = pool
-    return [best[level] for level in sorted(best)]
 
 
 def _held(own: Measures) -> int:

@@ -38,7 +38,7 @@ class Causality:
         self._cells: dict[int, Cell] = {}
         self._announced = 0
         self._started: set[int] = set()
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, InCourse] = {}
         self._ended = False
 
     def add(self, events: Sequence[Event]) -> None:
@@ -78,7 +78,7 @@ class Causality:
         if event.trial in self._started:
             raise ValueError(f"trial {event.trial} starts twice")
         self._started.add(event.trial)
-        self._open[event.trial] = _Open(event.start_ns)
+        self._open[event.trial] = InCourse(event.start_ns)
 
     def _end(self, event: TrialEnded) -> None:
         trial = self._open.pop(event.trial, None)
@@ -91,12 +91,13 @@ class Causality:
             raise ValueError(f"trial {event.trial} is shorter than what happened in it")
 
 
-class _Open:
+class InCourse:
     """A trial that has not ended."""
 
     __slots__ = ("last_ns", "spent_ns", "start_ns")
 
     def __init__(self, start_ns: int) -> None:
+        """It began, and nothing of it has come yet."""
         self.start_ns = start_ns
         self.last_ns = start_ns  # the end of a phase
         self.spent_ns = 0  # on what happens in turn: phases, commands, thinking and what lies between

@@ -188,12 +188,15 @@ def compare(
     """
     changes = []
     usable = [other for other in before if other.held_per_success_s]
+    alike: dict[object, list[Projection]] = {}
+    for one in usable:
+        alike.setdefault(_like(one), []).append(one)
     for row in after:
-        candidates = [other for other in usable if other.provenance == row.provenance]
-        same = [other for other in candidates if other.identity.label == row.identity.label]
-        other = peer(row, [one for one in same if work_of(one) == work_of(row)])
+        other: Projection | None = peer(row, alike.get(_like(row), ()))
         if other is None and pair_all:
-            other = peer(row, same) or peer(row, candidates)
+            candidates = [one for one in usable if one.provenance == row.provenance]
+            other = peer(row, [one for one in candidates if one.identity.label == row.identity.label])
+            other = other or peer(row, candidates)
         if other is None or row.held_per_success_s is None or other.held_per_success_s is None:
             continue
         held = row.held_per_success_s, other.held_per_success_s
@@ -202,6 +205,11 @@ def compare(
         limits = times(row, other, *held, run_sd) or Interval(ratio)
         changes.append(Change(other, _doubting(row, row, other), delta, ratio, verdict, limits.low, limits.high))
     return changes
+
+
+def _like(row: Projection) -> object:
+    """Equal for rows that pair up by themselves."""
+    return row.provenance, row.identity.label, work_of(row)
 
 
 class Unpaired(NamedTuple):

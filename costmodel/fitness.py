@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 LAG_LIMIT_NS: Final = 5_000_000
 CPU_LIMIT_PERMILLE: Final = 800
 
 
-class Seconds:
-    """The bad seconds of a recording; each reaches from the report before it to its own."""
+class RunnerSecond(NamedTuple):
+    """What the measuring process told of itself at the end of one second."""
 
-    __slots__ = ("_bad", "_ends", "_last_ns")
+    at_ns: int
+    lag_p50_ns: int
+    lag_p99_ns: int
+    cpu_permille: int
+    pool_waits: int
+
+
+class Seconds:
+    """The seconds of a recording and the bad ones among them; each reaches from the report before it to its own."""
+
+    __slots__ = ("_bad", "_ends", "_last_ns", "_told")
 
     def __init__(self) -> None:
         """None yet."""
         self._bad: list[tuple[int, int]] = []
         self._ends: list[int] = []
         self._last_ns = 0
+        self._told: list[RunnerSecond] = []
 
-    def add(self, at_ns: int, lag_p99_ns: int, cpu_permille: int) -> None:
+    def add(self, second: RunnerSecond) -> None:
         """One more second."""
-        if lag_p99_ns > LAG_LIMIT_NS or cpu_permille > CPU_LIMIT_PERMILLE:
-            self._bad.append((self._last_ns, at_ns))
-            self._ends.append(at_ns)
-        self._last_ns = at_ns
+        if second.lag_p99_ns > LAG_LIMIT_NS or second.cpu_permille > CPU_LIMIT_PERMILLE:
+            self._bad.append((self._last_ns, second.at_ns))
+            self._ends.append(second.at_ns)
+        self._last_ns = second.at_ns
+        self._told.append(second)
+
+    def within(self, start_ns: int, end_ns: int) -> list[RunnerSecond]:
+        """Those that were told of between two instants."""
+        first = bisect_left(self._told, start_ns, key=lambda second: second.at_ns)
+        return self._told[first : bisect_right(self._told, end_ns, key=lambda second: second.at_ns)]
 
     def share(self, start_ns: int, end_ns: int) -> float:
         """Of the time between two instants."""
@@ -71,6 +88,37 @@ class RunnerFitness:
     def copy(self) -> Self:
         """A detached copy."""
         return replace(self)
+
+
+class WorkerFitness:
+    """The health of one measuring process over a whole recording, exactly."""
+
+    def __init__(self) -> None:
+        """Of a process of which nothing is known."""
+        self._lags_ns: list[int] = []
+        self._cpus_permille: list[int] = []
+        self._counts = RunnerFitness()
+
+    def add(self, lag_p99_ns: int, cpu_permille: int) -> None:
+        """One more second."""
+        self._lags_ns.append(lag_p99_ns)
+        self._cpus_permille.append(cpu_permille)
+        self._counts.add(lag_p99_ns, cpu_permille)
+
+    @property
+    def problems(self) -> list[str]:
+        """As ``RunnerFitness.problems``."""
+        return self._counts.problems
+
+    @property
+    def lag_p99_ns(self) -> int:
+        """As ``lag_quantile_ns``."""
+        return lag_quantile_ns(self._lags_ns)
+
+    @property
+    def cpu_permille(self) -> int:
+        """As ``cpu_median_permille``."""
+        return cpu_median_permille(self._cpus_permille)
 
 
 def lag_quantile_ns(lags_ns: Sequence[int]) -> int:

@@ -71,7 +71,7 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
     conditions = {
         flags.FIRST_CYCLE: beyond and doubt(pool.trials, pool.cycle).first_only,
         flags.BEYOND_LENGTH: beyond,
-        flags.BEYOND_CONCURRENCY: in_flight > pool.identity.concurrency,
+        flags.BEYOND_CONCURRENCY: in_flight > pool.at_a_time,
         flags.TAIL: tally.successes < flags.TAIL_TRIALS,
         flags.FEW_TRIALS: tally.successes < flags.FEW,
         flags.FEW_RUNS: len({trial.run for trial in pool.trials}) < MIN_RUNS,

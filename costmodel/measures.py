@@ -16,6 +16,12 @@ import msgspec
 UNKNOWN: Final = -1
 """The run of a command that could not be measured."""
 
+SCHEDULED: Final = frozenset({"staggered", "open"})
+"""Arrivals, by name, of which each trial has an instant to start at; elsewhere it starts when another has ended."""
+
+OPEN: Final = "open"
+"""The arrival of which trials start by the clock; so many are in flight as come about, and ``concurrency`` at most."""
+
 STARTED: Final = frozenset({"started", "running"})
 """Marks that show that the sandbox's own process runs: what came before is orchestration."""
 
@@ -130,6 +136,7 @@ class Measures(msgspec.Struct, frozen=True, gc=False):
     orchestration_ns: int | None = None  # None: no mark shows it
     known: bool = True  # the run of every command
     waiting_ns: int | None = None  # of work: inside the sandbox and on no CPU, whatever for; None: CPU time is unknown
+    start_delay_ns: int = 0  # from its turn, as the arrival planned it, to its start: before anything that is held
 
     @property
     def cold_start_ns(self) -> int:
@@ -150,6 +157,14 @@ class Measures(msgspec.Struct, frozen=True, gc=False):
     def trajectory_ns(self) -> int:
         """Until the last action's end, without think time and throttles."""
         return self.held_ns - self.queued_ns - self.think_ns
+
+    @property
+    def response_ns(self) -> int:
+        """From its turn to the last action's end: held, the service time, and what it was late before that.
+
+        Told where the arrival has a schedule; in a closed loop a trial's turn comes when another has ended.
+        """
+        return self.start_delay_ns + self.held_ns
 
     def contention_ns(self, contended: float | None) -> int:
         """That share of the waiting; 0 where one of them is unknown."""
@@ -181,6 +196,16 @@ class Measures(msgspec.Struct, frozen=True, gc=False):
 NOTHING: Final = Measures()
 
 
+def has_schedule(arrival: str) -> bool:
+    """Whether trials of this arrival, as a cell has it, have an instant of their own to start at."""
+    return arrival.partition(":")[0] in SCHEDULED
+
+
+def start_delay_ns(scheduled_ns: int, start_ns: int) -> int:
+    """How late a trial started; instants of one clock."""
+    return max(0, start_ns - scheduled_ns)
+
+
 def held_ns(start_ns: int, end_ns: int, phases: Mapping[str, int]) -> int:
     """What a worker was occupied for: from the first create request to the last action's end, or the failure."""
     return end_ns - start_ns - phases.get("ready_again", 0)
@@ -196,6 +221,7 @@ def measure(
     think_ns: int,
     orchestration_ns: int | None = None,
     cpu_ns: int | None = None,
+    start_delay_ns: int = 0,
 ) -> Measures:
     """A trial's durations from its phases (ns by name), its commands and what they were held for."""
     create_ns = phases.get("create", 0) + phases.get("reset", 0)
@@ -219,6 +245,7 @@ def measure(
         orchestration_ns,
         commands.known,
         None if cpu_ns is None or not commands.known else max(0, commands.work_ns - cpu_ns),
+        start_delay_ns,
     )
 
 

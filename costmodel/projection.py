@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 Wanted = Callable[[CellIdentity], bool]
 STRESS_SHARE, STRESS_FACTOR = 100, 30
 """One trajectory in 100 takes 30 times as long."""
+MOST_LENGTHS = 16
+"""Of a series of more lengths so many are predicted from each other, evenly from the shortest to the longest."""
 
 
 def project(
@@ -64,7 +66,8 @@ def project(
     """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
 
     Cells that differ in how many trials ran at a time only are one row, for as many as the demand has, unless
-    ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded.
+    ``each_level``, which is what was measured: lengths are then not predicted from each other. Of each of the
+    ``providers`` there is a composed row for each work that was recorded.
 
     ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much is simulated for
     the attribution of a run in steps, relative to a few seconds for all rows; 0: there is none. ``wanted`` says which
@@ -84,7 +87,7 @@ def project(
         return wanted is None or wanted(identity) or any(spec is not None and meant(identity, spec) for spec in specs)
 
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
-    cells = _cells(recordings, demand)
+    cells = _cells(recordings, demand, checked=not each_level)
     groups = [own for own in ([[one] for one in cells] if each_level else by_levels(cells)) if needed(own[0].identity)]
     found = [one for one in _thought_of(groups, cells, providers, demand, prices) if needed(one.value.identity)]
     rows = rows_of(found, reference, effort, wanted)
@@ -110,19 +113,21 @@ def behind(
     recordings: Sequence[Recording | Published], demand: Demand, prices: Prices | None, providers: Sequence[Provider]
 ) -> list[Alternatives]:
     """What the rows of ``project`` are computed from, in their order, published ones left out. Raises as it does."""
-    cells = _cells(recordings, demand)
+    cells = _cells(recordings, demand, checked=False)
     return _thought_of(by_levels(cells), cells, providers, demand, prices)
 
 
-def _cells(recordings: Sequence[Recording | Published], demand: Demand) -> dict[Pool, tuple[HeldOut, ...]]:
-    """The cells that are projected, each with how well its lengths predict each other."""
+def _cells(
+    recordings: Sequence[Recording | Published], demand: Demand, *, checked: bool = True
+) -> dict[Pool, tuple[HeldOut, ...]]:
+    """The cells that are projected, each with how well its lengths predict each other, if that is ``checked``."""
     series: dict[object, list[Pool]] = {}
     for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
         series.setdefault((pool.series, pool.provenance), []).append(pool)
     found: dict[Pool, tuple[HeldOut, ...]] = {}
     for lengths in series.values():
         near = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
-        found |= dict.fromkeys(near, _held_out(lengths))
+        found |= dict.fromkeys(near, _held_out(lengths) if checked else ())
     return found
 
 
@@ -349,6 +354,8 @@ def _stress(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
 def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
     """Predict each recorded length from every shorter one, and put what was measured beside it."""
     usable = sorted((p for p in lengths if any(t.ok for t in p.trials)), key=lambda p: p.length.high)
+    if len(usable) > MOST_LENGTHS:
+        usable = [usable[i * (len(usable) - 1) // (MOST_LENGTHS - 1)] for i in range(MOST_LENGTHS)]
     one = Demand(trajectories=1, workers=1)
     found = []
     for place, long in enumerate(usable[1:], 1):

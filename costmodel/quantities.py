@@ -39,7 +39,8 @@ PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
         "think": lambda trial: trial.measures.think_ns,
         "held": lambda trial: trial.measures.held_ns,
         "verify": lambda trial: trial.measures.verify_ns,
-        "start_delay": lambda trial: trial.start_delay_ns,
+        "start_delay": lambda trial: trial.measures.start_delay_ns,
+        "response": lambda trial: trial.measures.response_ns,
         "cleanup": lambda trial: trial.measures.cleanup_ns,
     }
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel import events, wire
-from costmodel.fitness import RunnerFitness, Seconds, cpu_median_permille, lag_quantile_ns
+from costmodel.fitness import RunnerSecond, Seconds, WorkerFitness
 from costmodel.length import FIXED
 from costmodel.measures import (
     NO_COMMANDS,
@@ -23,6 +23,7 @@ from costmodel.measures import (
     held_ns,
     known_runs,
     measure,
+    start_delay_ns,
 )
 from costmodel.runs import RunKey
 
@@ -81,6 +82,7 @@ class RecordedTrial:
         "error",
         "exposed",
         "failed_in",
+        "freed_ns",
         "gap_ns",
         "gaps_ns",
         "group",
@@ -90,19 +92,18 @@ class RecordedTrial:
         "runs_ns",
         "sandbox_ns",
         "setup",
-        "start_delay_ns",
         "start_ns",
         "thinks_ns",
         "worker",
     )
 
-    def __init__(self, run: RunKey, block: int, scheduled_ns: int = 0, start_ns: int = 0, worker: int = 0) -> None:
+    def __init__(self, run: RunKey, block: int, start_ns: int = 0, worker: int = 0) -> None:
         """A trial of which nothing is known yet."""
         self.run = run
         self.block = block
         self.worker = worker  # whose clock its instants are on
         self.start_ns = self.end_ns = start_ns
-        self.start_delay_ns = max(0, start_ns - scheduled_ns)  # after its turn had come
+        self.freed_ns = start_ns  # after the clean-up: its lane can take the next
         self.exposed = 0.0  # the share of its time in seconds in which the measuring process was not fit
         self.ok = False
         self.failed_in = ""  # the phase where it ended that did not succeed, and the class of its error
@@ -142,6 +143,7 @@ class Recording:
     """A whole file: its cells with their trials, and how far it can be trusted."""
 
     __slots__ = (
+        "at_once",
         "cells",
         "complete",
         "cpu_permille",
@@ -150,8 +152,10 @@ class Recording:
         "lag_p99_ns",
         "name",
         "run_id",
+        "seconds",
         "skipped",
         "torn_bytes",
+        "workers",
     )
 
     def __init__(self, name: str) -> None:
@@ -160,10 +164,13 @@ class Recording:
         self.run_id = ""
         self.cells: list[RecordedCell] = []
         self.complete = False  # it ends with RunFinished, and the trials that this counts are there
-        self.distorted = False  # the measuring process was too busy to be believed
-        self.lag_p99_ns = 0  # over the seconds' p99
+        self.distorted = False  # a measuring process was too busy to be believed
+        self.lag_p99_ns = 0  # over the seconds' p99; of the worst worker, as the next
         self.cpu_permille = 0  # median over the seconds
+        self.workers: dict[int, WorkerFitness] = {}  # each that measured, by its number in the file
+        self.at_once = 1  # how many of them measured at a time, as planned
         self.floor_ns = UNKNOWN
+        self.seconds: defaultdict[int, Seconds] = defaultdict(Seconds)  # by worker: two clocks are never mixed
         self.skipped = 0
         self.torn_bytes = 0
 
@@ -204,11 +211,7 @@ class _Reader:
         self._open: dict[int, OpenTrial] = {}
         self._outcomes: Counter[str] = Counter()  # of ended trials, warm-ups excluded
         self._counts: Counter[str] | None = None  # the same, as the end of the run has it
-        self._fitness = RunnerFitness()
         self._worker = 0  # whose events these are
-        self._seconds: defaultdict[int, Seconds] = defaultdict(Seconds)  # by worker: two clocks are never mixed
-        self._lags_ns: list[int] = []
-        self._cpus_permille: list[int] = []
 
     def apply(self, event: events.Event) -> None:
         if isinstance(event, PARTS):  # what there is most of comes first
@@ -227,14 +230,16 @@ class _Reader:
             self._worker = event.worker
         elif isinstance(event, events.Header):
             self._recording.run_id = event.run_id
+            planned = event.scenario.get("workers")
+            self._recording.at_once = planned if isinstance(planned, int) and planned > 0 else 1
         elif isinstance(event, events.Cell):
             self._cells[event.id] = cell = RecordedCell(event)
             self._recording.cells.append(cell)
         elif isinstance(event, events.Health):
-            self._fitness.add(event.lag_p99_ns, event.cpu_permille)
-            self._seconds[self._worker].add(event.at_ns, event.lag_p99_ns, event.cpu_permille)
-            self._lags_ns.append(event.lag_p99_ns)
-            self._cpus_permille.append(event.cpu_permille)
+            self._recording.workers.setdefault(self._worker, WorkerFitness()).add(event.lag_p99_ns, event.cpu_permille)
+            self._recording.seconds[self._worker].add(
+                RunnerSecond(event.at_ns, event.lag_p50_ns, event.lag_p99_ns, event.cpu_permille, event.pool_waits)
+            )
             self._recording.floor_ns = max(self._recording.floor_ns, event.floor_ns)
         elif isinstance(event, events.RunFinished):
             self._counts = Counter(event.counts)
@@ -263,10 +268,11 @@ class _Reader:
         recording.complete = self._counts is not None and self._counts == self._outcomes
         for cell in recording.cells:
             for trial in cell.trials:
-                trial.exposed = self._seconds[trial.worker].share(trial.start_ns, trial.end_ns)
-        recording.distorted = bool(self._fitness.problems)
-        recording.lag_p99_ns = lag_quantile_ns(self._lags_ns)
-        recording.cpu_permille = cpu_median_permille(self._cpus_permille)
+                trial.exposed = recording.seconds[trial.worker].share(trial.start_ns, trial.end_ns)
+        workers = recording.workers.values()
+        recording.distorted = any(worker.problems for worker in workers)
+        recording.lag_p99_ns = max((worker.lag_p99_ns for worker in workers), default=0)
+        recording.cpu_permille = max((worker.cpu_permille for worker in workers), default=0)
         return recording
 
 
@@ -277,8 +283,10 @@ class OpenTrial:
         "cell",
         "cpu_ns",
         "create_ns",
+        "last_ns",
         "phases",
         "setup_commands",
+        "start_delay_ns",
         "start_ns",
         "started_ns",
         "think_ns",
@@ -294,12 +302,12 @@ class OpenTrial:
         self.create_ns = event.start_ns  # when the request was sent that succeeded
         self.started_ns: list[int] = []  # when marks showed the sandbox's own process
         self.phases: dict[str, int] = {}
+        self.last_ns = event.start_ns  # where the last phase ended
         self.setup_commands = 0
         self.think_ns = 0
         self.cpu_ns: int | None = 0  # of set-up and actions; None: not of all
-        self.trial = RecordedTrial(
-            RunKey(run_id, event.repetition), event.block, event.scheduled_ns, event.start_ns, worker
-        )
+        self.start_delay_ns = start_delay_ns(event.scheduled_ns, event.start_ns)
+        self.trial = RecordedTrial(RunKey(run_id, event.repetition), event.block, event.start_ns, worker)
         self.trial.group = event.group
 
     def mark(self, event: events.Mark) -> None:
@@ -318,6 +326,7 @@ class OpenTrial:
 
     def _phase(self, event: events.PhaseEnded) -> None:
         self.phases[event.phase] = self.phases.get(event.phase, 0) + event.duration_ns
+        self.last_ns = max(self.last_ns, event.start_ns + event.duration_ns)
         if event.phase in ("create", "reset"):
             self.create_ns = event.start_ns
 
@@ -358,6 +367,7 @@ class OpenTrial:
         trial.ok = event.outcome == OK
         trial.failed_in, trial.error = event.phase, event.error
         trial.end_ns = event.end_ns
+        trial.freed_ns = max(event.end_ns, self.last_ns)
         trial.measures = measure(
             self.phases,
             trial.setup,
@@ -367,6 +377,7 @@ class OpenTrial:
             think_ns=self.think_ns,
             orchestration_ns=self._orchestration_ns() if self.started_ns else None,
             cpu_ns=self.cpu_ns,
+            start_delay_ns=self.start_delay_ns,
         )
         trial.cpu_ns = self.cpu_ns
         trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))

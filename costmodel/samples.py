@@ -11,7 +11,7 @@ from costmodel.continuation import Continuation
 from costmodel.demand import Demand, Think
 from costmodel.errors import SourceError
 from costmodel.length import FIXED, Length
-from costmodel.measures import UNKNOWN, Split, contended
+from costmodel.measures import OPEN, UNKNOWN, Split, contended
 from costmodel.recording import CellIdentity, RecordedCell, RecordedTrial, Recording
 from costmodel.thinking import strata_of_sum
 from costmodel.validity import Exposure, exposure
@@ -98,8 +98,18 @@ class Pool:
 
     @property
     def alone(self) -> tuple[CellIdentity, str]:
-        """The same for cells that differ in how many trials ran at a time only."""
+        """The same for cells that differ in how many trials ran at a time only.
+
+        By a schedule of its own that is not what its concurrency says, which is how many could at most.
+        """
+        if self.identity.arrival.partition(":")[0] == OPEN:
+            return self.identity, self.provenance
         return self.identity._replace(concurrency=1, arrival=""), self.provenance
+
+    @property
+    def at_a_time(self) -> int:
+        """How many trials ran at a time for sure: by a schedule of its own that may have been one."""
+        return 1 if self.identity.arrival.partition(":")[0] == OPEN else self.identity.concurrency
 
     @property
     def series(self) -> CellIdentity:
@@ -196,6 +206,16 @@ def by_levels(pools: Iterable[Pool]) -> list[list[Pool]]:
         alone = (pool.alone, pool.length) if pool.successes else index
         groups.setdefault(alone, []).append(pool)
     return list(groups.values())
+
+
+def one_per_level(pools: Sequence[Pool]) -> list[Pool]:
+    """One pool for each level, that of the most successes, ascending: arrivals may differ."""
+    best: dict[int, Pool] = {}
+    for pool in pools:
+        level = pool.identity.concurrency
+        if level not in best or len(pool.successes) > len(best[level].successes):
+            best[level] = pool
+    return [best[level] for level in sorted(best)]
 
 
 def attempts(pool: Pool, length: Length | None, demand: Demand) -> list[Attempt]:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from costmodel import events, wire
 from costmodel.errors import SourceError
-from costmodel.measures import UNKNOWN, known_runs
+from costmodel.measures import UNKNOWN, has_schedule, known_runs
 from costmodel.recording import OK, OpenTrial, RecordedCell, RecordedTrial
 
 Value = int | str | bool | None
@@ -59,6 +59,7 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("error", str, "its class, unless ok"),
         FrameColumn("start_unix_ns", int, "the first create request"),
         FrameColumn("late_ns", int, "from when it was due to that request"),
+        FrameColumn("response_ns", int, "from when it was due to the end of what it held"),
         FrameColumn("create_ns", int, ""),
         FrameColumn("ready_ns", int, ""),
         FrameColumn("preload_ns", int, ""),
@@ -214,7 +215,8 @@ class _Reader:
             ended.phase,
             ended.error,
             started_unix_ns,
-            max(0, started.start_ns - started.scheduled_ns),
+            measures.start_delay_ns,
+            measures.response_ns if has_schedule(identity.arrival) else None,
             measures.create_ns,
             measures.ready_ns,
             measures.preload_ns,

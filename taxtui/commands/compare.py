@@ -53,15 +53,22 @@ def command(
     from costmodel.comparison import compare, unpaired
     from costmodel.demand import Demand
     from costmodel.projection import project
-    from taxtui.commands.opening import opened, reference_of
+    from costmodel.recording import Recording
+    from taxtui.commands.opening import located, opened, reference_of
     from taxtui.plan.notation import parse_length
     from taxtui.report.projected import changes
+    from taxtui.report.row_limits import ANSWER
 
     choice = taken(chosen)
     length = None if actions is None else parse_length(actions)
     demand = Demand(trajectories=1, workers=1, actions=length, run_sd=run_sd)
     bounds = None if reference is None else reference_of(reference)
-    rows = [project([opened(name)], demand, None, bounds, each_level=True) for name in (before, after)]
+    sources = [opened(name) for name in (before, after)]
+    identities = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
+    asked = [one for one in identities if choice.means(one)]
+    ANSWER.check(len(asked), [located(before), located(after)], "--tier, --mode or --substrate")
+    wanted = choice.means if 0 < len(asked) < len(identities) else None
+    rows = [project([source], demand, None, bounds, each_level=True, wanted=wanted) for source in sources]
     if bounds is not None:
         check_used(bounds, (row.identity.substrate for row in [*rows[0], *rows[1]] if row.tax_between_worker_hours))
     one, other = _chosen(rows[0], rows[1], choice)

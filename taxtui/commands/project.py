@@ -98,6 +98,7 @@ def command(
         click.echo(made[0])
         return
     sources = [opened(name) for name in recordings]
+    _check_rows(recordings, sources, choice, cells, demand, brief=BY_NAME[form].people and not full and not explain)
     bounds = None if reference is None else reference_of(reference)
     providers = providers_of(context, opened)
     found = project_places(sources, places, bounds, providers, _wanted(choice, cells, demand))
@@ -145,15 +146,35 @@ def _wanted(choice: RowChoice, cells: Sequence[str], demand: Demand) -> Wanted |
     def wanted(identity: CellIdentity) -> bool:
         if demand.baseline is not None and meant(identity, demand.baseline):
             return True
-        named = [identity.label == one or meant(identity, one) for one in choice.substrates]
-        return (
-            (not cells or identity.cell_id in cells)
-            and (not choice.tiers or identity.tier in choice.tiers)
-            and (not choice.modes or identity.mode in choice.modes)
-            and (not named or any(named))
-        )
+        return (not cells or identity.cell_id in cells) and choice.means(identity)
 
     return wanted
+
+
+def _check_rows(
+    names: Sequence[str],
+    sources: Sequence[Recording | Published],
+    choice: RowChoice,
+    cells: Sequence[str],
+    demand: Demand,
+    *,
+    brief: bool,
+) -> None:
+    """Refuse more rows than recordings of this size may have; levels are one, and so are lengths where one is asked."""
+    from costmodel.recording import Recording
+    from taxtui.commands.opening import located
+    from taxtui.report.row_limits import ANSWER, TABLES
+
+    files = [(name, one) for name, one in zip(names, sources, strict=True) if isinstance(one, Recording)]
+    asked = [
+        (cell.identity._replace(concurrency=1, arrival=""), cell.provenance)
+        for _, source in files
+        for cell in source.cells
+        if choice.means(cell.identity) and (not cells or cell.identity.cell_id in cells)
+    ]
+    rows = {(one if demand.length is None else one._replace(actions=0), provenance) for one, provenance in asked}
+    limit = ANSWER if brief else TABLES
+    limit.check(len(rows), [located(name) for name, _ in files], "--tier, --mode, --substrate or --cell")
 
 
 def _told(

@@ -10,6 +10,7 @@ import click
 
 from taxtui.commands import page_files
 from taxtui.errors import RecordingError, UsageError
+from taxtui.report import row_limits
 from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
 from taxtui.report.run_spread import run_sd_option
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import Row
 
-MORE = "Every table: --full. One: --table cold-start, fresh, completion, actions, breakdown, tax or laws."
+CHOOSE = "--tier, --mode, --substrate or --actions"
+ONE_BY_ONE = ("cold-start", "fresh", "completion", "actions", "response", "breakdown", "tax", "ladder", "laws")
+MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_BY_ONE[-1]}."
 
 
 @click.command("report")
@@ -30,7 +33,7 @@ MORE = "Every table: --full. One: --table cold-start, fresh, completion, actions
 @click.option(
     "--table",
     "name",
-    type=click.Choice(["cold-start", "fresh", "completion", "actions", "breakdown", "tax", "laws", "all"]),
+    type=click.Choice([*ONE_BY_ONE, "all"]),
     help="This table instead of the answer; all: every one but the laws, below it.",
 )
 @choosing(lengths=True)
@@ -58,10 +61,10 @@ def command(
 ) -> None:
     """What was measured: which substrate is cheapest for the same work, by how much, how sure; every table behind it.
 
-    The tables, with --full or one by one with --table: cold start, fresh episode, completion, per action, breakdown,
-    tax; laws. Percentiles and means with what supports them, from the exact samples; recordings of the same cells are
-    pooled. csv and json have a row per cell, in nanoseconds. The laws (think time, lengths, failures, groups) are no
-    part of all: they describe the workload, for models of a run.
+    The tables, with --full or one by one with --table: cold start, fresh episode, completion, per action, response,
+    breakdown, tax; ladder, laws. Percentiles and means with what supports them, from the exact samples; recordings of
+    the same cells are pooled. csv and json have a row per cell, in nanoseconds; the ladder's a row per level. The laws
+    (think time, lengths, failures, groups) are no part of all: they describe the workload, for models of a run.
     """
     choice = taken(chosen)
     if html is not None or pictures is not None:
@@ -86,6 +89,7 @@ def command(
     if demand is not None:
         raise UsageError("--demand goes with --html and --figures", fix="without them: taxtui project --demand FILE")
     from taxtui.commands.opening import located, reference_of
+    from taxtui.report.measured import ladders
     from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import bound, rows_of
     from taxtui.report.measured.samples import read_samples
@@ -95,19 +99,22 @@ def command(
         raise UsageError(f"--full is every table, --table {name} one", fix="leave one of them out")
     if full and not BY_NAME[form].people:
         raise UsageError(f"--full is for people; --format {form} holds all of it")
-    cells, sources = read_samples(located(recording) for recording in recordings)
+    paths = [located(recording) for recording in recordings]
+    cells, sources = read_samples(paths)
     rows = rows_of(cells, run_sd)
     if not rows:
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
     unfinished = len(cells) - len(rows)
     rows = choice.of(rows)
+    limit = row_limits.ANSWER if BY_NAME[form].people and not full and name is None else row_limits.TABLES
+    limit.check(len(rows), paths, CHOOSE)
     bounds = None if reference is None else reference_of(reference)
     if bounds is not None:
         bound(rows, bounds)
     tables = TABLES if name in (None, "all") else (name,)
     if against is not None:
-        if name == LAWS:
-            raise UsageError("--against compares durations: it does not go with --table laws")
+        if name in (LAWS, ladders.LADDER):
+            raise UsageError(f"--against compares durations: it does not go with --table {name}")
         if choice.sort or choice.group:
             raise UsageError("--against shows changes cell by cell: it does not go with --sort and --group")
         found = _differences(rows, recordings, against, tables, run_sd, choice)
@@ -118,9 +125,13 @@ def command(
     else:
         if choice.sort or choice.group:
             raise UsageError("--sort and --group order the answer", fix=f"leave --table {name} out, or them")
-        found = Report(
-            lambda: sections(rows, sources, tables, unfinished), lambda: [record(row, tables) for row in rows]
-        )
+        if name == ladders.LADDER:
+            climbed = ladders.ladders_of(rows)
+            found = Report(lambda: ladders.sections(climbed), lambda: ladders.records(climbed))
+        else:
+            found = Report(
+                lambda: sections(rows, sources, tables, unfinished), lambda: [record(row, tables) for row in rows]
+            )
     click.echo(BY_NAME[form].render(found))
 
 
@@ -137,6 +148,8 @@ def _answered(
     """The answer, and the tables below it; or all of that in every row."""
     from taxtui.report.answer import measured, order, table
     from taxtui.report.answer.record import records
+    from taxtui.report.measured.ladders import ladders_of
+    from taxtui.report.measured.ladders import sections as ladder_sections
     from taxtui.report.measured.record import record
     from taxtui.report.measured.tables import TABLES, files, sections
 
@@ -145,7 +158,9 @@ def _answered(
     shown = order.arranged(rows, found, measured.key_of, choice.group) if arranged else rows
 
     def told() -> list[Section]:
+        climbed = [ladder for ladder in ladders_of(rows) if full or ladder.law]
         answer = table.sections(found, "", by=choice.group, reference=bounds)
+        answer += ladder_sections(climbed) if climbed else []
         if not full and any(row.good for row in rows):
             return [*answer, files(sources, [MORE])]
         return [*answer, *sections(shown, sources, TABLES, unfinished, arranged=arranged)]

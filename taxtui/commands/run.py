@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from costmodel.pricing import Prices
     from taxtui.plan.scenario import ScenarioFile
     from taxtui.plan.spec import Plan
-    from taxtui.runner.engine import Progress, Run
+    from taxtui.runner.engine import Run
+    from taxtui.runner.progress import Progress
     from taxtui.runner.repetitions import Repetitions
 
     AnyRun = Run | Repetitions
@@ -40,6 +41,7 @@ RUN_ID = re.compile("[0-9a-z-]{1,40}")
 @click.option("--trials", type=COUNT, help="Trials per cell.")
 @click.option("--warmup", type=COUNT, help="Trials per cell that are recorded but not counted.")
 @click.option("--concurrency", multiple=True, type=COUNT, help="Trials in flight; repeat for several.")
+@click.option("--ladder", metavar="LOW:HIGH[:xF]", help="Levels of concurrency, doubling or xF: 1:256; for its knee.")
 @click.option("--mode", "modes", multiple=True, help="exec: one dispatch per action; session: one persistent shell.")
 @click.option("--arrival", help=" | ".join(map(notation, KINDS)))
 @click.option("--timeout", help="Per command, as 120s.")
@@ -50,6 +52,7 @@ RUN_ID = re.compile("[0-9a-z-]{1,40}")
 @click.option("--gap", help="Wait this long between them, as 10m.")
 @click.option("--until", metavar="SHARE", help="Repeat until half of every cell's interval is at most this, as 5%.")
 @click.option("--seed", type=int, help="Decides the order of blocks, and think times.")
+@click.option("--workers", type=COUNT, metavar="K", help="Processes that measure; they share each cell's concurrency.")
 @click.option("--no-bracket", is_flag=True, help="Do not measure the run inside the sandbox.")
 @click.option("--side-by-side", is_flag=True, help="Measure substrates at the same time (recorded; they may disturb).")
 @click.option("--max-sandboxes", type=COUNT, help="Never make more than this many.")
@@ -91,6 +94,9 @@ def command(
     _confirm_paid(plan, prices, yes=options["yes"])
     _build_fixtures(plan)
 
+    if options["ladder"]:
+        levels = ", ".join(f"{width:,}" for width in sorted({cell.concurrency for cell in plan.cells}))
+        tell(f"taxtui: {levels} at a time; in whole blocks that is {sum(cell.trials for cell in plan.cells):,} trials")
     if crowd := crowding.words(plan, crowding.cores()):
         tell(f"taxtui: {crowd}")
 
@@ -107,11 +113,11 @@ def command(
 
 def _resumed(plan: Plan, prices: Prices | None, path: Path, software: dict[str, str]) -> Run:
     """What goes on with a recording. Raises ``UsageError``: it is of another plan, or there is nothing left to do."""
-    from taxtui.runner.engine import Run
+    from taxtui.runner.measuring import run_of
     from taxtui.runner.resuming import Unfinished
 
     unfinished = Unfinished(path, plan)
-    return Run(plan, path, unfinished.run_id, prices=prices, software=software, resumed=unfinished)
+    return run_of(plan, path, unfinished.run_id, prices=prices, software=software, resumed=unfinished)
 
 
 def _run(
@@ -122,7 +128,7 @@ def _run(
     run_id: str | None,
     software: dict[str, str],
 ) -> AnyRun:
-    """What measures the plan: once in this process, or repeatedly in processes of their own."""
+    """What measures the plan: once, in this process or several, or repeatedly in processes of their own."""
     from taxtui import folders
 
     run_id = run_id or folders.new_run_id()
@@ -131,9 +137,9 @@ def _run(
         from taxtui.runner.repetitions import Repetitions
 
         return Repetitions(plan, path, run_id, prices=sheet, software=software)
-    from taxtui.runner.engine import Run
+    from taxtui.runner.measuring import run_of
 
-    return Run(plan, path, run_id, prices=prices, software=software)
+    return run_of(plan, path, run_id, prices=prices, software=software)
 
 
 def _plan(name: str | None, options: dict[str, Any]) -> Plan:
@@ -153,11 +159,16 @@ def _plan(name: str | None, options: dict[str, Any]) -> Plan:
             changes[key] = list(options[key])
     if "tiers" in changes:  # typed here, so relative to here; the scenario's own are relative to its folder
         changes["tiers"] = [str(Path(tier).absolute()) if tier.endswith(".toml") else tier for tier in changes["tiers"]]
-    for key in ("trials", "warmup", "arrival", "think", "acquire"):
+    for key in ("trials", "warmup", "arrival", "think", "acquire", "ladder"):
         if options[key] is not None:
             changes[key] = options[key]
+    if options["ladder"] and not options["concurrency"]:  # in place of the scenario's
+        changes["concurrency"] = 1
+    kind, colon, argument = (options["arrival"] or "").partition(":")
+    if Path(argument).is_file():  # a trace of start times
+        changes["arrival"] = f"{kind}{colon}{Path(argument).absolute()}"
     top: dict[str, Any] = {"cells": [msgspec.structs.replace(block, **changes) for block in blocks]}
-    for key in ("timeout", "budget", "seed", "max_sandboxes", "repeat", "gap", "until"):
+    for key in ("timeout", "budget", "seed", "max_sandboxes", "repeat", "gap", "until", "workers"):
         if options[key] is not None:
             top[key] = options[key]
     if options["max_cost"] is not None:
@@ -190,16 +201,16 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
     if not paid:
         return
     names = ", ".join(paid)
-    sandboxes = plan.repeat * sum(cell.trials + cell.warmup for cell in plan.cells if str(cell.substrate) in paid)
+    costly = [cell for cell in plan.cells if str(cell.substrate) in paid]
+    sandboxes = plan.repeat * sum(cell.trials + plan.warm_ups(cell) for cell in costly)
     if prices is None:
         estimate, limit = "no price is known", f"--max-sandboxes {sandboxes}"
     else:
         from taxtui.runner.spend_limit import least_usd
 
         once_usd = sum(
-            (cell.trials + cell.warmup) * least_usd(prices, paid[str(cell.substrate)], plan.limits)
-            for cell in plan.cells
-            if str(cell.substrate) in paid
+            (cell.trials + plan.warm_ups(cell)) * least_usd(prices, paid[str(cell.substrate)], plan.limits)
+            for cell in costly
         )
         total_usd = plan.repeat * once_usd
         if plan.repeated and plan.max_cost_usd is not None and total_usd > plan.max_cost_usd and plan.until is None:

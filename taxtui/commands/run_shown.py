@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -14,11 +16,15 @@ from taxtui.errors import RunCrashed, located
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from taxtui.runner.engine import Progress, Run
+    from taxtui.plan.spec import CellPlan
+    from taxtui.runner.engine import Run
+    from taxtui.runner.progress import Progress
     from taxtui.runner.repetitions import Repetitions
 
 PLAIN_EVERY: Final = 10  # plain progress prints every tenth of these
 CUT: Final = ("interrupted", "cancelled")
+GONE: Final = (errno.EPIPE, errno.EIO)
+"""What writing fails with once a reader, or the terminal, has been closed."""
 
 
 def say(text: str, *, nl: bool = True) -> None:
@@ -104,8 +110,11 @@ def conclude(run: Run | Repetitions, shown: Shown) -> None:
         _answer(run)
     if whole and (shown.for_people or progress.cut_short):
         tell(_ending(progress, outcome, shown))
-    with contextlib.suppress(BrokenPipeError):  # nobody wants the path: the exit code still says how the run went
-        click.echo(str(run.path))
+    if whole and shown.for_people and any(cell.concurrency > 1 and _closed(cell) for cell in run.plan.cells):
+        from taxtui.report.numbers import CLOSED_LOOP
+
+        tell(f"taxtui: {CLOSED_LOOP}")
+    _hand_over(str(run.path))
     if run.write_error is not None:
         raise run.write_error
     check = f"taxtui sweep --run {run.run_id} --force --dry-run"
@@ -133,11 +142,28 @@ def conclude(run: Run | Repetitions, shown: Shown) -> None:
     tell(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")
 
 
+def _hand_over(path: str) -> None:
+    """The path on stdout. Where nobody wants it any more, the exit code still says how the run went."""
+    try:
+        click.echo(path)
+    except OSError as error:
+        if error.errno not in GONE:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python will flush it once more
+
+
 def _ending(progress: Progress, outcome: str, shown: Shown) -> str:
     """``finished: 32 of 32 trials, 0 failed, in 0:58``; what cut it short, and what that means."""
     why = f"; {progress.cut_short}: raise it, or plan less" if progress.cut_short else ""
     kept = "; what was measured is kept" if outcome in CUT else ""
     return f"{outcome}: {_counts(progress).replace('/', ' of ')}, in {shown.clock}{why}{kept}"
+
+
+def _closed(cell: CellPlan) -> bool:
+    """Whether its trials wait for each other instead of for an instant."""
+    from costmodel.measures import has_schedule
+
+    return not has_schedule(str(cell.arrival))
 
 
 def _answer(run: Run | Repetitions) -> None:

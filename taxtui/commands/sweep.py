@@ -57,10 +57,11 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
             _say(line, err=True)
     for line in left:
         _say(f"taxtui: may still exist: {line}", err=True)
-    if not (left or named or dry_run or at_least_s):
+    if not (left or dry_run or at_least_s):
         kept = spared | set(ledger.going_on())
+        swept = set(map(str, references)) - set(skipped)
         for entry in unswept:
-            if entry.run_id not in kept and not {str(ref) for ref in entry.substrates} & set(skipped):
+            if entry.run_id not in kept and {str(ref) for ref in entry.substrates} <= swept:
                 ledger.remove(entry.run_id)
     if unusable is not None:
         raise unusable

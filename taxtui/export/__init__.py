@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from taxtui.errors import RecordingError
+from taxtui.terminal_text import clean
+
+if TYPE_CHECKING:
+    from costmodel.tables import Row
+
+MOST_ROWS, BYTES_A_ROW = 10_000, 4
+"""A file has so many rows or spans, and one more for so many bytes: a command that takes 66 µs or longer needs more."""
 
 
 class ExportFormat(NamedTuple):
@@ -37,3 +46,30 @@ FORMATS: Final = (
 BY_NAME: Final = {one.name: one for one in FORMATS}
 NAMES: Final = tuple(BY_NAME)
 """What ``--format`` takes."""
+
+
+def most_rows(paths: Sequence[Path]) -> int:
+    """How many rows, or spans, recordings of their size may have: a byte makes four hundred of a span."""
+    return MOST_ROWS + sum(path.stat().st_size for path in paths) // BYTES_A_ROW
+
+
+def too_many(paths: Sequence[Path], most: int) -> RecordingError:
+    """What is raised for more."""
+    return RecordingError(
+        f"{', '.join(map(str, paths))}: more commands than {most:,}, what recordings of this size may have",
+        fix="their trials alone: export --table trials, or costmodel.frame",
+    )
+
+
+def told_rows(paths: Sequence[Path], table: str) -> Iterator[Row]:
+    """The rows of a table, as ``costmodel.tables`` has them, but what a terminal would obey or hide is a visible mark.
+
+    Raises ``SourceError``, ``RecordingError``: too many.
+    """
+    from costmodel.tables import rows
+
+    most = most_rows(paths)
+    for number, row in enumerate(rows(paths, table), 1):
+        if number > most:
+            raise too_many(paths, most)
+        yield tuple(clean(value) if isinstance(value, str) else value for value in row)

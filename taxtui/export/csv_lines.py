@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from costmodel.tables import columns
-from taxtui.export.cleaned import rows
+from taxtui.export import told_rows
 from taxtui.report.formats.csv_rows import harmless
 
 
@@ -17,7 +17,7 @@ def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     buffer = io.StringIO()
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow([column.name for column in columns(table)])
-    for row in rows(paths, table):
+    for row in told_rows(paths, table):
         writer.writerow([_cell(value) for value in row])
         if buffer.tell() > 1 << 16:
             yield buffer.getvalue().encode()

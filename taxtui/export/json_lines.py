@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 
 from costmodel.tables import columns
-from taxtui.export.cleaned import rows
+from taxtui.export import told_rows
 
 
 def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     """Raises ``SourceError``."""
     names = [column.name for column in columns(table)]
     encode = msgspec.json.Encoder().encode
-    for row in rows(paths, table):
+    for row in told_rows(paths, table):
         yield encode(dict(zip(names, row, strict=True))) + b"\n"

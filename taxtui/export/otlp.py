@@ -1,6 +1,8 @@
 """A recording as OpenTelemetry spans, in OTLP/JSON: a line per trial, its phases and commands below it.
 
-Commands are ``execute_tool`` spans of the GenAI conventions, so that what reads an agent's traces reads these.
+Commands are ``execute_tool`` spans of the GenAI conventions, so that what reads an agent's traces reads these. Of a
+trial in flight its columns are kept, and its line is written span by span: a span is two hundred times the size of
+what a recording needs for a command.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
+from costmodel.measures import start_delay_ns
+from taxtui.export import most_rows, too_many
 from taxtui.recording.events import (
     ACTION,
     OK,
@@ -31,118 +35,147 @@ from taxtui.terminal_text import clean
 INTERNAL, ERROR = 1, 2  # the kind of a span, the code of a status
 TOOL: Final = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "shell"}
 """An action's. Those of the set-up are not the agent's doing, and spans of their own."""
+PIECE: Final = 1 << 16
 
 
 def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
-    """Trials that never ended are left out. Raises ``RecordingError``."""
-    encode = msgspec.json.Encoder().encode
+    """Trials that never ended are left out. Raises ``RecordingError``, also for more spans than a file may have."""
     for path in paths:
         with Follower(path) as follower:
-            trials = _Trials()
+            trials, most = _Trials(), most_rows([path])
             while events := follower.poll():
                 for event in events:
-                    if spans := trials.ended_by(event):
+                    found = trials.ended_by(event)
+                    if trials.spans > most:
+                        raise too_many([path], most)
+                    if found is not None:
                         assert follower.header is not None
-                        yield encode(_exported(spans, follower.header.run_id)) + b"\n"
+                        yield from found.line(follower.header.run_id)
             follower.finish()
 
 
 class _Trials:
-    """The spans of trials in flight."""
+    """What is known of trials in flight."""
 
     def __init__(self) -> None:
+        self.spans = 0  # that all trials so far have
         self._anchor_unix_ns = 0
         self._cells: dict[int, Cell] = {}
         self._open: dict[int, _Trial] = {}
 
-    def ended_by(self, event: Event) -> list[dict[str, Any]]:
-        """The spans of the trial that an event ends; nothing else."""
+    def ended_by(self, event: Event) -> _Trial | None:
+        """The trial that an event ends; None where it ends none."""
         if isinstance(event, Clock):
             self._anchor_unix_ns = event.unix_ns
         elif isinstance(event, Cell):
             self._cells[event.id] = event
         elif isinstance(event, TrialStarted):
             self._open[event.trial] = _Trial(event, self._anchor_unix_ns)
+            self.spans += 1
         elif isinstance(event, PhaseEnded) and (trial := self._open.get(event.trial)):
-            trial.phase(event)
+            trial.parts.append(event)
+            self.spans += 1
         elif isinstance(event, Actions) and (trial := self._open.get(event.trial)):
-            trial.commands(event)
+            trial.parts.append(event)
+            self.spans += len(event.duration_ns)
         elif isinstance(event, TrialEnded) and (trial := self._open.pop(event.trial, None)):
-            return trial.spans(event, self._cells.get(trial.started.cell))
-        return []
+            trial.end(event, self._cells.get(trial.started.cell))
+            return trial
+        return None
 
 
 class _Trial:
     def __init__(self, started: TrialStarted, anchor_unix_ns: int) -> None:
         self.started = started
+        self.parts: list[PhaseEnded | Actions] = []
         self._anchor_unix_ns = anchor_unix_ns
-        self._children: list[dict[str, Any]] = []
-        self._now_ns = started.start_ns  # where what is known ends: a command has no instant of its own
+        self._root: dict[str, Any] = {}
 
-    def phase(self, event: PhaseEnded) -> None:
-        self._now_ns = max(self._now_ns, event.start_ns + event.duration_ns)
-        self._child(event.phase, event.start_ns, event.duration_ns, {})
-
-    def commands(self, event: Actions) -> None:
-        rows = len(event.duration_ns)
-        columns = (event.gap_ns, event.think_ns, event.duration_ns, event.run_ns, event.exit_code)
-        full = [column(values, rows) for values in columns]
-        for gap, think, duration, run, code in zip(*full, strict=False):
-            self._now_ns += gap + think
-            told: dict[str, str | int] = dict(TOOL) if event.step == ACTION else {}
-            if run not in (UNKNOWN, 0) and run <= duration:
-                told["taxtui.run_ns"] = run
-            if code != UNKNOWN:
-                told["process.exit.code"] = code
-            self._child(f"{event.step} command", self._now_ns, duration, told)
-            self._now_ns += duration
-
-    def _child(self, name: str, start_ns: int, duration_ns: int, attributes: dict[str, str | int]) -> None:
-        self._children.append(self._span(name, start_ns, start_ns + duration_ns, attributes))
-
-    def _span(self, name: str, start_ns: int, end_ns: int, attributes: dict[str, str | int]) -> dict[str, Any]:
-        return {
-            "name": clean(name),
-            "kind": INTERNAL,
-            "startTimeUnixNano": str(self._anchor_unix_ns + start_ns),
-            "endTimeUnixNano": str(self._anchor_unix_ns + end_ns),
-            "attributes": _attributes(attributes),
-        }
-
-    def spans(self, ended: TrialEnded, cell: Cell | None) -> list[dict[str, Any]]:
-        """The trial's own, then those below it."""
+    def end(self, ended: TrialEnded, cell: Cell | None) -> None:
+        """Make its own span."""
         told: dict[str, str | int] = {
             "gen_ai.operation.name": "invoke_agent",
             "taxtui.trial": self.started.trial,
             "taxtui.sandbox": self.started.sandbox,
             "taxtui.outcome": ended.outcome,
             "taxtui.queued_ns": ended.queued_ns,
+            "taxtui.start_delay_ns": start_delay_ns(self.started.scheduled_ns, self.started.start_ns),
         }
         if cell is not None:
             identity = ("substrate", "variant", "tier", "mode", "concurrency", "provenance")
             told |= {f"taxtui.{name}": getattr(cell, name) for name in identity}
         if ended.error:
             told["error.type"] = ended.error
-        root = self._span("trial", self.started.start_ns, max(self._now_ns, ended.end_ns), told)
+        self._root = {
+            "name": "trial",
+            "kind": INTERNAL,
+            "startTimeUnixNano": str(self._anchor_unix_ns + self.started.start_ns),
+            "endTimeUnixNano": str(self._anchor_unix_ns + max(self._known_until_ns(), ended.end_ns)),
+            "attributes": _attributes(told),
+        }
         if ended.outcome != OK:
-            root["status"] = {"code": ERROR, "message": clean(ended.message)}
-        return [root, *self._children]
+            self._root["status"] = {"code": ERROR, "message": clean(ended.message)}
+
+    def _known_until_ns(self) -> int:
+        now_ns = self.started.start_ns
+        for part in self.parts:
+            if isinstance(part, PhaseEnded):
+                now_ns = max(now_ns, part.start_ns + part.duration_ns)
+            else:
+                now_ns += sum(part.gap_ns) + sum(part.think_ns) + sum(part.duration_ns)
+        return now_ns
+
+    def line(self, run_id: str) -> Iterator[bytes]:
+        """Its own span, then those below it, as a line in pieces."""
+        root = self._root
+        trace = hashlib.sha256(f"{run_id} {root['attributes']} {root['startTimeUnixNano']}".encode()).hexdigest()
+        span_id = _span_id(trace, 0)
+        resource = _json({"attributes": _attributes({"service.name": "taxtui", "taxtui.run_id": run_id})})
+        own = _json({**root, "traceId": trace[:32], "spanId": span_id})
+        texts = ['{"resourceSpans":[{"resource":', resource, ',"scopeSpans":[{"scope":{"name":"taxtui"},"spans":[', own]
+        size = 0
+        for number, span in enumerate(self._children(), 1):
+            ids = f'"traceId":"{trace[:32]}","spanId":"{_span_id(trace, number)}","parentSpanId":"{span_id}"'
+            texts.append(f",{span},{ids}}}")
+            size += len(texts[-1])
+            if size > PIECE:
+                yield "".join(texts).encode()
+                texts, size = [], 0
+        yield "".join([*texts, "]}]}]}\n"]).encode()
+
+    def _children(self) -> Iterator[str]:
+        """Phases and commands as objects without their end: a command has no instant of its own."""
+        now_ns = self.started.start_ns
+        for part in self.parts:
+            if isinstance(part, PhaseEnded):
+                now_ns = max(now_ns, part.start_ns + part.duration_ns)
+                yield self._span(_json(clean(part.phase)), part.start_ns, part.duration_ns, "")
+                continue
+            rows = len(part.duration_ns)
+            columns = (part.gap_ns, part.think_ns, part.duration_ns, part.run_ns, part.exit_code)
+            name, tool = _json(clean(f"{part.step} command")), _TOOL if part.step == ACTION else ""
+            for gap, think, duration, run, code in zip(*(column(own, rows) for own in columns), strict=False):
+                now_ns += gap + think
+                told = tool
+                if run not in (UNKNOWN, 0) and run <= duration:
+                    told += f'{"," * bool(told)}{{"key":"taxtui.run_ns","value":{{"intValue":"{run}"}}}}'
+                if code != UNKNOWN:
+                    told += f'{"," * bool(told)}{{"key":"process.exit.code","value":{{"intValue":"{code}"}}}}'
+                yield self._span(name, now_ns, duration, told)
+                now_ns += duration
+
+    def _span(self, name: str, start_ns: int, duration_ns: int, attributes: str) -> str:
+        begin = self._anchor_unix_ns + start_ns
+        times = f'"startTimeUnixNano":"{begin}","endTimeUnixNano":"{begin + duration_ns}"'
+        return f'{{"name":{name},"kind":{INTERNAL},{times},"attributes":[{attributes}]'
 
 
-def _exported(spans: list[dict[str, Any]], run_id: str) -> dict[str, Any]:
-    root = spans[0]
-    trace = hashlib.sha256(f"{run_id} {root['attributes']} {root['startTimeUnixNano']}".encode()).hexdigest()
-    for number, span in enumerate(spans):
-        span["traceId"] = trace[:32]
-        span["spanId"] = hashlib.sha256(f"{trace} {number}".encode()).hexdigest()[:16]
-        if number:
-            span["parentSpanId"] = root["spanId"]
-    resource = _attributes({"service.name": "taxtui", "taxtui.run_id": run_id})
-    return {
-        "resourceSpans": [
-            {"resource": {"attributes": resource}, "scopeSpans": [{"scope": {"name": "taxtui"}, "spans": spans}]}
-        ]
-    }
+def _span_id(trace: str, number: int) -> str:
+    return hashlib.sha256(f"{trace} {number}".encode()).hexdigest()[:16]
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _attributes(values: dict[str, str | int]) -> list[dict[str, Any]]:
@@ -150,3 +183,6 @@ def _attributes(values: dict[str, str | int]) -> list[dict[str, Any]]:
         {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": clean(value)}}
         for key, value in values.items()
     ]
+
+
+_TOOL: Final = ",".join(map(_json, _attributes(dict(TOOL))))

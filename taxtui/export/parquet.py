@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from costmodel.tables import columns
 from taxtui.errors import UsageError
-from taxtui.export.cleaned import rows
+from taxtui.export import told_rows
 
 ROWS: Final = 1 << 16
 """In a row group: what is held in memory at a time."""
@@ -26,7 +26,7 @@ def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     kinds: dict[type, Any] = {int: arrow.int64(), str: arrow.string(), bool: arrow.bool_()}
     told = columns(table)
     schema = arrow.schema([arrow.field(c.name, kinds[c.kind], metadata={"about": c.about}) for c in told])
-    found = rows(paths, table)
+    found = told_rows(paths, table)
     sink = _Sink()
     with parquet.ParquetWriter(sink, schema, compression="zstd") as writer:
         while group := list(islice(found, ROWS)):

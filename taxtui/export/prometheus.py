@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from costmodel.errors import SourceError
+from costmodel.measures import has_schedule
 from costmodel.reading import read
 from costmodel.recording import RecordedTrial, Recording
 from costmodel.samples import Pool, pools
@@ -14,11 +15,13 @@ from costmodel.uncertainty import quantile
 from taxtui.terminal_text import clean
 
 QUANTILES: Final = (0.5, 0.9, 0.95, 0.99)
+RESPONSE: Final = "response"
 SUMMARIES: Final[dict[str, tuple[str, Callable[[RecordedTrial], Iterable[int]]]]] = {
     "cold_start": ("Create request to the first command that returned", lambda t: [t.measures.cold_start_ns]),
     "fresh_episode": ("Create request to the first action", lambda t: [t.measures.fresh_episode_ns]),
     "trajectory": ("Held without throttles and think time", lambda t: [t.measures.trajectory_ns]),
     "held": ("What a trial occupied its worker for", lambda t: [t.measures.held_ns]),
+    RESPONSE: ("From a trial's turn to the end of what it held", lambda t: [t.measures.response_ns]),
     "cleanup": ("Delete requested to gone", lambda t: [ns for ns in [t.measures.cleanup_ns] if ns is not None]),
     "action": ("One action, submitted to result in hand", lambda t: t.durations_ns),
     "action_run": ("One action's own time inside the sandbox", lambda t: [ns for ns in t.runs_ns if ns >= 0]),
@@ -56,6 +59,8 @@ def _summaries(
     name: str, cells: Sequence[Pool], samples: Callable[[RecordedTrial], Iterable[int]]
 ) -> Iterator[tuple[str, float]]:
     for cell in cells:
+        if name == RESPONSE and not has_schedule(cell.identity.arrival):
+            continue
         ascending = sorted(ns for trial in cell.trials if trial.ok for ns in samples(trial))
         if not ascending:
             continue

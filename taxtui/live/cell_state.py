@@ -10,14 +10,14 @@ from typing import Final
 import msgspec
 
 from costmodel.length import FIXED, Length
-from costmodel.measures import NO_COMMANDS, Split, held_ns, known_runs, measure, parted
+from costmodel.measures import NO_COMMANDS, Split, has_schedule, held_ns, known_runs, measure, parted
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
 
-FACETS: Final = ("cold_start", "fresh_episode", "trajectory", "action", "dispatch", "run", "cleanup")
+FACETS: Final = ("cold_start", "fresh_episode", "trajectory", "action", "dispatch", "run", "cleanup", "response")
 """What the live histograms show, in the order in which a person pages through them.
 
-``action``, ``dispatch`` and ``run`` hold actions only, one by one.
+``action``, ``dispatch`` and ``run`` hold actions only, one by one; ``response`` is empty without a schedule.
 """
 
 PARTS: Final = ("create", "ready", "preload", "work", "dispatch", "unsplit", "harness", "cleanup")
@@ -34,6 +34,8 @@ class TrialInFlight:
     cell: int
     start_ns: int
     warm_up: bool
+    start_delay_ns: int = 0
+    anchor_unix_ns: int = 0  # of the worker that runs it
     phases: dict[str, int] = field(default_factory=dict)  # ns by phase
     setup: Split = NO_COMMANDS
     actions: list[events.Actions] = field(default_factory=list)
@@ -62,6 +64,7 @@ class CellState:
     length: str = FIXED  # or RECORDED: each trial has a number of actions of its own
     mode: str = "?"
     concurrency: int = 1
+    arrival: str = "?"
     think: str = "?"
     acquire: str = "?"
     provenance: str = "measured"
@@ -147,10 +150,13 @@ def take_in(cell: CellState, trial: TrialInFlight, end: events.TrialEnded) -> No
         queued_ns=end.queued_ns,
         think_ns=think_ns,
         cpu_ns=trial.cpu_ns,
+        start_delay_ns=trial.start_delay_ns,
     )
     facets["cold_start"].add((found.cold_start_ns,))
     facets["fresh_episode"].add((found.fresh_episode_ns,))
     facets["trajectory"].add((found.trajectory_ns,))
+    if has_schedule(cell.arrival):
+        facets["response"].add((found.response_ns,))
     cell.lengths[trial.done] += 1
     sums_ns = cell.sums_ns
     for name, value in zip(found.__struct_fields__, msgspec.structs.astuple(found), strict=True):

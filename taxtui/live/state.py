@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from costmodel.fitness import RunnerFitness
-from costmodel.measures import Split, both, cpu_of, known_runs
+from costmodel.measures import Split, both, cpu_of, known_runs, start_delay_ns
 from taxtui.live.cell_state import CellState, TrialInFlight, take_in
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
@@ -71,7 +71,7 @@ class RunState:
     cells: dict[int, CellState] = field(default_factory=dict)
     open: dict[int, TrialInFlight] = field(default_factory=dict)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
-    runner: Runner = field(default_factory=Runner)
+    runners: dict[int, Runner] = field(default_factory=dict)  # by the worker that measures
     actions: int = 0  # commands that were run, warm-ups and setup too
     errors: Counter[str] = field(default_factory=Counter)  # failed trials by class of error
     started_unix_ns: int = 0
@@ -80,7 +80,9 @@ class RunState:
     side_by_side: bool = False
     repetition: int = 1  # which of the complete runs that the recording holds
     repetitions: int = 1  # planned ones, or the most there may be
-    _anchor_unix_ns: int = 0  # of the worker whose events follow
+    workers: int = 1  # which measure at a time, as planned
+    _worker: int = 0  # whose events follow
+    _anchor_unix_ns: int = 0  # of that worker
 
     def apply(self, event: Event) -> None:
         """Fold one event in."""
@@ -103,9 +105,20 @@ class RunState:
             cells={key: cell.copy() for key, cell in self.cells.items()},
             open={key: trial.copy() for key, trial in self.open.items()},
             log=deque(self.log, LOG_LINES),
-            runner=self.runner.copy(),
+            runners={key: runner.copy() for key, runner in self.runners.items()},
             errors=self.errors.copy(),
         )
+
+    @property
+    def runner(self) -> Runner:
+        """The worker that was least fit to measure; one that has reported nothing where none has."""
+        return self.runners[self.worst] if self.runners else Runner()
+
+    @property
+    def worst(self) -> int:
+        """The number of that worker; 0 where none has reported."""
+        order = {key: (bool(one.problems), one.lag_p99_ns) for key, one in self.runners.items()}
+        return max(order, key=order.__getitem__, default=0)
 
     @property
     def elapsed_ns(self) -> int:
@@ -142,7 +155,7 @@ class RunState:
         found: dict[int, list[int]] = {}
         for trial in self.open.values():
             if not trial.warm_up:
-                age_ns = self.now_unix_ns - self._anchor_unix_ns - trial.start_ns
+                age_ns = self.now_unix_ns - trial.anchor_unix_ns - trial.start_ns
                 found.setdefault(trial.cell, []).append(max(0, age_ns))
         return found
 
@@ -162,8 +175,10 @@ class RunState:
     def _clock(self, event: events.Clock) -> None:
         self._anchor_unix_ns = event.unix_ns
         self.started_unix_ns = self.started_unix_ns or event.unix_ns
+        self._worker = event.worker
         if self.repetitions > 1:
-            self.repetition = event.worker + 1
+            writers = self.workers + 1 if self.workers > 1 else 1  # whoever runs them writes too
+            self.repetition = event.worker // writers + 1
 
     def _finished(self, event: events.RunFinished) -> None:
         self.outcome = clean(event.outcome)
@@ -175,6 +190,7 @@ class RunState:
         self.name = clean(str(scenario.get("name", "")))
         self.side_by_side = scenario.get("side_by_side") is True
         self.repetitions = max(1, _whole(scenario.get("repeat")))
+        self.workers = max(1, _whole(scenario.get("workers")))
         times = None if scenario.get("until") else self.repetitions
         planned = scenario.get("cells")
         for key, plan in enumerate(planned if isinstance(planned, list | tuple) else ()):
@@ -201,12 +217,18 @@ class RunState:
         cell.label = clean(f"{event.substrate}:{event.variant}" if event.variant else event.substrate)
         cell.tier, cell.mode = clean(event.tier), clean(event.mode)
         cell.actions, cell.length, cell.concurrency = event.actions, event.length, max(1, event.concurrency)
-        cell.think, cell.acquire = clean(event.think), clean(event.acquire)
+        cell.arrival, cell.think, cell.acquire = clean(event.arrival), clean(event.think), clean(event.acquire)
         cell.provenance = clean(event.provenance)
 
     def _trial_started(self, event: events.TrialStarted) -> None:
         self._cell(event.cell).started += 1
-        self.open[event.trial] = TrialInFlight(event.cell, event.start_ns, event.warm_up)
+        self.open[event.trial] = TrialInFlight(
+            event.cell,
+            event.start_ns,
+            event.warm_up,
+            start_delay_ns(event.scheduled_ns, event.start_ns),
+            self._anchor_unix_ns,
+        )
 
     def _mark(self, event: events.Mark) -> None:
         if trial := self.open.get(event.trial):
@@ -236,11 +258,12 @@ class RunState:
             trial.doing = f"action {trial.done}"
 
     def _health(self, event: events.Health) -> None:
-        self.runner.latest = event
-        self.runner.lag.add((event.lag_p99_ns,))
-        self.runner.fitness.add(event.lag_p99_ns, event.cpu_permille)
+        runner = self.runners.setdefault(self._worker, Runner())
+        runner.latest = event
+        runner.lag.add((event.lag_p99_ns,))
+        runner.fitness.add(event.lag_p99_ns, event.cpu_permille)
         if event.floor_ns != events.UNKNOWN:
-            self.runner.floor_ns = event.floor_ns
+            runner.floor_ns = event.floor_ns
 
     def _notice(self, event: events.Notice) -> None:
         self.log.append(LogLine(self._anchor_unix_ns + event.at_ns, clean(event.level), clean(event.text)))

@@ -25,6 +25,9 @@ _COUNT: Final = re.compile(
 )
 _IMAGES: Final = re.compile(r"(?:([0-9.]+[kM]?):)?([0-9.]+)(?:-([0-9.]+))?(?:GB)?", re.ASCII)
 _IMAGES_FIX: Final = "write 500:2-8 (500 images of 2 to 8 GB), 500:4, 2,4,8, or a file with a size in GB on each line"
+MAX_LEVELS: Final = 32
+"""Of a ladder."""
+_LADDER: Final = re.compile(r"(\d{1,6}):(\d{1,6})(?::x(\d{1,3}(?:\.\d{1,3})?))?", re.ASCII)
 _POWERS: Final = {"": 0, "k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
 MAX_COUNT: Final = 10**18
 """Of whatever is counted; above it is a slip of the pen."""
@@ -136,6 +139,25 @@ def _sizes_of(path: Path) -> list[float]:
         except ValueError as error:
             raise UsageError(f"{path}:{number}: {words[-1]!r} is no size in GB", fix=_IMAGES_FIX) from error
     return sizes
+
+
+def parse_ladder(text: str) -> list[int]:
+    """Levels of concurrency: ``1:256`` (1, 2, 4 … 256), ``1:256:x1.5``; the last is always one of them.
+
+    Raises:
+        UsageError: anything else, or more than ``MAX_LEVELS``.
+    """
+    match = _LADDER.fullmatch(text.strip())
+    factor = float(match[3] or 2) if match else 0.0
+    low, high = (int(match[1]), int(match[2])) if match else (0, 0)
+    levels = [low]
+    while 0 < levels[-1] < high and factor > 1 and len(levels) <= MAX_LEVELS:
+        levels.append(min(high, max(levels[-1] + 1, round(levels[-1] * factor))))
+    if not 2 <= len(levels) <= MAX_LEVELS:
+        raise UsageError(
+            f"{text!r} is no ladder of 2 to {MAX_LEVELS} levels", fix="write 1:256, or 1:256:x1.5 for smaller steps"
+        )
+    return levels
 
 
 def parse_think(text: str) -> ThinkTime:

@@ -14,7 +14,7 @@ from costmodel.documents import Document, MalformedDocument, complaint, hint, wr
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.durations import parse_duration_ns
-from taxtui.plan.notation import parse_substrate, parse_think
+from taxtui.plan.notation import parse_ladder, parse_substrate, parse_think
 from taxtui.plan.repeating import parse_share, repeating
 from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Recordable, Tier
 from taxtui.recording.events import MAX_CELLS, MAX_INT, MAX_LABEL
@@ -32,6 +32,7 @@ class CellBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     actions: list[Recordable]
     modes: tuple[str, ...] = ("exec",)
     concurrency: list[Recordable] | Recordable = 1
+    ladder: str = ""  # levels of concurrency, whose lanes are kept full, instead of those
     arrival: str = ""  # the usual one at this concurrency
     think: str = ""  # the tier's own
     acquire: str = "create"
@@ -56,6 +57,7 @@ class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     repeat: Recordable | None = None  # once, or as often as ``until`` takes
     gap: str = ""
     until: str = ""
+    workers: Recordable = 1  # processes
 
 
 def bundled(relative: str) -> Path | None:
@@ -173,6 +175,8 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
 
     for block in scenario.cells:
         widths = [block.concurrency] if isinstance(block.concurrency, int) else block.concurrency
+        if block.ladder:
+            widths = _levels(block, checked(parse_ladder, block.ladder), where)
         for what, count in [("trials", block.trials), *(("actions", n) for n in block.actions)]:
             positive(what, count)
         for width in widths:
@@ -185,6 +189,8 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         for mode in block.modes:
             if mode not in get_args(Mode):
                 raise ScenarioError(f"{where}unknown mode {mode!r}", fix=hint(mode, list(get_args(Mode))))
+        arrival = checked(lambda text: arrivals.parse(text, folder), block.arrival) if block.arrival else None
+        arrival = arrivals.Closed() if block.ladder else arrival
         product = itertools.product(block.substrates, block.tiers, block.actions, block.modes, widths)
         for substrate, name, actions, mode, width in product:
             if len(cells) == MAX_CELLS:
@@ -196,10 +202,10 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
                     actions=actions,
                     mode=mode,  # type: ignore[arg-type]  # checked above
                     concurrency=width,
-                    arrival=checked(arrivals.parse, block.arrival) if block.arrival else arrivals.usual(width),
+                    arrival=arrival or arrivals.usual(width),
                     think=checked(parse_think, block.think or tiers[name].think or "0s"),
                     acquire=block.acquire,
-                    trials=block.trials,
+                    trials=_filled(block.trials, width) if block.ladder else block.trials,
                     warmup=block.warmup,
                 )
             )
@@ -215,6 +221,12 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
     positive("limits.pids", scenario.limits.pids)
     if scenario.max_sandboxes is not None:
         positive("max_sandboxes", scenario.max_sandboxes)
+    positive("workers", scenario.workers)
+    if scenario.workers > (widest := max(cell.concurrency for cell in cells)):
+        raise ScenarioError(
+            f"{where}{scenario.workers} workers share concurrency {widest}, and some would have nothing to do",
+            fix=f"raise the concurrency, or ask for at most {widest}",
+        )
     if scenario.max_cost_usd is not None:
         positive("max_cost_usd", scenario.max_cost_usd)
     made = Plan(
@@ -231,6 +243,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         max_sandboxes=scenario.max_sandboxes,
         gap_s=checked(parse_duration_ns, scenario.gap) / 1e9 if scenario.gap else 0.0,
         until=checked(parse_share, scenario.until) if scenario.until else None,
+        workers=scenario.workers,
     )
     return checked(lambda _: repeating(made, scenario.repeat), "")
 
@@ -244,13 +257,7 @@ def _names(scenario: ScenarioFile) -> Iterator[str]:
 def _check_cells(cells: list[CellPlan], where: str) -> None:
     seen = set()
     for cell in cells:
-        widest = cell.arrival.widest
-        if cell.concurrency > widest:
-            wider = arrivals.one_of(kind for kind in arrivals.KINDS if kind.widest > widest)
-            raise ScenarioError(
-                f"{where}arrival {cell.arrival} means concurrency {widest:g}, not {cell.concurrency}",
-                fix=f"write arrival {wider}",
-            )
+        _check_arrival(cell, where)
         key = msgspec.json.encode(msgspec.structs.replace(cell, trials=0, warmup=0))
         if key in seen:
             raise ScenarioError(
@@ -258,3 +265,38 @@ def _check_cells(cells: list[CellPlan], where: str) -> None:
                 fix="remove one or give it more trials",
             )
         seen.add(key)
+
+
+def _levels(block: CellBlock, levels: list[int], where: str) -> list[int]:
+    """Those of a ladder. Raises ``ScenarioError``: something else says how many run at a time, or when they start."""
+    if block.concurrency != 1:
+        raise ScenarioError(f"{where}a ladder is the concurrency", fix="leave concurrency out, or the ladder")
+    if block.arrival not in ("", arrivals.Closed.name()):
+        raise ScenarioError(f"{where}a ladder keeps its lanes full: arrival closed", fix="leave arrival out")
+    return levels
+
+
+def _filled(trials: int, width: int) -> int:
+    """So many trials, in whole blocks: with part of one a level is not what it is called."""
+    block = arrivals.Closed().block(width)
+    return math.ceil(trials / block) * block
+
+
+def _check_arrival(cell: CellPlan, where: str) -> None:
+    arrival = cell.arrival
+    if cell.concurrency > arrival.widest:
+        wider = arrivals.one_of(kind for kind in arrivals.KINDS if kind.widest > arrival.widest)
+        raise ScenarioError(
+            f"{where}arrival {arrival} means concurrency {arrival.widest:g}, not {cell.concurrency}",
+            fix=f"write arrival {wider}",
+        )
+    if cell.concurrency < arrival.narrowest:
+        raise ScenarioError(
+            f"{where}arrival {arrival} does not say how many trials may be in flight",
+            fix="add a concurrency that the schedule should never reach, as 256; what waits for a lane starts late",
+        )
+    if cell.trials > arrival.most:
+        raise ScenarioError(
+            f"{where}arrival {arrival} has {arrival.most:,} start times, for {cell.trials:,} trials",
+            fix=f"plan {arrival.most:,} trials, or give a longer trace",
+        )

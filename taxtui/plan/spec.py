@@ -142,6 +142,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 1  # complete runs, each with processes, connections and a seed of its own; at most, with ``until``
     gap_s: float = 0.0  # between them
     until: float | None = None  # stop when every cell's interval is narrow enough: half of it, relative to the mean
+    workers: int = 1  # processes that measure, which share each cell's concurrency
 
     @property
     def repeated(self) -> bool:
@@ -151,7 +152,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sandboxes(self) -> int:
         """How many one run makes at least; of those that are reset, one each and the warm-ups."""
-        return sum(cell.warmup + (1 if cell.acquire == "reset" else cell.trials) for cell in self.cells)
+        return sum(self.warm_ups(cell) + (1 if cell.acquire == "reset" else cell.trials) for cell in self.cells)
+
+    def warm_ups(self, cell: CellPlan) -> int:
+        """How many trials of a cell warm up: each worker that has a part in it has connections of its own."""
+        return cell.warmup * min(self.workers, cell.concurrency)
 
 
 class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):

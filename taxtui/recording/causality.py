@@ -46,7 +46,7 @@ class Causality:
         self._cells: dict[int, Cell] = {}
         self._announced = 0
         self._started: set[int] = set()
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, InCourse] = {}
         self._ended = False
 
     def add(self, events: Sequence[Event]) -> None:
@@ -86,7 +86,7 @@ class Causality:
         if event.trial in self._started:
             raise ValueError(f"trial {event.trial} starts twice")
         self._started.add(event.trial)
-        self._open[event.trial] = _Open(event.start_ns)
+        self._open[event.trial] = InCourse(event.start_ns)
 
     def _end(self, event: TrialEnded) -> None:
         trial = self._open.pop(event.trial, None)
@@ -99,15 +99,25 @@ class Causality:
             raise ValueError(f"trial {event.trial} is shorter than what happened in it")
 
 
-class _Open:
-    """A trial that has not ended."""
+class InCourse:
+    """A trial that has not ended: when it began, and what of it is known to have passed, in ns of its own clock."""
 
     __slots__ = ("last_ns", "spent_ns", "start_ns")
 
     def __init__(self, start_ns: int) -> None:
+        """It began at ``start_ns``."""
         self.start_ns = start_ns
         self.last_ns = start_ns  # the end of a phase
         self.spent_ns = 0  # on what happens in turn: phases, commands, thinking and what lies between
+
+    def took(self, event: Actions) -> None:
+        """Commands of it. Raises ``ValueError``: they cannot be."""
+        self.spent_ns += accounted_ns(event)
+
+    @property
+    def earliest_end_ns(self) -> int:
+        """It cannot have ended before."""
+        return max(self.last_ns, self.start_ns + self.spent_ns)
 
     def passed(self, event: PhaseEnded) -> None:
         """A phase of it. Raises ``ValueError``: it cannot be."""

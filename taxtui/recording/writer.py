@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -14,6 +15,8 @@ from taxtui.recording.events import Event, Header, RunFinished, TrialStarted
 from taxtui.recording.frames import FrameParser, Sealer
 
 SYNC_INTERVAL_S: Final = 1.0
+MOST_PENDING: Final = 4096
+"""Events of others that are queued before they are written."""
 
 
 class Recorder:
@@ -64,6 +67,12 @@ class Recorder:
             self._pending.append(event)
             if isinstance(event, TrialStarted):
                 self.flush()
+
+    def extend(self, events: Sequence[Event]) -> None:
+        """Queue what another recorder has bounded and written before; many at once are flushed. Raises as ``flush``."""
+        self._pending += events
+        if len(self._pending) > MOST_PENDING:
+            self.flush()
 
     def flush(self) -> None:
         """Write what is queued.

@@ -19,6 +19,12 @@ UNSPLIT: Final = (
 )
 """The note under a table that has such commands."""
 
+CLOSED_LOOP: Final = (
+    "closed loop: a trial starts when another has ended, so a stall holds back starts that no number shows; "
+    "--arrival open:20/s counts from when each was due, in response"
+)
+"""What a run cannot see whose trials have no schedule."""
+
 DIGITS: Final = 3
 LOPSIDED: Final = 2.0
 _LARGE: Final = 1e9

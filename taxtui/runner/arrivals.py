@@ -9,7 +9,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from taxtui.plan.arrivals import Arrival
 from taxtui.plan.spec import CellPlan, Plan
 
 Launch = Callable[[int], Awaitable[None]]
@@ -22,6 +21,7 @@ class Block(NamedTuple):
     cell: int
     number: int
     trials: int
+    before: int = 0  # how many of it were done when the run was cut short that goes on now
 
 
 def blocks(plan: Plan, cells: Sequence[int]) -> list[Block]:
@@ -45,8 +45,23 @@ def _sizes(cell: CellPlan) -> list[int]:
     return [size] * full + ([rest] if rest else [])
 
 
-async def run_block(trials: int, arrival: Arrival, concurrency: int, launch: Launch, stopped: asyncio.Event) -> None:
-    """Start ``trials`` trials, each when ``arrival`` says that it is due, and wait for all of them.
+def schedule(plan: Plan, block: Block) -> Sequence[int] | None:
+    """When each of a block's trials is to start, in ns after it begins; None: as soon as a lane is free.
+
+    Plain data that the plan's seed decides, computed once: shares of it can be handed out.
+    """
+    arrival = plan.cells[block.cell].arrival
+    source = random.Random(f"{plan.seed}:{block.cell}:{block.number}")
+    starts_ns = arrival.starts_ns(block.before + block.trials, source)
+    if starts_ns is None or not block.before:
+        return starts_ns
+    return [start_ns - starts_ns[block.before] for start_ns in starts_ns[block.before :]]
+
+
+async def run_block(
+    trials: int, starts_ns: Sequence[int] | None, concurrency: int, launch: Launch, stopped: asyncio.Event
+) -> None:
+    """Start ``trials`` trials, each when its ``schedule`` says that it is due, and wait for all of them.
 
     ``concurrency`` lanes; each takes the next trial when its last has ended. Once ``stopped`` is set nothing more is
     started.
@@ -56,14 +71,25 @@ async def run_block(trials: int, arrival: Arrival, concurrency: int, launch: Lau
 
     async def lane() -> None:
         for number in numbers:
-            due_ns = arrival.due_ns(number)
-            if due_ns is not None:
-                await _until(began_ns + due_ns, stopped)
-            if stopped.is_set():
+            due_ns = None if starts_ns is None else starts_ns[number]
+            scheduled_ns = await when_due(due_ns, began_ns, stopped)
+            if scheduled_ns is None:
                 return
-            await launch(time.monotonic_ns() if due_ns is None else began_ns + due_ns)
+            await launch(scheduled_ns)
 
     await asyncio.gather(*(lane() for _ in range(min(concurrency, trials))))
+
+
+async def when_due(due_ns: int | None, began_ns: int, stopped: asyncio.Event) -> int | None:
+    """Return when a trial is due: its instant on the monotonic clock, None once ``stopped``.
+
+    ``due_ns`` is what the ``schedule`` of its block has for it, whose start is the instant ``began_ns``.
+    """
+    if due_ns is not None:
+        await _until(began_ns + due_ns, stopped)
+    if stopped.is_set():
+        return None
+    return time.monotonic_ns() if due_ns is None else began_ns + due_ns
 
 
 async def _until(when_ns: int, stopped: asyncio.Event) -> None:

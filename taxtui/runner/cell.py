@@ -6,8 +6,11 @@ import math
 import time
 from typing import Final
 
+from costmodel.fitness import LAG_LIMIT_NS
+from costmodel.measures import has_schedule
+from costmodel.uncertainty import quantile
 from taxtui.plan.spec import CellPlan, Plan, SandboxSpec
-from taxtui.recording.events import Cell, Event
+from taxtui.recording.events import Cell, Event, Notice
 from taxtui.runner.bracket import Method, method_for
 from taxtui.runner.identity import cell_event
 from taxtui.runner.journal import Journal
@@ -45,7 +48,6 @@ class CellRun:
         substrate: Substrate,
         found: Availability,
         journal: Journal,
-        environment: str,
         repetition: int = 0,
     ) -> None:
         """``run`` is the whole plan that ``plan`` is a part of."""
@@ -62,12 +64,11 @@ class CellRun:
         self.anchor_ns = journal.anchor_ns
         self.now = journal.now
         self.ok = self.ended = 0  # counted trials
+        self.start_delays_ns: list[int] = []  # of counted trials
         self._lasted_s, self._lasted = 0.0, 0  # all trials that have ended, warm-ups too, and how many these are
         self.idle: list[tuple[SandboxSpec, Sandbox]] = []  # acquire=reset: what the next trial takes over
         self._run = run
-        self._found = found
         self._journal = journal
-        self._environment = environment
 
     def __str__(self) -> str:
         """As in every message: substrate, tier x actions, mode."""
@@ -82,13 +83,20 @@ class CellRun:
         """A trial has ended, which took so long."""
         self._lasted_s, self._lasted = self._lasted_s + seconds, self._lasted + 1
 
+    def tell_start_delays(self) -> None:
+        """Write how late its trials started, where they had an instant to start at."""
+        delays_ns = sorted(self.start_delays_ns)
+        if not delays_ns or not has_schedule(str(self.plan.arrival)):
+            return
+        p50, p99, most = (quantile(delays_ns, q) / 1e6 for q in (0.5, 0.99, 1.0))
+        late = sum(delay_ns > LAG_LIMIT_NS for delay_ns in delays_ns)
+        text = f"{self}: {self.plan.arrival}: started late by p50 {p50:.3g}, p99 {p99:.3g}, at most {most:.3g} ms"
+        text += f"; {late:,} of {len(delays_ns):,} by more than {LAG_LIMIT_NS / 1e6:g} ms, which is in response"
+        self.emit(Notice(self.now(), "warning" if late else "info", text))
+
     def emit(self, event: Event) -> None:
         """Append to the recording."""
         self._journal.emit(event)
-
-    def announce(self) -> None:
-        """Write the cell."""
-        self.emit(described(self.cell, self.plan, self._run, self.substrate, self._found, self._environment))
 
     def spec(self, run_id: str, trial: int) -> SandboxSpec:
         """What the substrate is asked for, its name and labels chosen here."""

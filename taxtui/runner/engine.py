@@ -10,18 +10,16 @@ from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from costmodel.pricing import Prices
 from taxtui.errors import CleanupFailed, SubstrateError, WriteFailed, located
-from taxtui.plan.spec import Plan
+from taxtui.plan.spec import Plan, SubstrateRef
 from taxtui.recording.events import (
     CANCELLED,
     CRASHED,
     FORMAT_VERSION,
-    INTERRUPTED,
     MAGIC,
     OK,
+    Cell,
     Clock,
     Header,
     Notice,
@@ -29,16 +27,18 @@ from taxtui.recording.events import (
 )
 from taxtui.recording.writer import Recorder
 from taxtui.runner import health, identity, ledger, opening
-from taxtui.runner.arrivals import Block, blocks, run_block
+from taxtui.runner.arrivals import Block, blocks, run_block, schedule
 from taxtui.runner.cell import CellRun
 from taxtui.runner.journal import Journal
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.opening import Opened
+from taxtui.runner.progress import Progress
 from taxtui.runner.reaping import last_look
-from taxtui.runner.redaction import redact
+from taxtui.runner.redaction import redact, vocabulary
 from taxtui.runner.remaining import left_s
 from taxtui.runner.resuming import Repetition, Unfinished
 from taxtui.runner.spend_limit import SpendLimit, Used
+from taxtui.runner.steered import Steered
 from taxtui.runner.trial import Trial
 from taxtui.runner.watchdog import Watchdog
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
@@ -53,25 +53,7 @@ LET_GO_S: Final = 5.0
 LEFT_BEHIND: Final = "{} earlier runs of this machine were not swept clean; taxtui sweep looks what is left of them"
 
 
-class Progress(msgspec.Struct):
-    """Counts for whoever shows how far a run is; warm-ups are not in them."""
-
-    planned: int
-    in_flight: int = 0
-    ended: int = 0
-    ok: int = 0
-    limit: str = ""  # which of the plan's limits has stopped the launching
-    left_s: float | None = None  # how long it still took when the last trial ended; None before the first has
-    repetition: int = 1  # which of them goes on
-    repetitions: int = 1
-
-    @property
-    def cut_short(self) -> str:
-        """Which limit ended the run before its plan was done; empty where none did."""
-        return self.limit if self.ended < self.planned else ""
-
-
-class Run:
+class Run(Steered):
     """One run, from its preconditions to its last frame. ``execute`` is called once."""
 
     def __init__(
@@ -90,10 +72,10 @@ class Run:
         With ``part`` it is a repetition: only the first writes a header, and whoever repeats ends the recording. With
         ``resumed`` it goes on where that was cut short, under its id and in its file.
         """
+        super().__init__(Progress(planned=sum(cell.trials for cell in plan.cells)))
         self.plan = plan
         self.path = path
         self.run_id = run_id
-        self.progress = Progress(planned=sum(cell.trials for cell in plan.cells))
         if resumed:
             self.progress.ended, self.progress.ok = resumed.ended, resumed.ok
         self.write_error: WriteFailed | None = None
@@ -110,48 +92,14 @@ class Run:
         used = Used(resumed.sandboxes) if resumed else part and part.used
         self._spend_limit = SpendLimit(plan, prices, used=used)
         self.counts: dict[str, int] = dict(resumed.counts) if resumed else {}  # counted trials by outcome
-        self._trials: set[Trial] = set()
         self._next_trial = resumed.first_trial if resumed else part.first_trial if part else 0
-        self._stopping = ""
-        self._stopped = asyncio.Event()
-        self._abandoned = asyncio.Event()
-        self._unpaused = asyncio.Event()
-        self._unpaused.set()
         self._cells: list[CellRun] = []
-
-    # ------------------------------------------------------------------------------------- what a person can ask for
-
-    def stop(self, outcome: str, limit: str = "") -> None:
-        """Launch nothing more; trials in flight come to their end. ``limit``: which one is used up, where one is."""
-        if not self._stopping:
-            self._stopping, self.progress.limit = outcome, limit
-        self._stopped.set()
-        self._unpaused.set()
-
-    def abandon(self, outcome: str) -> None:
-        """Launch nothing more and stop trials where they are; every clean-up still runs."""
-        self.stop(outcome)
-        self._abandoned.set()
-        for trial in list(self._trials):
-            trial.abandon(CANCELLED if outcome == CANCELLED else INTERRUPTED)
 
     @property
     def going_on(self) -> Repetition:
         """What a repetition after this one begins with."""
         repetition = self._part.repetition if self._part else 0
         return Repetition(repetition + 1, self._next_trial, self._spend_limit.used)
-
-    @property
-    def stopping(self) -> bool:
-        """Whether launching has been stopped for good."""
-        return bool(self._stopping)
-
-    def pause(self, paused: bool) -> None:
-        """Hold back launches, or go on."""
-        if paused and not self._stopping:
-            self._unpaused.clear()
-        else:
-            self._unpaused.set()
 
     # ---------------------------------------------------------------------------------------------------- the run
 
@@ -167,29 +115,20 @@ class Run:
             TaxtuiError: nobody could clean up after a crash, so nothing was created.
         """
         KEPT_BYTES.set(self.plan.limits.output_mib << 20)
+        vocabulary()
         async with contextlib.AsyncExitStack() as stack:
             substrates = await self._open(stack)
             if self._resumed:
-                self._resumed.take_up(opening.described_cells(self.plan, substrates))
+                self._resumed.take_up(self._described(substrates))
             goes_on = self._resumed is not None or self._repetition > 0
             recorder = stack.enter_context(contextlib.closing(Recorder(self.path, append=goes_on)))
-            journal = Journal(recorder, self._write_failed)
+            journal = self._journal_of(recorder)
             self._begin(journal, substrates)  # first of all, so that whatever follows leaves a readable file
-            watchdog = Watchdog(
-                LedgerEntry(
-                    run_id=self.run_id,
-                    substrates=tuple(opened.ref for opened in substrates.values()),
-                    create_timeout_s=self.plan.create_timeout_s,
-                    pid=os.getpid(),
-                    born=ledger.born(os.getpid()),
-                )
-            )
+            watchdog = Watchdog(self._entry(tuple(opened.ref for opened in substrates.values())))
             try:
                 await watchdog.wait_ready()
                 self.clean = False
-                self.left_behind = ledger.left_behind(self.run_id)
-                if self.left_behind:
-                    journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(self.left_behind))))
+                self._look_back(journal)
                 await self._awaited(asyncio.ensure_future(self._measure(journal, watchdog)))
                 swept = await self._sweep(journal, [opened.substrate for opened in substrates.values()])
                 self._finish(journal)
@@ -200,6 +139,29 @@ class Run:
     @property
     def _repetition(self) -> int:
         return self._part.repetition if self._part else 0
+
+    @property
+    def _clock(self) -> int:
+        """Which of the recording's workers writes."""
+        return self._resumed.worker if self._resumed else self._repetition
+
+    def _entry(self, substrates: tuple[SubstrateRef, ...]) -> LedgerEntry:
+        """What a clean-up needs once this process has died."""
+        return LedgerEntry(
+            run_id=self.run_id,
+            substrates=substrates,
+            create_timeout_s=self.plan.create_timeout_s,
+            pid=os.getpid(),
+            born=ledger.born(os.getpid()),
+        )
+
+    def _journal_of(self, recorder: Recorder) -> Journal:
+        return Journal(recorder, self._write_failed)
+
+    def _look_back(self, journal: Journal) -> None:
+        self.left_behind = ledger.left_behind(self.run_id)
+        if self.left_behind:
+            journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(self.left_behind))))
 
     async def _awaited(self, measuring: asyncio.Task[None]) -> None:
         """Return once every trial has ended; abandoned ones, and they alone, have a deadline."""
@@ -237,37 +199,44 @@ class Run:
         return opened
 
     def _begin(self, journal: Journal, substrates: dict[str, Opened]) -> None:
+        """Say what the file is, whose clock follows and what is measured."""
         client = identity.client_facts()
-        facts = {  # under the name and variant only: options may name accounts, endpoints and folders
-            f"{':'.join(filter(None, [substrate.name, substrate.variant]))}.{fact}": value
-            for _, substrate, found in substrates.values()
-            for fact, value in [*found.facts.items(), *opening.latency(found)]
-        }
-        software = client | facts | self._software
+        software = client | opening.facts(substrates.values()) | self._software
         if self._repetition == 0 and self._resumed is None:
             journal.emit(Header(MAGIC, FORMAT_VERSION, self.run_id, identity.describe(self.plan), software))
-        worker = self._resumed.worker if self._resumed else self._repetition
-        journal.emit(Clock(worker, journal.anchor_ns, time.time_ns(), identity.host_digest()))
-        environment = identity.environment(client)
-        for number, plan in enumerate(self.plan.cells):
-            opened = substrates[str(plan.substrate)]
-            where = opened.substrate, opened.found
-            cell = CellRun(number, plan, self.plan, *where, journal, environment, self._repetition)
-            self._cells.append(cell)
-            cell.ok = self._resumed.ok_of[number] if self._resumed else 0
-            cell.announce()
+        self._take_clock(journal, self._clock)
+        self._lay_out(journal, substrates)
+        for cell, described in zip(self._cells, self._described(substrates), strict=True):
+            cell.ok = self._resumed.ok_of[cell.cell] if self._resumed else 0
+            journal.emit(described)
 
-    async def _measure(self, journal: Journal, watchdog: Watchdog) -> None:
+    def _described(self, substrates: dict[str, Opened]) -> list[Cell]:
+        return opening.described_cells(self.plan, substrates)
+
+    def _take_clock(self, journal: Journal, worker: int) -> None:
+        journal.emit(Clock(worker, journal.anchor_ns, time.time_ns(), identity.host_digest()))
+
+    def _lay_out(self, journal: Journal, substrates: dict[str, Opened]) -> None:
+        for number, plan in enumerate(self.plan.cells):
+            _, substrate, found = substrates[str(plan.substrate)]
+            self._cells.append(CellRun(number, plan, self.plan, substrate, found, journal, self._repetition))
+
+    def _helpers(self, journal: Journal, watchdog: Watchdog) -> list[Awaitable[None]]:
+        """What goes on beside the trials."""
+
         def replaced() -> None:
             journal.emit(Notice(journal.now(), "warning", "the watchdog has died; another has taken its place"))
 
-        work: list[Awaitable[None]] = [
-            health.watch(journal.emit, journal.now, lambda: self.progress.in_flight),
-            journal.flush_regularly(self._trials),
-            watchdog.keep(replaced),
-        ]
+        work: list[Awaitable[None]] = [journal.flush_regularly(self._trials), watchdog.keep(replaced)]
         if self.plan.budget_s is not None:
             work.append(self._keep_budget(self.plan.budget_s))
+        return work
+
+    def _health(self, journal: Journal) -> list[Awaitable[None]]:
+        return [health.watch(journal.emit, journal.now, lambda: self.progress.in_flight)]
+
+    async def _measure(self, journal: Journal, watchdog: Watchdog) -> None:
+        work = [*self._health(journal), *self._helpers(journal, watchdog)]
         helpers = [asyncio.ensure_future(self._guarded(helper)) for helper in work]
         try:
             await self._guarded(self._run_cells())
@@ -276,22 +245,26 @@ class Run:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
 
-    async def _guarded(self, work: Awaitable[None]) -> None:
+    async def _guarded(self, work: Awaitable[object]) -> None:
         with self._guard():
             await work
 
     async def _run_cells(self) -> None:
         for cell in self._cells:
             if self._left(blocks(self.plan, [cell.cell])):
-                for _ in range(cell.plan.warmup):
-                    await self._trial(cell, time.monotonic_ns(), block=-1)
+                await self._warm_up(cell)
         groups: dict[str, list[int]] = {}
         for number in range(len(self._cells)):
             side = str(self.plan.cells[number].substrate) if self.plan.side_by_side else ""
             groups.setdefault(side, []).append(number)
         await asyncio.gather(*(self._guarded(self._run_blocks(blocks(self.plan, group))) for group in groups.values()))
         for cell in self._cells:
+            cell.tell_start_delays()
             await self._retire(cell)
+
+    async def _warm_up(self, cell: CellRun) -> None:
+        for _ in range(cell.plan.warmup):
+            await self._trial(cell, time.monotonic_ns(), block=-1)
 
     def _left(self, order: list[Block]) -> list[Block]:
         return self._resumed.left(order) if self._resumed else order
@@ -300,50 +273,65 @@ class Run:
         for block in self._left(order):
             if self._stopping:
                 return
-            cell = self._cells[block.cell]
+            await self._run_block(self._cells[block.cell], block)
 
-            async def launch(scheduled_ns: int, cell: CellRun = cell, block: Block = block) -> None:
-                await self._guarded(self._trial(cell, scheduled_ns, block=block.number))
+    async def _run_block(self, cell: CellRun, block: Block) -> None:
+        async def launch(scheduled_ns: int) -> None:
+            await self._guarded(self._trial(cell, scheduled_ns, block=block.number))
 
-            await run_block(block.trials, cell.plan.arrival, cell.plan.concurrency, launch, self._stopped)
+        starts_ns = schedule(self.plan, block)
+        await run_block(block.trials, starts_ns, cell.plan.concurrency, launch, self._stopped)
 
-    async def _trial(self, cell: CellRun, scheduled_ns: int, block: int) -> None:
-        """One trial; ``block`` −1 is a warm-up. With acquire=reset the sandbox before it is made by a warm-up too."""
+    def _next_number(self) -> int:
+        number, self._next_trial = self._next_trial, self._next_trial + 1
+        return number
+
+    async def _trial(
+        self, cell: CellRun, scheduled_ns: int, block: int, number: int | None = None, attempt: int = 0
+    ) -> bool:
+        """One trial; ``block`` −1 is a warm-up. With acquire=reset the sandbox before it is made by a warm-up too.
+
+        ``number`` where it was given one, ``attempt`` at its work. False: it was not started.
+        """
         await self._unpaused.wait()
         warm_up = block < 0
         resets = cell.plan.acquire == "reset"
         if resets and not warm_up and not cell.idle:
             await self._trial(cell, time.monotonic_ns(), block=-1)
             if not cell.idle:
-                return  # its failure is in the recording; there is nothing to reset
-        if self._stopping or self._used_up(cell):
-            return
-        number, self._next_trial = self._next_trial, self._next_trial + 1
-        spec, reuse = cell.spec(self.run_id, number), None
+                return False  # its failure is in the recording; there is nothing to reset
+        if self._stopping:
+            return False
+        reuse = None
         if resets and not warm_up:
             spec, reuse = cell.idle.pop()
-        trial = Trial(cell, number, spec, warm_up=warm_up, block=max(0, block), reuse=reuse)
+        number = self._next_number() if number is None else number
+        if reuse is None:
+            spec = cell.spec(self.run_id, number)
+            if not await self._granted(cell, spec.name):
+                return False
+        trial = Trial(cell, number, spec, warm_up=warm_up, block=max(0, block), reuse=reuse, attempt=attempt)
         self._trials.add(trial)
         self.progress.in_flight += 1
-        if reuse is None:
-            self._spend_limit.began(spec.name, cell.cell)
         began = time.monotonic()
         try:
             await trial.run(scheduled_ns - cell.anchor_ns)
         except WriteFailed:
-            return  # TrialStarted is not on the disk, so nothing was created
+            return False  # TrialStarted is not on the disk, so nothing was created
         finally:
             self._trials.discard(trial)
             self.progress.in_flight -= 1
         if trial.reusable and trial.sandbox is not None:
             cell.idle.append((spec, trial.sandbox))
         else:
-            self._spend_limit.ended(spec.name)
+            self._gone(spec.name)
         self.cleanup_failed |= trial.cleanup_failed
         cell.lasted(time.monotonic() - began)
         if not warm_up:
             self._count(cell, trial.outcome)
+            cell.start_delays_ns.append(trial.start_delay_ns)
         self.progress.left_s = left_s(self._cells, side_by_side=self.plan.side_by_side)
+        return True
 
     def _count(self, cell: CellRun, outcome: str) -> None:
         self.counts[outcome] = self.counts.get(outcome, 0) + 1
@@ -352,12 +340,20 @@ class Run:
         cell.ended += 1
         cell.ok += outcome == OK
 
-    def _used_up(self, cell: CellRun) -> bool:
-        reason = "" if cell.idle else self._spend_limit.refuses(cell.cell)
-        if reason:
-            cell.emit(Notice(cell.now(), "warning", f"stopped: {reason}"))
-            self.stop("budget", reason)
-        return bool(reason)
+    async def _granted(self, cell: CellRun, sandbox: str) -> bool:
+        """Whether this sandbox may be made; one that would pass a limit ends the launching."""
+        if reason := self._spend_limit.refuses(cell.cell):
+            self._used_up(cell, reason)
+            return False
+        self._spend_limit.began(sandbox, cell.cell)
+        return True
+
+    def _gone(self, sandbox: str) -> None:
+        self._spend_limit.ended(sandbox)
+
+    def _used_up(self, cell: CellRun, reason: str) -> None:
+        cell.emit(Notice(cell.now(), "warning", f"stopped: {reason}"))
+        self.stop("budget", reason)
 
     async def _retire(self, cell: CellRun) -> None:
         """Destroy the sandboxes that were kept for another reset."""
@@ -368,11 +364,14 @@ class Run:
 
     async def _sweep(self, journal: Journal, substrates: list[Substrate]) -> bool:
         """A last look by label at every substrate; True when nothing of this run is left anywhere."""
-        left = await last_look(substrates, self.run_id)
+        left = await last_look(substrates, self.run_id, self._is_ours)
         for text in left:
             journal.emit(Notice(journal.now(), "error", f"{text}; taxtui sweep --run {self.run_id} --force"))
         self.cleanup_failed |= bool(left)
         return not left
+
+    def _is_ours(self, sandbox: str) -> bool:
+        return True
 
     def _finish(self, journal: Journal) -> None:
         with self._guard():

@@ -70,6 +70,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "budget_s": plan.budget_s,
         "side_by_side": plan.side_by_side,
         **({"repeat": plan.repeat, "gap_s": plan.gap_s, "until": plan.until} if plan.repeated else {}),
+        **({"workers": plan.workers} if plan.workers > 1 else {}),
         "limits": msgspec.to_builtins(plan.limits),
         "cells": [
             {
@@ -82,7 +83,7 @@ def describe(plan: Plan) -> dict[str, Any]:
                 "think": str(cell.think),
                 "acquire": cell.acquire,
                 "trials": cell.trials,
-                "warmup": cell.warmup,
+                "warmup": plan.warm_ups(cell),
             }
             for cell in plan.cells
         ],

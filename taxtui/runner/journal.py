@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from taxtui.errors import WriteFailed
-from taxtui.recording.events import Event, RunFinished, TrialStarted
+from taxtui.recording.events import Clock, Event, RunFinished, TrialStarted
 from taxtui.recording.writer import Recorder
 
 FLUSH_S: Final = 0.25
@@ -71,3 +71,32 @@ class Journal:
     def _fail(self, error: WriteFailed) -> None:
         self._error = error
         self._failed(error)
+
+
+class SharedJournal(Journal):
+    """The journal of a run that several processes measure: each switch of writer opens with the Clock of the next."""
+
+    def __init__(self, recorder: Recorder, failed: Callable[[WriteFailed], None]) -> None:
+        """As ``Journal``. Who owns it writes its own Clock first."""
+        super().__init__(recorder, failed)
+        self._own: Clock | None = None
+        self._writes: Clock | None = None  # the one whose events were written last
+
+    def emit(self, event: Event) -> None:
+        """As ``Journal.emit``: an event of its owner."""
+        if isinstance(event, Clock):
+            self._own = self._writes = event
+        elif self._own is not None and self._writes is not self._own:
+            self._writes = self._own
+            super().emit(self._own)
+        super().emit(event)
+
+    def pass_on(self, clock: Clock, events: Sequence[Event]) -> None:
+        """Append what another has measured, who has written it down already: it is in the file by the next flush."""
+        if self._error is not None or self._ended or not events:
+            return
+        try:
+            self._recorder.extend(events if self._writes is clock else [clock, *events])
+        except WriteFailed as error:
+            self._fail(error)
+        self._writes = clock

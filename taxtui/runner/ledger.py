@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +18,22 @@ _START_FIELD: Final = 19
 """Of /proc/PID/stat behind the program's name: when it started, in ticks since boot."""
 
 
+class TrialShare(msgspec.Struct, frozen=True):
+    """The part of a run's trials that one of its workers runs: their numbers are dealt out in turn."""
+
+    worker: int  # from 0
+    workers: int
+
+    def holds(self, sandbox: str) -> bool:
+        """Whether a sandbox, whose name ends in its trial's number, is of this part."""
+        number = sandbox.rpartition("-")[2]
+        return number.isdecimal() and int(number) % self.workers == self.worker
+
+    def number(self, turn: int) -> int:
+        """The trial that is its own in this turn."""
+        return turn * self.workers + self.worker
+
+
 class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One run that has not yet been swept clean."""
 
@@ -24,6 +42,18 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     create_timeout_s: float  # how long a create that was under way may still appear
     pid: int = 0  # of the runner, on this machine
     born: str = ""  # which process of that id it is: ids are used again; "" where this machine does not tell
+    share: TrialShare | None = None  # None: everything of the run
+
+    @property
+    def path(self) -> Path:
+        """Where it is kept."""
+        if self.share is None:
+            return folders.ledger() / f"{self.run_id}.json"
+        return workers_folder(self.run_id) / f"{self.share.worker}.json"
+
+    def covers(self, sandbox: str) -> bool:
+        """Whether a sandbox of the run, by its name, is its to remove."""
+        return self.share is None or self.share.holds(sandbox)
 
 
 def write(entry: LedgerEntry) -> Path:
@@ -32,7 +62,7 @@ def write(entry: LedgerEntry) -> Path:
     Raises:
         TaxtuiError: the folder cannot be written.
     """
-    path = folders.ledger() / f"{entry.run_id}.json"
+    path = entry.path
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -47,7 +77,7 @@ def write(entry: LedgerEntry) -> Path:
 def entries() -> list[LedgerEntry]:
     """Every run that was not swept clean, oldest first. Unreadable files are passed over."""
     found = []
-    for path in sorted(folders.ledger().glob("*.json")):
+    for path in sorted(folders.ledger().rglob("*.json")):
         try:
             found.append(read(path))
         except (OSError, msgspec.DecodeError):
@@ -63,7 +93,7 @@ def going_on() -> dict[str, int]:
 def left_behind(but: str) -> list[str]:
     """The runs of this machine, other than ``but``, whose runner is gone and that nobody has swept clean yet."""
     alive = going_on()
-    return [entry.run_id for entry in entries() if entry.run_id not in (but, *alive)]
+    return list(dict.fromkeys(entry.run_id for entry in entries() if entry.run_id not in (but, *alive)))
 
 
 def born(pid: int) -> str:
@@ -91,6 +121,27 @@ def read(path: Path) -> LedgerEntry:
     return msgspec.json.decode(path.read_bytes(), type=LedgerEntry)
 
 
+def workers_folder(run_id: str) -> Path:
+    """Where the workers of a run on this machine keep their entries and, until it is merged, what they measured."""
+    return folders.ledger() / run_id
+
+
+def worker_file(run_id: str, repetition: int, worker: int) -> Path:
+    """Where a worker writes what it measures."""
+    return workers_folder(run_id) / f"{repetition}-{worker}.msgpack"
+
+
 def remove(run_id: str) -> None:
-    """Forget a run: nothing of it is left anywhere. Idempotent."""
-    (folders.ledger() / f"{run_id}.json").unlink(missing_ok=True)
+    """Forget a run: nothing of it is left anywhere. Idempotent; an entry that cannot be deleted a later sweep meets."""
+    with contextlib.suppress(OSError):
+        (folders.ledger() / f"{run_id}.json").unlink()
+    shutil.rmtree(workers_folder(run_id), ignore_errors=True)
+
+
+def settled(entry: LedgerEntry) -> None:
+    """Forget what an entry covers."""
+    if entry.share is None:
+        remove(entry.run_id)
+        return
+    with contextlib.suppress(OSError):
+        entry.path.unlink()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from taxtui.errors import SubstrateUnavailable, UsageError
@@ -68,6 +68,15 @@ async def _closed_in_time(substrate: Substrate) -> AsyncIterator[Substrate]:
             await unbroken(substrate.__aexit__(None, None, None), CLOSING_S)
 
 
+def facts(opened: Iterable[Opened]) -> dict[str, str]:
+    """What is known of substrates, under name and variant only: options may name accounts, endpoints and folders."""
+    return {
+        f"{':'.join(filter(None, [substrate.name, substrate.variant]))}.{fact}": value
+        for _, substrate, found in opened
+        for fact, value in [*found.facts.items(), *latency(found)]
+    }
+
+
 def latency(found: Availability) -> list[tuple[str, str]]:
     """The round trip to the control plane as a fact, where there is one: it is in every figure that passes it."""
     return [("latency_ns", str(found.latency_ns))] if found.latency_ns else []
@@ -79,6 +88,9 @@ def require(cell: CellPlan, substrate: Substrate, found: Availability) -> None:
     if kind not in substrate.capabilities.acquire:
         can = ", ".join(substrate.capabilities.acquire)
         raise UsageError(f"{cell.substrate} cannot acquire sandboxes by {kind!r}", fix=f"it can: {can}")
+    if cell.mode not in substrate.capabilities.modes:
+        can = ", ".join(substrate.capabilities.modes)
+        raise UsageError(f"{cell.substrate} has no {cell.mode} mode", fix=f"it has: {can}")
     limit = substrate.capabilities.max_concurrency
     if limit is not None and cell.concurrency > limit:
         raise UsageError(f"{cell.substrate} takes at most {limit} sandboxes at once, not {cell.concurrency}")

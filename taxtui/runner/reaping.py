@@ -41,15 +41,22 @@ async def reap_all(
     return left
 
 
-async def last_look(substrates: Iterable[Substrate], run_id: str) -> list[str]:
-    """Look by label at every substrate and remove what is there; one line for whatever is left, without names."""
+def _any(sandbox: str) -> bool:
+    return True
+
+
+async def last_look(substrates: Iterable[Substrate], run_id: str, is_ours: Callable[[str], bool] = _any) -> list[str]:
+    """Look by label at every substrate and remove what is there; one line for whatever is left, without names.
+
+    ``is_ours`` says by its name whether one is to be removed: another worker may still use the others.
+    """
     left = []
     for substrate in substrates:
         try:
             async with asyncio.timeout(SWEEP_TIMEOUT_S):
-                failed = await reap_all(substrate, await substrate.find(run_id))
+                failed = await reap_all(substrate, [it for it in await substrate.find(run_id) if is_ours(it.name)])
                 why = {found.name: f": {' '.join(redact(error))}" for found, error in failed}
-                names = dict.fromkeys([*why, *(found.name for found in await substrate.find(run_id))])
+                names = dict.fromkeys([*why, *(it.name for it in await substrate.find(run_id) if is_ours(it.name))])
                 left += [f"{substrate.name}: {name} is left{why.get(name, '')}" for name in names]
         except Exception as error:  # an adapter's bug must not keep the other substrates from being swept
             left.append(f"{substrate.name}: the last sweep failed: {' '.join(redact(error))}")

@@ -65,7 +65,7 @@ def _plain(token: str) -> str:
 
 def known(word: str) -> bool:
     """Whether a word, or all that an identifier such as ImagePullBackOff is made of, is in the vocabulary."""
-    words = _words()
+    words = vocabulary()
     if word.lower() in words:
         return True
     parts = _CAMEL.findall(word)
@@ -73,5 +73,6 @@ def known(word: str) -> bool:
 
 
 @functools.cache
-def _words() -> frozenset[str]:
+def vocabulary() -> frozenset[str]:
+    """Every plain word. A run reads them before it begins: later there may be no descriptor left to do so."""
     return frozenset(WORDS.read_text(encoding="utf-8").split())

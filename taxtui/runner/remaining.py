@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -28,9 +27,9 @@ class Measured(Protocol):
 def left_s(cells: Iterable[Measured], *, side_by_side: bool) -> float | None:
     """Seconds until the last trial has ended; None before the first has.
 
-    A cell goes in rounds of as many trials as it runs at a time, and a round takes as long as a trial, however many
-    lanes there are. A cell that has not begun is taken to be as slow as the mean of the others. ``side_by_side``:
-    substrates are measured at the same time, so the slowest counts.
+    A cell's trials take as long as its arrival says of trials of this length, however many lanes there are. A cell that
+    has not begun is taken to be as slow as the mean of the others. ``side_by_side``: substrates are measured at the
+    same time, so the slowest counts.
     """
     cells = list(cells)
     known = [mean for cell in cells if (mean := cell.mean_s) is not None]
@@ -39,8 +38,8 @@ def left_s(cells: Iterable[Measured], *, side_by_side: bool) -> float | None:
     typical = sum(known) / len(known)
     sides: dict[str, float] = {}
     for cell in cells:
-        rounds = math.ceil((cell.plan.trials - cell.ended) / cell.plan.concurrency)
-        side = str(cell.plan.substrate) if side_by_side else ""
+        plan, left = cell.plan, max(0, cell.plan.trials - cell.ended)
+        side = str(plan.substrate) if side_by_side else ""
         mean = typical if cell.mean_s is None else cell.mean_s
-        sides[side] = sides.get(side, 0.0) + max(0, rounds) * mean
+        sides[side] = sides.get(side, 0.0) + plan.arrival.wall_ns(left, plan.concurrency, mean * 1e9) / 1e9
     return max(sides.values())

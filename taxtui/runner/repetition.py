@@ -19,13 +19,13 @@ from typing import Final
 
 import msgspec
 
-import costmodel.errors
-import taxtui.errors
 from costmodel.pricing import load_prices
-from taxtui.errors import TaxtuiError, located
+from taxtui.errors import located
 from taxtui.plan.spec import Plan
 from taxtui.runner import control
-from taxtui.runner.engine import Progress, Run
+from taxtui.runner.declined import Declined
+from taxtui.runner.measuring import run_of
+from taxtui.runner.progress import Progress
 from taxtui.runner.redaction import scrub
 from taxtui.runner.resuming import Repetition
 from taxtui.runner.spend_limit import Used
@@ -54,24 +54,6 @@ class Counted(msgspec.Struct, frozen=True, tag="counted"):
     """How far it is."""
 
     progress: Progress
-
-
-class Declined(msgspec.Struct, frozen=True, tag="refused"):
-    """Nothing was begun, for what an error says."""
-
-    error: str  # its class
-    problem: str
-    fix: str
-
-    def raised(self) -> Exception:
-        """The error again."""
-        for module in (taxtui.errors, costmodel.errors):
-            kind = getattr(module, self.error, None)
-            if isinstance(kind, type) and issubclass(kind, TaxtuiError):
-                return kind(self.problem, fix=self.fix)
-            if isinstance(kind, type) and issubclass(kind, Exception):
-                return kind(self.problem)
-        return TaxtuiError(f"{self.error}: {self.problem}", fix=self.fix)
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
@@ -108,7 +90,7 @@ async def _main(task: Assignment) -> None:
     plan = msgspec.structs.replace(task.plan, seed=seed_of(task.plan.seed, task.repetition))
     part = Repetition(task.repetition, task.first_trial, Used(task.sandboxes, Fraction(task.usd)))
     prices = None if task.prices is None else load_prices(task.prices)
-    run = Run(plan, Path(task.path), task.run_id, prices=prices, software=task.software, part=part)
+    run = run_of(plan, Path(task.path), task.run_id, prices=prices, software=task.software, part=part)
     orders = {
         "pause": lambda: run.pause(True),
         "resume": lambda: run.pause(False),
@@ -129,7 +111,7 @@ async def _main(task: Assignment) -> None:
     try:
         await run.execute()
     except Exception as error:
-        _tell(Declined(type(error).__name__, *_words(error)))
+        _tell(Declined.of(error))
         return
     finally:
         telling.cancel()
@@ -150,14 +132,6 @@ async def _main(task: Assignment) -> None:
             usd=str(after.used.usd),
         )
     )
-
-
-def _words(error: Exception) -> tuple[str, str]:
-    if isinstance(error, TaxtuiError):
-        return error.problem, error.fix
-    if type(error).__module__ == costmodel.errors.__name__:
-        return str(error), ""
-    return f"{located(error)} {scrub(str(error))}".rstrip(), ""
 
 
 def _first_line() -> bytes:

@@ -20,8 +20,9 @@ from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
 from taxtui.recording.events import CANCELLED, CRASHED, RunFinished
 from taxtui.recording.writer import Recorder
-from taxtui.runner.engine import Progress
-from taxtui.runner.repetition import Assignment, Counted, Declined, Ended, Told
+from taxtui.runner.declined import Declined
+from taxtui.runner.progress import Progress
+from taxtui.runner.repetition import Assignment, Counted, Ended, Told
 
 BUDGET: Final = "budget"
 _decode = msgspec.json.Decoder(Told).decode

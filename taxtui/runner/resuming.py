@@ -55,7 +55,7 @@ class Unfinished:
         """
         self.path = path
         self.run_id = ""
-        self.worker = 0  # the one that goes on with it
+        self.worker = 0  # the first of those that go on with it
         self.first_trial = 0
         self.sandboxes = 0  # made so far
         self.counts: Counter[str] = Counter()  # trials that have ended by outcome, without warm-ups
@@ -89,7 +89,7 @@ class Unfinished:
         elif isinstance(event, Cell):
             self._cells[event.id] = event
         elif isinstance(event, Clock):
-            self.worker = event.worker + 1
+            self.worker = max(self.worker, event.worker + 1)
         elif isinstance(event, RunFinished):
             self._outcome = event.outcome
 
@@ -121,8 +121,8 @@ class Unfinished:
 
     def left(self, order: Sequence[Block]) -> list[Block]:
         """Of these blocks what has not been done, in the same order."""
-        rest = [block._replace(trials=block.trials - self._done[block.cell, block.number]) for block in order]
-        return [block for block in rest if block.trials > 0]
+        done = [(block, self._done[block.cell, block.number]) for block in order]
+        return [block._replace(trials=block.trials - n, before=n) for block, n in done if block.trials > n]
 
     def take_up(self, cells: Sequence[Cell]) -> None:
         """Take the end of the file back, and a frame that was torn, so that it can be gone on with.

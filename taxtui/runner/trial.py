@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Final
 
+from costmodel.measures import start_delay_ns
 from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
 from taxtui.recording.events import (
@@ -67,16 +68,22 @@ class Trial:
         warm_up: bool,
         block: int,
         reuse: Sandbox | None = None,
+        attempt: int = 0,
     ) -> None:
-        """Prepare; nothing is sent yet. With ``reuse`` that sandbox is reset instead of making one."""
+        """Prepare; nothing is sent yet. With ``reuse`` that sandbox is reset instead of making one.
+
+        ``attempt``: at the same work, 1 where a worker was lost that had begun it.
+        """
         self.context = context
         self.number = number
         self.spec = spec
         self.warm_up = warm_up
         self.block = block
+        self.attempt = attempt
         self.sandbox = reuse
         self.outcome = OK
         self.cleanup_failed = False
+        self.start_delay_ns = 0
         self.reusable = False  # with acquire=reset: the sandbox was left standing for the next trial
         self._reuse = reuse is not None
         self._nonce = secrets.token_hex(8)
@@ -101,6 +108,7 @@ class Trial:
     async def run(self, scheduled_ns: int) -> None:
         """The whole trial, from TrialStarted to TrialEnded."""
         start_ns = self.context.now()
+        self.start_delay_ns = start_delay_ns(scheduled_ns, start_ns)
         self._last_ns = start_ns
         self.context.emit(
             TrialStarted(
@@ -109,6 +117,7 @@ class Trial:
                 sandbox=self.spec.name,
                 scheduled_ns=scheduled_ns,
                 start_ns=start_ns,
+                attempt=self.attempt,
                 warm_up=self.warm_up,
                 block=self.block,
                 repetition=self.context.repetition,

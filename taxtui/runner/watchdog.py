@@ -91,7 +91,7 @@ class Watchdog:
     def release(self, *, clean: bool) -> None:
         """The run has ended. ``clean``: nothing is left; otherwise the watchdog sweeps as if the runner had died."""
         if clean:
-            ledger.remove(self._entry.run_id)
+            ledger.settled(self._entry)
             self._say(DONE)
         self._let_go()
         if clean:
@@ -123,7 +123,7 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
         found_any = False
         for substrate in substrates:
             try:
-                found = await substrate.find(entry.run_id)
+                found = [each for each in await substrate.find(entry.run_id) if entry.covers(each.name)]
                 found_any |= bool(found)
                 await reap_all(substrate, found)
             except Exception:  # also an adapter's bug: not known to be clean, and nobody else will look
@@ -134,7 +134,7 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
             return
         await asyncio.sleep(pause_s)
         pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
-    ledger.remove(entry.run_id)
+    ledger.settled(entry)
 
 
 async def _main() -> None:
@@ -147,7 +147,7 @@ async def _main() -> None:
             ledger.write(entry)
             substrates = [await stack.enter_async_context(build(ref)) for ref in entry.substrates]
         except TaxtuiError as error:
-            ledger.remove(entry.run_id)
+            ledger.settled(entry)
             _answer(f"{error}\n".encode())
             return
         _answer(READY)

@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Literal, Protocol, Self
 import msgspec
 
 from taxtui.errors import TaxtuiError
-from taxtui.plan.spec import Command, SandboxSpec
+from taxtui.plan.spec import Command, Mode, SandboxSpec
 from taxtui.recording.digests import digest
 
 
@@ -28,6 +28,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     bash: bool = True
     paid: bool = False
     acquire: tuple[str, ...] = ("create",)
+    modes: tuple[Mode, ...] = ("exec", "session")
     max_concurrency: int | None = None
 
     def flags(self) -> tuple[str, ...]:

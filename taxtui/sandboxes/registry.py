@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
 GROUP = "taxtui.substrates"
 
-EXTRAS = {"docker": "docker", "kubernetes": "kubernetes", "daytona": "daytona", "ec2": "aws", "ecs": "aws"}
+EXTRAS = {
+    "docker": "docker",
+    "kubernetes": "kubernetes",
+    "daytona": "daytona",
+    "ec2": "aws",
+    "ecs": "aws",
+    "ssh": "ssh",
+    "swerex": "swerex",
+}
 """Which extra of taxtui brings a shipped substrate's SDK; a third party's entry point names its own."""
 
 

@@ -49,7 +49,7 @@ async def main() -> None:
         async with Ec2Substrate(options) as substrate:
             made = await substrate.create(spec(), Marks())
             await made.wait_ready(Marks())
-            connection = made._connection
+            connection = made.connection
             assert connection is not None
             session = await made.open_session()
             async with connection.create_process("bash --noprofile --norc", encoding=None) as bare:

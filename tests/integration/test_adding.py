@@ -195,7 +195,7 @@ RAMP: Final = '''class Ramp(Arrival, frozen=True, tag="ramp"):
     asks: ClassVar[str] = "by"
 
     @classmethod
-    def of(cls, argument: str) -> Self:
+    def of(cls, argument: str, folder: Path) -> Self:
         """As ``Arrival.of``: the step."""
         return cls(step_ns=parse_duration_ns(argument))
 
@@ -203,9 +203,9 @@ RAMP: Final = '''class Ramp(Arrival, frozen=True, tag="ramp"):
         """As ``Arrival.__str__``."""
         return f"ramp:{self.step_ns / 1e6:g}ms"
 
-    def due_ns(self, trial: int) -> int:
-        """As ``Arrival.due_ns``."""
-        return self.step_ns * trial * (trial + 1) // 2
+    def starts_ns(self, trials: int, source: Random) -> Sequence[int]:
+        """As ``Arrival.starts_ns``."""
+        return [self.step_ns * trial * (trial + 1) // 2 for trial in range(trials)]
 
     def wall_ns(self, trials: int, concurrency: int, trial_ns: float) -> float:
         """As ``Arrival.wall_ns``."""
@@ -218,7 +218,7 @@ RAMP: Final = '''class Ramp(Arrival, frozen=True, tag="ramp"):
 def test_an_arrival_is_one_class(copy: Copy, place: Path) -> None:
     path = "taxtui/plan/arrivals.py"
     copy.line(path, "KINDS:", RAMP)
-    copy.into(path, "KINDS:", "Burst", "Ramp")
+    copy.into(path, "KINDS:", "Open", "Ramp")
     assert len(copy.touched) == 1
     assert copy.edited_lines(path) == len(RAMP.splitlines()) + 1
     told = copy.tell(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from taxtui.recording import frames
 from taxtui.recording.events import RunFinished, TrialEnded
 from tests.support.command_line import (
+    CLOCK,
     PLAIN,
     SHORT,
     Home,
@@ -64,7 +66,7 @@ def test_progress_goes_to_stderr_in_the_form_asked_for(home: Home, kind: str) ->
     else:
         assert not any("trials, 0 failed, 0:" in line for line in lines)
     assert "What one delivered trajectory holds a worker for" in lines
-    assert lines[-1].startswith("finished: 2 of 2 trials, 0 failed, in 0:")
+    assert re.fullmatch(f"finished: 2 of 2 trials, 0 failed, in {CLOCK}", lines[-1])
     assert "\x1b" not in done.err, "no escapes where nobody looks at a terminal"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from taxtui.recording import reader
 from taxtui.recording.events import Notice, RunFinished, TrialEnded
 from tests.support.command_line import (
+    CLOCK,
     PLAIN,
     SHORT,
     Home,
@@ -56,14 +58,15 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(home: Home, tmpfs:
 
 
 def test_a_budget_ends_the_run_in_good_order(home: Home) -> None:
-    done = home.run("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "5000", "--budget", "1s", "-o", "r.msgpack")
+    done = home.run("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "5000", "--budget", "3s", "-o", "r.msgpack")
     assert done.code == 0
     finished = last(home.cwd / "r.msgpack")
     assert finished.outcome == "budget"
     done_of = f"{sum(finished.counts.values())} of 10000 trials"
     said = done.err.splitlines()[-2]
-    assert said.startswith(f"budget: {done_of}, 0 failed, in 0:0")
-    assert said.endswith("; --budget 1s is used up: raise it, or plan less")
+    assert re.fullmatch(
+        rf"budget: {done_of}, 0 failed, in {CLOCK}; --budget 3s is used up: raise it, or plan less", said
+    )
 
 
 def test_a_budget_too_small_for_one_trial_says_so(home: Home) -> None:
@@ -73,8 +76,9 @@ def test_a_budget_too_small_for_one_trial_says_so(home: Home) -> None:
     )
     assert done.code == 1
     outcome, unmeasured = done.err.splitlines()[-2:]
-    assert outcome.startswith("budget: 0 of 9 trials, 0 failed, in 0:0")
-    assert outcome.endswith("; --budget 0.2s is used up: raise it, or plan less")
+    assert re.fullmatch(
+        rf"budget: 0 of 9 trials, 0 failed, in {CLOCK}; --budget 0.2s is used up: raise it, or plan less", outcome
+    )
     assert unmeasured == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded"
 
 
@@ -85,8 +89,8 @@ def test_never_more_sandboxes_than_allowed(home: Home, progress: str) -> None:
     done = home.run("run", *PLAIN, *workload, *limits, "-o", "r.msgpack")
     assert done.code == 0
     said = done.err.splitlines()
-    assert said[-2].startswith("budget: 2 of 9 trials, 0 failed, in 0:0")
-    assert said[-2].endswith("; --max-sandboxes 3 is used up: raise it, or plan less")
+    used_up = rf"budget: 2 of 9 trials, 0 failed, in {CLOCK}; --max-sandboxes 3 is used up: raise it, or plan less"
+    assert re.fullmatch(used_up, said[-2])
     if progress == "json":
         facts = [json.loads(line) for line in said if line.startswith("{")]
         assert facts[-1]["stopped"] == "--max-sandboxes 3 is used up"

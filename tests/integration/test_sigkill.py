@@ -17,6 +17,7 @@ import pytest
 
 from taxtui.recording.events import TrialStarted
 from tests.support.command_line import Home, events, run_id
+from tests.support.private_sshd import ssh_box
 from tests.support.waiting import block_until
 
 pytestmark = pytest.mark.slow
@@ -146,3 +147,10 @@ def test_ten_kills_with_local(home: Home, isolation: str) -> None:
 
     kill_at_random(home, f"local:isolation={isolation}", listing)
     assert home.sandboxes() == []
+
+
+@pytest.mark.sshd
+def test_ten_kills_with_ssh(home: Home) -> None:
+    with ssh_box() as box:
+        kill_at_random(home, box.named(), lambda: [name.split("-")[1] for name in box.left()])
+        assert box.left() == []

@@ -17,6 +17,8 @@ from tests.support import waiting
 
 TAXTUI: Final = (sys.executable, "-m", "taxtui")
 PLAIN: Final = ("-s", "local:isolation=plain")
+CLOCK: Final = r"\d+(:\d\d)+"
+"""How long a run has lasted, as it says it; no test knows."""
 SHORT: Final = ("-t", "T0", "-n", "2", "--trials", "2", "--warmup", "0", "--mode", "exec")
 
 

@@ -10,11 +10,8 @@ import contextlib
 import copy
 import json
 import logging
-import os
 import shutil
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -34,11 +31,11 @@ from moto.utilities.utils import load_resource
 
 import tests.support.aws_models  # noqa: F401
 from tests.support.ecs_peer_pty import kill_marked
+from tests.support.private_sshd import PrivateSshd, new_key
 from tests.support.standin_faults import Fault, Faults
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 MARKER = "EC2_STANDIN_INSTANCE"
-SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/usr/local/sbin") or "sshd"
 
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 
@@ -50,28 +47,18 @@ class Machine:
         self.instance = instance
         self.marker = f"{MARKER}={instance.id}"
         self.folder = Path(tempfile.mkdtemp(prefix="ec2-standin-"))
-        self._sshd: subprocess.Popen[bytes] | None = None
         self._switch = threading.Lock()
         self._halted = False
         config = json.loads(instance.user_data.decode().removeprefix("#cloud-config\n"))
         keys = config["ssh_keys"] if standin.host_key_from_user_data else _other_key(self.folder)
-        self._write("host", keys["ed25519_private"], 0o600)
-        self._write("authorized", "\n".join(config["users"][0]["ssh_authorized_keys"]) + "\n", 0o600)
-        (self.folder / "home").mkdir()
-        settings = {
-            "ListenAddress": f"{instance.private_ip}:{standin.port}",
-            "HostKey": self.folder / "host",
-            "PidFile": self.folder / "pid",
-            "AuthorizedKeysFile": self.folder / "authorized",
-            "StrictModes": "no",
-            "UsePAM": "no",
-            "PasswordAuthentication": "no",
-            "MaxSessions": 64,
-            "MaxStartups": 200,
-            "UseDNS": "no",
-            "SetEnv": f"HOME={self.folder / 'home'} {self.marker}",
-        }
-        self._write("config", "".join(f"{key} {value}\n" for key, value in settings.items()), 0o600)
+        self._sshd = PrivateSshd(
+            self.folder,
+            instance.private_ip,
+            standin.port,
+            keys["ed25519_private"],
+            config["users"][0]["ssh_authorized_keys"],
+            dict([self.marker.split("=")]),
+        )
         ((_, _, minutes),) = config["runcmd"]
         self._timers = [
             threading.Timer(standin.boot_s, self._boot),
@@ -83,29 +70,15 @@ class Machine:
             timer.daemon = True
             timer.start()
 
-    def _write(self, name: str, text: str, mode: int) -> None:
-        path = self.folder / name
-        path.write_text(text)
-        path.chmod(mode)
-
     def _boot(self) -> None:
         with self._switch:
-            if self._halted:
-                return
-            with (self.folder / "log").open("wb") as log:
-                self._sshd = subprocess.Popen([SSHD, "-D", "-e", "-f", self.folder / "config"], stderr=log)
+            if not self._halted:
+                self._sshd.start()
 
     def restart_sshd(self) -> None:
         """As cloud-init may, after the first login."""
-        self._kill()
+        self._sshd.kill()
         self._boot()
-
-    def _kill(self) -> None:
-        if self._sshd is not None:
-            for pid in [self._sshd.pid, *_descendants(self._sshd.pid)]:  # connections before what runs in them
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self._sshd.wait()
 
     def halt(self) -> None:
         """Power off."""
@@ -113,7 +86,7 @@ class Machine:
             timer.cancel()
         with self._switch:
             self._halted = True
-        self._kill()
+        self._sshd.kill()
         kill_marked(self.marker)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -136,7 +109,6 @@ class Ec2Standin:
         self._patches = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        Path("/run/sshd").mkdir(exist_ok=True)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
@@ -221,6 +193,8 @@ class Ec2Standin:
         if late:
             fault = Fault(action, code="InvalidInstanceID.NotFound", message="The instance ID does not exist")
         if fault is not None:
+            if fault.reset == "after":  # it does what it was asked, and answers that it did not
+                original(response)
             error = f"<Error><Code>{fault.code}</Code><Message>{fault.message}</Message></Error>"
             body = f"<Response><Errors>{error}</Errors><RequestID>{uuid.uuid4()}</RequestID></Response>"
             if response.service_name == "sts":
@@ -271,24 +245,9 @@ def _without_ecs_images(path: str) -> Any:
     return [] if "/ecs/" in path else load_resource(path)
 
 
-def _descendants(pid: int) -> list[int]:
-    """Parents before their children."""
-    parents: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            with contextlib.suppress(OSError, IndexError):
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-                parents.setdefault(parent, []).append(int(folder.name))
-    found = parents.get(pid, [])
-    for child in found:
-        found.extend(parents.get(child, []))
-    return found
-
-
 def _other_key(folder: Path) -> dict[str, str]:
-    path = folder / "other"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
-    return {"ed25519_private": path.read_text()}
+    new_key(folder / "other")
+    return {"ed25519_private": (folder / "other").read_text()}
 
 
 if __name__ == "__main__":

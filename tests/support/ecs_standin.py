@@ -162,15 +162,22 @@ class EcsStandin:
 
     # -- HTTP
 
-    async def _post(self, request: web.Request) -> web.Response:
+    async def _post(self, request: web.Request) -> web.StreamResponse:
         target = request.headers.get("X-Amz-Target", "")
         if not target:
             return self._identity(await request.text())
-        service, _, operation = target.partition(".")
+        operation = target.rpartition(".")[2]
         self.calls[operation] += 1
+        fault = self.faults.next(operation)
+        if fault is not None and not fault.code:
+            return await fault.strike(request, self._served)
+        return await self._served(request, fault)
+
+    async def _served(self, request: web.Request, fault: Fault | None = None) -> web.Response:
+        service, _, operation = request.headers["X-Amz-Target"].partition(".")
         model = MODELS["ssm" if service == "AmazonSSM" else "ecs"].operation_model(operation)
         try:
-            if fault := self.faults.next(operation):
+            if fault is not None:
                 raise Refused.by(fault)
             body = await request.json()
             self._check(body, model.input_shape)

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 TICK_S: Final = 0.05
-BLOCKED_TICKS: Final = 10
+BLOCKED_S: Final = 0.5
+THREADS: Final = Path("/proc/self/task")
 
 
 class LoopGuard:
     """Asks the running loop for an answer every ``TICK_S``, from a thread of its own.
 
-    What counts are ticks without an answer in which the loop's thread slept or computed. On a machine so busy that it
-    could have run and was not let to, or that this process does not get to run at all, nothing counts.
+    What counts of its silence is time in which this process slept or computed. On a machine so busy that one of its
+    threads could have run and was not let to, that counts for nothing.
     """
 
-    def __init__(self) -> None:
-        """Begin to watch the loop that is running."""
-        self.blocked_at = ""  # the loop's stack when it had been silent for BLOCKED_TICKS
+    def __init__(self, threads: Path = THREADS) -> None:
+        """Begin to watch the loop that is running; ``threads``: where the kernel tells of each thread, if it does."""
+        self.blocked_at = ""  # the loop's stack when it had been silent for BLOCKED_S
+        self._threads = threads
         self._loop = asyncio.get_running_loop()
-        self._watched = threading.current_thread()
-        self._jiffies = 0
+        self._watched = threading.get_ident()
         self._answered = threading.Event()
         self._answered.set()
         self._stop = threading.Event()
@@ -38,24 +41,36 @@ class LoopGuard:
         self._thread.join()
 
     def _watch(self) -> None:
-        silent = 0
+        asked = self._look()
         while not self._stop.wait(TICK_S):
-            starved = self._starved()
             if self._answered.is_set():
-                silent = 0
                 self._answered.clear()
+                asked = self._look()
                 self._loop.call_soon_threadsafe(self._answered.set)
-                continue
-            silent += not starved
-            if silent >= BLOCKED_TICKS and not self.blocked_at:
-                assert self._watched.ident is not None
-                self.blocked_at = "".join(traceback.format_stack(sys._current_frames()[self._watched.ident])[-4:])
+            elif not self.blocked_at and self._look().lived_since(asked) >= BLOCKED_S:
+                self.blocked_at = "".join(traceback.format_stack(sys._current_frames()[self._watched])[-4:])
 
-    def _starved(self) -> bool:
-        """Whether the loop's thread wants to run and has not since the last tick; where that can be known."""
-        stat = Path(f"/proc/self/task/{self._watched.native_id}/stat")
-        if not stat.exists():
-            return False
-        state, *fields = stat.read_text().rpartition(")")[2].split()
-        before, self._jiffies = self._jiffies, int(fields[10]) + int(fields[11])  # utime and stime: proc(5)
-        return state == "R" and self._jiffies == before
+    def _look(self) -> _Look:
+        waited_ns, runnable = 0, False
+        for thread in self._threads.glob("[0-9]*"):
+            if thread.name != str(threading.get_native_id()):
+                with contextlib.suppress(OSError):  # it has just ended
+                    runnable |= (thread / "stat").read_text().rpartition(")")[2].split()[0] == "R"
+            with contextlib.suppress(OSError):
+                waited_ns += int((thread / "schedstat").read_text().split()[1])
+        return _Look(time.monotonic(), time.process_time(), waited_ns / 1e9, runnable)
+
+
+class _Look(NamedTuple):
+    """What this process had been given at one moment."""
+
+    at_s: float
+    cpu_s: float
+    waited_s: float  # for a processor, by all threads together
+    runnable: bool  # one of them runs or still waits, for who knows how long
+
+    def lived_since(self, before: _Look) -> float:
+        """Seconds that were surely not spent waiting for a processor."""
+        if self.runnable:
+            return self.cpu_s - before.cpu_s
+        return self.at_s - before.at_s - (self.waited_s - before.waited_s)

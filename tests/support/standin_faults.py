@@ -10,6 +10,7 @@ from typing import Any, Literal
 from aiohttp import web
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+FOR_EVER_S = 1e6
 CUT = web.RequestKey("cut", bool)
 """In a request: the handler has to break the connection in the middle of its answer."""
 
@@ -36,7 +37,7 @@ class Fault:
             if self.reset == "mid":
                 return answer
         if self.hang:
-            await asyncio.Event().wait()
+            await asyncio.sleep(FOR_EVER_S)  # the loop knows of it, so that nobody destroys it
         if request.transport is not None:
             request.transport.abort()
         return web.Response()
@@ -47,6 +48,8 @@ class Faults:
 
     def __init__(self) -> None:
         self._waiting: list[Fault] = []
+        self.struck = 0
+        """How many requests so far."""
 
     def add(self, on: str, **how: Any) -> None:
         """Arrange a ``Fault``."""
@@ -64,5 +67,6 @@ class Faults:
                     fault.skip -= 1
                     return None
                 fault.times -= 1
+                self.struck += 1
                 return fault
         return None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from textual import pilot
+from textual._context import active_app
 from textual._wait import wait_for_idle
 
 from taxtui import folders
@@ -14,6 +15,8 @@ from taxtui.plan import crowding
 from taxtui.sandboxes import registry
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.setup import estimate
+from taxtui.tui.setup.screen import SetupScreen
+from tests.support import waiting
 from tests.support.simulating import simulate_once
 from tests.tui.shelf import filled, held_up, without_trash
 
@@ -21,9 +24,14 @@ from tests.tui.shelf import filled, held_up, without_trash
 async def idle(*args: float) -> None:
     """What Textual's pilot waits for behind each key, and until nothing in the event loop is ready to run.
 
-    Textual looks at how little CPU time we use, and so takes an app for idle that is not let to run.
+    Textual looks at how little CPU time we use, and so takes an app for idle that is not let to run. Setup is only
+    filled in once it is whole, which comes behind its first frame.
     """
     await wait_for_idle(*args)
+    app = active_app.get()
+    while app.is_running and isinstance(app.screen, SetupScreen) and not app.screen._whole.is_set():
+        waiting.still("what follows the first frame of Setup")
+        await asyncio.sleep(waiting.POLL_S)
     loop = asyncio.get_running_loop()
     while loop._ready:  # type: ignore[attr-defined]  # there is no public way to ask
         await asyncio.sleep(0)

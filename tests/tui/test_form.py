@@ -132,7 +132,10 @@ def test_a_tier_of_ones_own_is_found_from_anywhere(tmp_path: Path, monkeypatch: 
         ({"budget": "soon"}, "budget: 'soon' is not a duration"),
         ({"budget": "0s"}, "budget must be above 0"),
         ({"concurrency": "4", "arrival": "sequential"}, "arrival sequential means concurrency 1, not 4"),
-        ({"arrival": "staggered:"}, "'staggered:' is not an arrival; write sequential, closed, staggered:500ms or"),
+        (
+            {"arrival": "staggered:"},
+            "'staggered:' is not an arrival; write sequential, closed, staggered:500ms, burst or",
+        ),
         ({"arrival": "staggered:soon"}, "'soon' is not a duration"),
         ({"tiers": ("T9",)}, "no tier 'T9'"),
         ({"substrates": ("local:x",)}, "'x' in 'local:x' is not an option"),

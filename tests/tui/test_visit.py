@@ -88,12 +88,18 @@ def test_a_whole_visit(tmp_path: Path) -> None:
         terminal.until("▸ Acti")  # as much of the title as there is room for
         terminal.keys("Down", "Space")
         terminal.until("= 200 trials")
+        terminal.keys("Tab")
+        terminal.until("▸ Mode")
+        terminal.keys("Tab")
+        terminal.until(r"\^r Launch +\^p Palette")  # letters are the field's
+        terminal.keys("2", "0")
+        terminal.until("= 40 trials")
         terminal.keys("C-r")
         terminal.until(rf"(?s)n=\d+.*{BARS}")
         terminal.keys("Space")
         terminal.until("FROZEN")
         terminal.keys("Space")
-        terminal.until("200 ok")
+        terminal.until("40 ok")
         terminal.keys("3")
         terminal.until("what one trajectory holds a worker for")
         terminal.keys("]")
@@ -108,13 +114,13 @@ def test_a_whole_visit(tmp_path: Path) -> None:
         terminal.keys("7", "7", "Enter")
         terminal.until(r"workers +├.*┤ +77\b")
         terminal.keys("5")
-        terminal.until("finished +.*200/200")
+        terminal.until("finished +.*40/40")
         terminal.keys("Enter")
         terminal.until("REPLAY")
         terminal.keys("1")
-        terminal.until("= 200 trials")  # the form is as it was left
+        terminal.until("= 40 trials")  # the form is as it was left
         terminal.keys("q")
-        terminal.until(r"(?s)200 ok, 0 failed.*EXIT=0|EXIT=0")
+        terminal.until(r"(?s)40 ok, 0 failed.*EXIT=0|EXIT=0")
     (path,) = (tmp_path / "taxtui" / "recordings").glob("*.msgpack")
     assert folded(path).outcome == "finished"
 

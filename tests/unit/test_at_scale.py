@@ -8,6 +8,8 @@ import pytest
 
 from costmodel import Demand, Projection, Recording, project, read
 from costmodel.samples import by_levels, pools
+from taxtui.report.projected.explain import to_text
+from taxtui.report.projected.record import record
 from tests.support.costmodel_files import S, cell, trial, write
 
 MS = S // 1000
@@ -120,3 +122,20 @@ def test_a_level_without_a_success_is_a_row_of_its_own(tmp_path: Path) -> None:
     trials = [trial(n, cell=n % 2, outcome="failed" if n % 2 else "ok") for n in range(8)]
     rows = project([read(write(tmp_path / "x", trials, *cells))], Demand(trajectories=10, workers=2))
     assert [found.worker_hours is None for found in rows] == [False, True]
+
+
+def test_the_derivation_and_the_json_show_the_levels(tmp_path: Path) -> None:
+    recording = recorded(tmp_path, {n: 1 + 0.05 * (n - 1) for n in (1, 4, 16, 64)})
+    demand = Demand(trajectories=1000, workers=256, run_sd=0.0)
+    (found,) = project([recording], demand)
+    told = " ".join(to_text(found, demand).split())
+    assert "held at 16 7.85 s of a success" in told
+    assert "at 256 4 times the highest level of 64, x" in told
+    assert "by the scalability law; start, dispatch and work each by a curve of their own" in told
+    assert "nobody measured that: a ladder that goes as high would" in told
+    levels = record(found)["levels"]
+    assert levels["levels"]["16"] == pytest.approx(7.85)
+    assert (levels["at_a_time"], levels["beyond"]) == (256, 4.0)
+    alone = project([recording], demand, each_level=True)[0]
+    assert "held at" not in to_text(alone, demand)
+    assert record(alone)["levels"] is None

@@ -33,6 +33,7 @@ ROW = {
     "mode",
     "concurrency",
     "arrival",
+    "levels",
     "environment",
     "recordings",
     "trials",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.text_command import read, wrap
 from taxtui.substrates.daytona.client import minutes
-from taxtui.substrates.daytona.command import read, wrap
 
 
 def test_lifetimes_are_rounded_up_to_minutes() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taxtui.errors import ExecFailed
-from taxtui.substrates.daytona.command import read
+from taxtui.sandboxes.kit.text_command import read
 
 NONCE = "0123456789abcdef" * 2
 

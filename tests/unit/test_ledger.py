@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -45,6 +47,17 @@ def test_forgetting_a_run_twice_is_fine() -> None:
     path.write_text("[]")
     with pytest.raises(msgspec.DecodeError):
         ledger.read(path)
+
+
+def test_an_entry_that_cannot_be_deleted_stays_for_a_later_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger.write(entry())
+
+    def refuse(self: Path) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    ledger.remove("r1")
+    assert [found.run_id for found in ledger.entries()] == ["r1"]
 
 
 def test_a_folder_that_cannot_be_written_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import pytest
 from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Found
+from taxtui.substrates.local import folders
 from taxtui.substrates.local.options import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
@@ -119,3 +120,36 @@ async def test_no_nesting_and_no_lock_keeps_a_sandbox_from_being_removed(
         await substrate.reap(found)
         assert not top.exists()
     assert (kept / "file").exists()
+
+
+def one_thing_less(entries: list[os.DirEntry[str]]) -> None:
+    """What another clean-up does meanwhile: the first file goes, or the first folder once it is empty."""
+    for entry in entries:
+        try:
+            Path(entry.path).rmdir() if entry.is_dir(follow_symlinks=False) else Path(entry.path).unlink()
+        except OSError:
+            continue
+        return
+
+
+async def test_clean_ups_that_meet_at_one_sandbox_all_get_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    entries = folders._entries
+
+    def overtaken(folder: Path) -> list[os.DirEntry[str]]:
+        found = entries(folder)
+        one_thing_less(found)
+        return found
+
+    monkeypatch.setattr(folders, "_entries", overtaken)
+    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
+        top = substrate.root / "taxtui-r-1"
+        for inner in (top / "work" / "deep" / "deeper", top / "work" / "empty"):
+            inner.mkdir(parents=True)
+            for name in ("a", "b", "c"):
+                (inner.parent / name).touch()
+        [found] = await substrate.find()
+        await substrate.reap(found)
+        assert not top.exists()

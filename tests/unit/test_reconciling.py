@@ -111,7 +111,7 @@ def test_every_mean_of_the_live_screen_is_the_reports(found: Told) -> None:
         for facet in {*live.facets} - {"cleanup"}:  # that facet holds failed trials too
             latency = found.report[key][f"{facet}_ns"]
             assert (live.facets[facet].n, latency["n"]) == (latency["n"], live.facets[facet].n)
-            assert same(live.facets[facet].mean, latency["mean"]["value"]), facet
+            assert same(live.facets[facet].mean, latency["mean"]["value"] or 0.0), facet
 
 
 def test_every_cause_is_the_same_number_in_live_report_and_project(found: Told) -> None:

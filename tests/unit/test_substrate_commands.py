@@ -189,6 +189,16 @@ class TestSweep:
         assert f"removed local {name}" in CliRunner().invoke(sweep.command, []).stdout
         assert [entry.run_id for entry in ledger.entries()] == [RUN], "it may be going on, and make more"
 
+    def test_a_named_sweep_forgets_a_run_that_used_nothing_else(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        both = (parse_substrate(PLAIN), parse_substrate("fake"))
+        for run, used in ((RUN, both[:1]), (f"{RUN}b", both)):
+            ledger.write(LedgerEntry(run_id=run, substrates=used, create_timeout_s=5))
+        assert CliRunner().invoke(sweep.command, ["-s", PLAIN]).exit_code == 0
+        assert [entry.run_id for entry in ledger.entries()] == [f"{RUN}b"], "the other place was not looked at"
+
     def test_without_a_deadline_only_a_run_that_goes_on_here_is_spared(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:

@@ -17,6 +17,7 @@ SUBSTRATES = ROOT / "substrates"
 ROOMS = sorted(path.parent for path in SUBSTRATES.rglob("substrate.py"))
 SHARED = [
     SUBSTRATES / "aws",
+    SUBSTRATES / "harness",
     SUBSTRATES / "machine",
 ]  # what several rooms have in common: options, failures and what else they do alike
 FILES = sorted(SUBSTRATES.rglob("*.py"))
@@ -74,7 +75,8 @@ def label(path: Path) -> str:
 
 def test_every_shipped_substrate_is_a_room() -> None:
     assert [label(room) for room in ROOMS] == [
-        *("aws/ec2", "aws/ecs", "daytona", "docker", "kubernetes", "local", "machine/nspawn", "machine/runsc"),
+        *("aws/ec2", "aws/ecs", "daytona", "docker", "harness/swerex"),
+        *("kubernetes", "local", "machine/nspawn", "machine/runsc", "ssh"),
     ]
 
 

@@ -45,6 +45,17 @@ class RowChoice(NamedTuple):
     sort: str | None = None
     group: str | None = None
 
+    def means(self, identity: CellIdentity) -> bool:
+        """Whether a cell of this tier, mode and substrate is meant, whatever its length."""
+        from costmodel.comparison import meant
+
+        named = [identity.label == one or meant(identity, one) for one in self.substrates]
+        return (
+            (not self.tiers or identity.tier in self.tiers)
+            and (not self.modes or identity.mode in self.modes)
+            and (not named or any(named))
+        )
+
     def of(self, rows: Sequence[R]) -> list[R]:
         """The rows that are meant.
 

@@ -8,7 +8,7 @@ from costmodel.answer import HELD, Answer, answer_of
 from costmodel.bounds import Reference
 from costmodel.demand import Demand
 from costmodel.errors import SourceError
-from costmodel.projection import project
+from costmodel.projection import Wanted, project
 from costmodel.recording import Recording
 from costmodel.results import Projection
 from taxtui.report.answer.order import Key
@@ -16,10 +16,14 @@ from taxtui.report.measured.rows import Row
 
 
 def recorded(
-    sources: Sequence[Recording], run_sd: float | None = None, bounds: Reference | None = None
+    sources: Sequence[Recording],
+    run_sd: float | None = None,
+    bounds: Reference | None = None,
+    wanted: Wanted | None = None,
 ) -> list[Projection]:
-    """A row for each cell, of one trajectory as it was recorded. Raises ``SourceError``: nothing has succeeded."""
-    return project(sources, Demand(trajectories=1, workers=1, run_sd=run_sd), None, bounds, each_level=True)
+    """A row for each ``wanted`` cell, of one trajectory as it was recorded. Raises ``SourceError``: no success."""
+    one = Demand(trajectories=1, workers=1, run_sd=run_sd)
+    return project(sources, one, None, bounds, each_level=True, wanted=wanted)
 
 
 def answer(
@@ -27,8 +31,9 @@ def answer(
 ) -> Answer:
     """Of the cells of ``rows``, which come from ``sources``. Empty where nothing has succeeded."""
     kept = {(row.identity, row.cell.provenance) for row in rows}
+    shown = {identity for identity, _ in kept}
     try:
-        found = recorded(sources, run_sd, bounds)
+        found = recorded(sources, run_sd, bounds, shown.__contains__)
     except SourceError:  # no success: the tables say how they failed
         found = []
     return answer_of([row for row in found if (row.identity, row.provenance) in kept], HELD, run_sd=run_sd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from costmodel.answer import Answer, Entry, WorkLine
@@ -13,18 +14,24 @@ from taxtui.report.answer.order import Key, key_of
 
 def records(found: Answer) -> dict[Key, dict[str, Any]]:
     """The fields of every row that the answer was made of; all have the same."""
-    return {key_of(entry.row): _record(entry, line) for line in found.lines for entry in line.entries}
+    return {key: record for line in found.lines for key, record in _of_line(line)}
 
 
-def _record(entry: Entry, line: WorkLine) -> dict[str, Any]:
-    """``against``: the cell id of the row that ``ratio`` is to; null of that row itself and of what is not ranked."""
-    reference = None if line.reference is None else line.at(line.reference)
-    against: Projection | None = None if entry.ratio is None or reference is None else reference.row
+def _of_line(line: WorkLine) -> Iterator[tuple[Key, dict[str, Any]]]:
+    ranked = line.ranked
+    among, reference = {id(entry) for entry in ranked}, None if line.reference is None else line.at(line.reference)
+    for entry in line.entries:
+        against = None if entry.ratio is None or reference is None else reference.row
+        told = _record(entry, against, ranked=id(entry) in among, cheapest=bool(ranked) and entry is ranked[0])
+        yield key_of(entry.row), {"work": line.name, **told}
+
+
+def _record(entry: Entry, against: Projection | None, *, ranked: bool, cheapest: bool) -> dict[str, Any]:
+    """``against``: the row that ``ratio`` is to; None of that row itself and of what is not ranked."""
     return {
-        "work": line.name,
         "place": entry.place.name,
-        "ranked": entry in line.ranked,
-        "cheapest": line.cheapest is entry,
+        "ranked": ranked,
+        "cheapest": cheapest,
         "against": against and against.identity.cell_id,
         "ratio": dict.fromkeys(Interval._fields) if entry.ratio is None else entry.ratio._asdict(),
         "verdict": entry.verdict and entry.verdict.kind,

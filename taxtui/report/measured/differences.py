@@ -14,7 +14,7 @@ from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import Row
-from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, WORDS, name_of, percentile
+from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, RESPONSE, WORDS, name_of, percentile
 from taxtui.report.numbers import NOTHING, duration
 
 _HOW_TO_READ: Final = (
@@ -54,9 +54,12 @@ def sections(found: Sequence[Pair], tables: Sequence[str], before: str, after: s
         elif table == "tax":
             shown.append(_tax(names))
         else:
-            shown += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
-    told = variation.in_words(row.basis for pair in found for row in pair if row.basis)
-    notes = [f"before: {before}. after: {after}.", *([told] if told else []), _HOW_TO_READ, *marks.notes()]
+            told = {
+                pair: name for pair, name in names.items() if table != RESPONSE or all(row.scheduled for row in pair)
+            }
+            shown += [_latencies(title, name, told) for name, title in LATENCIES[table].items() if told]
+    rests = variation.in_words(row.basis for pair in found for row in pair if row.basis)
+    notes = [f"before: {before}. after: {after}.", *([rests] if rests else []), _HOW_TO_READ, *marks.notes()]
     return [*shown[:-1], *(section._replace(notes=section.notes + notes) for section in shown[-1:])]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import groupby
@@ -10,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from costmodel import flags
 from costmodel.bounds import MedianDispatch, Reference, check_used
 from costmodel.comparison import WORK
-from costmodel.measures import Causes
+from costmodel.measures import Causes, has_schedule
 from costmodel.percentiles import Percentile
 from costmodel.quantities import UNTOLD
 from costmodel.recording import CellIdentity, RecordedTrial
@@ -40,6 +41,47 @@ class Rank(NamedTuple):
     worst: int
 
 
+class Ranks:
+    """The places of rows among each other: one has as many before it as have their upper limit below its lower one."""
+
+    def __init__(self, rivals: Sequence[DurationSummary]) -> None:
+        """All of them."""
+        self._count = len(rivals)
+        self._limits = _Limits([one.p50 for one in rivals])
+        by_runs: dict[frozenset[RunKey], list[DurationSummary]] = {}
+        for one in rivals:
+            by_runs.setdefault(one.estimate.runs, []).append(one)
+        self._together = {
+            runs: (_Limits([one.p50 for one in own]), _Limits([one.middle for one in own]))
+            for runs, own in by_runs.items()
+        }
+
+    def of(self, own: DurationSummary) -> Rank | None:
+        """That of one of them; None where there is no other. No limit of its own median is beyond the other."""
+        if self._count < 2:
+            return None
+        apart, together = self._together[own.estimate.runs]
+        faster = self._limits.below(own.p50) - apart.below(own.p50) + together.below(own.middle)
+        slower = self._limits.above(own.p50) - apart.above(own.p50) + together.above(own.middle)
+        return Rank(1 + faster, self._count - slower)
+
+
+class _Limits:
+    """The limits of some medians."""
+
+    def __init__(self, medians: Sequence[Percentile]) -> None:
+        self._lows = sorted(one.low for one in medians if one.low is not None)
+        self._highs = sorted(one.high for one in medians if one.high is not None)
+
+    def below(self, own: Percentile) -> int:
+        """How many are surely below it."""
+        return 0 if own.low is None else bisect_left(self._highs, own.low)
+
+    def above(self, own: Percentile) -> int:
+        """How many are surely above it."""
+        return 0 if own.high is None else len(self._lows) - bisect_right(self._lows, own.high)
+
+
 class Tax(NamedTuple):
     """Per successful trial, in ns: all that workers were held for, think time apart, beyond the commands' own time."""
 
@@ -62,12 +104,16 @@ class Row:
         self.identity = cell.identity
         self.length = cell.length
         self.own_label = clean(f"{PROVENANCES.get(cell.provenance, '')} {cell.identity.label}".strip())
-        self.untold = frozenset(name for one in cell.untold for name in UNTOLD.get(one, ()))  # columns
+        self.scheduled = has_schedule(cell.identity.arrival)
+        untold = {name for one in cell.untold for name in UNTOLD.get(one, ())}
+        self.untold = frozenset(untold if self.scheduled else untold | {"response"})  # columns
         self.median_dispatch: MedianDispatch | None = None  # of the substrate, from a reference
         self.label = self.own_label  # numbered where others would look the same
         self.flags = _flags(cell, self.good)
         self.peers: list[Row] = [self]
+        self.ranks: dict[str, Ranks] = {}  # of all peers, by column: shared with them
         self._summaries: dict[str, DurationSummary | None] = {}
+        self._means: dict[str, float | None] = {}
 
     @property
     def details(self) -> str:
@@ -169,10 +215,13 @@ class Row:
             contended = self.cell.contended
             waits = sum(trial.measures.contention_ns(contended) for trial in self.good)
             return None if contended is None else self._per_success(waits)
-        summary = self.summary(name)
-        if summary is None:
+        if name not in self._means:  # a mean alone needs no order of the values, nor intervals
+            values = () if name in self.untold else column(self.good, name).values
+            self._means[name] = sum(values) / len(values) if values else None
+        mean = self._means[name]
+        if mean is None:
             return None
-        return summary.mean.value - ((self.mean_ns("contention") or 0.0) if name == "work" else 0.0)
+        return mean - ((self.mean_ns("contention") or 0.0) if name == "work" else 0.0)
 
     def rank(self, name: str) -> Rank | None:
         """Among its peers, the smallest median first; None where there is none to compare with.
@@ -180,16 +229,11 @@ class Row:
         What was measured in the same runs is compared as it was; else how much runs differ is part of it.
         """
         own = self.summary(name)
-        rivals = [rival for row in self.peers if row is not self and (rival := row.summary(name))]
-        if own is None or not rivals:
+        if own is None:
             return None
-        medians = [
-            (own.middle, rival.middle) if own.estimate.runs == rival.estimate.runs else (own.p50, rival.p50)
-            for rival in rivals
-        ]
-        faster = sum(_surely_below(other, mine) for mine, other in medians)
-        slower = sum(_surely_below(mine, other) for mine, other in medians)
-        return Rank(1 + faster, 1 + len(rivals) - slower)
+        if name not in self.ranks:
+            self.ranks[name] = Ranks([one for row in self.peers if (one := row.summary(name))])
+        return self.ranks[name].of(own)
 
     def _per_success(self, total_ns: int) -> float | None:
         return total_ns / len(self.good) if self.good else None
@@ -199,10 +243,10 @@ def rows_of(cells: Sequence[Pool], run_sd: float | None = None) -> list[Row]:
     """The rows of all cells with a counted trial; those that may be ranked stand together."""
     rows = sorted((Row(cell, run_sd) for cell in cells if cell.trials), key=lambda row: row.comparable)
     for _, group in groupby(rows, lambda row: row.comparable):
-        peers = list(group)
+        peers, ranks = list(group), dict[str, Ranks]()
         differs = len({peer.identity.environment for peer in peers}) > 1
         for row in peers:
-            row.peers = peers
+            row.peers, row.ranks = peers, ranks
             row.flags = [*flags.including(row.flags, flags.ENVIRONMENT)] if differs else row.flags
     return rows
 
@@ -249,7 +293,3 @@ def _flags(cell: Pool, good: Sequence[RecordedTrial]) -> list[str]:
     unusual = [f"{field} {clean(identity[field])}" for field, usual in USUAL.items() if identity[field] not in usual]
     doubts |= {flag: quantity in cell.untold for quantity, flag in flags.UNTOLD.items()}
     return [*flags.ordered({flag: None for flag, holds in doubts.items() if holds}), *unusual]
-
-
-def _surely_below(one: Percentile, other: Percentile) -> bool:
-    return one.high is not None and other.low is not None and one.high < other.low

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from costmodel import flags
+from costmodel.fitness import WorkerFitness
 from costmodel.measures import UNKNOWN
 from costmodel.percentiles import Percentile
 from costmodel.recording import Recording
@@ -15,7 +16,7 @@ from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import laws
 from taxtui.report.measured.rows import PRELOADED, TAXES, Row, namesakes
-from taxtui.report.numbers import NOTHING, UNSPLIT, between, duration, hours, left_out
+from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, between, duration, hours, left_out
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
@@ -28,10 +29,16 @@ LATENCIES: Final = {
         "run": "Run: the part of an action inside the sandbox; actions only",
         "dispatch": "Dispatch: the rest of an action; actions only",
     },
+    "response": {
+        "response": "Response: a trial's turn to the end of what it held",
+        "held": "Held, the service time: the first create request to the end of the last action",
+        "start_delay": "Start delay: a trial's turn to its first create request; response less held",
+    },
 }
 """Table → its columns of durations, each with its title."""
 
 TABLES: Final = (*LATENCIES, "breakdown", "tax")
+RESPONSE: Final = "response"
 LAWS: Final = "laws"
 """A table for models of a run, which is printed only where it is asked for."""
 
@@ -85,7 +92,9 @@ def sections(
     names = {row: name_of(row, marks, row.flags) for row in rows}
     found = []
     for table in tables:
-        if table in LATENCIES:
+        if table == RESPONSE:
+            found += _response(names, arranged)
+        elif table in LATENCIES:
             found += [_latencies(title, name, names, arranged) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
             found += [_breakdown(names), _beside(names), *_bad_seconds(names)]
@@ -146,6 +155,15 @@ def _latencies(title: str, name: str, names: dict[Row, str], arranged: bool) -> 
         places = "" if rank is None else "-".join(map(str, dict.fromkeys(rank)))
         lines.append([*line, duration(*summary.mean), places, f"{summary.outliers:,}"])
     return Section(title, head, lines, [])
+
+
+def _response(names: dict[Row, str], arranged: bool) -> list[Section]:
+    """Of rows whose arrival has a schedule; of others what they cannot see."""
+    scheduled = {row: named for row, named in names.items() if row.scheduled}
+    unseen = [CLOSED_LOOP] if len(scheduled) < len(names) else []
+    titles = LATENCIES[RESPONSE].items() if scheduled else ()
+    found = [_latencies(title, name, scheduled, arranged) for name, title in titles]
+    return [*found, *([Section("", [], [], unseen)] if unseen else [])]
 
 
 def ranked(rows: Sequence[Row], name: str) -> list[Row]:
@@ -297,8 +315,18 @@ def files(sources: Sequence[Recording], notes: list[str]) -> Section:
         state = "complete" if source.whole else "INCOMPLETE"
         cpu = f"{source.cpu_permille / 10:.0f}%"
         lines.append([f"{clean(source.name)}\n{clean(source.run_id)}", f"{source.trials:,}", lag, cpu, floor, state])
+        if source.at_once > 1:
+            lines += [_worker(number, fitness) for number, fitness in sorted(source.workers.items())]
+    if any(source.at_once > 1 for source in sources):
+        notes = [*notes, "Of several workers the worst counts; each has its line."]
     head = ["recording\nrun", "trials\n", "loop lag\np99", "client\nCPU", "floor\n", "state\n"]
     return Section("Recordings", head, lines, notes)
+
+
+def _worker(number: int, fitness: WorkerFitness) -> list[str]:
+    """How fit one of several processes was."""
+    cpu = f"{fitness.cpu_permille / 10:.0f}%"
+    return [f"worker {number}\n", "", duration(fitness.lag_p99_ns), cpu, "", ", ".join(fitness.problems) or "fit"]
 
 
 def _failed(row: Row) -> str:

@@ -91,7 +91,8 @@ class Material:
             return printed
         kept = {(row.identity, row.cell.provenance) for row in self.rows}
         demand = replace(demand, run_sd=self.run_sd)
-        found = project(self.sources, demand, None, self.bounds, each_level=True)
+        shown = {identity for identity, _ in kept}
+        found = project(self.sources, demand, None, self.bounds, each_level=True, wanted=shown.__contains__)
         return [*(row for row in found if (row.identity, row.provenance) in kept), *printed]
 
     @cached_property
@@ -121,9 +122,11 @@ class Material:
 
     def projected(self, row: Row) -> Projection | None:
         """The projection of a row's cell; None where it had no success."""
-        wanted = row.identity, row.cell.provenance
-        found = (one for one in self.per_million if (one.identity, one.provenance) == wanted and one.worker_hours)
-        return next(found, None)
+        return self._projections.get((row.identity, row.cell.provenance))
+
+    @cached_property
+    def _projections(self) -> dict[tuple[CellIdentity, str], Projection]:
+        return {(one.identity, one.provenance): one for one in reversed(self.per_million) if one.worker_hours}
 
     def letters(self, row: Row) -> str:
         """Of a row's flags."""

@@ -48,12 +48,14 @@ def to_text(row: Projection, demand: Demand, width: int = WIDTH) -> str:
     else:
         for title, items in (
             ("From the trials", _trials(row, row.evidence)),
+            ("Levels of concurrency", _levels(row)),
             ("Worker-hours", _worker_hours(row, row.evidence, demand)),
             ("Wall-clock", _wall_clock(row, row.evidence, demand)),
             ("Where they go", _causes(row)),
             ("Reasons to doubt it, the largest first", ((flag, f"{WORDS[flag]}; {DO[flag]}") for flag in row.flags)),
         ):
-            lines += ["", title, *_table(list(items), width)]
+            if told := list(items):
+                lines += ["", title, *_table(told, width)]
     lines += _table(_cost(row, demand), width)
     return "\n".join(lines)
 
@@ -77,6 +79,18 @@ def _trials(row: Projection, evidence: Evidence) -> Iterator[tuple[str, str]]:
         latency = row.trajectory_s.mean
         yield "L, trajectory latency", f"{seconds(latency.value)} s{_limits(latency)}, without throttles and think time"
     yield "think", f"{seconds(row.think_s)} s of a trajectory"
+
+
+def _levels(row: Projection) -> Iterator[tuple[str, str]]:
+    """How several levels became one row; nothing where there is one alone."""
+    levels = row.levels
+    if levels is None:
+        return
+    for at_a_time, held_s in levels.levels:
+        yield f"held at {at_a_time:,}", f"{seconds(held_s)} s of a success, think time and throttles apart; never falls"
+    yield f"at {levels.at_a_time:,}", f"{levels.law}; start, dispatch and work each by a curve of their own"
+    if levels.beyond > 1:
+        yield "", "nobody measured that: a ladder that goes as high would"
 
 
 def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterator[tuple[str, str]]:

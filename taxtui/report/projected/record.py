@@ -7,7 +7,7 @@ from typing import Any
 from costmodel.flags import DO, MOST
 from costmodel.length import FIXED
 from costmodel.percentiles import Quantile
-from costmodel.results import Attribution, Projection, Share
+from costmodel.results import Attribution, LevelLaw, Projection, Share
 from costmodel.uncertainty import Interval
 from taxtui.report import variation
 
@@ -27,6 +27,7 @@ def record(row: Projection) -> dict[str, Any]:
         "mode": identity.mode,
         "concurrency": identity.concurrency,
         "arrival": identity.arrival,
+        "levels": _levels(row.levels),
         "environment": identity.environment,
         "recordings": list(row.sources),
         "trials": row.trials,
@@ -61,6 +62,11 @@ def record(row: Projection) -> dict[str, Any]:
 
 def _interval(interval: Interval | None) -> dict[str, float | None] | None:
     return interval._asdict() if interval else None
+
+
+def _levels(found: LevelLaw | None) -> dict[str, Any] | None:
+    """How several levels of concurrency became one row; None where there is one alone."""
+    return found and found._asdict() | {"levels": {str(at_a_time): held_s for at_a_time, held_s in found.levels}}
 
 
 def _trajectory(row: Projection) -> dict[str, float | None]:

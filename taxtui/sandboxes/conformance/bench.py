@@ -128,7 +128,9 @@ class Bench:
         self._sessions: list[Session] = []
 
     async def __aenter__(self) -> Bench:
-        """Enter the substrate."""
+        """Enter the substrate. Raises ``NotApplicable`` where it does not promise the mode."""
+        if self.mode not in self.capabilities.modes:
+            raise NotApplicable(f"the substrate has no {self.mode} mode")
         await self.substrate.__aenter__()
         return self
 
@@ -226,6 +228,14 @@ if command -v setsid >/dev/null; then setsid sh -c "$beat" beat.fled </dev/null 
 sh -c "$beat" beat.foreground
 """
 """Runs for ever, in processes that each prove by a growing file that they live: one has left its group and session."""
+
+BEATEN: Final = """
+test -s beat.background && test -s beat.talkative && test -s beat.foreground &&
+    { test -s beat.fled || ! command -v setsid >/dev/null; }
+"""
+"""Whether all of them have begun: what kills them before proves nothing."""
+
+ALL_BEAT: Final = f"until {{ {BEATEN.strip()}; }}; do sleep 0.05; done"
 
 
 @contextlib.asynccontextmanager

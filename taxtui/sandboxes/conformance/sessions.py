@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taxtui.errors import ExecTimeout, SandboxLost
 from taxtui.plan.spec import Mode
-from taxtui.sandboxes.conformance.bench import BEAT, Bench, beats_stop, check, equal, raises
+from taxtui.sandboxes.conformance.bench import ALL_BEAT, BEAT, Bench, beats_stop, check, equal, raises
 
 SESSION: tuple[Mode, ...] = ("session",)
 
@@ -38,7 +38,7 @@ async def closing(bench: Bench) -> None:
     session = await shell.sandbox.open_session()
     async with beats_stop(shell.sandbox, "after closing"):
         background = BEAT.replace("beat.foreground", "beat.foreground &")
-        await type(shell)(shell.sandbox, session).run(f"({background}) >/dev/null 2>&1 </dev/null")
+        await type(shell)(shell.sandbox, session).run(f"({background}) >/dev/null 2>&1 </dev/null\n{ALL_BEAT}")
         await session.close()
     await session.close()
     with raises(SandboxLost, what="a command in a closed session"):

@@ -34,11 +34,12 @@ def new_mark() -> str:
     return secrets.token_hex(8)
 
 
-def kill_script(mark: str, *, carried_by_all: str = "") -> str:
+def kill_script(mark: str, *, carried_by_all: str = "", inside: str = "") -> str:
     """One line for any POSIX shell with grep, GNU's or BusyBox's: kill whatever has ``mark``, but not itself.
 
-    ``carried_by_all``: a variable that all processes of the sandbox have; what has lost it is killed too. Exits with 0
-    once nothing of it is left, else with 1, after words on stderr where grep is missing.
+    ``carried_by_all``: a variable that all processes of the sandbox have; what has lost it is killed too. ``inside``:
+    a folder, of letters that mean nothing to sed; what has its working folder there is killed too. Exits with 0 once
+    nothing of it is left, else with 1, after words on stderr where grep is missing.
     """
     # The pattern in brackets does not match itself among arguments. Each substitution is one command that replaces
     # its subshell, so that none of them is a copy of this shell, with this shell's environment.
@@ -50,6 +51,9 @@ def kill_script(mark: str, *, carried_by_all: str = "") -> str:
             'for _f; do shift; set -- "$@" "${_f%cmdline}environ"; done; '
         )
         listing += f" $(grep -Ls '{carried_by_all}=' \"$@\")"
+    if inside:
+        link = rf"s|^.* \(/proc/[0-9]*/cwd\) -> {inside}\(/.*\)\{{0,1\}}$|\1|p"
+        listing += f" $(ls -l /proc/[0-9]*/cwd 2>/dev/null | sed -n '{link}')"
     return (
         f"cd /; unset {MARK}; _i=0; _n=1; "
         f'while [ -n "$_n" ] && [ $_i -lt {_ROUNDS} ]; do _i=$((_i + 1)); _n=; {strays}'

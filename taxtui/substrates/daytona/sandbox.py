@@ -17,10 +17,10 @@ from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.kit.framed_shell import FramedShell, after, overdue
 from taxtui.sandboxes.kit.session import ExplainedSession
+from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.daytona import failure
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
-from taxtui.substrates.daytona.command import SessionCommand, read, wrap
 from taxtui.substrates.daytona.failure import BROKEN, GONE, DaytonaRefused
 from taxtui.substrates.daytona.pty import Terminal
 from taxtui.substrates.daytona.states import STARTED, States
@@ -141,7 +141,7 @@ class DaytonaSandbox:
             connecting.reset(token)
         return answer.result or "", answer.exit_code or 0
 
-    async def _end(self, sending: asyncio.Future[tuple[str, int]], wrapped: SessionCommand) -> None:
+    async def _end(self, sending: asyncio.Future[tuple[str, int]], wrapped: TextCommand) -> None:
         """Kill a command whose request is under way or was cut off. Raises ``ExecFailed``."""
         try:
             async with asyncio.timeout(KILL_S):

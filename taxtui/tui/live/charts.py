@@ -9,6 +9,7 @@ from rich.text import Text
 from taxtui.live.cell_state import FACETS, CellState, TrialInFlight
 from taxtui.live.histogram import LogHistogram
 from taxtui.live.state import RunState
+from taxtui.report.numbers import CLOSED_LOOP
 from taxtui.terminal_text import clean
 from taxtui.tui.colours import colour
 from taxtui.tui.live.cell_table import workload
@@ -36,7 +37,7 @@ def paint_charts(
         title = FACETS[which].replace("_", " ")
         limits = view(cell.facets[FACETS[which]], zoom) if cell else (1.0, 10.0)
         if cell is None:
-            chart.show(title, LogHistogram(), "#999999", limits, waiting(state, None))
+            chart.show(title, LogHistogram(), "#999999", limits, waiting(state, None, FACETS[which]))
             continue
         zoomed = f" · zoom {2**zoom}×" if zoom else ""
         like = sum(same_workload(other, cell) for other in cells)
@@ -46,7 +47,7 @@ def paint_charts(
             cell.facets[FACETS[which]],
             colour(cell.label, dark=dark),
             limits,
-            waiting(state, cell),
+            waiting(state, cell, FACETS[which]),
         )
 
 
@@ -76,12 +77,12 @@ def same_workload(a: CellState, b: CellState) -> bool:
     return (a.tier, a.actions, a.length, a.mode, a.concurrency) == (b.tier, b.actions, b.length, b.mode, b.concurrency)
 
 
-def waiting(state: RunState, cell: CellState | None) -> str:
+def waiting(state: RunState, cell: CellState | None, facet: str) -> str:
     """Why a chart is empty: what is in flight, and the last notice."""
     name = f" of {cell.label}" if cell else ""
     lines = [f"waiting for the first trial{name} to finish …"]
     if cell and cell.ok:
-        lines = ["not known for this cell"]
+        lines = [CLOSED_LOOP if facet == "response" else "not known for this cell"]
     elif cell and state.outcome is not None:
         lines = [f"no trial{name} has succeeded"]
     lines += [_progress_of(key, trial) for key, trial in list(state.open.items())[-2:]]

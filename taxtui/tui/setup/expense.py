@@ -72,7 +72,7 @@ def expense(
         complaint = f"{error.problem}; add a [[sandbox]] for it" if isinstance(error, NoPrice) else str(error)
         return Expense(f"unknown: {complaint}", obstacle=complaint, paid=True)
     words = " · ".join(bills[name].words if name in bills else _unpaid(name, answer) for name, answer in asked.items())
-    sandboxes = plan.repeat * sum(cell.trials + cell.warmup for cell in plan.cells)
+    sandboxes = plan.repeat * sum(cell.trials + plan.warm_ups(cell) for cell in plan.cells)
     options = ["--max-sandboxes", str(min(sandboxes, plan.max_sandboxes or sandboxes))]
     if "" in sheets.values() or len(set(sheets.values())) > 1:  # a run counts by one sheet
         if limit_usd is not None:

@@ -48,7 +48,7 @@ class RunFields(Vertical):
             yield Label("Arrival")
             yield Cycle(("", *ARRIVALS), self._arrival_label, id="arrival")
             yield Label(id="asks", classes="argument")
-            yield Input(id="argument", compact=True, max_length=7, classes="argument")
+            yield Input(id="argument", compact=True, max_length=200, classes="argument")
             yield Label("Prices", classes="money")
             yield Input(id="prices", compact=True, classes="money")
             yield Label("Max $", classes="money")

@@ -1,19 +1,18 @@
 """What the end of an instance, and the way to one that stays closed, amount to. Plain data in, nothing is called.
 
-Where the words come from: the codes of ``StateReason`` in EC2's API reference, and the reason codes of RFC 4254 with
-which an SSH server refuses a channel. What EC2's API itself refuses is in ``aws/failure.py``.
+Where the words come from: the codes of ``StateReason`` in EC2's API reference. What EC2's API itself refuses is in
+``aws/failure.py``.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
+from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.sandboxes.kit.refusal import is_named
 from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
 
 _NEVER_STARTED: Final = ("VolumeLimitExceeded", "InternalError", "InvalidSnapshot")
-_CONNECT_FAILED: Final = 2  # RFC 4254, 5.1: also what asyncssh tells of a connection that is closed
 
 
 def ended(status: str, code: str, reason: str) -> SubstrateError:
@@ -34,10 +33,3 @@ def no_login(error: Exception) -> str:
     if is_named(error, "PermissionDenied"):
         return "the login is refused; does the image have cloud-init, and did it make the user?"
     return f"no login: {str(error) or type(error).__name__}"
-
-
-def no_channel(code: int, reason: str) -> SubstrateError:
-    """Why a connection takes no further command: it is gone, or sshd has enough of them."""
-    if code != _CONNECT_FAILED:
-        return ExecFailed(f"sshd opens no further channel: {reason}")
-    return SandboxLost(f"the SSH connection is gone: {reason}")

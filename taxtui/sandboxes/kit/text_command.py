@@ -1,10 +1,10 @@
-"""The shell program around each command that goes through Daytona's toolbox, and how its answer is read.
+"""The shell program around each command that goes where only text comes back, and how its answer is read.
 
-The toolbox gives the script to a shell (zsh, bash or sh), merges the streams and sends them as JSON text, waits for
-whoever holds them, and tells no process id. So the command writes to two files, of which small plain text comes back as
-it is and anything else in base64, with its length; of what is larger than ``kit.kept_output`` keeps only that, because
-the answer is one text that nobody can read in parts. And its mark is among its arguments and in the environment of all
-that it starts, by which they are found and killed.
+Daytona's toolbox and harnesses give a script to a shell (zsh, bash or sh), send its streams back as text, some as one,
+wait for whoever holds them, and tell no process id. So the command writes to two files, of which small plain text comes
+back as it is and anything else in base64, with its length; of what is larger than ``kit.kept_output`` keeps only that,
+because the answer is one text that nobody can read in parts. And its mark is among its arguments and in the environment
+of all that it starts, by which they are found and killed.
 """
 
 from __future__ import annotations
@@ -47,15 +47,16 @@ else printf 't%s' "$_v"; fi""",
 }
 
 
-class SessionCommand(NamedTuple):
-    """A script for the toolbox, what to run to kill it, and what its answer is cut at."""
+class TextCommand(NamedTuple):
+    """A script to send, what to run to kill it, its mark, and what its answer is cut at."""
 
     script: str
     kill: str
+    mark: str  # for kit.kill
     nonce: str
 
 
-def wrap(command: Command, shell: str, env: Mapping[str, str]) -> SessionCommand:
+def wrap(command: Command, shell: str, env: Mapping[str, str]) -> TextCommand:
     """The program around a command."""
     # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
     left, right = new_mark(), new_mark()
@@ -70,7 +71,7 @@ def wrap(command: Command, shell: str, env: Mapping[str, str]) -> SessionCommand
         bodies += f"{command.script}\n{right}\n"
     exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: left}.items())
     run = f"{feed}{shell} -c {quoted(program)} {shell} {script} {left} {right} 4<{stdin} 2>/dev/null{here}\n{bodies}"
-    return SessionCommand(exports + run, kill_script(left), left + right)
+    return TextCommand(exports + run, kill_script(left), left, left + right)
 
 
 def read(answer: str, nonce: str) -> ExecResult | None:

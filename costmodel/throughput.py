@@ -1,0 +1,129 @@
+"""How many trials a second get done with so many in flight, from when each starts and when its lane is free again.
+
+Lanes are filled together and fall empty together, so only the time in which all are taken tells: from a block's first
+start to its last, behind which nothing takes a lane's place. Live counts so while events come, the report afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Self
+
+ROUNDS: Final = 3
+"""A block of fewer trials than this for each lane is counted whole, from its first start to its last end."""
+
+
+class RateSpan(NamedTuple):
+    """What succeeded in how many ns."""
+
+    done: float
+    ns: float
+
+    @property
+    def per_s(self) -> float:
+        """0 where it lasted no time."""
+        return self.done / self.ns * 1e9 if self.ns else 0.0
+
+
+@dataclass(slots=True)
+class BlockRate:
+    """One block on one worker, whose instants are of one clock; told in their order, of one instant the end first."""
+
+    first_ns: int = 0
+    last_start_ns: int = 0
+    last_end_ns: int = 0
+    begun: int = 0
+    in_flight: int = 0
+    lanes: int = 0  # the most that were in flight
+    done: int = 0  # successes
+    done_by_then: int = 0  # at the last start
+
+    def start(self, at_ns: int) -> None:
+        """A trial starts."""
+        self.first_ns = at_ns if not self.begun else self.first_ns
+        self.last_start_ns, self.done_by_then = at_ns, self.done
+        self.begun += 1
+        self.in_flight += 1
+        self.lanes = max(self.lanes, self.in_flight)
+
+    def end(self, at_ns: int, *, ok: bool) -> None:
+        """A trial's lane is free again."""
+        self.in_flight -= 1
+        self.done += ok
+        self.last_end_ns = max(self.last_end_ns, at_ns)
+
+    @property
+    def span(self) -> RateSpan:
+        """While all lanes were taken; all of it where it has too few rounds for that."""
+        if self.begun >= ROUNDS * self.lanes and self.begun > self.lanes:
+            return RateSpan(self.done_by_then, self.last_start_ns - self.first_ns)
+        return RateSpan(self.done, max(0, self.last_end_ns - self.first_ns))
+
+    @classmethod
+    def of(cls, trials: Iterable[tuple[int, int, bool]]) -> Self:
+        """Of trials as (start, end of the lane, whether it succeeded)."""
+        found = cls()
+        told = [(at_ns, kind, ok) for start, end, ok in trials for at_ns, kind, ok in ((start, 1, ok), (end, 0, ok))]
+        for at_ns, kind, ok in sorted(told):
+            if kind:
+                found.start(at_ns)
+            else:
+                found.end(at_ns, ok=ok)
+        return found
+
+    def copy(self) -> Self:
+        """A detached copy."""
+        return replace(self)
+
+
+def together(workers: Sequence[BlockRate], concurrency: int) -> RateSpan:
+    """A block that several workers shared: their rates add up; one after the other where one alone had all lanes."""
+    spans = [worker.span for worker in workers]
+    if sum(worker.lanes for worker in workers) > concurrency:
+        return summed(spans)
+    ns = sum(span.ns for span in spans) / len(spans)
+    return RateSpan(sum(span.done * ns / span.ns for span in spans if span.ns), ns)
+
+
+def summed(spans: Iterable[RateSpan]) -> RateSpan:
+    """One after the other."""
+    spans = list(spans)
+    return RateSpan(sum(span.done for span in spans), sum(span.ns for span in spans))
+
+
+class CellRates:
+    """The blocks of one cell while they go on: the last of each worker, and what those before amount to."""
+
+    __slots__ = ("_before", "_now")
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._now: dict[Hashable, tuple[int, BlockRate]] = {}
+        self._before: list[RateSpan] = [RateSpan(0.0, 0.0)]
+
+    def start(self, worker: Hashable, block: int, at_ns: int) -> None:
+        """A counted trial starts."""
+        number, rate = self._now.get(worker, (block, BlockRate()))
+        if number != block:
+            self._before = [summed([*self._before, rate.span])]
+            rate = BlockRate()
+        self._now[worker] = block, rate
+        rate.start(at_ns)
+
+    def end(self, worker: Hashable, at_ns: int, *, ok: bool) -> None:
+        """Its lane is free again."""
+        if worker in self._now:
+            self._now[worker][1].end(at_ns, ok=ok)
+
+    @property
+    def per_s(self) -> float:
+        """So far; 0 before a trial has ended."""
+        return summed([*self._before, *(rate.span for _, rate in self._now.values())]).per_s * max(1, len(self._now))
+
+    def copy(self) -> CellRates:
+        """A detached copy."""
+        found = CellRates()
+        found._now = {worker: (block, rate.copy()) for worker, (block, rate) in self._now.items()}
+        found._before = self._before
+        return found

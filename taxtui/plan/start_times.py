@@ -1,0 +1,50 @@
+"""A trace of start times, as ``--arrival open:FILE`` takes it: one instant in seconds on each line."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from taxtui.errors import UsageError
+from taxtui.recording.events import MAX_INT
+
+MOST_STARTS: Final = 1_000_000
+MOST_BYTES: Final = 64 << 20
+FIX: Final = "write one time in s on each line, none before the one above it; blank lines and # are skipped"
+
+
+def read_starts(path: Path) -> tuple[int, ...]:
+    """ns after the first of them, ascending. Any origin will do: seconds of a run, or of Unix time.
+
+    Raises:
+        UsageError: it cannot be read, holds no time or too many, or one of them is none or goes back.
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{path} has more than {MOST_BYTES >> 20} MiB", fix=f"give {MOST_STARTS:,} starts at most")
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"cannot read the start times from {path}: {error.strerror}", fix=FIX) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read the start times from {path}: it is no text", fix=FIX) from error
+    numbered = [(n, told) for n, line in enumerate(lines, 1) if (told := line.partition("#")[0].strip())]
+    if not 0 < len(numbered) <= MOST_STARTS:
+        raise UsageError(f"{path} holds {len(numbered):,} start times", fix=f"give from 1 to {MOST_STARTS:,}")
+    times_s = [(n, _seconds(path, n, told)) for n, told in numbered]
+    for (_, before_s), (n, time_s) in pairwise(times_s):
+        if time_s < before_s:
+            raise UsageError(f"{path}:{n}: {time_s:.12g} s is before the {before_s:.12g} s above it", fix=FIX)
+    first_s = times_s[0][1]
+    return tuple(round((time_s - first_s) * 1e9) for _, time_s in times_s)
+
+
+def _seconds(path: Path, number: int, told: str) -> float:
+    try:
+        time_s = float(told)
+    except ValueError:
+        time_s = math.nan
+    if not abs(time_s) <= MAX_INT / 2e9:
+        raise UsageError(f"{path}:{number}: {told[:40]!r} is no time in s", fix=FIX)
+    return time_s

@@ -1,0 +1,129 @@
+"""What a cell sustains at each level of concurrency, and its knee, for ``taxtui report --table ladder`` and Results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from costmodel.concurrency import Scalability
+from costmodel.ladder import RUNNER, SUBSTRATE, WITHIN, Knee, Ladder, LadderLevel, ladders
+from costmodel.uncertainty import Interval
+from taxtui.report.formats import Section
+from taxtui.report.measured.rows import PROVENANCES, Row
+from taxtui.report.numbers import CLOSED_LOOP, NOTHING, duration, number
+from taxtui.terminal_text import clean
+
+LADDER: Final = "ladder"
+LAW: Final = ("alone", "waiting", "informing")
+"""The parameters of ``Scalability``, as json names them."""
+_HEAD: Final = (
+    *("at a\ntime", "n\nfailed", "trials/s\n", "actions/s\n", "action\np50", "action\np95", "completion\nmean"),
+    "runner CPU\nlag p50",
+)
+_NONE: Final = "No cell was measured at two levels of concurrency: taxtui run --ladder 1:64."
+
+
+def ladders_of(rows: Sequence[Row]) -> list[Ladder]:
+    """Of the cells of these rows."""
+    return ladders(row.cell for row in rows)
+
+
+def sections(found: Sequence[Ladder]) -> list[Section]:
+    """A table per ladder, a line per level; the knee below it."""
+    if not found:
+        return [Section("", [], [], [_NONE])]
+    tables = []
+    for ladder in found:
+        lines = [_line(level) for level in ladder.levels]
+        notes = [in_words(ladder), *([law_in_words(ladder.law)] if ladder.law else [])]
+        tables.append(Section(f"Ladder: {title(ladder)}", list(_HEAD), lines, notes))
+    how = (
+        "trials/s: successes per second while all lanes are taken, from a block's first start to its last; "
+        "below it its 95 % interval, bootstrapped. actions/s: those of the successes, so a lane's create and "
+        f"clean-up hold them back. {CLOSED_LOOP}."
+    )
+    return [*tables[:-1], tables[-1]._replace(notes=[*tables[-1].notes, how])]
+
+
+def title(ladder: Ladder) -> str:
+    """``docker:runc T0 50 exec``."""
+    pool = ladder.pools[0]
+    label = f"{PROVENANCES.get(pool.provenance, '')} {pool.identity.label}".strip()
+    return clean(f"{label} {pool.identity.tier} {pool.length} {pool.identity.mode}")
+
+
+def in_words(ladder: Ladder) -> str:
+    """The knee, and whose it is."""
+    knee, last = ladder.knee, ladder.levels[-1]
+    if knee.at is None:
+        told = f"most {_ranged(knee.throughput_per_s)} trials/s"
+        how = "" if knee.by_law else f"; with fewer than four levels: completion within {WITHIN:g}x of the first"
+        return f"knee: {knee.why}; {told}{how}"
+    by = "where the law's ceiling is reached" if knee.by_law else f"the last level within {WITHIN:g}x of the first"
+    whose = {RUNNER: "the runner's, ", SUBSTRATE: "the substrate's: "}.get(knee.whose, "whose is not known: ")
+    more = f" x {last.actions_per_s.value / last.throughput_per_s.value:.4g} actions"
+    return (
+        f"knee: {_ranged(knee.at)} at a time, {by}, at {_ranged(knee.throughput_per_s)} trials/s{more}; "
+        f"{whose}{knee.why}"
+    )
+
+
+def law_in_words(law: Scalability) -> str:
+    """The universal scalability law as it was fitted."""
+    a, b, c = law.parameters
+    share = f"sigma {b / a:.3g}, kappa {c / a:.3g}; " if a else ""
+    return f"law: n at a time take a lane {a:.3g} + {b:.3g}·(n−1) + {c:.3g}·n·(n−1) s for a trial ({share}Gunther 2007)"
+
+
+def _ranged(interval: Interval) -> str:
+    if interval.low is None:
+        return number(interval.value)
+    high = "?" if interval.high is None else number(interval.high)
+    return f"{number(interval.value)} ({number(interval.low)}…{high})"
+
+
+def _line(level: LadderLevel) -> list[str]:
+    load = level.runner
+    return [
+        f"{level.concurrency:,}\n",
+        f"{level.trials:,}\n{level.failures:,}",
+        _two_lines(level.throughput_per_s),
+        _two_lines(level.actions_per_s),
+        duration(level.action_p50_ns),
+        duration(level.action_p95_ns),
+        duration(level.completion_ns),
+        NOTHING if load is None else f"{load.cpu_permille / 10:.0f}%\n{duration(load.lag_p50_ns)}",
+    ]
+
+
+def _two_lines(interval: Interval) -> str:
+    low, high = (NOTHING if end is None else number(end) for end in (interval.low, interval.high))
+    return f"{number(interval.value)}\n{low}…{high}"
+
+
+def records(found: Sequence[Ladder]) -> list[dict[str, Any]]:
+    """A row per level, with its ladder's knee; ns and per s, unrounded."""
+    return [_record(ladder, place) for ladder in found for place in range(len(ladder.levels))]
+
+
+def _record(ladder: Ladder, place: int) -> dict[str, Any]:
+    level, pool = ladder.levels[place], ladder.pools[place]
+    told = level._asdict()
+    load = dict.fromkeys(("seconds", "cpu_permille", "lag_p50_ns", "lag_p99_ns", "waits"))
+    return {
+        "cell_id": pool.identity.cell_id,
+        **pool.identity._asdict(),
+        "provenance": pool.provenance,
+        "recordings": pool.sources,
+        **told,
+        "throughput_per_s": level.throughput_per_s._asdict(),
+        "actions_per_s": level.actions_per_s._asdict(),
+        "runner": level.runner._asdict() if level.runner else load,
+        "knee": _knee(ladder.knee),
+        "law_s": dict(zip(LAW, ladder.law.parameters if ladder.law else [None] * 3, strict=True)),
+    }
+
+
+def _knee(knee: Knee) -> dict[str, Any]:
+    at = knee.at._asdict() if knee.at else dict.fromkeys(Interval._fields)
+    return {**knee._asdict(), "at": at, "throughput_per_s": knee.throughput_per_s._asdict()}

@@ -1,0 +1,44 @@
+"""How many rows an output may have: a small file of very many cells costs little to send and much to tell.
+
+Each limit is a number that no run reaches, and a row more for so many bytes of recordings, so that what an output
+costs stays in proportion to what it is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from taxtui.errors import RecordingError
+
+
+class RowLimit(NamedTuple):
+    """So many rows, and one more for each of so many bytes."""
+
+    rows: int
+    bytes_a_row: int
+    what: str
+
+    def check(self, rows: int, paths: Iterable[Path], choose: str) -> None:
+        """Let so many rows pass.
+
+        Args:
+            rows: how many are asked for.
+            paths: the recordings that they come from.
+            choose: the options that choose among them, for the message.
+
+        Raises:
+            RecordingError: they are more than recordings of this size may have.
+        """
+        size = sum(path.stat().st_size for path in paths)
+        if rows > (most := self.rows + size // self.bytes_a_row):
+            raise RecordingError(
+                f"{rows:,} cells are more than {self.what} of {size:,} bytes may have rows, {most:,}",
+                fix=f"choose some with {choose}, or take all of it away with taxtui export",
+            )
+
+
+ANSWER: Final = RowLimit(384, 8_000, "an answer")
+TABLES: Final = RowLimit(256, 16_000, "tables, data or a page")
+"""Every table, a row of data, a page: each row costs about twice what it does in an answer."""

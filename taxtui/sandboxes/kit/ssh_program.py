@@ -1,0 +1,157 @@
+"""Programs over one SSH connection: a channel each, with separate streams."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from signal import Signals
+from typing import Any, Final
+
+import asyncssh
+
+from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
+from taxtui.sandboxes.kit.framed_shell import ENDED
+from taxtui.sandboxes.kit.frames import STDERR, STDOUT
+
+LOGIN_TIMEOUT_S: Final = 10.0
+KEEP_ALIVE_S: Final = 15
+KEEP_ALIVES_LOST: Final = 3
+BUFFERED_BYTES: Final = 8 * 2**20
+
+CONNECTION_ERRORS: Final = (OSError, asyncssh.Error)
+"""Everything that asyncssh raises for a network or a peer that does not do as it should."""
+
+
+_CONNECT_FAILED: Final = 2  # RFC 4254, 5.1: also what asyncssh tells of a connection that is closed
+
+
+async def log_in(address: str, **options: Any) -> asyncssh.SSHClientConnection:
+    """A connection that notices within a minute when it is dead; ``options`` are ``asyncssh.connect``'s.
+
+    Raises :data:`CONNECTION_ERRORS`, or ``TimeoutError``.
+    """
+    # asyncssh's own limit is a wait_for, which before Python 3.12 may swallow a cancellation: the next one is ours.
+    async with asyncio.timeout(LOGIN_TIMEOUT_S):
+        return await asyncssh.connect(
+            address,
+            compression_algs=None,
+            login_timeout=LOGIN_TIMEOUT_S,
+            keepalive_interval=KEEP_ALIVE_S,
+            keepalive_count_max=KEEP_ALIVES_LOST,
+            **options,
+        )
+
+
+def no_channel(code: int, reason: str) -> SubstrateError:
+    """Why a connection takes no further command: it is gone, or sshd has enough of them."""
+    if code != _CONNECT_FAILED:
+        return ExecFailed(f"sshd opens no further channel: {reason}")
+    return SandboxLost(f"the SSH connection is gone: {reason}")
+
+
+class Program(asyncssh.SSHClientSession[bytes]):
+    """One program. Reads and writes as a ``shell.ByteStream``; closing it kills nothing."""
+
+    def __init__(self, drain_s: float) -> None:
+        """``drain_s``: how long output may follow the exit, where a descendant holds the streams."""
+        self.exit_code: int | None = None
+        self._drain_s = drain_s
+        self._chunks: deque[tuple[int, bytes]] = deque()
+        self._buffered = 0
+        self._changed = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._over = False
+        self._lost: Exception | None = None
+        self._channel: Any = None
+
+    async def start(self, connection: asyncssh.SSHClientConnection, command: str) -> None:
+        """Start it. Raises ``SandboxLost`` when the connection is gone, ``ExecFailed`` when sshd refuses."""
+        try:
+            await connection.create_session(lambda: self, command, encoding=None)
+        except asyncssh.ChannelOpenError as error:
+            raise no_channel(error.code, error.reason) from error
+        except CONNECTION_ERRORS as error:
+            raise SandboxLost(f"the SSH connection is gone: {error}") from error
+
+    # -- called by asyncssh
+
+    def connection_made(self, chan: Any) -> None:
+        """The channel is open; the program starts next."""
+        self._channel = chan
+
+    def exit_status_received(self, status: int) -> None:
+        """The program has exited; its output may still be on its way."""
+        self._exited(status)
+
+    def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:
+        """The program died of a signal, by its name without SIG."""
+        self._exited(128 + getattr(Signals, f"SIG{signal}", 0))
+
+    def _exited(self, code: int) -> None:
+        self.exit_code = code
+        asyncio.get_running_loop().call_later(self._drain_s, self._end)
+
+    def _end(self) -> None:
+        self._over = True
+        self._changed.set()
+
+    def data_received(self, data: bytes, datatype: int | None) -> None:
+        """Keep a chunk; pause the peer when nobody fetches them."""
+        self._chunks.append((STDERR if datatype == asyncssh.EXTENDED_DATA_STDERR else STDOUT, data))
+        self._buffered += len(data)
+        if self._buffered > BUFFERED_BYTES and self._channel is not None:
+            self._channel.pause_reading()
+        self._changed.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The channel is closed, in order or with its connection."""
+        self._lost = exc
+        self._writable.set()
+        self._end()
+
+    def pause_writing(self) -> None:
+        """The peer's window is full."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """The peer's window has room again."""
+        self._writable.set()
+
+    # -- ByteStream
+
+    async def read(self) -> tuple[int, bytes]:
+        """As ``ByteStream.read``; raises ``SandboxLost`` where the connection broke."""
+        while not self._chunks:
+            if self._lost is not None:
+                raise SandboxLost(f"the SSH connection broke: {self._lost}")
+            if self._over:
+                return ENDED, b""
+            self._changed.clear()
+            await self._changed.wait()
+        stream, data = self._chunks.popleft()
+        full = self._buffered > BUFFERED_BYTES
+        self._buffered -= len(data)
+        if full and self._buffered <= BUFFERED_BYTES:
+            self._channel.resume_reading()
+        return stream, data
+
+    def feed(self, data: bytes) -> None:
+        """Send all of standard input and its end, whether or not the program reads it."""
+        with contextlib.suppress(BrokenPipeError):  # it has ended already
+            self._channel.write(data)
+            self._channel.write_eof()
+
+    async def write(self, data: bytes) -> None:
+        """As ``ByteStream.write``."""
+        try:
+            self._channel.write(data)
+        except BrokenPipeError as error:
+            raise SandboxLost("the program or its connection is gone") from error
+        await self._writable.wait()
+
+    def close(self) -> None:
+        """Close the channel; what runs on the other side is not touched."""
+        if self._channel is not None:
+            self._channel.abort()

@@ -1,0 +1,1 @@
+"""Sandboxes as a harness's own environment classes make and use them."""

@@ -1,0 +1,194 @@
+"""Sandboxes of a harness that are containers, seen through docker's command line, as harnesses themselves see them.
+
+Labels have a prefix of the harness's: what a run's own docker cells look for is something else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable, Throttled
+from taxtui.plan.spec import SandboxSpec
+from taxtui.sandboxes.kit import labels
+from taxtui.sandboxes.kit.kill import kill_script
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV
+from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.kit.removal import remove
+from taxtui.sandboxes.protocol import Availability, Found
+from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
+
+_ANSWER_S: Final = 60.0
+_NAME: Final = "taxtui.name"
+_CREATED: Final = "taxtui.created"
+_ALREADY: Final = "already in progress"
+"""What docker says of a removal that somebody else has asked for."""
+
+
+class DockerRefused(Exception):
+    """Docker's command line said no: its last words. Never leaves this package."""
+
+
+class HarnessContainers(Sites):
+    """Those of the daemon that docker's command line speaks to."""
+
+    def __init__(self, kind: str, image: str, image_fix: str) -> None:
+        """``kind``: the harness's name, in the labels; ``image_fix``: what to do where there is no image."""
+        self.kind = kind
+        self.image = image
+        self.image_fix = image_fix
+
+    async def open(self) -> None:
+        """As ``Sites.open``."""
+        found = await self.check()
+        if not found.ok:
+            raise SubstrateUnavailable(f"{self.kind}: {found.detail}", fix=found.fix)
+
+    async def check(self) -> Availability:
+        """As ``Sites.check``: the command line, its daemon, the image."""
+        try:
+            asked_ns = time.monotonic_ns()
+            version = (await docker("version", "--format", "{{.Server.Version}}")).strip()
+            latency_ns = time.monotonic_ns() - asked_ns
+        except DockerRefused as error:
+            return Availability(ok=False, detail=f"docker does not answer: {error}", fix="install or start docker")
+        if not self.image:
+            return Availability(ok=False, detail="no image is given", fix=f"{self.kind}:image=NAME; {self.image_fix}")
+        try:
+            about = json.loads(await docker("image", "inspect", self.image))[0]
+        except DockerRefused:
+            return Availability(ok=False, detail=f"there is no image {self.image} here", fix=self.image_fix)
+        return Availability(
+            ok=True,
+            detail=f"docker {version}",
+            version=version,
+            image=about["Id"],
+            image_bytes=about.get("Size", -1),
+            cache="node",
+            holds_fixtures=((about.get("Config") or {}).get("Labels") or {}).get(FIXTURES_LABEL) == DIGEST,
+            limits="docker's",
+            latency_ns=latency_ns,
+        )
+
+    async def add(self, spec: SandboxSpec) -> Surroundings:
+        """As ``Sites.add``: nothing is made, and a second one of its name is refused."""
+        try:
+            if await self.listed(f"{self._key(_NAME)}={spec.name}"):
+                raise CreateFailed(f"{spec.name} exists already")
+        except DockerRefused as error:
+            raise CreateFailed(f"docker does not answer: {error}") from error
+        return Surroundings({"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name})
+
+    def labels(self, spec: SandboxSpec) -> dict[str, str]:
+        """What its container has to carry."""
+        ours = {**spec.labels, _NAME: spec.name, _CREATED: str(int(time.time()))}
+        return {self._key(key): value for key, value in ours.items()}
+
+    def _key(self, key: str) -> str:
+        return f"{self.kind}.{key}"
+
+    def at(self, name: str) -> Site:
+        """As ``Sites.at``."""
+        return _Container(self, name, f"{self._key(_NAME)}={name}")
+
+    async def find(self, run_id: str | None) -> Sequence[Found]:
+        """As ``Sites.find``."""
+        key = self._key(LABEL_RUN)
+        try:
+            rows = await self.listed(key if run_id is None else f"{key}={run_id}")
+        except DockerRefused as error:
+            raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}") from error
+        return [self._found(row) for row in rows]
+
+    async def listed(self, label: str) -> list[dict[str, Any]]:
+        """HarnessContainers with a label, in whatever state. Raises ``DockerRefused``."""
+        said = await docker("ps", "--all", "--no-trunc", "--filter", f"label={label}", "--format", "{{.ID}} {{.State}}")
+        rows = [line.split() for line in said.splitlines()]
+        if not rows:
+            return []
+        # What is gone by the time that we look closer is left out, with a complaint that does not matter.
+        looked = await docker("inspect", *(row[0] for row in rows), complaints=False)
+        return list(json.loads(looked or "[]"))
+
+    def _found(self, row: Mapping[str, Any]) -> Found:
+        prefix = f"{self.kind}."
+        said = (row.get("Config") or {}).get("Labels") or {}
+        ours = {key.removeprefix(prefix): value for key, value in said.items() if key.startswith(prefix)}
+        age_s = time.time() - (labels.unix_s(ours.get(_CREATED, "")) or time.time())
+        return labels.found(ours, name=ours.get(_NAME, ""), handle=row["Id"], age_s=age_s)
+
+
+class _Container(Site):
+    """The container that carries one name."""
+
+    def __init__(self, containers: HarnessContainers, name: str, label: str) -> None:
+        self._containers = containers
+        self._name = name
+        self._label = label
+
+    async def kill(self, mark: str) -> None:
+        try:
+            for row in await self._running():
+                await docker("exec", row["Id"], "sh", "-c", kill_script(mark))
+        except DockerRefused as error:
+            if not await self.ended():
+                raise ExecFailed(f"a command's processes may still run in the sandbox: {error}") from error
+
+    async def ended(self) -> bool:
+        try:
+            return not await self._running()
+        except DockerRefused:
+            return False
+
+    async def _running(self) -> list[dict[str, Any]]:
+        return [row for row in await self._containers.listed(self._label) if row["State"]["Running"]]
+
+    async def remove(self) -> None:
+        async def ask() -> bool:
+            try:
+                rows = await self._containers.listed(self._label)
+                for row in rows:
+                    await docker("rm", "--force", "--volumes", row["Id"])
+            except DockerRefused as error:
+                if _ALREADY in str(error):
+                    return True
+                raise Throttled(str(error)) from error
+            return bool(rows)
+
+        async def ended() -> bool:
+            try:
+                return not await self._containers.listed(self._label)
+            except DockerRefused as error:
+                raise Throttled(str(error)) from error
+
+        await remove(f"sandbox {self._name}", ask, ended, look_s=0.1, first_s=0.2)
+
+
+async def docker(*words: str, complaints: bool = True) -> str:
+    """What docker's command line answers; without ``complaints`` also where it ends with an error.
+
+    Raises:
+        DockerRefused: its last words, or that it is not there, or silent for a minute.
+    """
+    program = shutil.which("docker")
+    if program is None:
+        raise DockerRefused("the program docker is not installed")
+    process = Process([program, *words], dict(os.environ), stdin=False)
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            out, err = await process.output()
+    except TimeoutError:
+        raise DockerRefused(f"no answer within {_ANSWER_S:g} s") from None
+    finally:
+        await process.close()
+    if process.returncode and complaints:
+        lines = err.kept.decode(errors="replace").strip().splitlines()
+        raise DockerRefused(" ".join(lines[-1].split()) if lines else f"exit code {process.returncode}")
+    return out.kept.decode(errors="replace")

@@ -1,0 +1,106 @@
+"""Sandboxes of a harness that are folders of this machine: no isolation, and the limits that can be had."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from taxtui.errors import CleanupFailed, ExecFailed
+from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
+from taxtui.sandboxes.kit import private_folder
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.deletion import delete
+from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit.kill import MARK, kill_marked
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, best_limiter
+from taxtui.sandboxes.protocol import Availability, Found
+from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.workloads import fixtures
+
+_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+
+
+class HarnessFolders(Sites):
+    """One private folder with a folder for each."""
+
+    def __init__(self, kind: str, pool: BlockingPool) -> None:
+        """``kind``: the harness's name; ``pool``: where files are worked on."""
+        self.kind = kind
+        self.pool = pool
+        self.root: Path
+        self.limiter: Limiter
+        self._fixtures: Path | None = None
+
+    async def open(self) -> None:
+        """As ``Sites.open``."""
+        self.root = private_folder.private_folder(self.kind, self.kind)
+        self.limiter = await best_limiter()
+        self._fixtures = (await self.pool.run(fixtures.cached)).value
+
+    async def check(self) -> Availability:
+        """As ``Sites.check``."""
+        limits = (await best_limiter()).label
+        return Availability(
+            ok=True,
+            detail=f"on this machine: no isolation, limits: {limits}",
+            cache="node",
+            limits=limits,
+            facts={"kernel": platform.release()},
+        )
+
+    async def add(self, spec: SandboxSpec) -> Surroundings:
+        """As ``Sites.add``: the folders that local sandboxes have, too."""
+        try:
+            folder = private_folder.make(self.root, spec)
+            for name in ("work", "home", "tmp"):
+                (folder / name).mkdir()
+        except OSError as error:
+            raise private_folder.not_made(spec, error) from error
+        env = {
+            "PATH": os.environ.get("PATH", _PATH),
+            "LANG": "C.UTF-8",
+            "HOME": str(folder / "home"),
+            "TMPDIR": str(folder / "tmp"),
+            **({FIXTURES_ENV: str(self._fixtures)} if self._fixtures else {}),
+            **spec.env,
+            SANDBOX_ENV: spec.name,
+        }
+        prologue = self.limiter.prepare(spec.name, spec.limits)
+        return Surroundings(env, str(folder / "work"), prologue)
+
+    def at(self, name: str) -> Site:
+        """As ``Sites.at``."""
+        return _Folder(self, name)
+
+    async def find(self, run_id: str | None) -> Sequence[Found]:
+        """As ``Sites.find``."""
+        return private_folder.found_in(self.root, run_id)
+
+
+class _Folder(Site):
+    """One folder, and what this machine runs of it."""
+
+    def __init__(self, folders: HarnessFolders, name: str) -> None:
+        self._folders = folders
+        self._name = name
+        self._path = folders.root / name
+
+    async def kill(self, mark: str) -> None:
+        await kill_marked(f"{MARK}={mark}")
+
+    async def ended(self) -> bool:
+        return not (self._path / "work").is_dir()
+
+    async def remove(self) -> None:
+        await self._folders.limiter.kill(self._name)
+        await kill_marked(f"{SANDBOX_ENV}={self._name}")
+        await self._folders.limiter.remove(self._name)
+        try:
+            await unbroken(self._folders.pool.run(lambda: delete(self._path)))
+        except ExecFailed as error:
+            raise CleanupFailed(f"{self._name}: its directory is still being deleted: {error}") from error
+        if self._path.exists():
+            raise CleanupFailed(f"{self._name}: its directory cannot be deleted")

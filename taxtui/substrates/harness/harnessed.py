@@ -1,0 +1,164 @@
+"""One sandbox as its harness runs commands in it: each is a script of text, and what comes back is text.
+
+The harness's own path carries the command and its answer. What no harness does, or only when it is idle, goes beside
+it, by the sandbox's place: killing what a command has started, and removing a sandbox in which one runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import Final, NamedTuple
+
+from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.framed_shell import after, overdue, unbroken
+from taxtui.sandboxes.kit.kill import MARK
+from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
+from taxtui.sandboxes.protocol import ExecResult, Marks, Session
+from taxtui.substrates.harness.sites import Site, Surroundings
+
+_ARGUMENT: Final = 100_000  # bytes of a script; Linux takes no argument beyond 128 KiB
+_SIGNALLED: Final = 128
+_KILL_S: Final = 30.0
+_KILLED_S: Final = 0.3
+"""How long we wait for the end of what was killed, before we kill again: it may only just be starting."""
+_STOP_S: Final = 30.0
+_LEFT: Final = "a command's processes may still run in the sandbox"
+
+
+class Ran(NamedTuple):
+    """What a harness says of a script that has ended; times are monotonic, taken around its own call."""
+
+    text: str  # standard output
+    exit_code: int  # or minus the signal, as Python says it
+    started_ns: int
+    ended_ns: int
+
+
+class HarnessedSandbox(ABC):
+    """A sandbox that each harness knows how to run a script in, write a file to, and stop."""
+
+    def __init__(self, name: str, place: Site, around: Surroundings, shell: str) -> None:
+        """One that stands."""
+        self.name = name
+        self.around = around
+        self._place = place
+        self._shell = shell
+        self._busy = 0
+        self._stopped = False
+        self._removing = asyncio.Lock()
+
+    @abstractmethod
+    async def run(self, argv: list[str], env: dict[str, str]) -> Ran:
+        """Run a program by the harness's own command path; not cancelled. Raises ``ExecFailed``.
+
+        ``env``: all of its environment; empty where the place has one.
+        """
+
+    @abstractmethod
+    async def write(self, path: str, text: str) -> None:
+        """Write a file by the harness's own path; not cancelled. Raises ``ExecFailed``."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """End it as the harness does. Raises nothing: what it leaves is removed after it."""
+
+    async def wait_ready(self, marks: Marks) -> None:  # noqa: B027 - a harness's start waits until commands can be sent
+        """There is nothing to wait for."""
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Sandbox.exec``: one call of the harness's."""
+        if self._stopped:
+            raise SandboxLost("the sandbox was removed")
+        wrapped = wrap(command, self._shell, {})
+        # Shielded: a harness goes on with a command whose caller has gone.
+        sending = asyncio.ensure_future(self._send(wrapped))
+        self._busy += 1
+        sending.add_done_callback(self._sent)
+        try:
+            async with asyncio.timeout(command.timeout_s):
+                answer = await asyncio.shield(sending)
+        except TimeoutError:
+            raise await overdue(self._end(sending, wrapped), command.timeout_s) from None
+        except asyncio.CancelledError as cancelled:
+            await after(self._end(sending, wrapped), cancelled)
+            raise
+        except ExecFailed as error:
+            explained = await self._explained(error)
+            if explained is error:  # a harness that has given up may have left the command at work
+                await after(self._place.kill(wrapped.mark), error)
+            raise explained from error
+        try:
+            result = read(answer.text, wrapped.nonce)
+        except ExecFailed as garbled:
+            raise await self._explained(garbled) from None
+        if result is not None:
+            return ExecResult(
+                result.exit_code,
+                result.stdout,
+                result.stderr,
+                answer.started_ns,
+                answer.ended_ns,
+                result.stdout_dropped,
+                result.stderr_dropped,
+            )
+        code = answer.exit_code if answer.exit_code >= 0 else _SIGNALLED - answer.exit_code
+        if code > _SIGNALLED:  # the command killed its own shell, or was killed with the whole sandbox
+            if self._stopped or await self._place.ended():
+                raise SandboxLost("the sandbox ended while a command ran")
+            return ExecResult(code, b"", b"", answer.started_ns, answer.ended_ns)
+        raise await self._explained(ExecFailed(f"no {self._shell} could be started in the sandbox: exit code {code}"))
+
+    def _sent(self, _: asyncio.Future[Ran]) -> None:
+        self._busy -= 1
+
+    async def _send(self, wrapped: TextCommand) -> Ran:
+        """Of a script that is too long for an argument, only its end goes as one."""
+        script, env = wrapped.script, {}
+        if self.around.folder:
+            env = {**self.around.env, MARK: wrapped.mark}
+        if len(script.encode()) > _ARGUMENT:
+            path = f"{self.around.env.get('TMPDIR', '/tmp')}/.taxtui-{wrapped.mark}.sh"
+            await self.write(path, script)
+            script = f". {path}; _r=$?; rm -f {path}; exit $_r"
+        return await self.run(["sh", "-c", f"{self.around.prologue}{script}"], env)
+
+    async def _end(self, sending: asyncio.Future[Ran], wrapped: TextCommand) -> None:
+        """Kill a command whose call is under way. Raises ``ExecFailed``."""
+        try:
+            async with asyncio.timeout(_KILL_S):
+                while not sending.done():
+                    await self._place.kill(wrapped.mark)
+                    await asyncio.wait({sending}, timeout=_KILLED_S)
+        except TimeoutError:
+            raise ExecFailed(f"{_LEFT}: no answer") from None
+        except SubstrateError as error:
+            raise ExecFailed(f"{_LEFT}: {error}") from error
+        finally:
+            if sending.done() and not sending.cancelled():
+                sending.exception()  # seen: the caller raises its own
+
+    async def open_session(self) -> Session:
+        """Not among the capabilities: a harness's sessions are terminals with a prompt, and torn output."""
+        raise ExecFailed(f"{self.name}: this harness runs every command by itself; use exec mode")
+
+    async def reset(self, marks: Marks) -> None:
+        """Not among the capabilities."""
+        raise ExecFailed(f"{self.name}: this kind of sandbox cannot be reset")
+
+    async def destroy(self) -> None:
+        """As ``Sandbox.destroy``: by the harness, unless it still waits for a command; then what it has left."""
+        async with self._removing:
+            if self._busy:
+                await self._place.remove()
+            if not self._stopped:
+                await unbroken(self.stop(), _STOP_S)
+                self._stopped = True
+            await self._place.remove()
+
+    async def _explained(self, error: SubstrateError) -> SubstrateError:
+        """``error``, or ``SandboxLost`` where the sandbox's own fate explains it."""
+        if self._stopped or await self._place.ended():
+            return SandboxLost("the sandbox ended")
+        return error

@@ -1,0 +1,1 @@
+"""Sandboxes through SWE-ReX's deployments."""

@@ -1,0 +1,98 @@
+"""Sandboxes by SWE-ReX, the layer of SWE-agent and others between an agent and where its commands run.
+
+``local`` runs a command in this machine's own processes, ``docker`` through SWE-ReX's server in a container and HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from typing import ClassVar, Final
+
+import msgspec
+
+from taxtui.plan.spec import SandboxSpec
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.harness.containers import HarnessContainers
+from taxtui.substrates.harness.folders import HarnessFolders
+from taxtui.substrates.harness.harness import HarnessSubstrate
+from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.swerex.failure import not_started
+from taxtui.substrates.harness.swerex.options import SwerexOptions
+from taxtui.substrates.harness.swerex.sandbox import SwerexSandbox
+
+# Before it is imported: it writes what it does to standard output, in colours.
+os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
+
+from swerex.deployment.abstract import AbstractDeployment
+from swerex.deployment.docker import DockerDeployment
+from swerex.deployment.local import LocalDeployment
+
+_QUIET: Final = logging.getLogger("taxtui.swerex")
+_QUIET.addHandler(logging.NullHandler())
+_QUIET.propagate = False
+
+
+class _LeftAloneLocal(LocalDeployment):
+    def __del__(self) -> None:
+        """Its own stops the sandbox, in whatever loop runs then; ours are stopped by name."""
+
+
+class _LeftAloneDocker(DockerDeployment):
+    def __del__(self) -> None:
+        """As above."""
+
+
+class SwerexSubstrate(HarnessSubstrate):
+    """Deployments of SWE-ReX."""
+
+    name: ClassVar[str] = "swerex"
+    Options: ClassVar[type[msgspec.Struct]] = SwerexOptions
+    package: ClassVar[str] = "swe-rex"
+
+    def __init__(self, options: SwerexOptions | None = None) -> None:
+        """Nothing is looked for yet."""
+        self.options = options = options or SwerexOptions()
+        # SWE-ReX gives its containers names of its own.
+        super().__init__(options.deployment, bash=options.shell == "bash", idempotent=options.deployment == "local")
+
+    def choose(self) -> Sites:
+        """As ``HarnessSubstrate.choose``."""
+        if self.options.deployment == "local":
+            return HarnessFolders(self.name, self.pool)
+        return HarnessContainers(self.name, self.options.image, "docs/substrates/swerex.md says how to make one")
+
+    async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> SwerexSandbox:
+        """As ``HarnessSubstrate.begin``."""
+        deployment = self._deployment(spec, around)
+        try:
+            await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
+        except Exception as error:  # it hands on whatever docker, HTTP and the other side raise
+            raise not_started(error) from error
+        place = self.places.at(spec.name)
+        return SwerexSandbox(spec.name, place, around, self.options.shell, deployment, self.pool)
+
+    def _deployment(self, spec: SandboxSpec, around: Surroundings) -> AbstractDeployment:
+        if isinstance(self.places, HarnessFolders):
+            return _LeftAloneLocal(logger=_QUIET)
+        assert isinstance(self.places, HarnessContainers)
+        limits = spec.limits
+        arguments = [
+            *("--init", "--log-driver=none", "--hostname=sandbox"),
+            *("--cap-drop=ALL", "--security-opt=no-new-privileges"),
+            *(f"--cpus={limits.cpus:g}", f"--memory={limits.memory_mib}m", f"--memory-swap={limits.memory_mib}m"),
+            f"--pids-limit={limits.pids}",
+            *(f"--label={key}={value}" for key, value in self.places.labels(spec).items()),
+            *(f"--env={key}={value}" for key, value in around.env.items()),
+        ]
+        return _LeftAloneDocker(logger=_QUIET, image=self.options.image, docker_args=arguments, pull="never")
+
+
+async def _started(deployment: AbstractDeployment) -> None:
+    await deployment.start()  # type: ignore[no-untyped-call]
+
+
+def _stop(deployment: AbstractDeployment) -> None:
+    """Blocks: end what a cancelled create has started."""
+    asyncio.run(deployment.stop())  # type: ignore[no-untyped-call]

@@ -1,0 +1,1 @@
+"""A bare host over OpenSSH."""

@@ -1,0 +1,90 @@
+"""What keeps us out of a host, and what its shell says. Plain data in, nothing is called.
+
+Where the words come from: asyncssh's exceptions, by name, and the exit codes of our own programs in ``scripts.py``.
+No message holds the host's name or address: the recording may not.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.kit.refusal import is_named
+
+NOT_PRIVATE: Final = 3
+EXISTS: Final = 4
+"""What our own programs exit with, besides 0 and whatever failed in them."""
+
+_DROPPED: Final = ("ConnectionLost", "ConnectionResetError", "BrokenPipeError")
+_KEY_FILE: Final = ("KeyImportError", "KeyEncryptionError")
+
+
+def dropped(error: Exception) -> bool:
+    """Whether the host has hung up without a word."""
+    return is_named(error, *_DROPPED)
+
+
+def no_login(error: Exception, *, known: bool, before: bool) -> SubstrateError:
+    """Why nobody could log in. ``known``: known_hosts has keys of this host; ``before``: a login has worked."""
+    if is_named(error, "HostKeyNotVerifiable") or (known and "host key" in str(error)):
+        if known:
+            fix = "find out why before ssh-keygen -R takes the old one out"
+            return SubstrateUnavailable("ssh: the host shows another key than known_hosts has", fix=fix)
+        fix = "ssh there once and compare the key, or name a file with known_hosts=FILE"
+        return SubstrateUnavailable("ssh: the host's key is not in known_hosts", fix=fix)
+    if is_named(error, "PermissionDenied"):
+        return SubstrateUnavailable(
+            "ssh: the host refuses the login", fix="name user=NAME and key=FILE; ssh -v says more"
+        )
+    if is_named(error, *_KEY_FILE):
+        return SubstrateUnavailable(f"ssh: the key cannot be used: {error}", fix="ssh-add it where it has a passphrase")
+    if is_named(error, "ConfigParseError"):
+        return SubstrateUnavailable(f"ssh: ~/.ssh/config cannot be read: {error}", fix="correct that line")
+    if is_named(error, "gaierror"):
+        return SubstrateUnavailable("ssh: nobody knows the host's name", fix="correct host=NAME, or name its address")
+    if is_named(error, "ConnectionRefusedError"):
+        fix = "start sshd there, or name its port with port=NUMBER"
+        return SubstrateUnavailable("ssh: the host refuses the connection: no SSH server on that port", fix=fix)
+    if dropped(error):
+        if before:  # sshd does so to some of many at once
+            return Throttled("ssh: the host dropped a connection before the login", None)
+        return SubstrateUnavailable("ssh: the host drops the connection", fix="is it an SSH server? ssh -v says more")
+    if is_named(error, "TimeoutError"):
+        return SubstrateUnavailable("ssh: the host does not answer", fix="is it up, and may this machine reach it?")
+    if is_named(error, "OSError"):
+        return SubstrateUnavailable("ssh: the host cannot be reached", fix="is it up, and is there a route?")
+    return SubstrateUnavailable(f"ssh: no login: {error}", fix="ssh -v says more")
+
+
+def not_looked(exit_code: int, output: bytes) -> SubstrateUnavailable:
+    """Why what a host says of itself could not be read."""
+    said = " ".join(output.decode(errors="replace").split())[:80]
+    what = f"its login shell says {said!r}" if said else f"its login shell ended with exit code {exit_code}"
+    fix = "it must be a POSIX shell whose start-up files print nothing"
+    return SubstrateUnavailable(f"ssh: commands cannot be run there: {what}", fix=fix)
+
+
+def not_made(name: str, run_id: str, exit_code: int, words: bytes) -> CreateFailed:
+    """Why a sandbox has no folder."""
+    if exit_code == EXISTS:
+        return CreateFailed(f"{name} exists already", fix=f"taxtui sweep --run {run_id} --force removes it")
+    if exit_code == NOT_PRIVATE:
+        return CreateFailed(
+            "the folder of the sandboxes is not yours alone", fix="remove it, or name one with folder=PATH"
+        )
+    return CreateFailed(f"cannot make a folder for {name}: {_last(exit_code, words)}")
+
+
+def not_removed(exit_code: int, words: bytes) -> str:
+    """Why one may still be there."""
+    return f"its folder or processes are still there: {_last(exit_code, words)}"
+
+
+def _last(exit_code: int, words: bytes) -> str:
+    lines = words.decode(errors="replace").strip().splitlines()
+    return lines[-1].strip() if lines else f"exit {exit_code}"
+
+
+def not_listed(exit_code: int, words: bytes) -> SubstrateUnavailable:
+    """Why nobody knows what there is."""
+    return SubstrateUnavailable(f"ssh: the sandboxes there cannot be listed: {_last(exit_code, words)}")

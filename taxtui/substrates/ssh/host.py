@@ -1,0 +1,140 @@
+"""One host: logging in to it, and the connection over which sandboxes are made, listed and removed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import asyncssh
+
+from taxtui.errors import ExecFailed, SandboxLost, SubstrateUnavailable
+from taxtui.sandboxes.kit.framed_shell import outputs, unbroken
+from taxtui.sandboxes.kit.ssh_program import CONNECTION_ERRORS, Program, log_in
+from taxtui.substrates.ssh.failure import dropped, no_login, not_looked
+from taxtui.substrates.ssh.options import SshOptions
+from taxtui.substrates.ssh.scripts import HostFacts, facts, look
+
+ANSWER_TIMEOUT_S: Final = 60.0
+"""For one of our own programs there; a removal may have many files to delete."""
+FAILED: Final = (*CONNECTION_ERRORS, TimeoutError, ValueError)
+"""What a login may raise; ``ValueError`` of a key or a configuration that cannot be read."""
+_CHANNELS: Final = 8
+"""At once over one connection: sshd has ten by default (MaxSessions)."""
+_DRAIN_S: Final = 2.0
+
+
+class HostAnswer(NamedTuple):
+    """How one of our own programs has ended, and what it said."""
+
+    code: int
+    out: bytes
+    err: bytes
+
+
+class SshHost:
+    """The host that the options name."""
+
+    def __init__(self, options: SshOptions) -> None:
+        """Nothing is opened yet."""
+        self._options = options
+        self._gate = asyncio.Semaphore(options.logins)
+        self._channels = asyncio.Semaphore(_CHANNELS)
+        self._opening = asyncio.Lock()
+        self._control: asyncssh.SSHClientConnection | None = None
+        self._made: list[asyncssh.SSHClientConnection] = []  # that may be open
+        self._been_in = False
+        self.facts: HostFacts
+
+    async def open(self) -> None:
+        """Log in and look. Raises ``SubstrateUnavailable``."""
+        await asyncio.to_thread(self._options.complain)
+        code, out, err = await self.run(look(self._options.folder, self._options.fixtures))
+        found = facts(out)
+        if found is None:
+            raise not_looked(code, out or err)
+        if found.missing:
+            what = f"ssh: the host has no {found.missing[0]}"
+            raise SubstrateUnavailable(what, fix=f"install there: {', '.join(found.missing)}")
+        if not found.base:
+            fix = "name one in a folder that is there with folder=PATH"
+            raise SubstrateUnavailable("ssh: the folder of the sandboxes cannot be made there", fix=fix)
+        self.facts = found
+
+    async def close(self) -> None:
+        """Let go of all connections, also of those whose sandbox somebody else has removed."""
+        for connection in self._made:
+            connection.abort()
+        await asyncio.gather(*(connection.wait_closed() for connection in self._made))
+
+    @property
+    def version(self) -> str:
+        """What its SSH server says that it is."""
+        said = self._control.get_extra_info("server_version", "") if self._control else ""
+        return str(said).removeprefix("SSH-2.0-")
+
+    async def log_in(self) -> tuple[asyncssh.SSHClientConnection, int]:
+        """A new connection, and how long it had to wait until few enough others were on their way, in ns.
+
+        Raises ``SubstrateUnavailable``, and ``Throttled`` where the host has dropped it after others have got in.
+        """
+        options, came_ns = self._options, time.monotonic_ns()
+        async with self._gate:
+            waited_ns = time.monotonic_ns() - came_ns
+            try:
+                connection = await log_in(options.host, **options.login())
+            except FAILED as error:
+                known = await asyncio.to_thread(self._known)
+                asked = known and not self._been_in and dropped(error)
+                told = (await self._other_kind() if asked else None) or error
+                raise no_login(told, known=known, before=self._been_in) from error
+        self._been_in = True
+        self._made = [connection, *(each for each in self._made if not each.is_closed())]
+        return connection, waited_ns
+
+    async def _other_kind(self) -> Exception | None:
+        """What is wrong with its key if that is of a kind that known_hosts has none of: sshd hangs up on who asks."""
+        try:
+            connection = await log_in(self._options.host, **self._options.login(), server_host_key_algs="default")
+        except FAILED as error:
+            return error
+        connection.abort()
+        await connection.wait_closed()
+        return None
+
+    def _known(self) -> bool:
+        """Whether known_hosts has any key of the host, where that can be told. Blocking."""
+        try:
+            told = asyncssh.SSHClientConnectionOptions(host=self._options.host, **self._options.login())
+            known: Any = told.known_hosts or str(Path("~/.ssh/known_hosts").expanduser())
+            files = [known] if isinstance(known, str) else known
+            return any(asyncssh.match_known_hosts(str(file), told.host, "", told.port)[0] for file in files)
+        except (OSError, ValueError):
+            return False
+
+    async def run(self, line: str) -> HostAnswer:
+        """One of our own programs on the host, over the one connection for that; made anew where it is gone.
+
+        Raises ``SubstrateUnavailable``, ``Throttled``, ``SandboxLost`` where the connection broke, ``ExecFailed``
+        where no answer came in time. When cancelled, the program goes on to its end.
+        """
+        program = Program(_DRAIN_S)
+        try:
+            async with self._channels, asyncio.timeout(ANSWER_TIMEOUT_S):
+                await unbroken(program.start(await self._connected(), line))
+                program.feed(b"")
+                out, err = await outputs(program)
+        except TimeoutError as error:
+            raise ExecFailed("the host does not answer") from error
+        finally:
+            program.close()
+        if program.exit_code is None:
+            raise SandboxLost("the SSH channel was closed before the host's answer")
+        return HostAnswer(program.exit_code, out.kept, err.kept)
+
+    async def _connected(self) -> asyncssh.SSHClientConnection:
+        async with self._opening:
+            if self._control is None or self._control.is_closed():
+                self._control, _ = await self.log_in()
+            return self._control

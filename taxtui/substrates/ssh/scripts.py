@@ -1,0 +1,143 @@
+"""The programs that run on the host, for any POSIX shell with the usual tools, and what they print.
+
+A sandbox is a folder with ``work``, ``home`` and ``tmp`` in it, and a record: when it was made, by the host's clock,
+and its labels. Everything that runs in it has a variable by which it is found, and so has a process that removes it
+all at its deadline.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from taxtui.plan.spec import SandboxSpec
+from taxtui.sandboxes.kit.kill import kill_script
+from taxtui.sandboxes.kit.labels import LABEL_RUN, found
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV
+from taxtui.sandboxes.protocol import Found
+from taxtui.substrates.ssh.failure import EXISTS, NOT_PRIVATE
+
+NEEDED: Final = (
+    *("bash", "env", "grep", "sed", "ls", "head", "cat", "tr", "id", "date", "uname"),
+    *("mkdir", "rm", "chmod", "sleep"),
+)
+GREETING: Final = "taxtui"
+FOLDER: Final = re.compile(r"/[A-Za-z0-9/._-]*[A-Za-z0-9]")
+"""What may stand unquoted in any shell, and means nothing to sed but itself."""
+_LINES: Final = 4  # of what ``look`` prints before the programs
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_RECORD_MAX_BYTES: Final = 16_384
+
+_LOOK: Final = (
+    'echo taxtui; uname -sr; for p in $2; do command -v $p >/dev/null || printf "%s " $p; done; '
+    '[ -d /proc/self ] || printf "/proc "; [ -z "$3" ] || [ -d "$3/attrs.git" ] || printf "%s/attrs.git" "$3"; echo; '
+    'b=${1:-/tmp/taxtui-ssh-$(id -u)}; p=${b%/*}; p=$(cd "${p:-/}" 2>/dev/null && pwd -P) && echo "${p%/}/${b##*/}" '
+    '|| echo; IFS=:; for d in $PATH; do ls "$d" 2>/dev/null; done; true'
+)
+_MAKE: Final = (
+    'umask 077; b=${1%/*}; mkdir "$b" 2>/dev/null; '
+    f'[ -O "$b" ] && [ ! -L "$b" ] || exit {NOT_PRIVATE}; '
+    f'case $(ls -ld "$b") in drwx------*) ;; *) exit {NOT_PRIVATE}; esac; '
+    f'[ ! -e "$1" ] || exit {EXISTS}; mkdir "$1" && '
+    'printf "%s %s" "$(date +%s)" "$2" >"$1/record" && mkdir "$1/work" "$1/home" "$1/tmp" || exit 1; '
+    f'{SANDBOX_ENV}=$3 sh -c "$5" sh "$1" "$4" </dev/null >/dev/null 2>&1 &'
+)
+_LIST: Final = (
+    'date +%s; for d in "$1"/*/; do d=${d%/}; [ -d "$d" ] || continue; '
+    'printf "%s\\t" "$d"; [ -f "$d/record" ] && [ ! -L "$d/record" ] && '
+    f'head -c {_RECORD_MAX_BYTES} "$d/record" | tr -d "\\000\\n\\t"; echo; done'
+)
+
+
+class HostFacts(NamedTuple):
+    """What a host says of itself."""
+
+    kernel: str
+    missing: list[str]  # of what we need
+    base: str  # the folder that its sandboxes are in, without links; "" where nothing can be made there
+    tools: frozenset[str]
+
+
+def line_of(script: str, *arguments: str) -> str:
+    """A line for the login shell that runs a script."""
+    return shlex.join(["sh", "-c", script, "sh", *arguments])
+
+
+def look(folder: str, fixtures: str) -> str:
+    """A line that says what ``facts`` reads; both as in the options. Nothing is made."""
+    return line_of(_LOOK, folder, " ".join(NEEDED), fixtures)
+
+
+def facts(output: bytes) -> HostFacts | None:
+    """What ``look`` has printed; None where something else was."""
+    lines = output.decode(errors="replace").splitlines()
+    if lines[:1] != [GREETING] or len(lines) < _LINES:
+        return None
+    _, kernel, missing, base, *tools = lines
+    return HostFacts(kernel, missing.split(), base if FOLDER.fullmatch(base) else "", frozenset(tools))
+
+
+def mark_of(name: str) -> str:
+    """What everything that runs in a sandbox has as ``SANDBOX_ENV``: no other sandbox's begins like it."""
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def make(folder: str, spec: SandboxSpec, ttl_s: int) -> str:
+    """A line that makes a sandbox; it is removed ``ttl_s`` later, whatever becomes of us."""
+    labels = msgspec.json.encode(spec.labels).decode()
+    return line_of(_MAKE, folder, labels, mark_of(spec.name), str(ttl_s), f'sleep "$2"; {_removal(folder)}')
+
+
+def remove(folder: str) -> str:
+    """A line that kills what runs in a sandbox and deletes its folder. Idempotent; exits with 0 once that is done."""
+    return line_of(_removal(folder), folder)
+
+
+def _removal(folder: str) -> str:
+    kill = kill_script(mark_of(folder.rpartition("/")[2]), inside=folder.replace(".", "[.]"))
+    delete = 'rm -rf "$1" 2>/dev/null || { chmod -R u+rwx "$1"; rm -rf "$1"; }'
+    return f'{kill}; _k=$?; {delete}; [ $_k = 0 ] && [ ! -e "$1" ]'
+
+
+def exists(folder: str) -> str:
+    """A line that exits with 0 while the sandbox's working folder is there, and 1 once it is not."""
+    return line_of('[ -d "$1" ]', f"{folder}/work")
+
+
+def list_all(base: str) -> str:
+    """A line that prints what ``listed`` reads."""
+    return line_of(_LIST, base)
+
+
+def listed(output: bytes, run_id: str | None) -> Sequence[Found]:
+    """The sandboxes that ``list_all`` has printed, of one run or of all; anything may have written the records."""
+    now, *rows = output.decode(errors="replace").splitlines()
+    all_found = [each for row in rows if (each := _found(int(now), row)) is not None]
+    return [each for each in all_found if run_id in (None, each.run_id)]
+
+
+def _found(now_s: int, row: str) -> Found | None:
+    folder, _, record = row.partition("\t")
+    name = folder.rpartition("/")[2]
+    if not _NAME.fullmatch(name):
+        return None
+    made_s, _, text = record.partition(" ")
+    try:
+        labels = msgspec.json.decode(text, type=dict[str, str])
+        age_s = now_s - int(made_s)
+    except (ValueError, msgspec.DecodeError):  # its creator died before that, or it has spoilt this itself
+        labels, age_s = {}, 0
+    # A sandbox can write there too: whose it is says the name that we gave it.
+    labels[LABEL_RUN] = name.removeprefix("taxtui-").rpartition("-")[0]
+    return found(labels, name=name, handle=folder, age_s=age_s)
+
+
+def inside(folder: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
+    """A line that runs ``argv`` in a sandbox with this environment and the login's PATH."""
+    variables = shlex.join([f"{key}={value}" for key, value in env.items()])
+    return f'cd {folder}/work && exec env -i PATH="$PATH" {variables} {shlex.join(argv)}'

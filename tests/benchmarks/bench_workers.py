@@ -1,0 +1,92 @@
+"""Actions a second of several measuring processes beside one, interleaved in one run.
+
+python tests/benchmarks/bench_workers.py [TRIALS] [ROUNDS]     exit 1 where a ratio is below what was promised
+
+Against the shipped fake, whose commands take no time, so that the runner alone is the limit. The time is that from the
+first trial's start to the last one's end, on the wall clock of the recording.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from taxtui.recording import reader
+from taxtui.recording.events import Actions, Clock, Event, PhaseEnded, TrialStarted
+from tests.support import paced_fake
+
+ACTIONS = 200
+CONCURRENCY = 32
+PROMISED = {"2 workers ÷ 1": 1.7}
+
+
+def rate(path: Path) -> float:
+    """Actions a second over the measured part of a recording."""
+    anchor, first, last, rows = 0, 2**63, 0, 0
+    warm: set[int] = set()
+
+    def take(event: Event) -> None:
+        nonlocal anchor, first, last, rows
+        if isinstance(event, Clock):
+            anchor = event.unix_ns
+        elif isinstance(event, TrialStarted):
+            if event.warm_up:
+                warm.add(event.trial)
+            else:
+                first = min(first, anchor + event.start_ns)
+        elif isinstance(event, Actions) and event.step == "action" and event.trial not in warm:
+            rows += len(event.duration_ns)
+        elif isinstance(event, PhaseEnded) and event.trial not in warm:
+            last = max(last, anchor + event.start_ns + event.duration_ns)
+
+    reader.read(path, take)
+    return rows / (last - first) * 1e9
+
+
+def measure(folder: Path, trials: int, *more: str) -> float:
+    """One run in a process of its own."""
+    path = folder / "r.msgpack"
+    tier = folder / "nothing.toml"
+    tier.write_text('name = "nothing"\ntitle = ""\n[[cycle]]\nname = "one"\nrun = "true"\n')
+    state = {"XDG_STATE_HOME": str(folder / "state"), "XDG_DATA_HOME": str(folder / "data")}
+    more = ("--no-bracket", "-o", str(path), "--progress", "none", *more)
+    words = ["-s", paced_fake.NAME, "-t", str(tier), "-n", str(ACTIONS), "--trials", str(trials), "--warmup", "1"]
+    subprocess.run(
+        [sys.executable, "-m", "taxtui", "run", *words, "--concurrency", str(CONCURRENCY), "--mode", "exec", *more],
+        env=os.environ | state | paced_fake.environment(folder),
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    found = rate(path)
+    path.unlink()
+    return found
+
+
+def main(trials: int, rounds: int) -> int:
+    """Measure each in turn, so often; the medians of their rates and of the ratios within a round."""
+    kinds: dict[str, tuple[str, ...]] = {"1 worker": (), "2 workers": ("--workers", "2")}
+    rates: dict[str, list[float]] = {name: [] for name in kinds}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(rounds):
+            for name, words in kinds.items():
+                rates[name].append(measure(Path(folder), trials, *words))
+    for name, each in rates.items():
+        print(f"{name:12} {statistics.median(each):8,.0f} actions/s")
+    ratios = {"2 workers ÷ 1": _ratio(rates["2 workers"], rates["1 worker"])}
+    for name, ratio in ratios.items():
+        print(f"{name:24} {ratio:.2f}  (promised ≥ {PROMISED[name]}; load {os.getloadavg()[0]:.0f})")
+    return int(any(ratio < PROMISED[name] for name, ratio in ratios.items()))
+
+
+def _ratio(ours: list[float], others: list[float]) -> float:
+    return statistics.median(own / other for own, other in zip(ours, others, strict=True))
+
+
+if __name__ == "__main__":
+    words = [int(word) for word in sys.argv[1:]]
+    sys.exit(main(*words, *(384, 5)[len(words) :]))

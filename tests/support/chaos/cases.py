@@ -1,0 +1,92 @@
+"""What a case is, which cases there are, and what may be said of one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from taxtui import errors
+from taxtui.errors import RecordingError, TaxtuiError
+from taxtui.recording import reader
+from taxtui.recording.events import OUTCOMES, Event, RunFinished, TrialEnded
+
+HANG_S: Final = 420.0
+"""No deadline of taxtui's is longer than this, here, on a machine with a load of twenty. What lasts longer hangs."""
+LEFT, HANGS, UNREADABLE, UNDOCUMENTED = "left", "hangs", "unreadable", "undocumented"
+PROBLEMS: Final = (LEFT, HANGS, UNREADABLE, UNDOCUMENTED)
+RUN_OUTCOMES: Final = {"finished", "cancelled", "interrupted", "budget", "crashed", "write_failed"}
+ERRORS: Final = {
+    *("", "WrongResult", "TimeoutError"),  # a step without its proof; a create that took its whole time
+    *(name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, TaxtuiError)),
+}
+"""Every class of error that any recording may name; errors.py documents them."""
+PAGES: Final = "".join(page.read_text() for page in (Path(__file__).parents[3] / "docs" / "substrates").glob("*.md"))
+"""They name what only one substrate has."""
+
+
+class Case(NamedTuple):
+    """One of them, reproduced by its seed and number."""
+
+    number: int
+    seed: int
+    group: str
+    kind: str
+
+    @property
+    def source(self) -> random.Random:
+        """Of everything in it that is left to chance."""
+        return random.Random(f"{self.seed}:{self.number}:{self.group}:{self.kind}")
+
+    @property
+    def run_id(self) -> str:
+        """Of its run."""
+        return f"chaos-{self.seed}-{self.number}"
+
+
+class Verdict(NamedTuple):
+    """What came of a case."""
+
+    case: Case
+    problems: list[tuple[str, str]] = []  # which of PROBLEMS, and in words
+    ending: str = ""  # how its run ended
+    skipped: str = ""  # what this machine lacks for it
+
+
+def cases(groups: Mapping[str, Sequence[str]], seed: int) -> Iterator[Case]:
+    """Without an end: the groups in turn, of each its kinds in an order of the seed, again and again."""
+    left: dict[str, list[str]] = {group: [] for group in groups}
+    source = random.Random(seed)
+    number = 0
+    while True:
+        for group, kinds in groups.items():
+            left[group] = left[group] or source.sample(kinds, len(kinds))
+            yield Case(number, seed, group, left[group].pop())
+            number += 1
+
+
+def documented(error: str) -> bool:
+    """Whether a class of error is one that a reader of a recording can look up."""
+    return error in ERRORS or f"`{error}`" in PAGES
+
+
+def judged(path: Path, *, tampered: bool = False) -> tuple[list[tuple[str, str]], list[Event]]:
+    """What is wrong with a recording, where there is one, and what is in it.
+
+    One that somebody else has ``tampered`` with may be refused, in one line.
+    """
+    events: list[Event] = []
+    if not path.is_file() or not path.stat().st_size:
+        return [], events
+    try:
+        reader.read(path, events.append)
+    except RecordingError as error:
+        return ([] if tampered and "\n" not in str(error) else [(UNREADABLE, str(error))]), events
+    problems = []
+    for event in events:
+        if isinstance(event, TrialEnded) and (event.outcome not in OUTCOMES or not documented(event.error)):
+            problems.append((UNDOCUMENTED, f"a trial ended {event.outcome!r} of {event.error!r}"))
+        if isinstance(event, RunFinished) and event.outcome not in RUN_OUTCOMES:
+            problems.append((UNDOCUMENTED, f"the run ended {event.outcome!r}"))
+    return problems, events

@@ -1,0 +1,64 @@
+"""The real places on this machine: every registered substrate that costs nothing and says that it can be used here."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import subprocess
+from pathlib import Path
+from typing import Final, get_args, get_type_hints
+
+from taxtui.errors import TaxtuiError
+from taxtui.plan.notation import parse_substrate
+from taxtui.sandboxes import registry
+from taxtui.sandboxes.protocol import Availability, Substrate
+
+ISOLATION: Final = "isolation"
+"""The option whose values are places of their own."""
+CGROUPS: Final = Path("/sys/fs/cgroup")
+
+
+def registered() -> list[str]:
+    """As ``-s`` takes them, each way of isolation by itself."""
+    places = []
+    for name in registry.names():
+        try:
+            kind = registry.load(name)
+        except TaxtuiError:
+            continue
+        ways = get_args(get_type_hints(kind.Options).get(ISOLATION))
+        places += [f"{name}:{ISOLATION}={way}" for way in ways if way != "auto"] or [name]
+    return places
+
+
+@functools.cache
+def complaint(place: str) -> str:
+    """Why nothing can be struck there; "" where it can."""
+    try:
+        substrate = registry.build(parse_substrate(place))
+        if substrate.capabilities.paid:
+            return "it costs money"
+        found = asyncio.run(_checked(substrate))
+    except TaxtuiError as error:
+        return str(error)
+    return "" if found.ok else f"{found.detail}; {found.fix}"
+
+
+async def _checked(substrate: Substrate) -> Availability:
+    async with substrate:
+        return await substrate.check()
+
+
+def containers(run_id: str) -> list[str]:
+    """Docker's with this run's label."""
+    listing = ["docker", "ps", "--all", f"--filter=label=taxtui.run={run_id}", "--format={{.Names}}"]
+    return subprocess.check_output(listing, text=True, timeout=120).split()
+
+
+def of_the_kernel(run_id: str) -> list[str]:
+    """Control groups and mounts that carry the name of a run's sandboxes."""
+    marker = f"taxtui-{run_id}-"
+    groups = [str(Path(at, name)) for at, names, _ in os.walk(CGROUPS) for name in names if name.startswith(marker)]
+    mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines() if marker in line]
+    return [*groups, *mounts]

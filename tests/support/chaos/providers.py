@@ -1,0 +1,297 @@
+"""A case within this process: the real engine and adapter, and a provider whose API is made to fail."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple
+
+import botocore.config
+import pytest
+
+from taxtui.errors import TaxtuiError
+from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
+from taxtui.runner import engine, opening, watchdog
+from taxtui.runner.engine import Run
+from taxtui.runner.ledger import LedgerEntry
+from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
+from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
+from taxtui.substrates.docker.options import DockerOptions
+from taxtui.substrates.docker.substrate import DockerSubstrate
+from tests.support import ec2_standin_setup, ecs_standin_setup
+from tests.support.api_faults import DAYTONA, KUBERNETES, Provider
+from tests.support.chaos import nonsense, places
+from tests.support.chaos.cases import HANG_S, HANGS, LEFT, UNDOCUMENTED, Case, Verdict, judged
+from tests.support.daytona_standin import KEY
+from tests.support.ecs_standin_setup import CREDENTIALS
+from tests.support.recorded import NoWatchdog
+
+SHORTER: Final = {
+    "REQUEST_S": 3.0,
+    "REMOVE_S": 12.0,
+    "SETTLING_S": 1.0,
+    "INSIST_S": (0.0, 0.2, 0.5, 1.0),
+    "FIND_S": 10.0,
+    "DOUBT_S": 1.0,
+    "KILL_S": 3.0,
+    "SERVER_GRACE_S": 3.0,
+    "HANDSHAKE_S": 3.0,
+    "OPEN_S": 3.0,
+    "TOLD_S": 1.0,
+    "LET_GO_S": 0.5,
+    "_REPLY_TIMEOUT_S": 5.0,
+    "_TIMEOUT_S": 5,
+    "_OURS_TIMEOUT_S": 5.0,
+    "TIMEOUT_GRACE_S": 6.0,
+}
+"""Deadlines of adapters and runner that are made shorter, so that a case does not last as long as they do."""
+READ_TIMEOUT_S: Final = 3
+TRIALS: Final = 4
+COMMAND: Final = "(sleep 300 & setsid sleep 300 &) >/dev/null 2>&1 </dev/null; sleep 0.02; echo done"
+ENTRY_S: Final = 1.0
+"""How long the sweep at the end has to find nothing."""
+
+
+class Struck(NamedTuple):
+    """A provider with a fault arranged."""
+
+    substrate: Callable[[], Any]
+    mend: Callable[[], None]
+    struck: Callable[[], int]
+    """How many requests the fault has hit."""
+    left: Callable[[], list[str]]
+
+
+Arranged = Callable[[Case], contextlib.AbstractAsyncContextManager[Struck]]
+_connects: dict[str, Callable[[], Any]] = {}
+
+
+@contextlib.contextmanager
+def _patched() -> Any:
+    """Shorter deadlines, no process for a watchdog, and substrates that are asked for by their case."""
+    config = botocore.config.Config
+
+    def quick(**how: Any) -> Any:
+        return config(**{**how, "read_timeout": READ_TIMEOUT_S})
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("taxtui."):
+                for deadline, value in SHORTER.items():
+                    if isinstance(getattr(module, deadline, None), float | int | tuple):
+                        patch.setattr(module, deadline, value)
+        patch.setattr(botocore.config, "Config", quick)
+        patch.setattr(opening, "build", lambda ref: _connects[ref.name]())
+        patch.setattr(engine, "Watchdog", NoWatchdog)
+        for key, text in {**CREDENTIALS, "DAYTONA_API_KEY": KEY}.items():
+            patch.setenv(key, text)
+        yield
+
+
+async def struck(case: Case) -> Verdict:
+    """One case, until nothing of it is left, or what is."""
+    try:
+        async with GROUPS[case.group](case) as provider:
+            with tempfile.TemporaryDirectory() as folder:
+                return await _struck(case, provider, Path(folder) / "run.msgpack")
+    finally:
+        _connects.pop(case.run_id, None)
+
+
+async def _struck(case: Case, provider: Struck, path: Path) -> Verdict:
+    _connects[case.run_id] = provider.substrate
+    run = Run(_plan(case), path, case.run_id)
+    going = asyncio.ensure_future(run.execute())
+    problems: list[tuple[str, str]] = []
+    ending = ""
+    abandoned_s = case.source.uniform(0, 4.0) if case.source.random() < 0.2 else HANG_S
+    done, _ = await asyncio.wait({going}, timeout=abandoned_s)
+    if not done:
+        run.abandon("interrupted")
+        done, _ = await asyncio.wait({going}, timeout=HANG_S)
+    if not done:
+        going.cancel()
+        await asyncio.wait({going}, timeout=HANG_S)
+        return Verdict(case, [(HANGS, "its run does not end")], "hangs")
+    try:
+        going.result()
+        ending = run.outcome
+    except TaxtuiError as error:
+        ending = type(error).__name__
+    except Exception as error:  # what a person would get a traceback of
+        problems.append((UNDOCUMENTED, f"{type(error).__name__}: {error}"))
+    if run.crash is not None:
+        problems.append((UNDOCUMENTED, f"crashed: {type(run.crash).__name__}: {run.crash}"))
+    problems += judged(path)[0]
+    provider.mend()
+    if not run.clean:  # a watchdog, or a person, sweeps
+        async with provider.substrate() as substrate:
+            entry = LedgerEntry(run_id=case.run_id, substrates=(), create_timeout_s=ENTRY_S)
+            await asyncio.wait_for(watchdog.sweep(entry, [substrate]), HANG_S)
+    left = await _gone(provider)
+    if left:
+        problems.append((LEFT, f"{'' if run.clean else 'after a sweep: '}{left}"))
+    hit = "" if provider.struck() else "not struck: "
+    return Verdict(case, problems, f"{hit}{ending}{'' if run.clean else ', swept'}")
+
+
+async def _gone(provider: Struck) -> list[str]:
+    """What is left once processes that have been killed had time to be gone."""
+    give_up = asyncio.get_running_loop().time() + 20.0
+    while left := await asyncio.to_thread(provider.left):
+        if asyncio.get_running_loop().time() > give_up:
+            break
+        await asyncio.sleep(0.05)
+    return left
+
+
+def _plan(case: Case) -> Plan:
+    tier = Tier(name="C", title="", requires=(), cycle=(Step(name="one", run=COMMAND, expect_stdout="done"),))
+    cell = CellPlan(
+        substrate=SubstrateRef(name=case.run_id),
+        tier=tier,
+        actions=3,
+        trials=TRIALS,
+        mode=case.source.choice(("exec", "session")),
+        concurrency=2,
+        warmup=case.source.randint(0, 1),
+    )
+    return Plan(cells=(cell,), create_timeout_s=15.0, timeout_s=10.0)
+
+
+def _often(source: Random) -> dict[str, Any]:
+    return {"times": source.choice((1, 1, 2, 6)), "skip": source.choice((0, 0, 1, 3))}
+
+
+_HOWS: Final[dict[str, dict[str, Any]]] = {
+    "500": {"status": 500},
+    "429": {"status": 429, "retry_after_s": 1},
+    "403": {"status": 403},
+    "broken before": {"reset": "before"},
+    "broken after": {"reset": "after"},
+    "unanswered before": {"hang": "before"},
+    "unanswered after": {"hang": "after"},
+}
+
+
+def _of_standin(provider: Provider) -> Arranged:
+    @contextlib.asynccontextmanager
+    async def arranged(case: Case) -> AsyncIterator[Struck]:
+        on, _, how = case.kind.partition(": ")
+        async with provider.standin() as standin:
+
+            def left() -> list[str]:
+                sandboxes, groups = standin.left()
+                return [f"{sandboxes} sandboxes, {groups} process groups"] if sandboxes or groups else []
+
+            standin.fail(on, **_HOWS[how], **_often(case.source))
+            yield Struck(lambda: provider.substrate(standin), standin.faults.clear, lambda: standin.faults.struck, left)
+
+    return arranged
+
+
+_REFUSALS: Final = ("RequestLimitExceeded", "InternalError", "UnauthorizedOperation")
+_ECS_REFUSALS: Final = ("ThrottlingException", "ServerException", "AccessDeniedException")
+
+
+@contextlib.asynccontextmanager
+async def _ecs(case: Case) -> AsyncIterator[Struck]:
+    operation, _, how = case.kind.partition(": ")
+    with ecs_standin_setup.standin() as running:
+        options = ecs_standin_setup.options(running)
+
+        def left() -> list[str]:
+            return [*(task.arn for task in running.running()), *running.active_definitions()]
+
+        fault = {"code": how} if how in _ECS_REFUSALS else _HOWS[how]
+        running.faults.add(operation, **fault, **_often(case.source))
+        yield Struck(lambda: EcsSubstrate(options), running.faults.clear, lambda: running.faults.struck, left)
+
+
+@contextlib.asynccontextmanager
+async def _ec2(case: Case) -> AsyncIterator[Struck]:
+    operation, _, how = case.kind.partition(": ")
+    with ec2_standin_setup.standin() as running:
+        options = ec2_standin_setup.options(running)
+
+        def left() -> list[str]:
+            return [f"{kind}: {names}" for kind, names in running.leftovers().items() if names]
+
+        after = {"code": "InternalError", "reset": "after"} if how == "fails after" else {"code": how}
+        running.faults.add(operation, **after, **_often(case.source))
+        yield Struck(lambda: Ec2Substrate(options), running.faults.clear, lambda: running.faults.struck, left)
+
+
+@contextlib.asynccontextmanager
+async def _docker(case: Case) -> AsyncIterator[Struck]:
+    about, _, manner = case.kind.partition(": ")
+    with tempfile.TemporaryDirectory() as folder:
+        liar = nonsense.Liar(Path(folder) / "d.sock", case.source)
+        liar.about, liar.manner = about, manner
+        liar.times, liar.skip = _often(case.source).values()
+
+        def mend() -> None:
+            liar.times = 0
+
+        def connect() -> DockerSubstrate:
+            return DockerSubstrate(DockerOptions(host=f"unix://{liar.path}"))
+
+        async with liar.listening():
+            yield Struck(connect, mend, lambda: liar.struck, lambda: places.containers(case.run_id))
+
+
+GROUPS: Final[dict[str, Arranged]] = {
+    "docker's daemon": _docker,
+    "kubernetes": _of_standin(KUBERNETES),
+    "daytona": _of_standin(DAYTONA),
+    "ecs": _ecs,
+    "ec2": _ec2,
+}
+_COMMON: Final = ("create", "get", "list", "delete", "exec")
+_ECS_HOWS: Final = (*_ECS_REFUSALS, "broken before", "broken after", "unanswered before", "unanswered after")
+_ECS_OPERATIONS: Final = ("RunTask", "DescribeTasks", "ListTasks", "ExecuteCommand", "StopTask", "TerminateSession")
+_EC2_OPERATIONS: Final = (
+    *("RunInstances", "DescribeInstances", "TerminateInstances"),
+    *("CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "DeleteSecurityGroup"),
+)
+KINDS: Final = {
+    "docker's daemon": nonsense.KINDS,
+    "kubernetes": [f"{on}: {how}" for on in (*_COMMON, "watch") for how in _HOWS],
+    "daytona": [f"{on}: {how}" for on in (*_COMMON, "pty", "connect") for how in _HOWS],
+    "ecs": [f"{on}: {how}" for on in _ECS_OPERATIONS for how in _ECS_HOWS],
+    "ec2": [f"{on}: {how}" for on in _EC2_OPERATIONS for how in (*_REFUSALS, "fails after")],
+}
+"""By group: what of its API fails, and how."""
+
+
+def skipped(group: str) -> str:
+    """What this machine lacks for a group; "" where nothing."""
+    return places.complaint("docker") if group == "docker's daemon" else ""
+
+
+async def tried(chosen: list[Case]) -> AsyncIterator[Verdict]:
+    """Groups side by side, the cases of a group one after the other."""
+    by_group: dict[str, list[Case]] = {}
+    for case in chosen:
+        by_group.setdefault(case.group, []).append(case)
+    ready: asyncio.Queue[Verdict] = asyncio.Queue()
+
+    async def one_group(group: str) -> None:
+        why = await asyncio.to_thread(skipped, group)
+        for case in by_group[group]:
+            try:
+                verdict = Verdict(case, skipped=why) if why else await struck(case)
+            except Exception as error:
+                verdict = Verdict(case, [(UNDOCUMENTED, f"{type(error).__name__}: {error}")])
+            await ready.put(verdict)
+
+    with _patched():
+        groups = [asyncio.ensure_future(one_group(group)) for group in by_group]
+        for _ in chosen:
+            yield await ready.get()
+        await asyncio.gather(*groups)

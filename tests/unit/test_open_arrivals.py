@@ -1,0 +1,223 @@
+"""Starts by the clock: the schedule is data that the seed decides, and what was late against it is in ``response``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from statistics import fmean
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from costmodel import Recording, read
+from costmodel.recording import RecordedTrial
+from costmodel.samples import by_levels, pools
+from costmodel.tables import COLUMNS, rows
+from taxtui.commands.report import command as report
+from taxtui.errors import ScenarioError, UsageError
+from taxtui.live.state import RunState
+from taxtui.plan import arrivals
+from taxtui.plan.arrivals import Open
+from taxtui.plan.scenario import CellBlock, ScenarioFile
+from taxtui.plan.scenario import plan as planned
+from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
+from taxtui.plan.start_times import MOST_STARTS, read_starts
+from taxtui.recording import reader
+from taxtui.recording.events import Event, Notice, TrialStarted
+from taxtui.runner import engine, opening
+from taxtui.runner.arrivals import Block, blocks, schedule
+from taxtui.runner.engine import Run
+from taxtui.sandboxes.fake import FakeOptions, FakeSubstrate
+from tests.support.recorded import NoWatchdog
+
+MS = 1_000_000
+TIER = Tier(name="T", title="", requires=(), cycle=(Step(name="one", run="true"),))
+
+
+def cell(arrival: str, trials: int, concurrency: int = 4, folder: Path = Path()) -> CellPlan:
+    return CellPlan(
+        substrate=SubstrateRef(name="fake"),
+        tier=TIER,
+        actions=1,
+        trials=trials,
+        warmup=0,
+        concurrency=concurrency,
+        arrival=arrivals.parse(arrival, folder),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [("open:20/s", "open:20/s"), ("open:1200/m", "open:20/s"), ("open:0.5/s:poisson", "open:0.5/s:poisson")],
+)
+def test_a_rate_is_written_per_second(text: str, same: str) -> None:
+    assert str(arrivals.parse(text)) == same
+    assert arrivals.parse(same) == arrivals.parse(text)
+
+
+def test_equal_gaps_and_exponential_ones_have_the_rate() -> None:
+    assert list(Open(rate_per_s=20).starts_ns(4, Random(0))) == [0, 50 * MS, 100 * MS, 150 * MS]
+    drawn = Open(rate_per_s=20, poisson=True).starts_ns(20_000, Random(1))
+    gaps = [b - a for a, b in pairwise([0, *drawn])]
+    assert min(gaps) >= 0
+    assert fmean(gaps) == pytest.approx(50 * MS, rel=0.03)
+    assert sum(gap < 50 * MS for gap in gaps) / len(gaps) == pytest.approx(1 - 0.3679, abs=0.02)
+
+
+def test_a_schedule_is_plain_data_that_the_seed_decides() -> None:
+    plans = [Plan(cells=(cell("open:100/s:poisson", 50),), seed=seed) for seed in (1, 1, 2)]
+    (block,) = blocks(plans[0], [0])
+    assert block == Block(0, 0, 50)
+    first, again, other = (schedule(plan, block) for plan in plans)
+    assert first == again != other
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(plans[0]), type=Plan) == plans[0]
+
+
+def test_what_goes_on_with_a_run_that_was_cut_short_keeps_to_the_rest_of_the_schedule(tmp_path: Path) -> None:
+    trace = tmp_path / "starts.txt"
+    trace.write_text("0\n1\n3\n6\n")
+    plan = Plan(cells=(cell(f"open:{trace}", 4),))
+    assert schedule(plan, Block(0, 0, 4)) == (0, 10**9, 3 * 10**9, 6 * 10**9)
+    assert schedule(plan, Block(0, 0, 2, before=2)) == [0, 3 * 10**9]
+
+
+def test_a_trace_may_count_from_anywhere_and_is_named_by_its_digest(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("# of Monday\n\n1700000000.25\n1700000000.5 # second\n1700000002\n")
+    (tmp_path / "two.txt").write_text("0\n0.25\n1.75\n")
+    one, two = (arrivals.parse(f"open:{name}.txt", tmp_path) for name in ("one", "two"))
+    assert one == two
+    assert str(one).startswith("open:trace-")
+    assert str(tmp_path) not in str(one)
+    assert one.most == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "holds 0 start times"),
+        ("1\nsoon\n", r":2: 'soon' is no time in s"),
+        ("1\nnan\n", r":2: 'nan' is no time in s"),
+        ("1\n1e300\n", r":2: '1e300' is no time in s"),
+        ("1\n2\n1.5\n", r":3: 1.5 s is before the 2 s above it"),
+    ],
+)
+def test_what_is_wrong_with_a_trace_is_one_line_with_its_place(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "starts.txt"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=says) as raised:
+        read_starts(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_trace_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "starts.txt"
+    path.write_text("1\n" * (MOST_STARTS + 1))
+    with pytest.raises(UsageError, match=r"1,000,001 start times; give from 1 to 1,000,000"):
+        read_starts(path)
+    with pytest.raises(UsageError, match="cannot read the start times"):
+        read_starts(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["open", "open:", "open:0/s", "open:20", "open:20/s:often", "open:2000000/s"])
+def test_what_is_no_open_arrival_says_what_is(text: str) -> None:
+    with pytest.raises(UsageError, match="open:20/s"):
+        arrivals.parse(text)
+
+
+def test_a_scenario_says_how_many_may_be_in_flight_and_finds_its_trace(tmp_path: Path) -> None:
+    (tmp_path / "starts.txt").write_text("0\n1\n")
+
+    def of(**fields: object) -> Plan:
+        block = CellBlock(**{"substrates": ["fake"], "tiers": ["T0"], "actions": [1]} | fields)  # type: ignore[arg-type]
+        return planned(ScenarioFile(cells=[block]), tmp_path)
+
+    assert of(arrival="open:starts.txt", concurrency=8, trials=2).cells[0].arrival.most == 2
+    with pytest.raises(ScenarioError, match="does not say how many trials may be in flight; add a concurrency"):
+        of(arrival="open:20/s")
+    with pytest.raises(ScenarioError, match="has 2 start times, for 3 trials; plan 2 trials, or give a longer trace"):
+        of(arrival="open:starts.txt", concurrency=8, trials=3)
+
+
+async def measured(folder: Path, monkeypatch: pytest.MonkeyPatch, *cells: CellPlan, stall_s: float = 0.0) -> Path:
+    """A run against the shipped fake, whose first command answers nothing to anybody before ``stall_s`` are over."""
+    fake = FakeSubstrate(FakeOptions(exec_s=0.001))
+    over: list[float] = []
+
+    async def stall() -> None:
+        over.append(time.monotonic() + stall_s)
+        while time.monotonic() < over[0]:
+            await asyncio.sleep(0.01)
+
+    fake.exec_hook = stall
+    monkeypatch.setattr(opening, "build", lambda ref: fake)
+    monkeypatch.setattr(engine, "Watchdog", NoWatchdog)
+    path = folder / "run.msgpack"
+    await Run(Plan(cells=cells), path, "20260101t000000z-00000000").execute()
+    assert fake.alive == {}
+    return path
+
+
+def trials_of(path: Path) -> list[RecordedTrial]:
+    found = read(path)
+    assert isinstance(found, Recording)
+    return [trial for one in found.cells for trial in one.trials]
+
+
+async def test_a_stall_shows_in_the_response_of_all_that_were_due_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await measured(tmp_path, monkeypatch, cell("open:50/s", 40, concurrency=4), stall_s=0.6)
+    started: list[TrialStarted] = []
+    notices: list[str] = []
+
+    def take(event: Event) -> None:
+        if isinstance(event, TrialStarted):
+            started.append(event)
+        elif isinstance(event, Notice):
+            notices.append(event.text)
+
+    reader.read(path, take)
+    due_ns = sorted(event.scheduled_ns for event in started)
+    assert {b - a for a, b in pairwise(due_ns)} == {20 * MS}
+    trials = sorted(trials_of(path), key=lambda trial: trial.start_ns - trial.measures.start_delay_ns)
+    for number, trial in enumerate(trials[:25]):  # the stall ends no sooner than 600 ms after the first was due
+        assert trial.measures.response_ns >= (600 - 20 * number) * MS
+        late_ns = trial.measures.start_delay_ns if number >= 4 else trial.measures.held_ns  # there are four lanes
+        assert late_ns >= (600 - 20 * number) * MS
+    assert all(t.measures.response_ns == t.measures.held_ns + t.measures.start_delay_ns for t in trials)
+    assert any("open:50/s: started late by p50" in text and "which is in response" in text for text in notices)
+
+
+async def test_live_report_and_export_tell_one_response(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = await measured(tmp_path, monkeypatch, cell("open:200/s:poisson", 30, concurrency=16))
+    told = sorted(trial.measures.response_ns for trial in trials_of(path))
+    place = [column.name for column in COLUMNS["trials"]].index("response_ns")
+    assert sorted(row[place] for row in rows([path], "trials")) == told  # type: ignore[type-var]
+    state = RunState()
+    reader.read(path, state.apply)
+    assert state.cells[0].facets["response"].total == sum(told)
+    shown = CliRunner().invoke(report, [str(path), "--table", "response", "--format", "json"])
+    (row,) = json.loads(shown.stdout)
+    assert row["response_ns"]["mean"]["value"] == pytest.approx(fmean(told))
+    assert row["response_ns"]["p50"]["value"] in told
+
+
+async def test_a_closed_loop_says_what_it_cannot_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = await measured(tmp_path, monkeypatch, cell("closed", 8))
+    shown = CliRunner().invoke(report, [str(path), "--table", "response"])
+    assert shown.exit_code == 0
+    assert "holds back starts that no number shows" in " ".join(shown.stdout.split())
+    (row,) = json.loads(CliRunner().invoke(report, [str(path), "--table", "response", "--format", "json"]).stdout)
+    assert row["response_ns"]["p50"]["value"] is None
+
+
+async def test_how_many_could_have_been_in_flight_is_no_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [cell("closed", 4, concurrency=2), cell("closed", 4), cell("open:200/s", 4, concurrency=64)]
+    found = read(await measured(tmp_path, monkeypatch, *cells))
+    assert isinstance(found, Recording)
+    assert [[one.at_a_time for one in levels] for levels in by_levels(pools([found]))] == [[2, 4], [1]]

@@ -1,0 +1,83 @@
+"""A small file of very many cells is refused in one line before it costs anything; what a run makes never is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from costmodel.events import MAX_CELLS
+from taxtui.cli import app
+from taxtui.errors import RecordingError
+from taxtui.report.row_limits import ANSWER, TABLES
+from tests.support.costmodel_files import cell, frame, header
+from tests.support.many_cells import SHAPES, many_cells
+
+ASK = ("--trajectories", "1000", "--workers", "10")
+COMMANDS = (
+    ("report", "FILE"),
+    ("report", "FILE", "--full"),
+    ("report", "FILE", "--table", "tax"),
+    ("report", "FILE", "--format", "json"),
+    ("compare", "FILE", "FILE"),
+    ("project", "FILE", *ASK),
+    ("project", "FILE", *ASK, "--format", "csv"),
+)
+
+
+def told(path: Path, *words: str) -> str:
+    asked = [str(path) if word == "FILE" else word for word in words]
+    return CliRunner().invoke(app, asked, standalone_mode=False, catch_exceptions=False).output
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_more_cells_than_a_file_may_have_rows_are_refused_with_what_to_choose(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    path = many_cells(tmp_path / "many.msgpack", "square", MAX_CELLS)
+    with pytest.raises(RecordingError, match=r"1,024|2,048") as refused:
+        told(path, *command)
+    assert "\n" not in str(refused.value)
+    assert "--substrate" in refused.value.fix
+    assert refused.value.exit_code == 4
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_what_is_chosen_of_them_is_told(tmp_path: Path, command: tuple[str, ...]) -> None:
+    path = many_cells(tmp_path / "many.msgpack", "square", MAX_CELLS)
+    assert "T3" in told(path, *command, "--tier", "T3")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_run_of_108_cells_has_all_its_rows(tmp_path: Path, shape: str) -> None:
+    path = many_cells(tmp_path / "run.msgpack", shape, 108)
+    for command in COMMANDS:
+        assert told(path, *command)
+
+
+def test_levels_of_concurrency_are_one_row_of_a_projection(tmp_path: Path) -> None:
+    path = many_cells(tmp_path / "levels.msgpack", "levels", MAX_CELLS)
+    assert "T2" in told(path, "project", "FILE", *ASK)
+
+
+def test_the_limit_grows_with_the_size(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    path.write_bytes(bytes(16_000))
+    for limit, most in ((ANSWER, 386), (TABLES, 257)):
+        limit.check(most, [path], "--tier")
+        with pytest.raises(RecordingError, match=f"{most + 1} cells are more than .* {most}"):
+            limit.check(most + 1, [path], "--tier")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "otlp"])
+def test_an_export_has_no_more_rows_than_bytes_pay_for(tmp_path: Path, form: str) -> None:
+    path, each = tmp_path / "short.msgpack", 20_000
+    events = [[3, 0, 0, "s", 0, 0], [6, 0, "action", 0, [], [], [1] * each, [], [], [], []]]
+    ended = [[7, 0, "ok", "", "", "", each, 0, "warm"], [10, "finished", {"ok": 1}]]
+    path.write_bytes(b"".join(map(frame, ([header()], [cell(actions=each)], events, ended))))
+    table = () if form == "otlp" else ("--table", "actions")
+    with pytest.raises(RecordingError, match=r"more commands than 15,\d\d\d"):
+        told(path, "export", "FILE", "--format", form, *table)
+    if table:
+        assert told(path, "export", "FILE", "--format", form)
