@@ -20,7 +20,7 @@ import tempfile
 import termios
 import time
 
-LIMIT = 1.5
+LIMIT = 1.3
 SIZE = (80, 24)
 DEADLINE_S = 60
 EMPTY = """
