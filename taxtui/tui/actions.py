@@ -105,7 +105,7 @@ ACTIONS: Final = (
     Action("results", "reload", "r", "r", "Reload", "Read what a recording has grown by"),
     Action("results", "copy", "y", "y", "Copy", "Copy the table, a row, or the command that prints it"),
     Action("results", "page", "h", "h", "HTML page", "Write a page to send: answer, figures, tables, data"),
-    Action("results", "export", "e", "e", "Export", "Write this screen to an SVG file"),
+    Action("results", "export", "e", "e", "Export", "Write this screen to an SVG file", False),
     Action("projection", "adjust(-1)", "left", "←", "Less", "The option's value before, or take it back", False),
     Action("projection", "adjust(1)", "right", "→", "More", "The option's next value", False),
     Action("projection", "exact", "enter", "enter", "Type", "Type a value; the answer follows"),

@@ -22,7 +22,7 @@ import time
 
 from tests.benchmarks.figures import tell
 
-LIMIT = 1.5
+LIMIT = 1.3
 SIZE = (80, 24)
 DEADLINE_S = 60
 EMPTY = """

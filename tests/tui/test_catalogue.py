@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,21 @@ def test_of_a_repeated_run_the_last_repetition_s_length_is_not_told_as_the_whole
     long, _ = repeated("long.msgpack", 400)  # its second clock stands before the end that is looked at
     assert long.size_bytes > 3 * END_BYTES
     assert long.elapsed_ns == 0
+
+
+def test_in_a_clone_no_recording_is_one_s_own_and_the_first_answer_is_of_the_reference(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    clone = Path(__file__).parents[2]
+    named = re.findall(r"^\| `([a-z0-9]+)\.msgpack` ", (clone / "recordings" / "README.md").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(Path(shipped).stem for shipped in catalogue.SHIPPED)
+    (tmp_path / "recordings").mkdir()
+    for name in named:
+        (tmp_path / "recordings" / f"{name}.msgpack").symlink_to(clone / "recordings" / f"{name}.msgpack")
+    monkeypatch.chdir(tmp_path)
+    found = newest(succeeded=True)
+    assert found is not None
+    assert found.name == "run.msgpack"
 
 
 def test_without_its_end_a_recording_is_incomplete(folder: Path) -> None:

@@ -10,9 +10,10 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from costmodel import Demand, read
+from costmodel import Demand, project, read
 from costmodel.places import PlaceAsked
 from costmodel.providers import load_provider
+from costmodel.published import read_published
 from costmodel.tables import rows as table_rows
 from costmodel.uncertainty import quantile
 from taxtui.report.measured.rows import Row, rows_of
@@ -196,6 +197,31 @@ def test_health_is_told_in_slices_none_left_out(material: Material, found: dict[
     assert max(one["worst_lag_p99_ns"] for one in lag.data) == max(lags)
     line = axes_of(lag).lines[0]
     assert ys(line) == pytest.approx([max(one["median_lag_p99_ns"] * NS, NS) for one in lag.data])
+    worst = [max(one["worst_lag_p99_ns"] * NS, NS) for one in lag.data]
+    assert max(y for _, y in bands(axes_of(lag))[0]) == pytest.approx(max(worst))
+    cpu = found["health"].panels[1]
+    permilles = [int(row[6]) for row in table_rows(material.paths[:1], "health")]  # type: ignore[arg-type]
+    assert sum(one["seconds"] for one in cpu.data) == len(permilles)
+    assert max(one["worst_cpu_permille"] for one in cpu.data) == max(permilles)
+    assert ys(axes_of(cpu).lines[0]) == pytest.approx([one["median_cpu_permille"] / 1000 for one in cpu.data])
+
+
+def bands(axes: Axes) -> list[list[tuple[float, float]]]:
+    """The outlines of what is filled."""
+    return [[(float(x), float(y)) for x, y in band.get_paths()[0].vertices] for band in axes.collections]
+
+
+def test_published_hours_stand_apart_where_the_projection_has_them(material: Material) -> None:
+    published = read_published(Path("scenarios/published/essay.toml"))
+    own = Material(material.rows, material.sources, material.paths, 0, published=[published])
+    (panel,) = [one for figure in figures(own) if figure.name == "worker-hours" for one in figure.panels if one.apart]
+    assert panel.apart == "PUBLISHED"
+    wanted = [
+        row.worker_hours.value
+        for row in project([published], Demand(trajectories=MILLION, workers=1))
+        if row.worker_hours
+    ]
+    assert [x for line in axes_of(panel).lines if line.get_marker() == "D" for x in xs(line)] == pytest.approx(wanted)
 
 
 def test_every_panel_says_n_in_its_data_and_flags_in_its_notes(found: dict[str, Figure]) -> None:

@@ -53,10 +53,10 @@ class AskedRun(NamedTuple):
         return found
 
     def sections(self) -> list[Section]:
-        """What it costs by cause, the answer, then every table of the projection; each once."""
+        """The answer, what it costs by cause, then every table of the projection; each once."""
         demand = self.places[-1].demand
         answered = table.sections(self.answer, self.title, workers=demand.workers, reference=self.bounds)
-        first = [*attributed.sections(self.rows, demand), *answered]
+        first = [*answered, *attributed.sections(self.rows, demand)]
         titles = {section.title for section in first}
         others = sections(self.rows, demand, self.sources, self.bounds)
         return [*first, *(section for section in others if section.title not in titles)]

@@ -41,7 +41,11 @@ READABLE: Final = frozenset({"complete", "incomplete", "running"})
 """States in which a recording can be read to the end of what there is."""
 
 SUFFIX: Final = ".msgpack"
-SHIPPED: Final = tuple(f"../recordings/{name}.msgpack" for name in ("run", "gvisor", "gvisor150", "short", "small"))
+SHIPPED: Final = tuple(
+    f"../recordings/{name}.msgpack"
+    for name in ("run", "gvisor", "gvisor150", "short", "small", "aa", "kubernetes", "kubernetes2")
+)
+"""What came with taxtui, the one that is looked at where there is none of one's own first."""
 END_BYTES: Final = 64 << 10  # read at each end of a file
 LATEST_FRAMES: Final = 4  # of the end, which name the latest instant
 FRESH_S: Final = 5.0
