@@ -5,7 +5,7 @@
 # make lint   ruff, mypy --strict, import contracts
 # make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
 # make bench  the ratios that the README quotes
-# make fuzz   mangled recordings and documents for FUZZ_S seconds: counts, and the seed of each failure
+# make fuzz   a million mangled inputs: counts, and the seed of each failure
 # make chaos  500 runs that are struck by kills, full disks, broken daemons and the like, and 50 kills on every real place
 # make lock   pin the constraints anew
 
@@ -53,10 +53,8 @@ docs: $(VENV)/.test
 bench: $(VENV)/.test
 	for file in tests/benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
-FUZZ_S ?= 600
-
 fuzz: $(VENV)/.test
-	$(BIN)/python -m tests.support.fuzzing $(FUZZ_S) $(SEED)
+	$(BIN)/python -m tests.support.fuzzing $(if $(SEED),--seed $(SEED))
 
 # Runs that are struck, with counts, and what repeats a failure.
 chaos: $(VENV)/.test

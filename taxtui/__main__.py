@@ -1,6 +1,17 @@
-"""``python -m taxtui`` is the ``taxtui`` command."""
+"""The ``taxtui`` command, also as ``python -m taxtui``."""
 
-from taxtui.cli import main
+import sys
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C while that is still being loaded ends it without a word."""
+    try:
+        from taxtui import cli
+
+        cli.main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     main()

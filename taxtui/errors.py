@@ -40,10 +40,9 @@ class TaxtuiError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, problem: str = "", *, fix: str = "") -> None:
-        """One line in all; ``fix`` is a command, a setting or a piece of advice."""
-        super().__init__(problem)
-        self.problem = problem
-        self.fix = fix
+        """One line in all, whatever they quote; ``fix`` is a command, a setting or a piece of advice."""
+        self.problem, self.fix = (" ".join(text.splitlines()) for text in (problem, fix))
+        super().__init__(self.problem)
 
     def __str__(self) -> str:
         """The one line."""

@@ -112,11 +112,12 @@ def _spared(reference: SubstrateRef, found: list[Found]) -> list[str]:
 
 
 def _state(run_id: str) -> str:
-    """What this machine's ledger knows of a run, which may be of another."""
+    """Whose a run is, as far as this user's ledger on this machine tells."""
     if process := ledger.going_on().get(run_id):
         return f", which is going on here (process {process}),"
-    known = any(entry.run_id == run_id for entry in ledger.entries())
-    return ", whose process on this machine has ended," if known else ""
+    if any(entry.run_id == run_id for entry in ledger.entries()):
+        return ", whose process on this machine has ended,"
+    return ", of another user, machine or state folder,"
 
 
 def _until(found: list[Found]) -> str:

@@ -45,8 +45,8 @@ class Confirm(ModalScreen[bool | None]):
             box.border_title = Text(self._title)
             yield Static(self._body, markup=False)
             with Horizontal(classes="buttons"):
-                yield Button(f"{self._yes} (y)", id="yes", variant="error", compact=True)
-                yield Button(f"{self._no} (n)", id="no", variant="primary", compact=True)
+                yield Button(Text(f"{self._yes} (y)"), id="yes", variant="error", compact=True)
+                yield Button(Text(f"{self._no} (n)"), id="no", variant="primary", compact=True)
 
     def on_mount(self) -> None:
         """The harmless answer is the one that Enter gives."""
@@ -121,6 +121,7 @@ class Choose(ModalScreen[Value | None]):
                     for one in self._choices
                 ),
                 compact=True,
+                markup=False,
             )
 
     @on(OptionList.OptionSelected)
@@ -174,7 +175,9 @@ class Tell(ModalScreen[None]):
         with ScrollableContainer(classes="dialog wide") as box:
             box.border_title = Text(self._title)
             box.border_subtitle = "y copies the command · esc closes" if self._copyable else "esc closes"
-            yield LaidOut(self._body, id="told") if callable(self._body) else Static(self._body, id="told")
+            yield (
+                LaidOut(self._body, id="told") if callable(self._body) else Static(self._body, id="told", markup=False)
+            )
 
     def update(self, body: Text | Table) -> None:
         """Show something else instead."""

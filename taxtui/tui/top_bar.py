@@ -27,7 +27,7 @@ class Tab(Static):
         self._status = next(one.status for one in actions.SCREENS if one.scope == current)
         self.mode = tab.scope
         self.set_class(tab.scope == current, "current")
-        self.tooltip = f"go to {tab.title} ({tab.key})"
+        self.tooltip = Text(f"go to {tab.title} ({tab.key})")
 
     def render(self) -> Text:
         """``1 Setup``."""

@@ -87,9 +87,11 @@ class Terminal:
             try:
                 while data := await self._output.get():
                     await socket.send_bytes(data)
+                if typing.done():  # the client has gone
+                    return socket
             finally:
                 typing.cancel()
-            code = self._shell.wait()
+            code = await asyncio.to_thread(self._shell.wait)
             await socket.close(code=1000 if code == 0 else 1011, message=json.dumps({"exitCode": code}).encode())
         except ClientConnectionResetError:
             pass

@@ -1,106 +1,113 @@
-"""Tries mangled files, each from a seed of its own: ``python -m tests.support.fuzzing SECONDS [FIRST_SEED]``.
+"""Tries mangled input, each from a seed of its own, and counts: ``python -m tests.support.fuzzing --help``.
 
-What must hold: every command's reader takes a file or says one line of a documented error, and both decoders of
-recordings take or refuse the same bytes at the same offset. A failure is repeated by its seed.
+What once failed is a file in ``fuzz_corpus/TARGET``, which a test tries for ever.
 """
 
 from __future__ import annotations
 
-import random
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Final
 
-import costmodel
-from costmodel import wire
-from costmodel.errors import CostModelError
-from taxtui.errors import RecordingError, TaxtuiError
-from taxtui.plan import scenario
-from taxtui.recording import reader
-from tests.support import mangled
+import click
+
+from tests.support.fuzz_files import WITH_FILES
+from tests.support.fuzz_targets import IN_MEMORY
+
+TARGETS: Final = IN_MEMORY | WITH_FILES
+CORPUS: Final = Path(__file__).parent / "fuzz_corpus"
+AT_ONCE: Final = 2000
+"""Executions that are handed to a process together."""
+MOST_TOLD: Final = 20
+"""Failures of a kind that are printed; the rest is counted."""
 
 
-def _published(path: Path) -> None:
-    costmodel.project([costmodel.read(path)], costmodel.Demand(trajectories=1000, workers=10))
+def made(target: str, seed: int, number: int) -> bytes:
+    """The input of one execution."""
+    return TARGETS[target].make(Random(f"{seed}:{target}:{number}"))
 
 
-READERS: Final[dict[str, Callable[[Path], object]]] = {
-    "scenario": lambda path: scenario.load(str(path)),
-    "tier": lambda path: scenario.load_tier(str(path)),
-    "published": _published,
-    "facts": costmodel.read,
-    "prices": costmodel.load_prices,
-    "profile": costmodel.load_profile,
-}
-
-
-def try_document(seed: int, folder: Path) -> str:
-    """What came of a mangled document: its kind, and "taken" or "refused". Raises whatever must not be."""
-    source = random.Random(seed)
-    kind = source.choice(sorted(READERS))
-    path = folder / "document.toml"
-    path.write_text(mangled.document(kind, source), encoding="utf-8")
+def tried(target: str, data: bytes) -> tuple[str, str]:
+    """What came of an input in a word, and where that is FAILED what was raised."""
     try:
-        READERS[kind](path)
-    except (TaxtuiError, CostModelError) as error:
-        assert "\n" not in str(error), f"{kind} {seed}: {error}"
-        return f"{kind} refused"
-    return f"{kind} taken"
+        return TARGETS[target].check(data), ""
+    except Exception as error:
+        return "FAILED", f"{type(error).__name__}: {error}"
 
 
-def try_recording(seed: int, folder: Path) -> str:
-    """What came of a mangled recording, to both decoders. Raises whatever must not be."""
-    path = folder / "recording.msgpack"
-    path.write_bytes(mangled.recording(random.Random(seed)))
-    told, also = _by_taxtui(path), _by_costmodel(path)
-    assert told == also, f"recording {seed}: {told} is not {also}"
-    if isinstance(told, int):
-        return "recording refused"
-    try:
-        costmodel.project([costmodel.read(path)], costmodel.Demand(trajectories=100, workers=10))
-    except CostModelError as error:
-        assert "\n" not in str(error), f"recording {seed}: {error}"
-        return "recording taken, and not projected"
-    return "recording taken"
+def corpus() -> Iterator[tuple[str, Path]]:
+    """Target and file of everything that once failed."""
+    for path in sorted(CORPUS.glob("*/*")):
+        yield path.parent.name, path
 
 
-def _by_taxtui(path: Path) -> tuple[int, int] | int | None:
-    try:
-        summary = reader.read(path, lambda event: None)
-    except RecordingError as error:
-        return error.offset
-    return summary.events, summary.skipped
-
-
-def _by_costmodel(path: Path) -> tuple[int, int] | int | None:
-    found = wire.Frames(path)
-    try:
-        events = sum(map(len, found))
-    except costmodel.SourceError as error:
-        return error.offset
-    return events, found.skipped
-
-
-def main(seconds: float, seed: int) -> None:
-    """Print counts, after the seed of what failed."""
+def _some(seed: int, ends_s: float, batch: tuple[str, int, int]) -> tuple[str, Counter[str], list[tuple[int, str]]]:
+    """Counts of one batch, and its failures by number; less than all of it once the time is up."""
+    target, first, count = batch
     counts: Counter[str] = Counter()
-    until = time.monotonic() + seconds
-    with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < until:
-            for attempt in (try_document, try_recording):
-                try:
-                    counts[attempt(seed, Path(folder))] += 1
-                except Exception as error:
-                    counts["FAILED"] += 1
-                    print(f"{attempt.__name__} {seed}: {type(error).__name__}: {error}")
-            seed += 1
-    print(f"{sum(counts.values())} files: {dict(sorted(counts.items()))}")
-    sys.exit(1 if counts["FAILED"] else 0)
+    failures = []
+    for number in range(first, first + count):
+        if time.time() > ends_s:
+            break
+        word, why = tried(target, made(target, seed, number))
+        counts[word] += 1
+        if why:
+            failures.append((number, why))
+    return target, counts, failures
+
+
+def _batches(executions: int, chosen: list[str]) -> list[tuple[str, int, int]]:
+    """All targets side by side, each as often as its share says."""
+    shares = sum(TARGETS[name].share for name in chosen)
+    batches = []
+    for name in chosen:
+        wanted = -(-executions * TARGETS[name].share // shares)
+        batches += [(at / wanted, name, at, min(AT_ONCE, wanted - at)) for at in range(0, wanted, AT_ONCE)]
+    return [batch[1:] for batch in sorted(batches)]
+
+
+@click.command()
+@click.option("--executions", default=1_000_000, show_default=True)
+@click.option("--seconds", default=1e9, help="End after so many, whatever is left; without a limit by default.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--target", "only", type=click.Choice(list(TARGETS)), help="This one alone.")
+@click.option("--number", type=int, help="With --target: this execution alone, and its input on stdout.")
+@click.option("--jobs", default=2, show_default=True, help="Processes.")
+def main(executions: int, seconds: float, seed: int, only: str | None, number: int | None, jobs: int) -> None:
+    """Print counts by target and what came of each, behind the failures; exit code 1 where there is one."""
+    if number is not None:
+        if only is None:
+            raise click.UsageError("--number counts within one target; add --target")
+        data = made(only, seed, number)
+        click.echo(data, nl=False)
+        click.echo(": ".join(tried(only, data)), err=True)
+        return
+    began = time.time()
+    counts: dict[str, Counter[str]] = {}
+    told: Counter[tuple[str, str]] = Counter()
+    with ProcessPoolExecutor(jobs) as pool:
+        work = partial(_some, seed, began + seconds)
+        for target, found, failures in pool.map(work, _batches(executions, [only] if only else list(TARGETS))):
+            counts.setdefault(target, Counter()).update(found)
+            for failed, why in failures:
+                told[target, why[:40]] += 1
+                if told[target, why[:40]] <= MOST_TOLD:
+                    again = f"python -m tests.support.fuzzing --target {target} --seed {seed} --number {failed}"
+                    click.echo(f"FAILED {target}: {why}\n    again: {again}")
+    for target, found in counts.items():
+        click.echo(f"{target}: {found.total():,} ({', '.join(f'{word} {n:,}' for word, n in sorted(found.items()))})")
+    failed = sum(found["FAILED"] for found in counts.values())
+    took_s = time.time() - began
+    total = sum(found.total() for found in counts.values())
+    click.echo(f"{total:,} executions in {took_s:.0f} s, {total / took_s:,.0f} a second: {failed} failed")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    main()

@@ -6,7 +6,6 @@ import copy
 import json
 import random
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +33,7 @@ def document(kind: str, source: random.Random) -> str:
     """A shipped document with a value or two that are others, missing or too many."""
     data = tomllib.loads(source.choice(DOCUMENTS[kind]).read_text(encoding="utf-8"))
     for _ in range(source.choice((1, 1, 2))):
-        holder, key = source.choice(list(_places(data)))
+        holder, key = source.choice(places(data))
         what = source.random()
         if what < 0.8:
             holder[key] = copy.deepcopy(source.choice(VALUES))
@@ -51,7 +50,7 @@ def recording(source: random.Random) -> bytes:
     if source.random() < 0.5:
         batches = [msgspec.msgpack.decode(payload) for payload in contents]
         for _ in range(source.randint(1, 5)):
-            holder, key = source.choice(list(_places(batches)))
+            holder, key = source.choice(places(batches))
             value = holder[key]
             others = hostile.INTEGERS if isinstance(value, int) else hostile.TEXTS
             holder[key] = source.choice(others) if not isinstance(value, list) else list(source.choice(hostile.COLUMNS))
@@ -66,11 +65,14 @@ def recording(source: random.Random) -> bytes:
     return hostile.sealed(contents)
 
 
-def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every place below a value, as what holds it and the key there."""
+    found = []
     for key, one in list(value.items() if isinstance(value, dict) else enumerate(value)):
-        yield value, key
+        found.append((value, key))
         if isinstance(one, dict | list):
-            yield from _places(one)
+            found += places(one)
+    return found
 
 
 def _toml(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from aiohttp import web
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-FOR_EVER_S = 1e6
+LOOK_S = 0.05  # whether whoever waits for an answer is still there
 CUT = web.RequestKey("cut", bool)
 """In a request: the handler has to break the connection in the middle of its answer."""
 
@@ -37,7 +37,8 @@ class Fault:
             if self.reset == "mid":
                 return answer
         if self.hang:
-            await asyncio.sleep(FOR_EVER_S)  # the loop knows of it, so that nobody destroys it
+            while request.transport is not None and not request.transport.is_closing():
+                await asyncio.sleep(LOOK_S)
         if request.transport is not None:
             request.transport.abort()
         return web.Response()

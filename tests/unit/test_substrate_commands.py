@@ -165,7 +165,10 @@ class TestSweep:
         pid = {"which is going on here": os.getpid(), "whose process has ended": ended_pid}.get(who)
         if pid is not None:
             ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=pid))
-        known = {os.getpid(): f", which is going on here (process {pid}),", None: ""}
+        known = {
+            os.getpid(): f", which is going on here (process {pid}),",
+            None: ", of another user, machine or state folder,",
+        }
         until = "until the last one's deadline, 2100-01-01 00:00:00 UTC; --force removes them"
         words = f"spared 1 of run {RUN}{known.get(pid, ', whose process on this machine has ended,')} {until}\n"
         name = asyncio.run(leave_one(3, "4102444800"))

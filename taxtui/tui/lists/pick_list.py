@@ -24,17 +24,18 @@ class PickList(OptionList):
     def __init__(self, *, id: str, title: str) -> None:
         """Begin empty, under ``title``."""
         super().__init__(id=id, compact=True, markup=False)
-        self.border_title = self._title = title
+        self._title = title
+        self.border_title = Text(title)
         self.picked: list[str] = []
         self._labels: dict[str, Callable[[], Text]] = {}
 
     def on_focus(self) -> None:
         """Keys go here: said by a sign too, as a colour alone is nothing under NO_COLOR."""
-        self.border_title = f"▸ {self._title}"
+        self.border_title = Text(f"▸ {self._title}")
 
     def on_blur(self) -> None:
         """They go elsewhere."""
-        self.border_title = self._title
+        self.border_title = Text(self._title)
 
     def offer(self, key: str, *, picked: bool = False, label: Callable[[], Text] | None = None) -> None:
         """Add something to pick; ``label`` is asked again whenever it is drawn anew, the key is its default."""

@@ -39,7 +39,7 @@ class RunFields(Vertical):
         plain = Choices()
         with Horizontal():
             for key, label in COUNTS:
-                yield Label(label)
+                yield Label(label, markup=False)
                 value = getattr(plain, key)
                 yield Input(value, id=key, compact=True, restrict="[0-9]*", max_length=7, select_on_focus=True)
             yield Label("Budget")
@@ -47,7 +47,7 @@ class RunFields(Vertical):
         with Horizontal():
             yield Label("Arrival")
             yield Cycle(("", *ARRIVALS), self._arrival_label, id="arrival")
-            yield Label(id="asks", classes="argument")
+            yield Label(id="asks", classes="argument", markup=False)
             yield Input(id="argument", compact=True, max_length=200, classes="argument")
             yield Label("Prices", classes="money")
             yield Input(id="prices", compact=True, classes="money")

@@ -96,7 +96,7 @@ class SetupScreen(NumberedScreen):
             self._list("tiers").offer(name, picked=name == "T0")
         for picks in self.query(PickList):
             picks.highlighted = 0
-        buttons = [Button(label, id=name, compact=True) for name, label in BUTTONS.items()]
+        buttons = [Button(Text(label), id=name, compact=True) for name, label in BUTTONS.items()]
         buttons[0].variant = "success"
         parts = RunFields(id="fields"), PlanPanel(id="plan"), Horizontal(*buttons, id="buttons")
         await self.query_one("#below").mount(*parts, *super().foot())
