@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.sandboxes.kit import private_folder
+from taxtui.sandboxes.kit import deletion, private_folder
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.local import folders
 from taxtui.substrates.local.options import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
@@ -136,14 +135,14 @@ async def test_clean_ups_that_meet_at_one_sandbox_all_get_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    entries = folders._entries
+    entries = deletion._entries
 
     def overtaken(folder: Path) -> list[os.DirEntry[str]]:
         found = entries(folder)
         one_thing_less(found)
         return found
 
-    monkeypatch.setattr(folders, "_entries", overtaken)
+    monkeypatch.setattr(deletion, "_entries", overtaken)
     async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
         top = substrate.root / "taxtui-r-1"
         for inner in (top / "work" / "deep" / "deeper", top / "work" / "empty"):
