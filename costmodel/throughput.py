@@ -6,7 +6,7 @@ start to its last, behind which nothing takes a lane's place. Live counts so whi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
 
@@ -95,35 +95,42 @@ def summed(spans: Iterable[RateSpan]) -> RateSpan:
 class CellRates:
     """The blocks of one cell while they go on: the last of each worker, and what those before amount to."""
 
-    __slots__ = ("_before", "_now")
+    __slots__ = ("_before", "_lanes", "_now")
 
     def __init__(self) -> None:
         """None yet."""
-        self._now: dict[Hashable, tuple[int, BlockRate]] = {}
-        self._before: list[RateSpan] = [RateSpan(0.0, 0.0)]
+        self._now: dict[int, tuple[int, BlockRate]] = {}  # by worker
+        self._before: dict[int, RateSpan] = {}
+        self._lanes: dict[int, int] = {}
 
-    def start(self, worker: Hashable, block: int, at_ns: int) -> None:
+    def start(self, worker: int, block: int, at_ns: int) -> None:
         """A counted trial starts."""
         number, rate = self._now.get(worker, (block, BlockRate()))
         if number != block:
-            self._before = [summed([*self._before, rate.span])]
+            self._before[worker] = self._told(worker)
             rate = BlockRate()
         self._now[worker] = block, rate
         rate.start(at_ns)
+        self._lanes[worker] = max(rate.lanes, self._lanes.get(worker, 0))
 
-    def end(self, worker: Hashable, at_ns: int, *, ok: bool) -> None:
+    def end(self, worker: int, at_ns: int, *, ok: bool) -> None:
         """Its lane is free again."""
         if worker in self._now:
             self._now[worker][1].end(at_ns, ok=ok)
 
-    @property
-    def per_s(self) -> float:
-        """So far; 0 before a trial has ended."""
-        return summed([*self._before, *(rate.span for _, rate in self._now.values())]).per_s * max(1, len(self._now))
+    def _told(self, worker: int) -> RateSpan:
+        return summed([self._before.get(worker, RateSpan(0, 0)), self._now[worker][1].span])
+
+    def per_s(self, concurrency: int) -> float:
+        """So far; 0 before a trial has ended. Workers that share the lanes add up, those that took turns do not."""
+        spans = [self._told(worker) for worker in self._now]
+        if sum(self._lanes.values()) > concurrency:
+            return summed(spans).per_s
+        return sum(span.per_s for span in spans)
 
     def copy(self) -> CellRates:
         """A detached copy."""
         found = CellRates()
         found._now = {worker: (block, rate.copy()) for worker, (block, rate) in self._now.items()}
-        found._before = self._before
+        found._before, found._lanes = self._before.copy(), self._lanes.copy()
         return found

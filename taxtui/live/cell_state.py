@@ -11,6 +11,7 @@ import msgspec
 
 from costmodel.length import FIXED, Length
 from costmodel.measures import NO_COMMANDS, Split, has_schedule, held_ns, known_runs, measure, parted
+from costmodel.throughput import CellRates
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
 
@@ -76,6 +77,7 @@ class CellState:
     facets: dict[str, LogHistogram] = field(default_factory=lambda: {name: LogHistogram() for name in FACETS})
     sums_ns: Counter[str] = field(default_factory=Counter)  # over successful trials: ``measures.Measures`` by field
     lengths: Counter[int] = field(default_factory=Counter)  # successful trials by their number of actions
+    rates: CellRates = field(default_factory=CellRates)  # of counted trials
     occupied_ns: int = 0  # from the create request to the end of cleanup, over finished trials, warm-ups too
 
     @property
@@ -127,6 +129,7 @@ class CellState:
             facets={name: histogram.copy() for name, histogram in self.facets.items()},
             sums_ns=self.sums_ns.copy(),
             lengths=self.lengths.copy(),
+            rates=self.rates.copy(),
         )
 
 

@@ -173,9 +173,8 @@ class RunState:
         return self.cells[key]
 
     def _clock(self, event: events.Clock) -> None:
-        self._anchor_unix_ns = event.unix_ns
+        self._anchor_unix_ns, self._worker = event.unix_ns, event.worker
         self.started_unix_ns = self.started_unix_ns or event.unix_ns
-        self._worker = event.worker
         if self.repetitions > 1:
             writers = self.workers + 1 if self.workers > 1 else 1  # whoever runs them writes too
             self.repetition = event.worker // writers + 1
@@ -229,6 +228,8 @@ class RunState:
             start_delay_ns(event.scheduled_ns, event.start_ns),
             self._anchor_unix_ns,
         )
+        if not event.warm_up:
+            self._cell(event.cell).rates.start(self._worker, event.block, event.start_ns)
 
     def _mark(self, event: events.Mark) -> None:
         if trial := self.open.get(event.trial):
@@ -274,7 +275,10 @@ class RunState:
             self._log_trial(event, None, 0)
             return
         cell = self._cell(trial.cell)
-        cell.occupied_ns += max(event.end_ns, trial.last_ns) - trial.start_ns
+        freed_ns = max(event.end_ns, trial.last_ns)
+        cell.occupied_ns += freed_ns - trial.start_ns
+        if not trial.warm_up:
+            cell.rates.end(self._worker, freed_ns, ok=event.outcome == events.OK)
         self._log_trial(event, trial, trial.held_ns(event.end_ns))
         if trial.warm_up:
             cell.warm_ups += 1

@@ -90,7 +90,7 @@ class CellRun:
             return
         p50, p99, most = (quantile(delays_ns, q) / 1e6 for q in (0.5, 0.99, 1.0))
         late = sum(delay_ns > LAG_LIMIT_NS for delay_ns in delays_ns)
-        text = f"{self}: {self.plan.arrival}: started late by p50 {p50:.3g}, p99 {p99:.3g}, at most {most:.3g} ms"
+        text = f"{self}: {self.plan.arrival}: started late by p50 {p50:,.1f}, p99 {p99:,.1f}, at most {most:,.1f} ms"
         text += f"; {late:,} of {len(delays_ns):,} by more than {LAG_LIMIT_NS / 1e6:g} ms, which is in response"
         self.emit(Notice(self.now(), "warning" if late else "info", text))
 

@@ -73,6 +73,7 @@ ACTIONS: Final = (
         "live", "facet(1)", "right_square_bracket", "]", "Facet", "The next duration: cold start, trajectory …", False
     ),
     Action("live", "overlay", "v", "v", "All", "All substrates of the workload on one chart, or one", False),
+    Action("live", "ladder", "l", "l", "Ladder", "Throughput and p95 over concurrency, or one level's chart", False),
     Action("live", "zoom(-1)", "minus", "-", "Zoom out", "Show a wider range around the median", False),
     Action("live", "zoom(1)", "plus,equals_sign", "+", "Zoom", "Show a narrower range around the median", False),
     Action("live", "zoom(0)", "a", "a", "Whole range", "Show everything from the least to the greatest", False),

@@ -10,13 +10,17 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from taxtui.live.cell_state import FACETS
+from taxtui.recording import reader
+from taxtui.recording.events import Event
 from taxtui.recording.writer import Recorder
 from taxtui.tui.dialogs import Choose, Tell
+from taxtui.tui.ladder_plot import LadderPlot
 from taxtui.tui.live.log_view import LogView
 from taxtui.tui.live.replay import ReplayFeed
 from taxtui.tui.live.replay_bar import ReplayBar
 from taxtui.tui.live.screen import LiveScreen
 from taxtui.tui.numbered_screen import NumberedScreen
+from tests.support.climbing import LEVELS, climbed, law
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, finished, focus, live, running, until
 from tests.tui.feeds import StoryRun, app
@@ -97,6 +101,22 @@ async def test_plus_minus_and_a_zoom() -> None:
         assert live(pilot).zoom == 1
         await pilot.press("a")
         assert live(pilot).zoom == 0
+
+
+@covers("live", "ladder")
+async def test_a_ladders_curve_or_one_level(tmp_path: Path) -> None:
+    told: list[Event] = []
+    reader.read(climbed(tmp_path, law(0.05, 0.005, 0.0)), told.append)
+    async with app(StoryRun(told)).run_test(size=(80, 24)) as pilot:
+        await pilot.press("2")
+        plot, chart = pilot.app.screen.query_one("#ladder", LadderPlot), pilot.app.screen.query_one("#chart")
+        await until(pilot, lambda: plot.display and not chart.display)
+        assert [point.at_a_time for point in plot.points] == list(LEVELS)
+        assert plot.points[0].actions_per_s == pytest.approx(2 / 0.05)
+        await pilot.press("l")
+        await until(pilot, lambda: chart.display and not plot.display)
+        await pilot.press("l")
+        await until(pilot, lambda: plot.display and not chart.display)
 
 
 @covers("live", "filter")

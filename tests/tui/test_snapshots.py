@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
-from taxtui.recording import events
+from taxtui.recording import events, reader
 from taxtui.tui.live.feed import Feed
+from tests.support.climbing import climbed, law
 from tests.tui import story
 from tests.tui.feeds import StoryRun, app
 
@@ -82,6 +84,13 @@ def test_live(snap_compare: Compare, state: str, size: tuple[int, int]) -> None:
         await pilot.pause()
 
     assert snap_compare(app(STATES[state]()), terminal_size=size, run_before=look)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_ladder(snap_compare: Compare, tmp_path: Path, size: tuple[int, int]) -> None:
+    told: list[events.Event] = []
+    reader.read(climbed(tmp_path, law(0.05, 0.005, 0.0002)), told.append)
+    assert snap_compare(app(StoryRun(told)), terminal_size=size, press=["2", "down"])
 
 
 @pytest.mark.parametrize("keys", [("question_mark",), ("q",)], ids=["help", "quit"])

@@ -15,6 +15,7 @@ from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.results import model as measured
 from taxtui.tui.results.screen import ResultsScreen
+from tests.support.climbing import climbed, law
 from tests.tui import story
 from tests.tui.driving import looking_at, until
 from tests.tui.story import record
@@ -61,6 +62,12 @@ def press(*keys: str) -> Look:
 def test_results(snap_compare: Compare, path: Path, table: int, size: tuple[int, int]) -> None:
     look = press("3", *["right_square_bracket"] * table, "down")
     assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
+
+
+@in_both_sizes
+def test_results_of_a_ladder(snap_compare: Compare, tmp_path: Path, size: tuple[int, int]) -> None:
+    path = climbed(tmp_path, law(0.5, 0.05, 0.002))
+    assert snap_compare(looking_at(path), terminal_size=size, run_before=press("3", "left_square_bracket"))
 
 
 @in_both_sizes

@@ -20,7 +20,7 @@ _HEAD: Final = (
     *("at a\ntime", "n\nfailed", "trials/s\n", "actions/s\n", "action\np50", "action\np95", "completion\nmean"),
     "runner CPU\nlag p50",
 )
-_NONE: Final = "No cell was measured at two levels of concurrency: taxtui run --ladder 1:64."
+NONE: Final = "no cell was measured at two levels of concurrency with its lanes kept full"
 
 
 def ladders_of(rows: Sequence[Row]) -> list[Ladder]:
@@ -31,7 +31,7 @@ def ladders_of(rows: Sequence[Row]) -> list[Ladder]:
 def sections(found: Sequence[Ladder]) -> list[Section]:
     """A table per ladder, a line per level; the knee below it."""
     if not found:
-        return [Section("", [], [], [_NONE])]
+        return [Section("", [], [], [f"{NONE}; measure one: taxtui run --ladder 1:64"])]
     tables = []
     for ladder in found:
         lines = [_line(level) for level in ladder.levels]

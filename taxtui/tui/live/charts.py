@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from costmodel.measures import has_schedule
 from taxtui.live.cell_state import FACETS, CellState, TrialInFlight
 from taxtui.live.histogram import LogHistogram
 from taxtui.live.state import RunState
 from taxtui.report.numbers import CLOSED_LOOP
 from taxtui.terminal_text import clean
 from taxtui.tui.colours import colour
+from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
 from taxtui.tui.live.cell_table import workload
 from taxtui.tui.live.ecdf_plot import EcdfLine, EcdfPlot
 from taxtui.tui.live.histogram_plot import HistogramPlot, view
@@ -60,6 +62,29 @@ def paint_overlay(plot: EcdfPlot, state: RunState, chosen: CellState | None, fac
     title = f"{FACETS[facet].replace('_', ' ')} · {workload(chosen, cells)} · share done by then, of all {len(like)}"
     plot.show(title, [EcdfLine(cell.label, cell.facets[FACETS[facet]]) for cell in like])
     return True
+
+
+def paint_ladder(plot: LadderPlot, state: RunState, chosen: CellState | None) -> bool:
+    """Show what the chosen cell gets done at each of its levels of concurrency; False where there is one alone."""
+    like = [cell for cell in state.cells.values() if chosen and _same_but_level(cell, chosen)]
+    if chosen is None or len({cell.concurrency for cell in like}) < 2:
+        return False
+    points = [
+        LadderPoint(
+            cell.concurrency,
+            cell.rates.per_s(cell.concurrency) * cell.mean_actions,
+            cell.facets["action"].quantile(0.95) if cell.ok else 0.0,
+        )
+        for cell in sorted(like, key=lambda cell: cell.concurrency)
+    ]
+    plot.present(f"{chosen.label} {chosen.workload} · l one level", points)
+    return True
+
+
+def _same_but_level(a: CellState, b: CellState) -> bool:
+    """They differ in how many ran at a time alone, with their lanes kept full."""
+    fields = ("label", "tier", "actions", "length", "mode", "think", "acquire", "provenance")
+    return not has_schedule(a.arrival) and all(getattr(a, name) == getattr(b, name) for name in fields)
 
 
 def paint_phases(bars: PhaseBars, cells: Sequence[CellState], chosen: CellState | None, *, dark: bool) -> None:

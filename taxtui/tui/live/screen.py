@@ -21,10 +21,11 @@ from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Confirm
+from taxtui.tui.ladder_plot import LadderPlot
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.lists.filter_field import FilterField
 from taxtui.tui.live.cell_table import CellTable
-from taxtui.tui.live.charts import paint_charts, paint_overlay, paint_phases
+from taxtui.tui.live.charts import paint_charts, paint_ladder, paint_overlay, paint_phases
 from taxtui.tui.live.ecdf_plot import EcdfPlot
 from taxtui.tui.live.feed import BUDGET_S, Feed, RunFeed
 from taxtui.tui.live.histogram_plot import HistogramPlot
@@ -68,6 +69,7 @@ class LiveScreen(PlaybackScreen):
         self.failure = ""
         self.facet = 0
         self.zoom = 0
+        self.climbing = True
         self._concluded = False
         self._timer: Timer | None = None
         self._next: Timer | None = None  # where there is more to fold than one advance may
@@ -79,6 +81,7 @@ class LiveScreen(PlaybackScreen):
         yield Static(NOTHING, id="nothing", markup=False)
         yield ProgressBars(id="progress")
         with Container(id="body"):
+            yield LadderPlot(id="ladder")
             yield HistogramPlot(id="chart")
             yield HistogramPlot(id="other")
             yield EcdfPlot(id="overlay")
@@ -207,6 +210,8 @@ class LiveScreen(PlaybackScreen):
         self.query_one("#progress", ProgressBars).present(state, over=self.over)
         overlay = self.query_one("#overlay", EcdfPlot)
         self.set_class(paint_overlay(overlay, state, table.chosen, self.facet), "-several")
+        climbs = paint_ladder(self.query_one("#ladder", LadderPlot), state, table.chosen)
+        self.set_class(climbs and self.climbing, "-ladder")
         charts = self.query_one("#chart", HistogramPlot), self.query_one("#other", HistogramPlot)
         paint_charts(charts, state, table.chosen, self.facet, self.zoom, dark=dark, overlaid=overlay.display)
         paint_phases(self.query_one("#phases", PhaseBars), cells, table.chosen, dark=dark)
@@ -239,6 +244,7 @@ class LiveScreen(PlaybackScreen):
                 | "export"
                 | "open"
                 | "overlay"
+                | "ladder"
                 | "facet"
                 | "zoom"
                 | "project"
@@ -287,6 +293,11 @@ class LiveScreen(PlaybackScreen):
     def action_overlay(self) -> None:
         """All substrates of the workload on one chart, or the histogram of one."""
         self.toggle_class("-overlaid")
+        self.paint()
+
+    def action_ladder(self) -> None:
+        """A ladder's curve, or the histogram of one level."""
+        self.climbing = not self.climbing
         self.paint()
 
     def action_zoom(self, step: int) -> None:

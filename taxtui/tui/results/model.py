@@ -8,13 +8,15 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from costmodel.answer import Answer
+from costmodel.ladder import Ladder
 from costmodel.length import FIXED
 from costmodel.recording import Recording
 from taxtui.errors import RecordingError
 from taxtui.live.cell_state import CellState
 from taxtui.report.answer import measured
 from taxtui.report.formats import Section
-from taxtui.report.measured import differences
+from taxtui.report.measured import differences, ladders
+from taxtui.report.measured.ladders import LADDER, ladders_of
 from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import read_samples
 from taxtui.report.measured.tables import HEAD, LATENCIES, ranked, sections
@@ -32,6 +34,7 @@ TABLES: Final[Mapping[str, str]] = MappingProxyType(
         "actions": "Per action",
         "breakdown": "Breakdown",
         "tax": "Tax",
+        LADDER: "Ladder",
     }
 )
 """The answer, and every table as ``taxtui report --table`` names it → its tab."""
@@ -59,6 +62,7 @@ class ResultsShown(NamedTuple):
     parts: Sequence[Part]
     rows: Sequence[Row]
     answer: Answer | None = None
+    climbed: Sequence[Ladder] = ()
 
 
 def arranged_part(part: Part, asked: Arrangement) -> Part:
@@ -116,6 +120,11 @@ class ResultsReader:
             raise RecordingError("no trial has ended yet", fix="r reads the recording again")
         if wanted.table == ANSWER:
             return ResultsShown((), rows, measured.answer(rows, sources))
+        if wanted.table == LADDER:
+            climbed = ladders_of(rows)
+            if not climbed:
+                raise RecordingError(ladders.NONE, fix="measure one: taxtui run --ladder 1:64")
+            return ResultsShown([Part(section) for section in ladders.sections(climbed)], rows, climbed=climbed)
         if wanted.against is not None:
             return ResultsShown(self._differences(wanted, rows, wanted.against), rows)
         found = sections(rows, sources, [wanted.table], unfinished)

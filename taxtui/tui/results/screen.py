@@ -17,6 +17,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
 from costmodel.wording import sentence
+from taxtui.report.measured import ladders
 from taxtui.report.measured.tables import HEAD
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
@@ -27,6 +28,7 @@ from taxtui.tui.answer.table import AnswerTable
 from taxtui.tui.background import Newest
 from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Choice, Choose
+from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, ResultsShown, Wanted, arranged_part, named, of_row
@@ -35,6 +37,8 @@ from taxtui.tui.stacked_bars import StackedBars
 from taxtui.tui.top_bar import TopBar
 
 NOTHING: Final = ResultsShown((), ())
+ALONE: Final = (ANSWER, ladders.LADDER)
+"""Of one recording, or of several together; never of one against another."""
 COMPARED: Final = "completion"
 """The long table that the answer leads to, and the first that a comparison shows."""
 
@@ -76,6 +80,7 @@ class ResultsScreen(ArrangedScreen):
             yield AnswerTable(id="lines")
             yield StackedBars(id="causes")
         with Vertical(id="measured"):
+            yield LadderPlot(id="climbed")
             yield Static("", id="head", markup=False)
             yield ResultTable(id="results")
         yield Static("", id="why", markup=False)
@@ -95,7 +100,7 @@ class ResultsScreen(ArrangedScreen):
         if self.paths != subject:
             self.paths = subject
             self.arrange_anew()
-        if self.taxtui.against and self.table == ANSWER:
+        if self.taxtui.against and self.table in ALONE:
             self.table = COMPARED
         self.refresh_table()
 
@@ -151,11 +156,22 @@ class ResultsScreen(ArrangedScreen):
         found, (answers, results) = self.shown.answer, self._tables
         answers.present(found, self.arrangement)
         results.present([arranged_part(part, self.arrangement) for part in self.shown.parts])
+        self.show_ladder()
         self.query_one("#said", Static).update(clean(sentence(found)) if found else "")
         order = self.arrangement.in_words(self.columns) or "o sorts · b groups · / filters"
         answers.entitle(Text(f"what one trajectory holds a worker for · {order} · enter: all of it"))
         results.entitle(Text(order))
         self.explain()
+
+    def show_ladder(self) -> None:
+        """The curve of the ladder whose table is in sight."""
+        plot, climbed = self.query_one(LadderPlot), self.shown.climbed
+        plot.display = bool(climbed)
+        if climbed:
+            part = self.query_one(ResultTable).part
+            ladder = climbed[min(part, len(climbed) - 1)]
+            points = [LadderPoint(one.concurrency, one.actions_per_s.value, one.action_p95_ns) for one in ladder.levels]
+            plot.present(ladders.title(ladder), points, ladder.knee.at and ladder.knee.at.value)
 
     def focus_table(self) -> None:
         """As ``ArrangedScreen.focus_table``."""
@@ -188,14 +204,15 @@ class ResultsScreen(ArrangedScreen):
 
     @on(ResultTable.Scrolled)
     def show_head(self) -> None:
-        """The head of the section in sight."""
+        """The head of the section in sight, and a ladder's curve."""
+        self.show_ladder()
         head = self.query_one(ResultTable).head
         lines = [*head, *[Text()] * HEAD_LINES][:HEAD_LINES]
         self.query_one("#head", Static).update(Text("\n").join(Text.assemble("  ", line) for line in lines))
 
     def _say(self) -> None:
         names = catalogue.names(self.paths) or "no recording"
-        compared = self.taxtui.against if self.table != ANSWER else None
+        compared = self.taxtui.against if self.table not in ALONE else None
         against = f" against {clean(compared.name)}" if compared else ""
         busy = "reading … · " if self._reading.busy else ""
         self.query_one(TopBar).say(Text(f"{busy}{names}{against}"))
@@ -234,7 +251,7 @@ class ResultsScreen(ArrangedScreen):
         chosen = await self.app.push_screen_wait(Choose("Compare with", choices))
         if chosen is not None:
             self.taxtui.against = chosen[0] if chosen else None
-            if self.taxtui.against and self.table == ANSWER:
+            if self.taxtui.against and self.table in ALONE:
                 self.table = COMPARED
             self.refresh_table()
 
@@ -252,6 +269,7 @@ class ResultsScreen(ArrangedScreen):
         records = None
         if self.taxtui.against is None and answer is None:
             records = [record(row, [self.table]) for row in self.shown.rows]
+            records = ladders.records(self.shown.climbed) or records
         report = Report(lambda: sections, None if records is None else lambda: records)
         choices = [Choice(one.title, one.about, one.render(report)) for one in FORMATS if one.tells(report)]
         choices.append(Choice("command", self._command(), self._command()))
@@ -266,9 +284,8 @@ class ResultsScreen(ArrangedScreen):
     def _command(self) -> str:
         words = ["taxtui", "report", *map(catalogue.shown, self.paths)]
         words += [] if self.table == ANSWER else ["--table", self.table]
-        return shlex.join(
-            [*words, *(["--against", catalogue.shown(self.taxtui.against)] if self.taxtui.against else [])]
-        )
+        against = self.taxtui.against if self.table != ladders.LADDER else None
+        return shlex.join([*words, *(["--against", catalogue.shown(against)] if against else [])])
 
     async def action_project(self) -> None:
         """Project what is shown; what it is compared with stays."""

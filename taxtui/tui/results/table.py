@@ -79,12 +79,17 @@ class ResultTable(CursorList[ResultLine]):
         self.show(lines)
 
     @property
+    def part(self) -> int:
+        """The number of the section at the top of what is in sight."""
+        return self.items[min(self.scroll_offset.y, len(self.items) - 1)].part if self.items else 0
+
+    @property
     def head(self) -> list[Text]:
         """Title and head of the section at the top of what is in sight, with the axis of its bars."""
         if not self.items:
             return []
-        line = self.items[min(self.scroll_offset.y, len(self.items) - 1)]
-        part, found = line.part, [Text(text) for text in self._heads[line.part]]
+        part = self.part
+        found = [Text(text) for text in self._heads[part]]
         limits, room = self._limits[part], self.bars
         if limits and room and len(found) > 1:
             last = found[-1]

@@ -1,0 +1,83 @@
+"""What a cell gets done over how many run at a time, and how long an action takes there: throughput and p95."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from rich.style import Style
+from rich.text import Text
+from textual.app import RenderResult
+from textual.color import Color
+from textual_plotext import PlotextPlot
+
+from taxtui.tui import units
+
+BRIEF: Final = 40  # columns: with fewer the legend is short
+LEFT: Final = 1
+RIGHT: Final = 2
+COLOURS: Final = {LEFT: (86, 180, 233), RIGHT: (230, 159, 0)}
+"""Of the axes' lines, throughput and latency: of the palette that colour-blind people can tell apart."""
+
+
+class LadderPoint(NamedTuple):
+    """A level: actions per second, and the 95th percentile of an action's duration in ns."""
+
+    at_a_time: int
+    actions_per_s: float
+    p95_ns: float
+
+
+class LadderPlot(PlotextPlot):
+    """Throughput on the left axis, which begins at 0; latency on the right one; levels across, doubling."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Begin without a ladder."""
+        super().__init__(id=id)
+        self.points: Sequence[LadderPoint] = ()
+        self._drawn: object = None
+        self.knee: float | None = None
+
+    def present(self, title: str, points: Sequence[LadderPoint], knee: float | None = None) -> None:
+        """Draw these, ascending, with a line where the ``knee`` is, if anything about them is new."""
+        drawn = title, tuple(points), knee
+        if drawn != self._drawn:
+            self.points, self.knee, self._drawn = points, knee, drawn
+            self.border_title = Text(title)  # which draws the rest anew too
+
+    def _draw(self, across: Sequence[float], values: Sequence[float], side: int) -> None:
+        """A line, and its axis from 0 to its greatest."""
+        most = max(values)
+        self.plt.plot(across, values, marker="braille", color=COLOURS[side], yside="left" if side == LEFT else "right")
+        self.plt.ylim(0, most * 1.05, side)
+        places = [0.0, most / 2, most]
+        self.plt.yticks(places, [units.duration(v) if v and side == RIGHT else f"{v:.3g}" for v in places], side)
+
+    def render(self) -> RenderResult:
+        """A legend, then both lines with round numbers on their axes."""
+        width, height = self.size
+        points = [one for one in self.points if one.actions_per_s > 0 and one.p95_ns > 0]
+        if len(points) < 2 or height < 5 or width < 24:
+            told = "the curve, once two levels have finished a trial" if len(points) < 2 else "no room for the curve"
+            return Text(told, Style(dim=True))
+        self.plt.clear_figure()
+        self.plt.plotsize(width, height - 1)
+        self.plt.theme("clear")
+        across = [math.log2(one.at_a_time) for one in points]
+        self.plt.xlim(across[0], across[-1])
+        self._draw(across, [one.actions_per_s for one in points], LEFT)
+        self._draw(across, [one.p95_ns for one in points], RIGHT)
+        room = max(1, (width - 14) // 5)
+        shown = points[:: -(-len(points) // room)]
+        self.plt.xticks([math.log2(one.at_a_time) for one in shown], [f"{one.at_a_time:,}" for one in shown])
+        if self.knee is not None and across[0] <= math.log2(self.knee) <= across[-1]:
+            self.plt.vline(math.log2(self.knee))
+        brief = width < BRIEF
+        legend = Text.assemble(
+            ("← actions/s", Style(color=Color(*COLOURS[LEFT]).hex)),
+            "  ",
+            ("p95 →" if brief else "p95 of an action →", Style(color=Color(*COLOURS[RIGHT]).hex)),
+            "  │ knee" if self.knee is not None else "",
+        )
+        return Text("\n").join([legend, Text.from_ansi(self.plt.build())])
