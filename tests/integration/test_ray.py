@@ -147,7 +147,7 @@ def test_a_cluster_that_is_not_there_or_too_small_is_refused_in_a_line(home: Hom
     unreachable = refused(home, *RAY, "--address", "127.0.0.1:1")
     assert "no cluster at --address 127.0.0.1:1: " in unreachable.complaint
     at = (*RAY, "--address", nodes.cluster.address)
-    assert "find room for" in refused(home, *at, "--workers", "9").complaint
+    assert "find room for" in refused(home, *at, "--workers", "9", "--concurrency", "9").complaint
 
 
 def test_what_ray_and_its_nodes_need_is_said(home: Home, tmp_path: Path) -> None:
