@@ -49,7 +49,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     first_trial: int
     sandboxes: int  # used up by those before
     usd: str  # the same, as a fraction
-    ray: RayChoice | None  # whose nodes are to measure
+    ray: RayChoice | None = None  # whose nodes are to measure
 
 
 class Counted(msgspec.Struct, frozen=True, tag="counted"):
