@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
@@ -29,8 +30,13 @@ EXTRAS = {
     "ecs": "aws",
     "ssh": "ssh",
     "swerex": "swerex",
+    "inspect": "inspect",
+    "harbor": "harbor",
 }
 """Which extra of taxtui brings a shipped substrate's SDK; a third party's entry point names its own."""
+
+OLDEST_PYTHON = {"harbor": (3, 12)}
+"""Where an SDK needs a newer Python than taxtui does: with an older one its extra brings nothing."""
 
 
 def _found() -> dict[str, EntryPoint]:
@@ -59,6 +65,13 @@ def load(name: str) -> type[Substrate]:
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "taxtui":
             raise  # a bug of ours, not a missing extra
+        oldest = OLDEST_PYTHON.get(name, (3,))
+        if sys.version_info < oldest:
+            needed, ours = (".".join(map(str, numbers[:2])) for numbers in (oldest, sys.version_info))
+            raise SubstrateUnavailable(
+                f"{name} needs Python {needed} or newer, and this is Python {ours}",
+                fix=f'python{needed} -m pip install "taxtui[{EXTRAS[name]}]"',
+            ) from error
         extra = EXTRAS.get(name)
         fix = f'pip install "taxtui[{extra}]"' if extra else f"install what {points[name].value} imports"
         raise SubstrateUnavailable(f"{name}: the module {error.name!r} is not installed", fix=fix) from error

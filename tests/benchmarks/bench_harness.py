@@ -45,7 +45,7 @@ async def started_ms(substrate: Substrate, number: int) -> tuple[Sandbox, float]
 async def call(sandbox: HarnessedSandbox) -> None:
     """The harness's call alone, with what holds a command to its limits, which the raw substrate has, too."""
     around = sandbox.around
-    await sandbox.run(["sh", "-c", f"{around.prologue}exec bash -c true"], around.env if around.folder else {})
+    await sandbox.run(f"{around.prologue}exec bash -c true", around.env if around.folder else {})
 
 
 async def beside(raw: Substrate, others: Mapping[str, Substrate], actions: int) -> None:
