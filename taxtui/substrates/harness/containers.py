@@ -47,7 +47,7 @@ class HarnessContainers(Sites):
         self.image_fix = image_fix
 
     async def open(self) -> None:
-        """As ``Sites.open``: docker answers. Whoever only removes what is left needs no image; ``check`` asks for it."""
+        """As ``Sites.open``: docker answers. Whoever removes what is left needs no image; ``check`` asks for it."""
         try:
             await docker("version", "--format", "{{.Server.Version}}")
         except DockerRefused as error:
