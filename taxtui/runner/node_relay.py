@@ -96,7 +96,7 @@ class NodeRelay:
             return self._reply
 
     async def close(self, patience_s: float) -> None:
-        """As ``Place.close``."""
+        """As ``WorkerPlace.close``."""
         if self._worker is not None:
             await self._worker.close(patience_s)
 

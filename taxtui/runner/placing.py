@@ -31,7 +31,7 @@ class Heard(NamedTuple):
     over: bool = False  # nothing more comes of it
 
 
-class Place(Protocol):
+class WorkerPlace(Protocol):
     """A worker that was started somewhere."""
 
     def order(self, lines: bytes) -> None:
@@ -50,7 +50,7 @@ class Place(Protocol):
 class Placement(Protocol):
     """An engine: somewhere to start workers."""
 
-    async def start(self, task: WorkerTask) -> Place:
+    async def start(self, task: WorkerTask) -> WorkerPlace:
         """A worker with its task. Raises ``TaxtuiError``: there is no room for it."""
         ...
 
@@ -111,14 +111,14 @@ class WorkerProcess:
         self._silent.set()
 
     def order(self, lines: bytes) -> None:
-        """As ``Place.order``."""
+        """As ``WorkerPlace.order``."""
         stdin = self._process.stdin
         assert stdin is not None
         with contextlib.suppress(OSError, RuntimeError):  # it has ended, or died
             stdin.write(lines)
 
     async def heard(self) -> Heard:
-        """As ``Place.heard``."""
+        """As ``WorkerPlace.heard``."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HEARD_WITHIN_S):
                 await self._silent.wait()
@@ -143,7 +143,7 @@ class WorkerProcess:
         return self._file.read(self._most_bytes) or b""
 
     async def close(self, patience_s: float) -> None:
-        """As ``Place.close``."""
+        """As ``WorkerPlace.close``."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -164,7 +164,7 @@ class WorkerProcess:
 class LocalWorkers:
     """Workers are processes of this machine."""
 
-    async def start(self, task: WorkerTask) -> Place:
+    async def start(self, task: WorkerTask) -> WorkerPlace:
         """As ``Placement.start``."""
         return await WorkerProcess.started(task)
 

@@ -23,7 +23,7 @@ from taxtui.plan.spec import Plan
 from taxtui.runner.declined import Declined
 from taxtui.runner.node_relay import Errand, NodeRelay, decode_heard
 from taxtui.runner.orders import WorkerTask
-from taxtui.runner.placing import Heard, Place
+from taxtui.runner.placing import Heard, WorkerPlace
 
 AUTO: Final = "auto"
 REACHED_WITHIN_S: Final = 60.0
@@ -118,7 +118,7 @@ class RayWorkers:
         self._ray: Any = None
         self._nodes: list[RayNode] = []
 
-    async def start(self, task: WorkerTask) -> Place:
+    async def start(self, task: WorkerTask) -> WorkerPlace:
         """As ``Placement.start``; the first connects. Raises ``UsageError``: no cluster, or no room in it."""
         if self._ray is None:
             await self._connect()
@@ -157,7 +157,7 @@ class RayPlace:
         self._posts: set[asyncio.Task[None]] = set()
 
     def order(self, lines: bytes) -> None:
-        """As ``Place.order``. While a turn is under way it is sent beside that, with what else is told by then."""
+        """As ``WorkerPlace.order``. While a turn is under way it is sent beside that, with what else is told by then."""
         self._waiting.append(lines)
         if self._asking and not self._posting:
             self._posting = True
@@ -181,7 +181,7 @@ class RayPlace:
             await self._ask("order", letter, lines)
 
     async def heard(self) -> Heard:
-        """As ``Place.heard``; over once its node or its actor is gone.
+        """As ``WorkerPlace.heard``; over once its node or its actor is gone.
 
         Raises:
             TaxtuiError: it could not begin.
@@ -235,7 +235,7 @@ class RayPlace:
             await asyncio.sleep(RETRY_S)
 
     async def close(self, patience_s: float) -> None:
-        """As ``Place.close``."""
+        """As ``WorkerPlace.close``."""
         if not self._lost:
             self._lost = True
             with contextlib.suppress(self._ray.exceptions.RayError, TimeoutError):
