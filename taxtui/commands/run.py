@@ -102,10 +102,10 @@ def command(
     if options["ladder"]:
         levels = ", ".join(f"{width:,}" for width in sorted({cell.concurrency for cell in plan.cells}))
         tell(f"taxtui: {levels} at a time; in whole blocks that is {sum(cell.trials for cell in plan.cells):,} trials")
-    if crowd := crowding.words(plan, crowding.cores()):
+    if ray is None and (crowd := crowding.words(plan, crowding.cores())):
         tell(f"taxtui: {crowd}")
 
-    software = {"ui": "tui" if control else "none"}
+    software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
     if resume is None:
         run = _run(plan, prices, options["prices"], output, run_id, software, ray)
     else:

@@ -157,7 +157,7 @@ class RayPlace:
         self._posts: set[asyncio.Task[None]] = set()
 
     def order(self, lines: bytes) -> None:
-        """As ``WorkerPlace.order``. While a turn is under way it is sent beside that, with what else is told by then."""
+        """As ``WorkerPlace.order``. While a turn is under way it is sent beside that, with all that is told by then."""
         self._waiting.append(lines)
         if self._asking and not self._posting:
             self._posting = True
