@@ -137,7 +137,7 @@ def test_a_node_that_is_killed_costs_no_trial(nodes: Nodes) -> None:
 
 
 def refused(home: Home, *words: str) -> Finished:
-    told = home.run("run", *PLAIN, "-t", "T0", "-n", "1", "--trials", "1", *words)
+    told = home.run("run", *PLAIN, "-t", "T0", "-n", "1", "--trials", "1", "--progress", "none", *words)
     assert told.code != 0
     return told
 
