@@ -12,7 +12,7 @@ from taxtui.recording.events import Cell
 from taxtui.runner import identity
 from taxtui.runner.cell import described
 from taxtui.sandboxes.kit.framed_shell import unbroken
-from taxtui.sandboxes.protocol import Availability, Substrate
+from taxtui.sandboxes.protocol import Availability, ChecksAcquire, Substrate
 from taxtui.sandboxes.registry import blamed, build
 
 CLOSING_S: Final = 120.0
@@ -43,7 +43,11 @@ async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Op
             if not found.ok:
                 raise SubstrateUnavailable(f"{key}: {found.detail}", fix=found.fix)
             opened[key] = Opened(cell.substrate, substrate, found)
-        require(cell, opened[key].substrate, opened[key].found)
+        substrate = opened[key].substrate
+        require(cell, substrate, opened[key].found)
+        if isinstance(substrate, ChecksAcquire):
+            with blamed(key):
+                await substrate.check_acquire(cell.acquire, plan.limits)
     return opened
 
 

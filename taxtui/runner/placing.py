@@ -62,9 +62,16 @@ class Placement(Protocol):
 class WorkerProcess:
     """A worker on this machine: a process, its pipes and its file."""
 
-    def __init__(self, process: asyncio.subprocess.Process, path: Path, gathered_s: float = GATHERED_S) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        path: Path,
+        gathered_s: float = GATHERED_S,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
         """As ``started`` makes it."""
-        self._process, self._path, self._gathered_s = process, path, gathered_s
+        self._process, self._path = process, path
+        self._gathered_s, self._most_bytes = gathered_s, most_bytes
         self._file: io.FileIO | None = None
         self._said: list[bytes] = []
         self._silent = asyncio.Event()  # set: there is something to be heard, or there will never be
@@ -72,7 +79,9 @@ class WorkerProcess:
         self._listening = asyncio.ensure_future(self._listen())
 
     @classmethod
-    async def started(cls, task: WorkerTask, gathered_s: float = GATHERED_S) -> WorkerProcess:
+    async def started(
+        cls, task: WorkerTask, gathered_s: float = GATHERED_S, most_bytes: int = MOST_BYTES
+    ) -> WorkerProcess:
         """A process with its task. What an earlier run of the same id has left in its place is removed."""
         path = ledger.worker_file(task.run_id, task.repetition, task.share.worker)
         path.unlink(missing_ok=True)
@@ -84,7 +93,7 @@ class WorkerProcess:
             start_new_session=True,  # Ctrl-C in the terminal is for the run
             limit=LINE_BYTES,
         )
-        worker = cls(process, path, gathered_s)
+        worker = cls(process, path, gathered_s, most_bytes)
         worker.order(line(task))
         return worker
 
@@ -117,7 +126,7 @@ class WorkerProcess:
                     await asyncio.sleep(self._gathered_s)
         over, said = self._over, self._said
         data = self._read()
-        if len(data) == MOST_BYTES:  # what it said is true of what comes behind that
+        if len(data) == self._most_bytes:  # what it said is true of what comes behind that
             return Heard([], data)
         self._said = []
         if not over:
@@ -131,7 +140,7 @@ class WorkerProcess:
                 self._file = self._path.open("rb", buffering=0)
             except OSError:
                 return b""
-        return self._file.read(MOST_BYTES) or b""
+        return self._file.read(self._most_bytes) or b""
 
     async def close(self, patience_s: float) -> None:
         """As ``Place.close``."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, Literal, Protocol, Self
+from typing import ClassVar, Final, Literal, Protocol, Self, runtime_checkable
 
 import msgspec
 
 from taxtui.errors import TaxtuiError
-from taxtui.plan.spec import Command, Mode, SandboxSpec
+from taxtui.plan.spec import Command, Limits, Mode, SandboxSpec
 from taxtui.recording.digests import digest
 
 
@@ -239,4 +239,17 @@ class Substrate(Protocol):
 
     async def reap(self, found: Found) -> None:
         """Remove what ``find`` found. Idempotent. Raises ``CleanupFailed``."""
+        ...
+
+
+@runtime_checkable
+class ChecksAcquire(Protocol):
+    """A substrate that can say beforehand whether what sandboxes are acquired from is there: a pool, a snapshot."""
+
+    async def check_acquire(self, acquire: str, limits: Limits) -> None:
+        """Look, without side effects, for what ``--acquire`` names; its kind is one of the capabilities.
+
+        Raises ``UsageError``, ``SubstrateUnavailable``: it names nothing, it is not there or may not be used, or its
+        sandboxes have other limits than the run asks for.
+        """
         ...

@@ -81,7 +81,7 @@ async def test_a_forgotten_resource_version_is_listed_anew(
     standin: KubernetesStandin, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     standin.watch_ends_after = 1
-    watched = standin._watch
+    watched = standin.watched
 
     async def forgetful(*request: object) -> object:
         answer = await watched(*request)  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ async def test_a_forgotten_resource_version_is_listed_anew(
             standin.pods.forget_history()
         return answer
 
-    monkeypatch.setattr(standin, "_watch", forgetful)
+    monkeypatch.setattr(standin, "watched", forgetful)
     monkeypatch.setattr(kubernetes_watch, "CATCH_UP_NS", 50_000_000)
     got = await measure()
     assert got.end.outcome == "ok"

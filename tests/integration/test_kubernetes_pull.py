@@ -11,7 +11,7 @@ from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.recording.events import Mark
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.kubernetes import sandbox as kubernetes_sandbox
+from taxtui.substrates.kubernetes import followed as kubernetes_followed
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_cluster import IMAGE_BYTES
@@ -25,7 +25,7 @@ PULL = {"pulling", "pulled"}
 
 @pytest.fixture(autouse=True)
 def _any_pull_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubernetes_sandbox, "PULL_S", 0.0)
+    monkeypatch.setattr(kubernetes_followed, "PULL_S", 0.0)
 
 
 @pytest.fixture
@@ -134,6 +134,6 @@ async def test_always_pulling_moves_an_unknown_number_of_bytes(standin: Kubernet
 async def test_a_pod_that_ran_soon_is_not_asked(
     standin: KubernetesStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes_sandbox, "PULL_S", 600.0)
+    monkeypatch.setattr(kubernetes_followed, "PULL_S", 600.0)
     marks, _ = await live(standin, substrate, 1, answers=0)
     assert not PULL & {name for name, _, _ in marks.seen}

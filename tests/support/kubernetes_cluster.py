@@ -24,7 +24,41 @@ class Conflict(Exception):
     """A pod of this name exists, or the one that does has another uid."""
 
 
-class Pods:
+class Histories:
+    """Objects by (namespace, name), each change numbered and kept for watches."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], Json] = {}
+        self.version = 1
+        self.forgotten = 1  # resource versions before this one are too old to watch from
+        self.history: list[tuple[int, str, Json]] = []
+        self.watchers: set[asyncio.Queue[None]] = set()
+
+    def forget_history(self) -> None:
+        """As etcd's compaction does: a watch from an older version gets 410."""
+        self.forgotten = self.version
+        self.history.clear()
+
+    def since(self, version: int, matches: Callable[[Json], bool]) -> list[tuple[int, str, Json]]:
+        """What happened after a resource version, oldest first."""
+        found: list[tuple[int, str, Json]] = []
+        for event in reversed(self.history):
+            if event[0] <= version:
+                break
+            if matches(event[2]):
+                found.append(event)
+        return found[::-1]
+
+    def emit(self, kind: str, about: Json) -> None:
+        """Note that an object is as it is now."""
+        self.version += 1
+        about["metadata"]["resourceVersion"] = str(self.version)
+        self.history.append((self.version, kind, copy.deepcopy(about)))
+        for queue in self.watchers:
+            queue.put_nowait(None)
+
+
+class Pods(Histories):
     """Every pod by (namespace, name), each change numbered and kept for watches.
 
     The knobs: ``fate`` of the pods created from now on (``runs``, ``unschedulable``, ``image_pull_backoff``,
@@ -34,7 +68,7 @@ class Pods:
     """
 
     def __init__(self) -> None:
-        self.objects: dict[tuple[str, str], Json] = {}
+        super().__init__()
         self.places: dict[str, Place] = {}
         self.fate = "runs"
         self.stuck = False
@@ -42,10 +76,6 @@ class Pods:
         self.start_s = 0.01
         self.cold = False
         self.pull_s = 0.05
-        self.version = 1
-        self.forgotten = 1  # resource versions before this one are too old to watch from
-        self.history: list[tuple[int, str, Json]] = []
-        self.watchers: set[asyncio.Queue[None]] = set()
         self.made = 0
         self.events: list[Json] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -58,12 +88,12 @@ class Pods:
         if key in self.objects:
             raise Conflict(f'pods "{key[1]}" already exists')
         pod = copy.deepcopy(pod)
-        pod["metadata"] |= {"namespace": namespace, "uid": str(uuid.uuid4()), "creationTimestamp": _now()}
+        pod["metadata"] |= {"namespace": namespace, "uid": str(uuid.uuid4()), "creationTimestamp": now()}
         pod["status"] = {"phase": "Pending", "qosClass": "Guaranteed"}
         self.objects[key] = pod
         self.places[pod["metadata"]["uid"]] = Place("pod-")
         self.made += 1
-        self._emit("ADDED", pod)
+        self.emit("ADDED", pod)
         self._spawn(self._live(pod))
         return pod
 
@@ -76,8 +106,8 @@ class Pods:
             raise Conflict(f"the UID in the precondition ({uid}) does not match the UID in record")
         again = "deletionTimestamp" in pod["metadata"]
         grace = pod["spec"].get("terminationGracePeriodSeconds", 30) if grace_s is None else grace_s
-        pod["metadata"] |= {"deletionTimestamp": _now(), "deletionGracePeriodSeconds": grace}
-        self._emit("MODIFIED", pod)
+        pod["metadata"] |= {"deletionTimestamp": now(), "deletionGracePeriodSeconds": grace}
+        self.emit("MODIFIED", pod)
         if not self.stuck and not again:
             self._spawn(self._end(pod, grace))
         return pod
@@ -101,11 +131,6 @@ class Pods:
             if "deletionTimestamp" in pod["metadata"]:
                 self._spawn(self._end(pod, 0))
 
-    def forget_history(self) -> None:
-        """As etcd's compaction does: a watch from an older version gets 410."""
-        self.forgotten = self.version
-        self.history.clear()
-
     def running(self) -> int:
         """Process groups alive in all pods, PID 1 included."""
         return sum(place.alive() for place in self.places.values())
@@ -125,17 +150,17 @@ class Pods:
         if self.fate == "unschedulable":
             text = "0/3 nodes are available: 3 Insufficient cpu."
             pod["status"]["conditions"] = [_condition("PodScheduled", "False", "Unschedulable", text)]
-            self._emit("MODIFIED", pod)
+            self.emit("MODIFIED", pod)
             return
         pod["spec"]["nodeName"] = NODE
         pod["status"]["conditions"] = [_condition("PodScheduled")]
-        self._emit("MODIFIED", pod)
+        self.emit("MODIFIED", pod)
         if self.fate == "image_pull_backoff":
             for reason in ("ErrImagePull", "ImagePullBackOff"):
                 await asyncio.sleep(self.start_s)
                 waiting = {"reason": reason, "message": "Back-off pulling image: not found"}
                 pod["status"]["containerStatuses"] = [_container(pod, {"waiting": waiting})]
-                self._emit("MODIFIED", pod)
+                self.emit("MODIFIED", pod)
             return
         if self.fate == "no_sandbox":
             for second, kind, reason, message in (
@@ -145,11 +170,11 @@ class Pods:
             ):
                 self._tell(pod, second, kind, reason, message)
             pod["status"]["conditions"].append(_condition("PodReadyToStartContainers", "False"))
-            self._emit("MODIFIED", pod)
+            self.emit("MODIFIED", pod)
             return
         await asyncio.sleep(self.start_s)
         pod["status"]["conditions"] += [_condition("Initialized"), _condition("PodReadyToStartContainers")]
-        self._emit("MODIFIED", pod)
+        self.emit("MODIFIED", pod)
         await asyncio.sleep(self.start_s)
         container = pod["spec"]["containers"][0]
         await self._bring(pod, container["image"])
@@ -158,15 +183,18 @@ class Pods:
             await place.start(container["command"], environment(pod, place), stdin=False, quiet=True)
         if "deletionTimestamp" in pod["metadata"]:
             return
-        started = {"running": {"startedAt": _now()}}
+        started = {"running": {"startedAt": now()}}
         ready = ("PodScheduled", "Initialized", "PodReadyToStartContainers", "ContainersReady", "Ready")
         pod["status"] |= {
             "phase": "Running",
-            "startTime": _now(),
+            "startTime": now(),
+            "podIPs": [{"ip": "10.0.0.1"}],
             "conditions": [_condition(kind) for kind in ready],
             "containerStatuses": [_container(pod, started, ready=True)],
         }
-        self._emit("MODIFIED", pod)
+        self.emit("MODIFIED", pod)
+        if "activeDeadlineSeconds" not in pod["spec"]:
+            return
         await asyncio.sleep(pod["spec"]["activeDeadlineSeconds"])
         if self.objects.get((pod["metadata"]["namespace"], pod["metadata"]["name"])) is pod:
             late = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than its deadline"}
@@ -200,7 +228,7 @@ class Pods:
         pod = next(pod for (_, key), pod in self.objects.items() if key == name)
         if kill:
             self.places[pod["metadata"]["uid"]].kill()
-        terminated = {"exitCode": code, "reason": reason, "startedAt": _now(), "finishedAt": _now()}
+        terminated = {"exitCode": code, "reason": reason, "startedAt": now(), "finishedAt": now()}
         conditions = [_condition("PodScheduled"), _condition("Ready", "False", "PodFailed")]
         pod["status"] |= {
             "phase": "Failed",
@@ -208,7 +236,7 @@ class Pods:
             "containerStatuses": [_container(pod, {"terminated": terminated})],
             **status,
         }
-        self._emit("MODIFIED", pod)
+        self.emit("MODIFIED", pod)
 
     async def _end(self, pod: Json, grace_s: int) -> None:
         place = self.places[pod["metadata"]["uid"]]
@@ -220,26 +248,7 @@ class Pods:
                     await first.wait()
         await place.remove()
         if self.objects.pop((pod["metadata"]["namespace"], pod["metadata"]["name"]), None) is not None:
-            self._emit("DELETED", pod)
-
-    # ------------------------------------------------------------------------------------------------------ watching
-
-    def since(self, version: int, matches: Callable[[Json], bool]) -> list[tuple[int, str, Json]]:
-        """What happened after a resource version, oldest first."""
-        found: list[tuple[int, str, Json]] = []
-        for event in reversed(self.history):
-            if event[0] <= version:
-                break
-            if matches(event[2]):
-                found.append(event)
-        return found[::-1]
-
-    def _emit(self, kind: str, pod: Json) -> None:
-        self.version += 1
-        pod["metadata"]["resourceVersion"] = str(self.version)
-        self.history.append((self.version, kind, copy.deepcopy(pod)))
-        for queue in self.watchers:
-            queue.put_nowait(None)
+            self.emit("DELETED", pod)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -257,7 +266,7 @@ def environment(pod: Json, place: Place) -> dict[str, str]:
 
 def _condition(kind: str, status: str = "True", reason: str = "", message: str = "") -> Json:
     told = {"reason": reason, "message": message}
-    return {"type": kind, "status": status, "lastTransitionTime": _now(), **{k: v for k, v in told.items() if v}}
+    return {"type": kind, "status": status, "lastTransitionTime": now(), **{k: v for k, v in told.items() if v}}
 
 
 def _container(pod: Json, state: Json, *, ready: bool = False) -> Json:
@@ -272,5 +281,5 @@ def _container(pod: Json, state: Json, *, ready: bool = False) -> Json:
     }
 
 
-def _now() -> str:
+def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -14,14 +14,14 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from aiohttp import web
 
 from tests.support import kubernetes_exec_server, waiting
-from tests.support.kubernetes_cluster import Conflict, Json, Pods, environment
+from tests.support.kubernetes_cluster import Conflict, Histories, Json, Pods, environment
 from tests.support.standin_faults import CUT, Faults
 from tests.support.standin_tls import make_tls
 
@@ -44,6 +44,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class KubernetesStandin:
     """One API server. ``async with`` starts it on a free port of 127.0.0.1."""
 
+    verbs: Mapping[str, str] = _VERBS  # by the kind of a request: what it takes
+
     def __init__(self, *, namespace: str = "sandboxes", validate: bool = True) -> None:
         self.pods = Pods()
         self.faults = Faults()
@@ -65,6 +67,7 @@ class KubernetesStandin:
         """Start serving and write the kubeconfig."""
         app = web.Application(middlewares=[self._guard])
         space = "/api/v1/namespaces/{space}"
+        app.add_routes(self.more_routes())
         app.add_routes(
             [
                 web.get("/version", self._version, name="version"),
@@ -92,6 +95,10 @@ class KubernetesStandin:
         await self.pods.close()
         await self._runner.cleanup()
         self._folder.cleanup()
+
+    def more_routes(self) -> list[web.RouteDef]:
+        """Of what else this server keeps."""
+        return []
 
     def fail(self, on: str, **how: Any) -> None:
         """Add a ``Fault``."""
@@ -151,17 +158,18 @@ class KubernetesStandin:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         kind = str(request.match_info.route.name)
-        if kind == "list" and request.query.get("watch") == "true":
-            kind = "watch"
+        if request.query.get("watch") == "true":
+            kind = kind.replace("list", "watch")
         self.requests.append(kind)
         if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             return self._no(401, "Unauthorized", "Unauthorized")
-        for denied in (f"{_VERBS.get(kind)}", "list pods *" if kind == "list-all" else ""):
+        verb = self.verbs.get(kind.removesuffix("-all"))
+        for denied in (f"{verb}", f"{verb} *" if kind.endswith("-all") else ""):
             if denied in self.denied:
                 return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {denied}')
         if time.monotonic() < self._filled_s:
             unread = 'RBAC: role.rbac.authorization.k8s.io "taxtui" not found'
-            return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {_VERBS.get(kind)}: {unread}')
+            return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {verb}: {unread}')
         fault = self.faults.next(kind.partition("-")[0])
         if fault is None:
             return await handler(request)
@@ -224,9 +232,9 @@ class KubernetesStandin:
         return self._no(404, "NotFound", f'pods "{request.match_info["name"]}" not found')
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
-        matches = _selected(request)
+        matches = selected(request)
         if request.query.get("watch") == "true":
-            return await self._watch(request, matches)
+            return await self.watched(request, matches, self.pods, "V1Pod")
         found = [pod for pod in self.pods.objects.values() if matches(pod)]
         start, limit = int(request.query.get("continue", 0)), int(request.query.get("limit", 0)) or len(found) + 1
         about: Json = {"resourceVersion": str(self.pods.version)}
@@ -235,11 +243,14 @@ class KubernetesStandin:
         items = found[start : start + limit]
         return self._yes({"kind": "PodList", "apiVersion": "v1", "metadata": about, "items": items}, "V1PodList")
 
-    async def _watch(self, request: web.Request, matches: Callable[[Json], bool]) -> web.StreamResponse:
+    async def watched(
+        self, request: web.Request, matches: Callable[[Json], bool], kept: Histories, model: str = ""
+    ) -> web.StreamResponse:
+        """Stream what happens to objects; ``model``: what each of them has to be."""
         version = int(request.query["resourceVersion"])
         stream = web.StreamResponse(headers={"Content-Type": "application/json"})
         await stream.prepare(request)
-        if version < self.pods.forgotten:
+        if version < kept.forgotten:
             gone = {
                 "kind": "Status",
                 "code": 410,
@@ -249,7 +260,7 @@ class KubernetesStandin:
             await stream.write(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
             return stream
         queue: asyncio.Queue[None] = asyncio.Queue()
-        self.pods.watchers.add(queue)
+        kept.watchers.add(queue)
         connection = request.transport
         assert connection is not None
         self.watches.add(connection)
@@ -257,12 +268,12 @@ class KubernetesStandin:
         try:
             async with asyncio.timeout(float(request.query["timeoutSeconds"])):
                 while True:
-                    for number, kind, pod in self.pods.since(version, matches):
+                    for number, kind, each in kept.since(version, matches):
                         if sent == self.watch_ends_after:
                             return stream
-                        if self._validate:
-                            self._validate(pod, "V1Pod")
-                        await stream.write(json.dumps({"type": kind, "object": pod}).encode() + b"\n")
+                        if self._validate and model:
+                            self._validate(each, model)
+                        await stream.write(json.dumps({"type": kind, "object": each}).encode() + b"\n")
                         version, sent = number, sent + 1
                     await queue.get()
                     while not queue.empty():
@@ -270,7 +281,7 @@ class KubernetesStandin:
         except (TimeoutError, ConnectionResetError):
             return stream
         finally:
-            self.pods.watchers.discard(queue)
+            kept.watchers.discard(queue)
             self.watches.discard(connection)
 
     async def _exec(self, request: web.Request) -> web.StreamResponse:
@@ -329,7 +340,8 @@ _REASONS = {
 }
 
 
-def _selected(request: web.Request) -> Callable[[Json], bool]:
+def selected(request: web.Request) -> Callable[[Json], bool]:
+    """Whether an object is one that the request is about: its namespace, and its label selector."""
     space = request.match_info.get("space")
     wanted = [part.partition("=") for part in request.query.get("labelSelector", "").split(",") if part]
 

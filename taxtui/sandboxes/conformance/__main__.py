@@ -30,6 +30,7 @@ class Outcome(NamedTuple):
 @click.option("--only", metavar="TEXT", multiple=True, help="Only checks whose name contains this.")
 @click.option("--known", metavar="NAME", multiple=True, help="A check that may fail.")
 @click.option("--ttl", type=float, metavar="SECONDS", help="Wait for a deadline this short.")
+@click.option("--acquire", default="create", show_default=True, help="How sandboxes are acquired: pool:NAME.")
 @click.option("--timeout", type=float, default=CHECK_TIMEOUT_S, show_default=True, help="Per check, in seconds.")
 @click.option("--list", "listing", is_flag=True, help="Print the checks and what they hold a substrate to.")
 @click.option("--verbose", is_flag=True, help="Tracebacks of what fails.")
@@ -39,6 +40,7 @@ def main(
     only: tuple[str, ...],
     known: tuple[str, ...],
     ttl: float | None,
+    acquire: str,
     timeout: float,
     listing: bool,
     verbose: bool,
@@ -69,7 +71,7 @@ def main(
     outcomes = []
     for each in chosen:
         began = time.monotonic()
-        outcome = asyncio.run(_judge(each, lambda: registry.build(reference), ttl, timeout, known, verbose))
+        outcome = asyncio.run(_judge(each, lambda: registry.build(reference), ttl, timeout, known, verbose, acquire))
         outcomes.append(outcome)
         took = f"{time.monotonic() - began:6.1f} s"
         click.echo(clean(f"  {outcome.word:<5} {each!s:<42} {took}  {outcome.why}").rstrip())
@@ -79,11 +81,17 @@ def main(
 
 
 async def _judge(
-    check: Check, factory: Factory, ttl_s: float | None, timeout_s: float, known: tuple[str, ...], verbose: bool
+    check: Check,
+    factory: Factory,
+    ttl_s: float | None,
+    timeout_s: float,
+    known: tuple[str, ...],
+    verbose: bool,
+    acquire: str = "create",
 ) -> Outcome:
     """Run one check. Whatever it raises is its outcome."""
     try:
-        await check(factory, short_ttl_s=ttl_s, timeout_s=timeout_s)
+        await check(factory, short_ttl_s=ttl_s, timeout_s=timeout_s, acquire=acquire)
     except NotApplicable as reason:
         return Outcome("skip", str(reason))
     except Exception as error:

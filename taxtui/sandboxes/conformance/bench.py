@@ -46,16 +46,22 @@ class Check(NamedTuple):
         return f"{self.mode}: {self.name}" if self.mode else self.name
 
     async def __call__(
-        self, factory: Factory, *, short_ttl_s: float | None = None, timeout_s: float = CHECK_TIMEOUT_S
+        self,
+        factory: Factory,
+        *,
+        short_ttl_s: float | None = None,
+        timeout_s: float = CHECK_TIMEOUT_S,
+        acquire: str = "create",
     ) -> None:
         """Run it on a substrate of its own, and see that nothing is left.
 
         ``short_ttl_s``: how short a time to live the provider accepts; without it deadlines are not waited for.
+        ``acquire``: how its sandboxes are acquired, as ``--acquire`` takes it.
 
         Raises:
             Violation, NotApplicable: see there. Any other exception is a violation too, of the documented errors.
         """
-        async with asyncio.timeout(timeout_s), Bench(factory, self.mode or "exec", short_ttl_s) as bench:
+        async with asyncio.timeout(timeout_s), Bench(factory, self.mode or "exec", short_ttl_s, acquire) as bench:
             await self.run(bench)
 
 
@@ -116,13 +122,14 @@ def raises(*kinds: type[BaseException], what: str) -> Iterator[None]:
 class Bench:
     """One substrate, entered, with a run id of its own; an async context manager that leaves nothing behind."""
 
-    def __init__(self, factory: Factory, mode: Mode, short_ttl_s: float | None) -> None:
+    def __init__(self, factory: Factory, mode: Mode, short_ttl_s: float | None, acquire: str = "create") -> None:
         """Build the substrate; it is entered with the bench."""
         self.factory = factory
         self.substrate = factory()
         self.capabilities = self.substrate.capabilities
         self.mode = mode
         self.short_ttl_s = short_ttl_s
+        self.acquire = acquire
         self.run_id = f"c{secrets.token_hex(5)}"
         self._numbers = itertools.count(1)
         self._sessions: list[Session] = []
@@ -163,6 +170,7 @@ class Bench:
             labels=labels,
             limits=Limits(),
             ttl_s=ttl_s,
+            acquire=self.acquire,
             env={"TAXTUI_CONFORMANCE": "a value with 'quotes' and spaces"},
         )
 

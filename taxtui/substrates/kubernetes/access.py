@@ -14,8 +14,8 @@ from taxtui.substrates.kubernetes.failure import ApiRefused
 
 DOUBT_S: Final = 45.0
 """For how long a right that we had may be refused until we take it for revoked."""
-_AFTER_A_POD: Final = frozenset({"get", "delete", "exec"})
-"""What is only ever done to a pod that was made or found, which is a success in itself."""
+_AFTER_A_POD: Final = frozenset({"get", "delete", "exec", "get sandboxclaims", "delete sandboxclaims"})
+"""What is only ever done to a pod or a claim that was made or found, which is a success in itself."""
 
 
 class Access:

@@ -11,8 +11,9 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 import aiohttp
@@ -27,6 +28,18 @@ from taxtui.substrates.kubernetes.pod import Camel, Event, Events, Metadata, Pod
 
 T = TypeVar("T")
 
+
+class Described(Protocol):
+    """Whatever the API keeps: it has metadata."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """Who it is."""
+        ...
+
+
+Kept = TypeVar("Kept", bound=Described)
+
 REQUEST_S: Final = 30.0
 WATCH_S: Final = 240
 """How long the API server keeps one watch open; it then ends it without a word, and we resume."""
@@ -38,9 +51,30 @@ declined: ContextVar[bytearray | None] = ContextVar("declined", default=None)
 """Where the body of an answer to the current task's handshake goes: the websocket client drops it."""
 
 
-class _Pods(Camel, frozen=True):
+@dataclass(frozen=True)
+class Kind(Generic[Kept]):
+    """A kind of object: where it is kept, and what is read of it."""
+
+    api: str  # the path of its group and version
+    plural: str
+    type: type[Kept]
+
+    def path(self, namespace: str | None, name: str = "") -> str:
+        """Of one of them, of those in a namespace, or of all."""
+        within = "" if namespace is None else f"/namespaces/{quote(namespace)}"
+        return f"{self.api}{within}/{self.plural}" + (f"/{quote(name)}" if name else "")
+
+    def right(self, verb: str) -> str:
+        """What it takes to be let do that; of pods the bare word."""
+        return verb if self.plural == "pods" else f"{verb} {self.plural}"
+
+
+PODS: Final = Kind("/api/v1", "pods", Pod)
+
+
+class _Page(Camel, Generic[T], frozen=True):
     metadata: dict[str, Any]
-    items: list[Pod] | None = None
+    items: list[T] | None = None
 
 
 class _Event(msgspec.Struct, frozen=True):
@@ -48,13 +82,14 @@ class _Event(msgspec.Struct, frozen=True):
     object: msgspec.Raw
 
 
-class PodApi:
-    """Requests about pods. Each raises ``ApiRefused`` and nothing else."""
+class ClusterApi:
+    """Requests about pods and what stands for them. Each raises ``ApiRefused`` and nothing else."""
 
     def __init__(self, client: ApiClient) -> None:
         """Use a client that the caller closes."""
         self._client = client
         self.access = Access()
+        self._ahead_s = 0.0
 
     async def _send(
         self,
@@ -81,7 +116,13 @@ class PodApi:
             raise self.access.judge(right, unanswered(error)) from error
         if right:
             self.access.granted(right)
+        if date := response.headers.get("Date"):
+            self._ahead_s = _date(date) - time.time()
         return response
+
+    def now_s(self) -> float:
+        """The server's Unix time, up to a second too early: its answers are dated in whole ones."""
+        return time.time() + self._ahead_s
 
     async def _ask(self, method: str, path: str, body: object = None, *, right: str = "") -> bytes:
         response = await self._send(method, path, body=body, right=right)
@@ -96,44 +137,47 @@ class PodApi:
         answer = _decode(await self._ask("GET", "/version"), dict[str, Any])
         return str(answer.get("gitVersion", "")), time.monotonic_ns() - began
 
-    async def create(self, namespace: str, manifest: Mapping[str, Any], marks: Marks) -> Pod:
-        """Make a pod."""
+    async def create(self, kind: Kind[Kept], namespace: str, manifest: Mapping[str, Any], marks: Marks) -> Kept:
+        """Make one of a kind."""
         token = connecting.set(marks)
         try:
-            return _decode(await self._ask("POST", _pods(namespace), manifest, right="create"), Pod)
+            raw = await self._ask("POST", kind.path(namespace), manifest, right=kind.right("create"))
+            return _decode(raw, kind.type)
         finally:
             connecting.reset(token)
 
-    async def get(self, namespace: str, name: str) -> Pod:
-        """A pod as it is now."""
-        return _decode(await self._ask("GET", _pods(namespace, name), right="get"), Pod)
+    async def get(self, kind: Kind[Kept], namespace: str, name: str) -> Kept:
+        """One of a kind as it is now."""
+        return _decode(await self._ask("GET", kind.path(namespace, name), right=kind.right("get")), kind.type)
 
-    async def delete(self, pod: Metadata, grace_s: int) -> bool:
-        """Ask for the deletion of exactly this pod; False when it is gone, or another one has its name."""
-        body = {"gracePeriodSeconds": grace_s, "preconditions": {"uid": pod.uid}}
+    async def delete(self, kind: Kind[Any], about: Metadata, how: Mapping[str, Any]) -> bool:
+        """Ask for the deletion of exactly this one; False when it is gone, or another one has its name."""
+        body = {**how, "preconditions": {"uid": about.uid}}
         try:
-            await self._ask("DELETE", _pods(pod.namespace, pod.name), body, right="delete")
+            await self._ask("DELETE", kind.path(about.namespace, about.name), body, right=kind.right("delete"))
         except ApiRefused as error:
             if error.status in (404, 409):
                 return False
             raise
         return True
 
-    async def list(self, namespace: str | None, selector: str) -> tuple[list[Pod], str, float]:
-        """Pods of one namespace or of all, the list's resource version, and the server's Unix time of the answer."""
-        found: list[Pod] = []
-        path = "/api/v1/pods" if namespace is None else _pods(namespace)
+    async def list(self, kind: Kind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], str, float]:
+        """Those of one namespace or of all, the list's resource version, and the server's Unix time of the answer."""
+        found: list[Kept] = []
         query: dict[str, Any] = {"labelSelector": selector, "limit": PAGE}
         while True:
-            response = await self._send("GET", path, query, right=f"list {namespace}")
+            right = kind.right(f"list {namespace}")
+            response = await self._send("GET", kind.path(namespace), query, right=right)
             with contextlib.closing(response):
-                page = _decode(await response.read(), _Pods)
+                page: _Page[Kept] = _decode(await response.read(), _Page[kind.type])  # type: ignore[name-defined]
             found += page.items or []
             query["continue"] = page.metadata.get("continue")
             if not query["continue"]:
                 return found, str(page.metadata.get("resourceVersion", "")), _date(response.headers.get("Date"))
 
-    async def watch(self, namespace: str, selector: str, version: str) -> AsyncIterator[tuple[str, Pod]]:
+    async def watch(
+        self, kind: Kind[Kept], namespace: str, selector: str, version: str
+    ) -> AsyncIterator[tuple[str, Kept]]:
         """Events after a resource version until the server ends the stream; ``ApiRefused`` 410 when it is too old."""
         query = {
             "labelSelector": selector,
@@ -143,7 +187,7 @@ class PodApi:
             "timeoutSeconds": WATCH_S,
         }
         limit = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_S, sock_read=WATCH_S + REQUEST_S)
-        response = await self._send("GET", _pods(namespace), query, limit=limit, right="watch")
+        response = await self._send("GET", kind.path(namespace), query, limit=limit, right=kind.right("watch"))
         with contextlib.closing(response):
             try:
                 while line := await response.content.readline():
@@ -153,7 +197,7 @@ class PodApi:
                         raise ApiRefused(
                             problem.code or 500, problem.reason or "", problem.message or "the watch failed"
                         )
-                    yield event.type, _decode(event.object, Pod)
+                    yield event.type, _decode(event.object, kind.type)
             except (aiohttp.ClientError, OSError) as error:
                 raise unanswered(error) from error
 
@@ -165,10 +209,10 @@ class PodApi:
         with contextlib.closing(response):
             return _decode(await response.read(), Events).items or []
 
-    async def may(self, namespace: str, verb: str, resource: str) -> bool:
+    async def may(self, namespace: str, verb: str, resource: str, group: str = "") -> bool:
         """Whether our own permissions cover something like ``create`` ``pods/exec``."""
-        kind, _, sub = resource.partition("/")
-        attributes = {"namespace": namespace, "verb": verb, "resource": kind, "subresource": sub}
+        plural, _, sub = resource.partition("/")
+        attributes = {"namespace": namespace, "verb": verb, "resource": plural, "subresource": sub, "group": group}
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
@@ -187,10 +231,6 @@ class PodApi:
             for resource, hard in (status.get("hard") or {}).items():
                 shares[resource] = f"{(status.get('used') or {}).get(resource, '0')} of {hard}"
         return shares
-
-
-def _pods(namespace: str, name: str = "") -> str:
-    return f"/api/v1/namespaces/{quote(namespace)}/pods" + (f"/{quote(name)}" if name else "")
 
 
 def _decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:

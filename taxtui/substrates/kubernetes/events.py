@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from taxtui.substrates.kubernetes.api import PodApi
+from taxtui.substrates.kubernetes.api import ClusterApi
 from taxtui.substrates.kubernetes.failure import ApiRefused, said
 from taxtui.substrates.kubernetes.pod import Event, Metadata
 
@@ -42,7 +42,7 @@ def pull(message: str) -> Pull | None:
 class PodEvents:
     """Asks for events until that is refused for good, and then never again: one for all the pods of a substrate."""
 
-    def __init__(self, api: PodApi) -> None:
+    def __init__(self, api: ClusterApi) -> None:
         """Nothing is asked yet."""
         self._api = api
         self._may_ask = True

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
 
@@ -29,6 +31,7 @@ from taxtui.substrates.kubernetes.api import declined
 from taxtui.substrates.kubernetes.failure import ApiRefused, ExitStatus, refused, unanswered
 
 CONTAINER: Final = "sandbox"
+EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 STATUS: Final = 3
 HANDSHAKE_S: Final = 30.0
 CLOSING_S: Final = 1.0
@@ -174,12 +177,26 @@ class ShellStream:
 class PodExec:
     """Starts programs in one pod."""
 
-    def __init__(self, client: ApiClient, access: Access, namespace: str, pod: str, shell: str) -> None:
-        """Use a client that has already sent a request: its connection pool is shared."""
+    def __init__(
+        self,
+        client: ApiClient,
+        access: Access,
+        namespace: str,
+        pod: str,
+        shell: str,
+        container: str = CONTAINER,
+        env: Mapping[str, str] = EMPTY,
+    ) -> None:
+        """Use a client that has already sent a request: its connection pool is shared.
+
+        ``env``: variables that the container lacks, which each program is given by ``env``.
+        """
         self._client = client
         self._access = access
         self._path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/exec"
         self._shell = shell
+        self._container = container
+        self._env = ["env", *(f"{name}={value}" for name, value in env.items())] if env else []
         self._open: weakref.WeakSet[RemoteProcess] = weakref.WeakSet()
         self._closing: list[asyncio.Task[None]] = []
 
@@ -191,12 +208,12 @@ class PodExec:
     async def start(self, program: CapturedProgram, *, stdin: bool) -> RemoteProcess:
         """Start a program. Raises ``ApiRefused``."""
         query = {
-            "container": CONTAINER,
+            "container": self._container,
             "stdin": stdin,
             "stdout": True,
             "stderr": True,
             "tty": False,
-            "command": program.argv,
+            "command": [*self._env, *program.argv],
         }
         _, url, headers, _, _ = await self._client.param_serialize(
             "GET",

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.substrates.kubernetes.exec import CONTAINER
-from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, tolerations
+from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, pull_secrets, tolerations
 
 WORK: Final = "/workspace"
 LABEL_NETWORK: Final = "taxtui.network"
@@ -47,7 +47,7 @@ def manifest(options: KubernetesOptions, spec: SandboxSpec) -> dict[str, Any]:
         pod["securityContext"] |= {"runAsUser": options.user, "fsGroup": options.user}
     if options.runtime_class:
         pod["runtimeClassName"] = options.runtime_class
-    if options.pull_secret:
-        pod["imagePullSecrets"] = [{"name": options.pull_secret}]
+    if secrets := pull_secrets(options.pull_secret):
+        pod["imagePullSecrets"] = secrets
     labels = {**spec.labels, LABEL_NETWORK: "pod" if spec.network else "none"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": spec.name, "labels": labels}, "spec": pod}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Final, Literal
 
 import msgspec
 
 from taxtui.errors import UsageError
+
+NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+"""What Kubernetes takes as the name of an object: a DNS subdomain."""
 
 
 class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -17,7 +21,7 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     namespace: str = ""  # else the context's
     image: str = "docker.io/library/python:3.12-bookworm"  # has bash, git, venv and pip
     pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
-    pull_secret: str = ""
+    pull_secret: str = ""  # names of secrets in the namespace: "registry;mirror"
     runtime_class: str = ""  # gvisor, kata …: whatever the cluster calls it
     node_selector: str = ""  # "pool=sandboxes;kubernetes.io/arch=amd64"
     tolerations: str = ""  # "dedicated=sandboxes:NoSchedule;spot:NoExecute"
@@ -33,6 +37,15 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         told = {"runtime": self.runtime_class, "node": self.node_selector, "shell": self.shell}
         usual = {"runtime": "", "node": "", "shell": "bash"}
         return ",".join(f"{key}={value}" for key, value in told.items() if value != usual[key])
+
+
+def pull_secrets(text: str) -> list[dict[str, str]]:
+    """``a;b`` as references to secrets. Raises ``UsageError``."""
+    names = [name.strip() for name in text.split(";")] if text else []
+    for name in names:
+        if not NAME.fullmatch(name):
+            raise UsageError(f"kubernetes: pull_secret {name!r} is no name of a secret", fix="write pull_secret=a;b")
+    return [{"name": name} for name in dict.fromkeys(names)]
 
 
 def node_selector(text: str) -> dict[str, str]:

@@ -50,6 +50,8 @@ class ContainerState(Camel, frozen=True):
 class ContainerStatus(Camel, frozen=True):
     """One container of a pod."""
 
+    name: str = ""
+    restart_count: int = 0
     state: ContainerState = ContainerState()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any, ClassVar, Final, Literal, Self
@@ -14,21 +14,25 @@ import msgspec
 from kubernetes.aio.client import ApiClient
 
 from taxtui.errors import CreateFailed, QuotaExceeded, SubstrateUnavailable, Throttled
-from taxtui.plan.spec import SandboxSpec
+from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import backoff, labels
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.room import Room
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
-from taxtui.substrates.kubernetes.api import PodApi
+from taxtui.substrates.kubernetes import pool as pools
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, Kind
+from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOX_PODS, claim
+from taxtui.substrates.kubernetes.claimed import ClaimedSandbox, remove_claim
 from taxtui.substrates.kubernetes.connect import Cluster, discover
 from taxtui.substrates.kubernetes.events import PodEvents
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.manifest import manifest
-from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, tolerations
-from taxtui.substrates.kubernetes.pod import Metadata, Pod
+from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, pull_secrets, tolerations
+from taxtui.substrates.kubernetes.pod import Metadata
+from taxtui.substrates.kubernetes.pool import ClaimPool
 from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox, remove
-from taxtui.substrates.kubernetes.watch import PodWatch
+from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 PERMISSIONS: Final = (
     ("create", "pods"),
@@ -54,10 +58,12 @@ class KubernetesSubstrate:
         self._options = options or KubernetesOptions()
         node_selector(self._options.node_selector)
         tolerations(self._options.tolerations)
-        self.capabilities = Capabilities(bash=self._options.shell == "bash")
+        pull_secrets(self._options.pull_secret)
+        self.capabilities = Capabilities(bash=self._options.shell == "bash", acquire=("create", "pool"))
         self.variant = self._options.variant
         self.provenance: Literal["measured", "stand_in"] = "measured"
-        self._watches: dict[str, PodWatch] = {}
+        self._watches: dict[tuple[str, str], ObjectWatch[Any]] = {}
+        self._pools: dict[str, ClaimPool] = {}
         self._client: Any = None
         self._room = Room()
 
@@ -66,7 +72,7 @@ class KubernetesSubstrate:
         self._cluster: Cluster = await discover(self._options.kubeconfig, self._options.context)
         self._namespace = self._options.namespace or self._cluster.namespace
         self._client = ApiClient(self._cluster.configuration)
-        self._api = PodApi(self._client)
+        self._api = ClusterApi(self._client)
         self._events = PodEvents(self._api)
         try:
             server, _ = await self._api.version()
@@ -140,36 +146,85 @@ class KubernetesSubstrate:
             return await self._api.may(self._namespace, "list", "events")
         return False
 
+    async def check_acquire(self, acquire: str, limits: Limits) -> None:
+        """As ``ChecksAcquire.check_acquire``: the pool, its template and our rights, before anything is claimed."""
+        if not acquire.startswith("pool"):
+            return
+        name = pools.named(acquire)
+        try:
+            missing = await pools.missing_rights(self._api, self._namespace)
+        except ApiRefused as error:
+            raise SubstrateUnavailable(f"kubernetes: {error}", fix="try: kubectl auth whoami") from error
+        if missing:
+            raise SubstrateUnavailable(
+                f"kubernetes: not allowed in namespace {self._namespace}: {missing}",
+                fix="apply the role for pools of docs/substrates/kubernetes.md",
+            )
+        found = await pools.look(self._api, self._namespace, name)
+        found.require(self._options, limits)
+        self._pools[name] = found
+
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
         """As ``Substrate.create``; the run's watch begins with its first pod, and anew after it has ended."""
-        if spec.acquire != "create":
+        kind = spec.acquire.partition(":")[0]
+        if kind == "pool":
+            return await self._claim(spec, marks)
+        if kind != "create":
             raise CreateFailed(f"kubernetes makes every pod anew; acquire={spec.acquire} is not possible")
-        run = spec.labels.get(LABEL_RUN, "")
-        watch = self._watches.get(run)
-        if watch is None or watch.ended:
-            watch = self._watches[run] = PodWatch(self._api, self._namespace, f"{LABEL_RUN}={run}")
+        watch = self._watch(PODS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
         runner = PodExec(self._client, self._api.access, self._namespace, spec.name, self._options.shell)
         sandbox = KubernetesSandbox(spec.name, self._api, self._events, runner, watch, marks, self._options, self._room)
         try:
-            pod = await self._make(spec, marks)
+            pod = await self._make(PODS, manifest(self._options, spec), marks)
         except BaseException:
             sandbox.forget()
             raise
         sandbox.made(pod.metadata)
         return sandbox
 
-    async def _make(self, spec: SandboxSpec, marks: Marks) -> Pod:
-        """Ask for the pod; where our own ones use up the quota, again when one of them has gone.
+    async def _claim(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
+        """A sandbox of a warm pool."""
+        name = pools.named(spec.acquire)
+        if name not in self._pools:
+            await self.check_acquire(spec.acquire, spec.limits)
+        found, settings, client = self._pools[name], self._options, self._client
+
+        def runner(pod: str) -> PodExec:
+            access, where = self._api.access, self._namespace
+            return PodExec(client, access, where, pod, settings.shell, found.container, spec.env)
+
+        claims = self._watch(CLAIMS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
+        stand = self._watch(PODS, SANDBOX_PODS)
+        sandbox = ClaimedSandbox(
+            spec.name, self._api, self._events, runner, claims, stand, marks, settings, self._room, found.grace_s
+        )
+        try:
+            made = await self._make(CLAIMS, claim(spec, name, self._api.now_s()), marks)
+        except BaseException:
+            sandbox.forget()
+            raise
+        sandbox.made(made.metadata)
+        return sandbox
+
+    def _watch(self, kind: Kind[Kept], selector: str) -> ObjectWatch[Kept]:
+        """The one of what matches; another where it has ended."""
+        watch = self._watches.get((kind.plural, selector))
+        if watch is None or watch.ended:
+            watch = ObjectWatch(self._api, kind, self._namespace, selector)
+            self._watches[kind.plural, selector] = watch
+        return watch
+
+    async def _make(self, kind: Kind[Kept], wanted: Mapping[str, Any], marks: Marks) -> Kept:
+        """Ask for it; where our own ones use up the quota, again when one of them has gone.
 
         Raises ``Throttled`` where none has gone for ``room.HOLD_S``, and ``QuotaExceeded`` where none of ours stands.
         """
-        wanted = manifest(self._options, spec)
         while True:
             freed, began_ns = self._room.next(), time.monotonic_ns()
             try:
-                return await self._api.create(self._namespace, wanted, marks)
+                return await self._api.create(kind, self._namespace, wanted, marks)
             except ApiRefused as error:
-                refusal = error.as_error(CreateFailed, "the pod could not be created")
+                refusal = error.as_error(CreateFailed, f"the {wanted['kind'].lower()} could not be created")
                 full = isinstance(refusal, QuotaExceeded) and (self._room.standing or freed.is_set())
                 if not full:
                     raise refusal from error
@@ -179,33 +234,54 @@ class KubernetesSubstrate:
             marks.queued(time.monotonic_ns() - began_ns)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``: in every namespace where listing is allowed, else in ours."""
+        """As ``Substrate.find``: pods and claims, in every namespace where listing is allowed, else in ours.
+
+        A cluster that has no claims, or that we may read none of, is one where we have made none.
+        """
         selector = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
+        pods, now_s = await self._found(PODS, selector)
+        found = [_found(pod.metadata, now_s) for pod in pods]
         try:
-            pods, now_s = await backoff.find(lambda: self._list(None, selector))
+            claims, now_s = await self._found(CLAIMS, selector)
+        except SubstrateUnavailable as error:
+            if not _none(error):
+                raise
+            return found
+        return [*found, *(_found(each.metadata, now_s, CLAIMS.plural) for each in claims)]
+
+    async def _found(self, kind: Kind[Kept], selector: str) -> tuple[list[Kept], float]:
+        try:
+            return await backoff.find(lambda: self._list(kind, None, selector))
         except SubstrateUnavailable as error:
             if not (isinstance(error.__cause__, ApiRefused) and error.__cause__.status == 403):
                 raise
-            pods, now_s = await backoff.find(lambda: self._list(self._namespace, selector))
-        return [_found(pod, now_s) for pod in pods]
+            return await backoff.find(lambda: self._list(kind, self._namespace, selector))
 
-    async def _list(self, namespace: str | None, selector: str) -> tuple[list[Pod], float]:
+    async def _list(self, kind: Kind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], float]:
         try:
-            pods, _, now_s = await self._api.list(namespace, selector)
+            found, _, now_s = await self._api.list(kind, namespace, selector)
         except ApiRefused as error:
-            said = f"kubernetes: pods can't be listed: {error}"
-            raise (SubstrateUnavailable(said) if error.final else Throttled(said, error.retry_after_s)) from error
-        return pods, now_s
+            said = f"kubernetes: {kind.plural} can't be listed: {error}"
+            for_good = error.final or error.status == 404  # no such kind
+            raise (SubstrateUnavailable(said) if for_good else Throttled(said, error.retry_after_s)) from error
+        return found, now_s
 
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""
-        namespace, _, uid = found.handle.partition("/")
-        pod = Metadata(name=found.name, namespace=namespace, uid=uid)
-        await remove(self._api, pod, self._options.grace_s, asyncio.Event(), look_s=0.1)
+        namespace, uid, *kind = found.handle.split("/")
+        about = Metadata(name=found.name, namespace=namespace, uid=uid)
+        if kind:
+            await remove_claim(self._api, about, "", look_s=0.1)
+        else:
+            await remove(self._api, about, self._options.grace_s, asyncio.Event(), look_s=0.1)
 
 
-def _found(pod: Pod, now_s: float) -> Found:
-    about = pod.metadata
+def _none(error: SubstrateUnavailable) -> bool:
+    """Whether it says that the kind is not there, or not ours to read."""
+    return isinstance(error.__cause__, ApiRefused) and error.__cause__.status in (403, 404)
+
+
+def _found(about: Metadata, now_s: float, kind: str = "") -> Found:
     made_s = datetime.fromisoformat(about.creation_timestamp).timestamp() if about.creation_timestamp else now_s
-    handle = f"{about.namespace}/{about.uid}"
+    handle = "/".join(filter(None, (about.namespace, about.uid, kind)))
     return labels.found(about.labels or {}, name=about.name, handle=handle, age_s=now_s - made_s)

@@ -1,4 +1,4 @@
-"""One watch for all the pods of a run, however many there are.
+"""One watch for all the objects of a kind that a run has to do with, however many there are.
 
 The server ends every watch without a word after a while, and forgets old resource versions (410): the stream is
 resumed in the first case and listed anew in the second. A state that was seen only after such a gap is reported with
@@ -11,11 +11,10 @@ import asyncio
 import contextlib
 import random
 import time
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
-from taxtui.substrates.kubernetes.api import PodApi
+from taxtui.substrates.kubernetes.api import ClusterApi, Kept, Kind
 from taxtui.substrates.kubernetes.failure import ApiRefused
-from taxtui.substrates.kubernetes.pod import Pod
 
 CATCH_UP_NS: Final = 100_000_000
 """What arrives within this time of a reconnection may have happened while nobody watched."""
@@ -23,15 +22,18 @@ MAX_PAUSE_S: Final = 5.0
 _GONE: Final = 410
 
 
-class PodFollower(Protocol):
-    """Who wants to know what becomes of one pod. Called from the event loop; must not wait."""
+_Told = TypeVar("_Told", contravariant=True)
 
-    def changed(self, pod: Pod, at_ns: int, resolution_ns: int) -> None:
-        """The pod is now in this state."""
+
+class ObjectFollower(Protocol[_Told]):
+    """Who wants to know what becomes of one object. Called from the event loop; must not wait."""
+
+    def changed(self, now: _Told, at_ns: int, resolution_ns: int) -> None:
+        """It is now in this state."""
         ...
 
     def deleted(self, at_ns: int) -> None:
-        """The pod's object is gone."""
+        """It is gone."""
         ...
 
     def unwatched(self, error: ApiRefused) -> None:
@@ -39,25 +41,30 @@ class PodFollower(Protocol):
         ...
 
 
-class PodWatch:
-    """Follows every pod that a label selector matches in one namespace."""
+class ObjectWatch(Generic[Kept]):
+    """Follows every object of a kind that a label selector matches in one namespace."""
 
-    def __init__(self, api: PodApi, namespace: str, selector: str) -> None:
+    def __init__(self, api: ClusterApi, kind: Kind[Kept], namespace: str, selector: str) -> None:
         """Begin to watch at once, in a task of its own."""
         self._api = api
+        self._kind = kind
         self._namespace = namespace
         self._selector = selector
-        self._followers: dict[str, PodFollower] = {}
-        self._seen: set[str] = set()  # those that were there when last looked
+        self._followers: dict[str, ObjectFollower[Kept]] = {}
+        self._seen: dict[str, Kept] = {}  # those that were there when last looked
         self._blind_since_ns = time.monotonic_ns()
         self._error: ApiRefused | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def follow(self, name: str, follower: PodFollower) -> None:
-        """Report what becomes of the pod with this name. Call it before the pod is made."""
+    def follow(self, name: str, follower: ObjectFollower[Kept]) -> Kept | None:
+        """Report what becomes of the object with this name, from now on; returns what it is now, where it is seen.
+
+        Call it before the object is made, or where another made it.
+        """
         self._followers[name] = follower
         if self._error is not None:
             follower.unwatched(self._error)
+        return self._seen.get(name)
 
     def unfollow(self, name: str) -> None:
         """Stop reporting."""
@@ -92,12 +99,12 @@ class PodWatch:
                 pause_s = min(MAX_PAUSE_S, pause_s * 2)
 
     async def _list(self) -> str:
-        pods, version, _ = await self._api.list(self._namespace, self._selector)
+        found, version, _ = await self._api.list(self._kind, self._namespace, self._selector)
         now = time.monotonic_ns()
-        for name in self._seen - {pod.metadata.name for pod in pods}:
+        for name in self._seen.keys() - {each.metadata.name for each in found}:
             self._delete(name, now)
-        for pod in pods:
-            self._change(pod, now, now - self._blind_since_ns)
+        for each in found:
+            self._change(each, now, now - self._blind_since_ns)
         self._blind_since_ns = now
         return version
 
@@ -106,24 +113,24 @@ class PodWatch:
         while True:
             began = time.monotonic_ns()
             gap_ns = began - self._blind_since_ns
-            async for kind, pod in self._api.watch(self._namespace, self._selector, version):
+            async for event, about in self._api.watch(self._kind, self._namespace, self._selector, version):
                 now = self._blind_since_ns = time.monotonic_ns()
-                version = pod.metadata.resource_version or version
-                if kind == "DELETED":
-                    self._delete(pod.metadata.name, now)
-                elif kind != "BOOKMARK":
-                    self._change(pod, now, gap_ns if now - began < CATCH_UP_NS else 0)
+                version = about.metadata.resource_version or version
+                if event == "DELETED":
+                    self._delete(about.metadata.name, now)
+                elif event != "BOOKMARK":
+                    self._change(about, now, gap_ns if now - began < CATCH_UP_NS else 0)
             self._blind_since_ns = time.monotonic_ns()
             if self._blind_since_ns - began < CATCH_UP_NS:
                 await asyncio.sleep(CATCH_UP_NS / 1e9)  # a server that keeps cutting us off is not hammered
 
-    def _change(self, pod: Pod, at_ns: int, resolution_ns: int) -> None:
-        self._seen.add(pod.metadata.name)
-        if follower := self._followers.get(pod.metadata.name):
-            follower.changed(pod, at_ns, resolution_ns)
+    def _change(self, about: Kept, at_ns: int, resolution_ns: int) -> None:
+        self._seen[about.metadata.name] = about
+        if follower := self._followers.get(about.metadata.name):
+            follower.changed(about, at_ns, resolution_ns)
 
     def _delete(self, name: str, at_ns: int) -> None:
-        self._seen.discard(name)
+        self._seen.pop(name, None)
         if follower := self._followers.get(name):
             follower.deleted(at_ns)
 

@@ -1,0 +1,124 @@
+"""A claim on a sandbox of a warm pool (kubernetes-sigs/agent-sandbox, v1beta1), and what its states amount to.
+
+Plain data in, nothing is called. A claim's ``Ready`` condition is its sandbox's, handed on by the controller; the
+reasons are those of its ``sandboxclaim_controller.go`` and ``sandbox_types.go``.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from taxtui.plan.spec import SandboxSpec
+from taxtui.substrates.kubernetes.api import Kind
+from taxtui.substrates.kubernetes.pod import Camel, Condition, Metadata
+
+GROUP: Final = "extensions.agents.x-k8s.io"
+VERSION: Final = "v1beta1"
+SANDBOX_PODS: Final = "agents.x-k8s.io/sandbox-name-hash"
+"""The label that every sandbox's pod has, pre-warmed or made for a claim, before and after it is claimed."""
+FOREGROUND: Final = {"propagationPolicy": "Foreground"}
+"""A claim that is deleted like this stays until its sandbox and its pod are gone, so that its end is theirs."""
+
+_REFUSED: Final = frozenset(
+    {
+        "WarmPoolNotFound",
+        "TemplateNotFound",
+        "InvalidMetadata",
+        "EnvVarsInjectionRejected",
+        "VolumeClaimTemplatesError",
+        "MultiplePods",
+    }
+)
+"""Why no sandbox comes, where waiting does not help."""
+_ENDED: Final = frozenset({"ClaimExpired", "SandboxExpired", "PodSucceeded", "PodFailed", "SandboxSuspended"})
+"""Why there is none any more."""
+
+
+class Bound(Camel, frozen=True):
+    """The sandbox that a claim was given; it, its pod and nothing else has this name."""
+
+    name: str = ""
+
+
+class ClaimStatus(Camel, frozen=True):
+    """What the controller says of a claim."""
+
+    conditions: list[Condition] | None = None
+    sandbox: Bound = Bound()
+
+
+class Claim(Camel, frozen=True):
+    """What we look at of a claim."""
+
+    metadata: Metadata
+    status: ClaimStatus = ClaimStatus()
+
+    @property
+    def _ready(self) -> Condition | None:
+        return next((each for each in self.status.conditions or () if each.type == "Ready"), None)
+
+    @property
+    def pod(self) -> str:
+        """The name of the pod that it was given, "" until then."""
+        return self.status.sandbox.name
+
+    @property
+    def warm(self) -> bool:
+        """Whether that pod stood in the pool: one that is made for a claim has the claim's own name."""
+        return self.pod not in ("", self.metadata.name)
+
+    @property
+    def ready(self) -> bool:
+        """Whether commands can be sent."""
+        return self.pod != "" and self._ready is not None and self._ready.status == "True"
+
+    def refused(self) -> str | None:
+        """Why it will get no sandbox, or None."""
+        return self._because(_REFUSED)
+
+    def ended(self) -> str | None:
+        """Why its sandbox is no more, or None."""
+        return "is being deleted" if self.metadata.deletion_timestamp else self._because(_ENDED)
+
+    def waits(self) -> str:
+        """What it waits for, in one line."""
+        condition = self._ready
+        if condition is None:
+            return "no controller has looked at the claim: does agent-sandbox run, with its extensions?"
+        return _said(condition)
+
+    def _because(self, reasons: frozenset[str]) -> str | None:
+        condition = self._ready
+        return _said(condition) if condition and condition.status != "True" and condition.reason in reasons else None
+
+
+def _said(condition: Condition) -> str:
+    text = " ".join((condition.message or "").split())
+    return f"{condition.reason or 'not ready'}: {text or 'no further reason given'}"
+
+
+CLAIMS: Final = Kind(f"/apis/{GROUP}/{VERSION}", "sandboxclaims", Claim)
+
+
+def claim(spec: SandboxSpec, pool: str, now_s: float) -> dict[str, Any]:
+    """The claim to create. It ends itself at its deadline, and its pod with it.
+
+    Environment variables are no part of it: one that has any is never given a pod that stood ready.
+
+    Args:
+        now_s: the server's Unix time, which its deadline is told in.
+    """
+    deadline = datetime.fromtimestamp(int(now_s + spec.ttl_s) + 1, UTC)
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "SandboxClaim",
+        "metadata": {"name": spec.name, "labels": dict(spec.labels)},
+        "spec": {
+            "warmPoolRef": {"name": pool},
+            "lifecycle": {
+                "shutdownTime": deadline.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "shutdownPolicy": "DeleteForeground",
+            },
+        },
+    }

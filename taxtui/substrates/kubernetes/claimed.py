@@ -1,0 +1,297 @@
+"""A pod that was claimed from a warm pool, as a sandbox.
+
+Two watches tell of it: one of the run's claims, one of the pods that stand for sandboxes. Until the claim is ready the
+controller may still put another pod in the place of one that died; from then on another pod is another sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Callable
+from typing import Final
+
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost
+from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.kit.room import Room
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.kubernetes import failure
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi
+from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, Claim
+from taxtui.substrates.kubernetes.events import PodEvents
+from taxtui.substrates.kubernetes.exec import PodExec
+from taxtui.substrates.kubernetes.failure import ApiRefused
+from taxtui.substrates.kubernetes.followed import FollowedPod
+from taxtui.substrates.kubernetes.options import KubernetesOptions
+from taxtui.substrates.kubernetes.pod import Metadata, Pod
+from taxtui.substrates.kubernetes.pool import GRACE_S
+from taxtui.substrates.kubernetes.sandbox import LONGEST_QUIET_S, QUIET_S, worth_repeating
+from taxtui.substrates.kubernetes.watch import ObjectWatch
+
+ADOPTED: Final = "adopted"
+"""Mark: the claim was given a sandbox that stood in the pool."""
+MADE: Final = "made"
+"""Mark: the pool had none to give, and one is made for the claim."""
+
+
+class ClaimedSandbox(FollowedPod):
+    """A claim, and the pod that it was given."""
+
+    def __init__(
+        self,
+        name: str,
+        api: ClusterApi,
+        events: PodEvents,
+        runner: Callable[[str], PodExec],
+        claims: ObjectWatch[Claim],
+        pods: ObjectWatch[Pod],
+        marks: Marks,
+        options: KubernetesOptions,
+        room: Room,
+        grace_s: int,
+    ) -> None:
+        """Begin to follow the claim of this name, which is about to be made, and the pod that could be made for it.
+
+        Args:
+            runner: what runs commands in the pod of a name.
+            grace_s: how long its pod may take to end.
+        """
+        super().__init__(api, events, marks, options)
+        self.name = name
+        self._claims, self._pods = claims, pods
+        self._runner_of = runner
+        self._room = room
+        self._grace_s = grace_s
+        self._claim: Claim | None = None
+        self._about: Metadata
+        self._ready = False
+        self._warm = False
+        self._silent = False  # what the pod had come to before it was ours is not marked
+        self._restarts: int | None = None
+        self._claim_gone = self._pod_gone = False
+        self._all_gone = asyncio.Event()
+        self._pod_name = ""
+        self._take(name)
+        claims.follow(name, _ClaimNews(self))
+
+    def made(self, claim: Metadata) -> None:
+        """The control plane has accepted the claim."""
+        self._room.taken(self.name)
+        self._marks("accepted")
+        self._about = claim
+
+    def forget(self) -> None:
+        """Stop following it: it is gone, or was never made."""
+        self._claims.unfollow(self.name)
+        self._pods.unfollow(self._pod_name)
+        self._room.left(self.name)
+
+    # ------------------------------------------------------------------------------------------- what the watches say
+
+    def claimed(self, claim: Claim, at_ns: int, resolution_ns: int) -> None:
+        """The claim is now in this state."""
+        before, self._claim = self._claim.pod if self._claim else "", claim
+        if claim.pod and claim.pod != before and not self._ready:
+            self._warm = claim.warm
+            self._marks(ADOPTED if claim.warm else MADE, at_ns=at_ns, resolution_ns=resolution_ns)
+            if claim.pod != self._pod_name:
+                self._take(claim.pod)
+        if claim.ready and not self._ready:
+            self._ready = True
+            if self._pod is not None:
+                self._settle(self._pod)
+            self._marks("ready", at_ns=at_ns, resolution_ns=resolution_ns)
+        self._tell()
+
+    def unclaimed(self) -> None:
+        """The claim is gone."""
+        self._claim_gone = True
+        self._look_whether_all_is_gone()
+        self._tell()
+
+    def _take(self, pod: str) -> None:
+        """This is the pod, or will be."""
+        if self._pod_name:
+            self._pods.unfollow(self._pod_name)
+        self._pod_name, self._pod, self._identity = pod, None, None
+        self._reached.clear()
+        self._gone.clear()
+        self._pod_gone = False
+        self._runner = self._runner_of(pod)
+        if seen := self._pods.follow(pod, self):
+            self._silent = True
+            self.changed(seen, time.monotonic_ns(), 0)
+            self._silent = False
+
+    def changed(self, now: Pod, at_ns: int, resolution_ns: int) -> None:
+        """As ``ObjectFollower.changed``."""
+        if not self._ready:
+            self._identity = now.metadata  # of the last one, as long as it may still be replaced
+            self._gone.clear()
+        elif self._identity is None:
+            self._settle(now)
+        self._pod_gone = False
+        super().changed(now, at_ns, resolution_ns)
+
+    def _settle(self, pod: Pod) -> None:
+        """From now on it is this pod or none."""
+        self._identity, self._restarts = pod.metadata, _restarts(pod)
+
+    def deleted(self, at_ns: int) -> None:
+        """As ``ObjectFollower.deleted``."""
+        self._pod_gone = True
+        self._look_whether_all_is_gone()
+        super().deleted(at_ns)
+
+    def _passed(self, mark: str, at_ns: int, resolution_ns: int) -> None:
+        if not self._silent and not self._warm and mark != "ready":  # ready is what the claim says
+            super()._passed(mark, at_ns, resolution_ns)
+
+    def _look_whether_all_is_gone(self) -> None:
+        if self._claim_gone and (self._pod is None or self._pod_gone):
+            self._all_gone.set()
+
+    def _lost(self) -> str | None:
+        if self._claim_gone:
+            return "was deleted with its claim"
+        if self._claim and (ended := self._claim.ended()):
+            return f"ended with its claim: {ended}"
+        if not self._ready:
+            return None
+        if self._restarts is not None and self._pod and _restarts(self._pod) > self._restarts:
+            return "was restarted"
+        return super()._lost()
+
+    # -------------------------------------------------------------------------------------------- as a Sandbox
+
+    async def wait_ready(self, marks: Marks) -> None:
+        """As ``Sandbox.wait_ready``; what keeps the claim from its sandbox for good is a ``CreateFailed``."""
+        self._marks = marks
+        patience_ends = time.monotonic() + self._options.unschedulable_s
+        quiet_s = QUIET_S
+        ask_at = time.monotonic() + quiet_s
+        while True:
+            self._news.clear()
+            if lost := self._lost():
+                raise SandboxLost(f"the pod {lost}")
+            if self._ready:
+                return
+            if self._blind:
+                raise CreateFailed(f"the claim can't be watched: {self._blind}")
+            if refused := self._claim and self._claim.refused():
+                raise CreateFailed(f"the claim gets no sandbox: {refused}")
+            if blocked := self._pod and failure.blocked(self._pod):
+                raise CreateFailed(f"the container can't start: {blocked}")
+            stuck = self._pod and failure.unschedulable(self._pod)
+            left_s = patience_ends - time.monotonic() if stuck else math.inf
+            if left_s <= 0:
+                raise CreateFailed(f"no node takes the pod: {stuck}")
+            if time.monotonic() >= ask_at:
+                quiet_s = min(LONGEST_QUIET_S, 2 * quiet_s)
+                ask_at = time.monotonic() + quiet_s
+                marks.obstructed(await self._obstacle())
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left_s, ask_at - time.monotonic())):
+                    await self._news.wait()
+
+    async def _obstacle(self) -> str:
+        """What keeps it from being ready: the pod's last warning, else the claim's own words."""
+        pod = self._identity
+        warning = await self._events.last_warning(pod) if pod is not None else ""
+        return warning or (self._claim or Claim(self._about)).waits()
+
+    async def reset(self, marks: Marks) -> None:
+        """Not offered: a pod's processes can't be told from those that its image started."""
+        raise ExecFailed("kubernetes pods are claimed anew for each trial, not reset")
+
+    async def destroy(self) -> None:
+        """As ``Sandbox.destroy``: until the claim, its sandbox and its pod are gone."""
+        async with self._asked_what_was_pulled():
+            await remove_claim(
+                self._api, self._about, self._pod_name, self._grace_s, self._all_gone, look_s=removal.LOOK_S
+            )
+        self.forget()
+
+
+class _ClaimNews:
+    """Hands a claim's watch on to its sandbox; an ``ObjectFollower``."""
+
+    def __init__(self, sandbox: ClaimedSandbox) -> None:
+        self._sandbox = sandbox
+
+    def changed(self, now: Claim, at_ns: int, resolution_ns: int) -> None:
+        """As ``ObjectFollower.changed``."""
+        self._sandbox.claimed(now, at_ns, resolution_ns)
+
+    def deleted(self, at_ns: int) -> None:
+        """As ``ObjectFollower.deleted``."""
+        self._sandbox.unclaimed()
+
+    def unwatched(self, error: ApiRefused) -> None:
+        """As ``ObjectFollower.unwatched``."""
+        self._sandbox.unwatched(error)
+
+
+def _restarts(pod: Pod) -> int:
+    return sum(container.restart_count for container in pod.status.container_statuses or ())
+
+
+async def remove_claim(
+    api: ClusterApi,
+    claim: Metadata,
+    pod: str,
+    grace_s: int = GRACE_S,
+    gone: asyncio.Event | None = None,
+    *,
+    look_s: float,
+) -> None:
+    """Delete exactly this claim, and return when it, its sandbox and its pod are gone.
+
+    Args:
+        pod: the name of its pod, as far as it is known.
+        gone: as for ``sandbox.remove``.
+
+    Raises:
+        CleanupFailed: no permission, or still there when its grace period and ``removal.REMOVE_S`` are over.
+    """
+
+    async def ask() -> bool:
+        try:
+            return await api.delete(CLAIMS, claim, FOREGROUND) or not await ended()
+        except ApiRefused as error:
+            raise worth_repeating(error) from error
+
+    async def ended() -> bool:
+        try:
+            if await _claim_stands(api, claim):
+                return False
+            return not (pod and await _pod_stands(api, claim.namespace, pod))
+        except ApiRefused as error:
+            raise worth_repeating(error) from error
+
+    stuck = "its deletion was accepted but has not ended; look at the agent-sandbox controller, and at finalizers"
+    await removal.remove(f"claim {claim.name}", ask, ended, gone=gone, look_s=look_s, more_s=grace_s, stuck=stuck)
+
+
+async def _claim_stands(api: ClusterApi, claim: Metadata) -> bool:
+    """Whether it is there, and not another one of its name. Raises ``ApiRefused``."""
+    try:
+        return (await api.get(CLAIMS, claim.namespace, claim.name)).metadata.uid == claim.uid
+    except ApiRefused as error:
+        if error.status == 404:
+            return False
+        raise
+
+
+async def _pod_stands(api: ClusterApi, namespace: str, pod: str) -> bool:
+    """Whether a pod of this name is there: nothing else than a claim's pod has it. Raises ``ApiRefused``."""
+    try:
+        await api.get(PODS, namespace, pod)
+    except ApiRefused as error:
+        if error.status == 404:
+            return False
+        raise
+    return True

@@ -1,0 +1,186 @@
+"""A warm pool as a run finds it, and whether what it holds is what the run asks for.
+
+A claim cannot say of what its pod is made: the pool's template does. So that a recording says no more than holds, a
+template that differs from the substrate's options, or from the run's limits, is refused, item by item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from kubernetes.utils.quantity import parse_quantity
+
+from taxtui.errors import SubstrateUnavailable, UsageError
+from taxtui.plan.spec import FIXTURES_ENV, Limits
+from taxtui.substrates.kubernetes.api import ClusterApi, Kept, Kind
+from taxtui.substrates.kubernetes.claim import CLAIMS, GROUP
+from taxtui.substrates.kubernetes.failure import ApiRefused
+from taxtui.substrates.kubernetes.options import (
+    NAME,
+    KubernetesOptions,
+    node_selector,
+    pull_secrets,
+    tolerations,
+)
+from taxtui.substrates.kubernetes.pod import Camel, Metadata
+
+PAGE: Final = "docs/substrates/kubernetes.md"
+GRACE_S: Final = 30
+"""Kubernetes' own, where a template says nothing."""
+ROLE: Final = (
+    *((verb, "sandboxclaims", GROUP) for verb in ("create", "get", "list", "watch", "delete")),
+    ("get", "sandboxwarmpools", GROUP),
+    ("get", "sandboxtemplates", GROUP),
+    *((verb, "pods", "") for verb in ("get", "list", "watch")),
+    ("get", "pods/exec", ""),
+    ("create", "pods/exec", ""),
+)
+"""What it takes to measure through a pool: verb, resource, API group."""
+
+
+class _Ref(Camel, frozen=True):
+    name: str = ""
+
+
+class _PoolSpec(Camel, frozen=True):
+    replicas: int = 1
+    sandbox_template_ref: _Ref = _Ref()
+
+
+class _PoolStatus(Camel, frozen=True):
+    ready_replicas: int = 0
+
+
+class PoolObject(Camel, frozen=True):
+    """What we look at of a ``SandboxWarmPool``."""
+
+    metadata: Metadata
+    spec: _PoolSpec = _PoolSpec()
+    status: _PoolStatus = _PoolStatus()
+
+
+class TemplateObject(Camel, frozen=True):
+    """What we look at of a ``SandboxTemplate``."""
+
+    metadata: Metadata
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def pod(self) -> dict[str, Any]:
+        """The spec of the pods that are made of it."""
+        found = (self.spec.get("podTemplate") or {}).get("spec")
+        return found if isinstance(found, dict) else {}
+
+
+POOLS: Final = Kind(CLAIMS.api, "sandboxwarmpools", PoolObject)
+TEMPLATES: Final = Kind(CLAIMS.api, "sandboxtemplates", TemplateObject)
+
+
+class ClaimPool(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool that claims can be made on."""
+
+    name: str
+    replicas: int  # that it keeps ready, or tries to
+    ready: int  # when it was looked at
+    template: TemplateObject
+
+    @property
+    def container(self) -> str:
+        """Where commands run: the first one of the pod."""
+        return str(self.template.pod["containers"][0]["name"])
+
+    @property
+    def grace_s(self) -> int:
+        """Between TERM and KILL when one of its pods is deleted."""
+        return int(self.template.pod.get("terminationGracePeriodSeconds", GRACE_S))
+
+    def require(self, options: KubernetesOptions, limits: Limits) -> None:
+        """Raise ``SubstrateUnavailable`` where its pods are not what the options and the run's limits say."""
+        if wrong := list(differences(self.template.pod, options, limits)):
+            raise SubstrateUnavailable(
+                f"kubernetes: template {self.template.metadata.name} of pool {self.name} {'; '.join(wrong)}",
+                fix=f"change the template, or the run's options and limits, to be the same; {PAGE} has one",
+            )
+
+
+def named(acquire: str) -> str:
+    """The pool of ``pool:NAME``. Raises ``UsageError``."""
+    name = acquire.partition(":")[2]
+    if not NAME.fullmatch(name):
+        raise UsageError(f"kubernetes: acquire {acquire!r} names no pool", fix="write --acquire pool:NAME")
+    return name
+
+
+async def look(api: ClusterApi, namespace: str, name: str) -> ClaimPool:
+    """The pool of this name and its template, as they are now. Raises ``SubstrateUnavailable``."""
+    pool = await _read(api, POOLS, namespace, name, "SandboxWarmPool")
+    template = await _read(api, TEMPLATES, namespace, pool.spec.sandbox_template_ref.name, "SandboxTemplate")
+    containers = template.pod.get("containers") or [{}]
+    if not containers[0].get("image") or not containers[0].get("name"):
+        raise SubstrateUnavailable(f"kubernetes: template {template.metadata.name} of pool {name} names no image")
+    return ClaimPool(name=name, replicas=pool.spec.replicas, ready=pool.status.ready_replicas, template=template)
+
+
+async def _read(api: ClusterApi, kind: Kind[Kept], namespace: str, name: str, what: str) -> Kept:
+    try:
+        return await api.get(kind, namespace, name)
+    except ApiRefused as error:
+        if error.status != 404:
+            raise error.as_error(SubstrateUnavailable, f"kubernetes: {what} {name} can't be read") from error
+        if f'"{name}" not found' in error.message:
+            raise SubstrateUnavailable(
+                f"kubernetes: there is no {what} {name} in namespace {namespace}",
+                fix=f"see: kubectl get {kind.plural} -n {namespace}",
+            ) from error
+        raise SubstrateUnavailable(
+            f"kubernetes: this cluster does not have {kind.plural} ({GROUP})",
+            fix=f"install agent-sandbox with its extensions: {PAGE}",
+        ) from error
+
+
+async def missing_rights(api: ClusterApi, namespace: str) -> str:
+    """What of ``ROLE`` we are not let do, in one line; "" where it is all there. Raises ``ApiRefused``."""
+    told = [
+        f"{verb} {resource}" for verb, resource, group in ROLE if not await api.may(namespace, verb, resource, group)
+    ]
+    return ", ".join(told)
+
+
+def differences(pod: Mapping[str, Any], options: KubernetesOptions, limits: Limits) -> Iterator[str]:
+    """What a template's pod spec says otherwise, a phrase each: what of a pod is part of a cell's identity, and what
+    was asked for and a claim cannot give."""
+    container = (pod.get("containers") or [{}])[0]
+    if (image := container.get("image")) != options.image:
+        yield f"has the image {image}, not {options.image}"
+    resources = container.get("resources") or {}
+    for name, asked in (("cpu", f"{limits.cpus:g}"), ("memory", f"{limits.memory_mib}Mi")):
+        limit = (resources.get("limits") or {}).get(name)
+        request = (resources.get("requests") or {}).get(name, limit)
+        if not _equal(limit, asked) or not _equal(request, asked):
+            yield f"gives {name} {request or 'none'} to {limit or 'no limit'}, not {asked}"
+    if (runtime := pod.get("runtimeClassName") or "") != options.runtime_class:
+        yield f"has the runtime class {runtime or 'of the cluster'}, not {options.runtime_class or 'that'}"
+    if (pod.get("nodeSelector") or {}) != node_selector(options.node_selector):
+        yield "has another node selector than node_selector="
+    if any(each not in (pod.get("tolerations") or ()) for each in tolerations(options.tolerations)):
+        yield "lacks what tolerations= says"
+    if any(each not in (pod.get("imagePullSecrets") or ()) for each in pull_secrets(options.pull_secret)):
+        yield "lacks what pull_secret= names"
+    if options.pull_policy != "IfNotPresent" and container.get("imagePullPolicy") != options.pull_policy:
+        yield f"does not pull {options.pull_policy}"
+    user = {**(pod.get("securityContext") or {}), **(container.get("securityContext") or {})}.get("runAsUser")
+    if options.user != KubernetesOptions().user and user != options.user:
+        yield f"does not run as user {options.user}"
+    values = {each.get("name"): each.get("value") for each in container.get("env") or ()}
+    if options.fixtures and values.get(FIXTURES_ENV) != options.fixtures:
+        yield f"does not set {FIXTURES_ENV}={options.fixtures}"
+
+
+def _equal(quantity: object, asked: str) -> bool:
+    try:
+        told, wanted = (parse_quantity(str(each)) for each in (quantity or "", asked))  # type: ignore[no-untyped-call]
+    except ValueError:
+        return False
+    return bool(told == wanted)
