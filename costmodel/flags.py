@@ -41,6 +41,7 @@ PRICES_DISPUTED: Final = "prices_disputed"
 CPU_UNKNOWN: Final = "cpu_time_unknown"
 IDLE_UNKNOWN: Final = "idle_time_unknown"
 EGRESS_LEFT_OUT: Final = "egress_left_out"
+POOL_LEFT_OUT: Final = "pool_left_out"
 BILLED_MEAN: Final = "billed_at_mean"
 
 TAIL_TRIALS: Final = 299
@@ -88,6 +89,7 @@ WORDS: Final = {
     IDLE_UNKNOWN: "not billed while nobody talks to the sandbox, and when that begins is not known: the money is from "
     "all think time free to none",
     EGRESS_LEFT_OUT: "what leaves the sandbox is paid for too, and no recording tells how much: it is not in the bill",
+    POOL_LEFT_OUT: "sandboxes were taken from a pool, and what its others cost while they wait is not in the bill",
     BILLED_MEAN: "billed as if every trajectory took the mean, because only the mean was published",
 }
 
@@ -127,6 +129,7 @@ DO: Final = {
     CPU_UNKNOWN: "leave --no-bracket off; an image with bash",
     IDLE_UNKNOWN: "look at a bill",
     EGRESS_LEFT_OUT: "look at a bill",
+    POOL_LEFT_OUT: "--warm-pool SIZE --refill TIME puts one into the question",
     BILLED_MEAN: "measure it",
 }
 
@@ -155,6 +158,7 @@ SIZE: Final = {
     CPU_UNKNOWN: 0.28,
     IDLE_UNKNOWN: 0.27,
     PRICES_DISPUTED: 0.26,
+    POOL_LEFT_OUT: 0.24,
     STALE_PRICES: 0.2,
     EGRESS_LEFT_OUT: 0.12,
     FEW_TRIALS: 0.15,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from costmodel import flags
 from costmodel.billing import doubts
 from costmodel.continuation import EXACT, Margin, doubt
@@ -16,6 +18,9 @@ from costmodel.tails import Reach
 from costmodel.tally import Tally
 from costmodel.timed import TimedRun
 from costmodel.used import untold
+
+FROM_POOL: Final = "pool:"
+"""How an ``acquire`` begins that takes sandboxes from a pool which stands anyway."""
 
 
 def evidence_of(timed: TimedRun, demand: Demand, held: Estimate, tail: Reach) -> Evidence:
@@ -92,6 +97,8 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
         price, sample = prices.sandbox(pool.identity), tally.attempts
         cpu_known = all(attempt.cpu_ns != UNKNOWN for attempt in sample)
         billed = doubts(price, cpu_known=cpu_known, think=any(attempt.think_ns for attempt in sample))
+        if pool.identity.acquire.startswith(FROM_POOL) and demand.warm_pool is None:
+            billed[flags.POOL_LEFT_OUT] = None
     found = {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
     return flags.ordered(trust(pool) | found | billed)
 

@@ -163,10 +163,9 @@ class KubernetesStandin:
         self.requests.append(kind)
         if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             return self._no(401, "Unauthorized", "Unauthorized")
-        verb = self.verbs.get(kind.removesuffix("-all"))
-        for denied in (f"{verb}", f"{verb} *" if kind.endswith("-all") else ""):
-            if denied in self.denied:
-                return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {denied}')
+        verb = str(self.verbs.get(kind.removesuffix("-all"))) + " *" * kind.endswith("-all")
+        if verb in self.denied:
+            return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {verb}')
         if time.monotonic() < self._filled_s:
             unread = 'RBAC: role.rbac.authorization.k8s.io "taxtui" not found'
             return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {verb}: {unread}')

@@ -67,6 +67,12 @@ def test_our_own_image_keeps_its_user_and_folders() -> None:
     assert spec["securityContext"]["runAsNonRoot"] is True
 
 
+def test_each_pull_secret_is_named_once() -> None:
+    assert pod(pull_secret="one")["imagePullSecrets"] == [{"name": "one"}]
+    assert pod(pull_secret="b.c; a;b.c")["imagePullSecrets"] == [{"name": "b.c"}, {"name": "a"}]
+    assert "imagePullSecrets" not in pod()
+
+
 def test_root_only_where_asked_for() -> None:
     assert pod(user=0)["securityContext"]["runAsNonRoot"] is False
 
@@ -92,7 +98,17 @@ def test_selectors_and_tolerations() -> None:
     ]
 
 
-@pytest.mark.parametrize("options", [{"node_selector": "a"}, {"node_selector": "=b"}, {"tolerations": "a:Never"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"node_selector": "a"},
+        {"node_selector": "=b"},
+        {"tolerations": "a:Never"},
+        {"pull_secret": "a;"},
+        {"pull_secret": "a,b"},
+        {"pull_secret": "-a"},
+    ],
+)
 def test_a_malformed_selector_is_refused_before_anything_is_contacted(options: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="kubernetes: "):
         KubernetesSubstrate(KubernetesOptions(**options))  # type: ignore[arg-type]

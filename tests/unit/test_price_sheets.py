@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,20 @@ def test_free_shares_disks_units_and_creates(tmp_path: Path) -> None:
 def test_what_leaves_the_sandbox_is_not_in_the_bill_and_said_to_be_missing(tmp_path: Path) -> None:
     found = row(tmp_path, "usd_per_hour = 1\nusd_per_egress_gib = 1", [trial(n) for n in range(4)])
     assert "egress_left_out" in found.flags
+
+
+def test_what_a_pools_other_sandboxes_cost_is_said_to_be_missing(tmp_path: Path) -> None:
+    known = [trial(n) for n in range(4)]
+    actions = next(len(event[6]) for event in known[0] if event[0] == 6)
+    recording = read(write(tmp_path / "run.msgpack", known, cell(actions=actions, acquire="pool:warm")))
+    prices = load_prices(sheet(tmp_path, "usd_per_hour = 1"))
+    asked = Demand(trajectories=1, workers=1)
+    with_pool = replace(asked, warm_pool=1, refill_s=1.0)
+    found = [
+        project([recording], demand, sold)[0].flags
+        for demand, sold in ((asked, prices), (with_pool, prices), (asked, None))
+    ]
+    assert ["pool_left_out" in each for each in found] == [True, False, False]
 
 
 def test_think_time_is_free_or_not_where_the_idle_are_not_billed(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ declined: ContextVar[bytearray | None] = ContextVar("declined", default=None)
 
 
 @dataclass(frozen=True)
-class Kind(Generic[Kept]):
+class ObjectKind(Generic[Kept]):
     """A kind of object: where it is kept, and what is read of it."""
 
     api: str  # the path of its group and version
@@ -69,7 +69,7 @@ class Kind(Generic[Kept]):
         return verb if self.plural == "pods" else f"{verb} {self.plural}"
 
 
-PODS: Final = Kind("/api/v1", "pods", Pod)
+PODS: Final = ObjectKind("/api/v1", "pods", Pod)
 
 
 class _Page(Camel, Generic[T], frozen=True):
@@ -137,7 +137,7 @@ class ClusterApi:
         answer = _decode(await self._ask("GET", "/version"), dict[str, Any])
         return str(answer.get("gitVersion", "")), time.monotonic_ns() - began
 
-    async def create(self, kind: Kind[Kept], namespace: str, manifest: Mapping[str, Any], marks: Marks) -> Kept:
+    async def create(self, kind: ObjectKind[Kept], namespace: str, manifest: Mapping[str, Any], marks: Marks) -> Kept:
         """Make one of a kind."""
         token = connecting.set(marks)
         try:
@@ -146,11 +146,11 @@ class ClusterApi:
         finally:
             connecting.reset(token)
 
-    async def get(self, kind: Kind[Kept], namespace: str, name: str) -> Kept:
+    async def get(self, kind: ObjectKind[Kept], namespace: str, name: str) -> Kept:
         """One of a kind as it is now."""
         return _decode(await self._ask("GET", kind.path(namespace, name), right=kind.right("get")), kind.type)
 
-    async def delete(self, kind: Kind[Any], about: Metadata, how: Mapping[str, Any]) -> bool:
+    async def delete(self, kind: ObjectKind[Any], about: Metadata, how: Mapping[str, Any]) -> bool:
         """Ask for the deletion of exactly this one; False when it is gone, or another one has its name."""
         body = {**how, "preconditions": {"uid": about.uid}}
         try:
@@ -161,7 +161,7 @@ class ClusterApi:
             raise
         return True
 
-    async def list(self, kind: Kind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], str, float]:
+    async def list(self, kind: ObjectKind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], str, float]:
         """Those of one namespace or of all, the list's resource version, and the server's Unix time of the answer."""
         found: list[Kept] = []
         query: dict[str, Any] = {"labelSelector": selector, "limit": PAGE}
@@ -176,7 +176,7 @@ class ClusterApi:
                 return found, str(page.metadata.get("resourceVersion", "")), _date(response.headers.get("Date"))
 
     async def watch(
-        self, kind: Kind[Kept], namespace: str, selector: str, version: str
+        self, kind: ObjectKind[Kept], namespace: str, selector: str, version: str
     ) -> AsyncIterator[tuple[str, Kept]]:
         """Events after a resource version until the server ends the stream; ``ApiRefused`` 410 when it is too old."""
         query = {

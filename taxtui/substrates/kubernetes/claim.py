@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from taxtui.plan.spec import SandboxSpec
-from taxtui.substrates.kubernetes.api import Kind
+from taxtui.substrates.kubernetes.api import ObjectKind
 from taxtui.substrates.kubernetes.pod import Camel, Condition, Metadata
 
 GROUP: Final = "extensions.agents.x-k8s.io"
@@ -98,7 +98,7 @@ def _said(condition: Condition) -> str:
     return f"{condition.reason or 'not ready'}: {text or 'no further reason given'}"
 
 
-CLAIMS: Final = Kind(f"/apis/{GROUP}/{VERSION}", "sandboxclaims", Claim)
+CLAIMS: Final = ObjectKind(f"/apis/{GROUP}/{VERSION}", "sandboxclaims", Claim)
 
 
 def claim(spec: SandboxSpec, pool: str, now_s: float) -> dict[str, Any]:

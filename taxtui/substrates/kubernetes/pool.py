@@ -14,7 +14,7 @@ from kubernetes.utils.quantity import parse_quantity
 
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.plan.spec import FIXTURES_ENV, Limits
-from taxtui.substrates.kubernetes.api import ClusterApi, Kept, Kind
+from taxtui.substrates.kubernetes.api import ClusterApi, Kept, ObjectKind
 from taxtui.substrates.kubernetes.claim import CLAIMS, GROUP
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import (
@@ -74,8 +74,8 @@ class TemplateObject(Camel, frozen=True):
         return found if isinstance(found, dict) else {}
 
 
-POOLS: Final = Kind(CLAIMS.api, "sandboxwarmpools", PoolObject)
-TEMPLATES: Final = Kind(CLAIMS.api, "sandboxtemplates", TemplateObject)
+POOLS: Final = ObjectKind(CLAIMS.api, "sandboxwarmpools", PoolObject)
+TEMPLATES: Final = ObjectKind(CLAIMS.api, "sandboxtemplates", TemplateObject)
 
 
 class ClaimPool(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ async def look(api: ClusterApi, namespace: str, name: str) -> ClaimPool:
     return ClaimPool(name=name, replicas=pool.spec.replicas, ready=pool.status.ready_replicas, template=template)
 
 
-async def _read(api: ClusterApi, kind: Kind[Kept], namespace: str, name: str, what: str) -> Kept:
+async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: str, what: str) -> Kept:
     try:
         return await api.get(kind, namespace, name)
     except ApiRefused as error:

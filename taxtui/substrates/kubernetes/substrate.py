@@ -20,7 +20,7 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.room import Room
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes import pool as pools
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, Kind
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind
 from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOX_PODS, claim
 from taxtui.substrates.kubernetes.claimed import ClaimedSandbox, remove_claim
 from taxtui.substrates.kubernetes.connect import Cluster, discover
@@ -206,7 +206,7 @@ class KubernetesSubstrate:
         sandbox.made(made.metadata)
         return sandbox
 
-    def _watch(self, kind: Kind[Kept], selector: str) -> ObjectWatch[Kept]:
+    def _watch(self, kind: ObjectKind[Kept], selector: str) -> ObjectWatch[Kept]:
         """The one of what matches; another where it has ended."""
         watch = self._watches.get((kind.plural, selector))
         if watch is None or watch.ended:
@@ -214,7 +214,7 @@ class KubernetesSubstrate:
             self._watches[kind.plural, selector] = watch
         return watch
 
-    async def _make(self, kind: Kind[Kept], wanted: Mapping[str, Any], marks: Marks) -> Kept:
+    async def _make(self, kind: ObjectKind[Kept], wanted: Mapping[str, Any], marks: Marks) -> Kept:
         """Ask for it; where our own ones use up the quota, again when one of them has gone.
 
         Raises ``Throttled`` where none has gone for ``room.HOLD_S``, and ``QuotaExceeded`` where none of ours stands.
@@ -249,7 +249,7 @@ class KubernetesSubstrate:
             return found
         return [*found, *(_found(each.metadata, now_s, CLAIMS.plural) for each in claims)]
 
-    async def _found(self, kind: Kind[Kept], selector: str) -> tuple[list[Kept], float]:
+    async def _found(self, kind: ObjectKind[Kept], selector: str) -> tuple[list[Kept], float]:
         try:
             return await backoff.find(lambda: self._list(kind, None, selector))
         except SubstrateUnavailable as error:
@@ -257,7 +257,7 @@ class KubernetesSubstrate:
                 raise
             return await backoff.find(lambda: self._list(kind, self._namespace, selector))
 
-    async def _list(self, kind: Kind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], float]:
+    async def _list(self, kind: ObjectKind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], float]:
         try:
             found, _, now_s = await self._api.list(kind, namespace, selector)
         except ApiRefused as error:

@@ -13,7 +13,7 @@ import random
 import time
 from typing import Final, Generic, Protocol, TypeVar
 
-from taxtui.substrates.kubernetes.api import ClusterApi, Kept, Kind
+from taxtui.substrates.kubernetes.api import ClusterApi, Kept, ObjectKind
 from taxtui.substrates.kubernetes.failure import ApiRefused
 
 CATCH_UP_NS: Final = 100_000_000
@@ -44,7 +44,7 @@ class ObjectFollower(Protocol[_Told]):
 class ObjectWatch(Generic[Kept]):
     """Follows every object of a kind that a label selector matches in one namespace."""
 
-    def __init__(self, api: ClusterApi, kind: Kind[Kept], namespace: str, selector: str) -> None:
+    def __init__(self, api: ClusterApi, kind: ObjectKind[Kept], namespace: str, selector: str) -> None:
         """Begin to watch at once, in a task of its own."""
         self._api = api
         self._kind = kind

@@ -1,0 +1,472 @@
+"""Sandboxes claimed from a warm pool, and each way in which that goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taxtui.errors import CreateFailed, QuotaExceeded, SandboxLost, SubstrateUnavailable, UsageError
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.recording.digests import digest
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
+from taxtui.sandboxes.protocol import Marks, Sandbox
+from taxtui.substrates.kubernetes import claimed as kubernetes_claimed
+from taxtui.substrates.kubernetes.options import KubernetesOptions
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
+from tests.support.api_faults import NO_OPS, told
+from tests.support.cancelling import cancellations
+from tests.support.kubernetes_cluster import NODE
+from tests.support.kubernetes_pool_standin import POOL, PoolStandin
+from tests.support.recorded import Recorded, record
+from tests.support.waiting import until
+
+ACQUIRE = f"pool:{POOL}"
+COLD = ["accepted", "made", "scheduled", "initialized", "sandbox ready", "running", "ready"]
+
+
+def spec(trial: int = 1, run: str = "r1", ttl_s: float = 60.0) -> SandboxSpec:
+    labels = {LABEL_RUN: run, LABEL_TRIAL: str(trial), LABEL_DEADLINE: "1900000000"}
+    return SandboxSpec(name=f"taxtui-{run}-{trial}", labels=labels, limits=Limits(), ttl_s=ttl_s, acquire=ACQUIRE)
+
+
+def options(standin: PoolStandin, **changes: Any) -> KubernetesOptions:
+    return KubernetesOptions(kubeconfig=str(standin.kubeconfig), **changes)
+
+
+async def filled(standin: PoolStandin) -> None:
+    await until(lambda: standin.sandboxes.ready(POOL) == 3, "the pool is filled")
+
+
+async def emptied(standin: PoolStandin) -> None:
+    """A pool that keeps nothing."""
+    standin.sandboxes.pools[POOL]["spec"]["replicas"] = 0
+    for name in [name for name, each in standin.sandboxes.sandboxes.items() if each["owner"][0] == "pool"]:
+        standin.sandboxes.sandboxes[name]["ends"] = True
+    await until(lambda: not standin.sandboxes.sandboxes, "the pool is empty")
+
+
+async def ready(substrate: KubernetesSubstrate, trial: int = 1, marks: Marks | None = None) -> Sandbox:
+    marks = marks or Marks()
+    sandbox = await substrate.create(spec(trial), marks)
+    await sandbox.wait_ready(marks)
+    return sandbox
+
+
+@pytest.fixture
+async def standin() -> AsyncIterator[PoolStandin]:
+    async with PoolStandin() as server:
+        yield server
+
+
+@pytest.fixture
+async def substrate(standin: PoolStandin) -> AsyncIterator[KubernetesSubstrate]:
+    async with KubernetesSubstrate(options(standin, unschedulable_s=0.2)) as connected:
+        yield connected
+
+
+async def measured(
+    standin: PoolStandin, folder: Path, monkeypatch: pytest.MonkeyPatch, *commands: str, **how: Any
+) -> Recorded:
+    """One recorded trial, after which nothing of ours is left."""
+    got = await record(
+        lambda: KubernetesSubstrate(options(standin, unschedulable_s=0.2)),
+        folder,
+        monkeypatch,
+        *commands,
+        **{"acquire": ACQUIRE, **how},
+    )
+    assert standin.left() == (0, 0)
+    return got
+
+
+# ------------------------------------------------------------------------------------------------------- warm and cold
+
+
+async def test_a_warm_trial_and_a_cold_one_say_so(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(standin)
+    got = await measured(standin, tmp_path, monkeypatch)
+    assert got.end.outcome == "ok"
+    assert [mark.name for mark in got.marks] == ["accepted", "adopted", "ready"]
+    assert got.end.node == digest(NODE)
+    await emptied(standin)
+    (tmp_path / "cold").mkdir()
+    got = await measured(standin, tmp_path / "cold", monkeypatch)
+    assert got.end.outcome == "ok"
+    assert sorted(mark.name for mark in got.marks) == sorted(COLD)
+    at = {mark.name: mark.at_ns for mark in got.marks}
+    assert at["accepted"] <= at["scheduled"] <= at["running"] <= at["ready"]
+    assert standin.pods.made >= 4
+
+
+async def test_claims_that_are_more_than_the_pool_are_all_served(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    await filled(standin)
+    standin.sandboxes.refills = False
+    marks = [Marks() for _ in range(8)]
+    boxes = await asyncio.gather(*(ready(substrate, trial, mark) for trial, mark in enumerate(marks)))
+    how = [[name for name, _, _ in mark.seen][1] for mark in marks]
+    assert how.count("adopted") == 3
+    assert len({(await box.exec(Command(script="pwd"))).stdout for box in boxes}) == 8, "each has a pod of its own"
+    assert (standin.requests.count("claims.watch"), standin.requests.count("watch")) == (1, 1)
+    await asyncio.gather(*(box.destroy() for box in boxes))
+    assert standin.left() == (0, 0)
+
+
+async def test_the_pod_is_gone_when_destroy_returns_however_late(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    box = await ready(substrate)
+    standin.sandboxes.late_s = 0.3
+    await box.destroy()
+    assert standin.left() == (0, 0)
+    await box.destroy()
+    with pytest.raises(SandboxLost):
+        await box.exec(Command(script="true"))
+
+
+async def test_find_and_reap_get_claims_that_another_process_left(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    await ready(substrate, 1)
+    await substrate.create(spec(2), Marks())
+    async with KubernetesSubstrate(options(standin)) as later:
+        assert await later.find("another") == []
+        found = await later.find("r1")
+        assert sorted(each.name for each in found) == ["taxtui-r1-1", "taxtui-r1-2"]
+        assert {each.deadline_unix_s for each in found} == {1_900_000_000}
+        for each in [*found, *found]:
+            await later.reap(each)
+    assert standin.left() == (0, 0)
+
+
+async def test_another_claim_of_the_same_name_is_left_alone(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    box = await ready(substrate)
+    found = await substrate.find()
+    await box.destroy()
+    await ready(substrate)
+    await substrate.reap(found[0])
+    assert standin.left() == (1, 1)
+
+
+@pytest.mark.parametrize("refusal", ["installed", "denied"])
+async def test_a_cluster_without_claims_is_swept_of_pods(standin: PoolStandin, refusal: str) -> None:
+    if refusal == "installed":
+        standin.installed = False
+    else:
+        standin.denied = {"list sandboxclaims", "list sandboxclaims *"}
+    async with KubernetesSubstrate(options(standin)) as plain:
+        labels = {LABEL_RUN: "r1"}
+        await plain.create(SandboxSpec(name="taxtui-r1-1", labels=labels, limits=Limits(), ttl_s=60), Marks())
+        found = await plain.find("r1")
+        assert [each.name for each in found] == ["taxtui-r1-1"]
+        await plain.reap(found[0])
+        assert await plain.find("r1") == []
+
+
+# ----------------------------------------------------------------------------------------------------- before anything
+
+
+async def refusal(substrate: KubernetesSubstrate, acquire: str = ACQUIRE, limits: Limits | None = None) -> str:
+    with pytest.raises(SubstrateUnavailable) as caught:
+        await substrate.check_acquire(acquire, limits or Limits())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_a_pool_that_is_not_there(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    assert "there is no SandboxWarmPool cold in namespace sandboxes" in await refusal(substrate, "pool:cold")
+    standin.sandboxes.templates.clear()
+    assert "there is no SandboxTemplate taxtui" in await refusal(substrate)
+
+
+async def test_a_cluster_without_agent_sandbox(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    standin.installed = False
+    said = await refusal(substrate)
+    assert "does not have sandboxwarmpools" in said
+    assert "install agent-sandbox" in said
+
+
+async def test_each_missing_right_is_named(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    standin.denied = {"watch sandboxclaims", "get sandboxtemplates"}
+    assert "not allowed in namespace sandboxes: watch sandboxclaims, get sandboxtemplates" in await refusal(substrate)
+
+
+async def test_a_template_of_something_else(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    assert "gives cpu 1 to 1, not 2" in await refusal(substrate, limits=Limits(cpus=2))
+    container = standin.sandboxes.templates["taxtui"]["spec"]["podTemplate"]["spec"]["containers"][0]
+    container["image"] = "example.org/other"
+    assert "has the image example.org/other, not docker.io" in await refusal(substrate)
+    del container["image"]
+    assert "names no image" in await refusal(substrate)
+
+
+async def test_a_pool_without_a_name_and_other_kinds_are_refused(substrate: KubernetesSubstrate) -> None:
+    with pytest.raises(UsageError, match="names no pool"):
+        await substrate.check_acquire("pool:", Limits())
+    await substrate.check_acquire("create", Limits())
+
+
+async def test_nothing_is_recorded_of_a_run_that_cannot_begin(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SubstrateUnavailable, match="no SandboxWarmPool cold"):
+        await measured(standin, tmp_path, monkeypatch, acquire="pool:cold")
+    with pytest.raises(UsageError, match="cannot acquire sandboxes by 'reset'; it can: create, pool"):
+        await measured(standin, tmp_path, monkeypatch, acquire="reset:x")
+    assert "claims.create" not in standin.requests
+    assert not list(tmp_path.glob("*.msgpack"))
+
+
+# ------------------------------------------------------------------------------------------------------------- create
+
+
+@pytest.mark.parametrize("fault", [{"status": 429, "retry_after_s": 0}, {"status": 503, "retry_after_s": 0}])
+async def test_a_throttled_claim_is_asked_for_again(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]
+) -> None:
+    standin.fail("claims.create", times=2, **fault)
+    got = await measured(standin, tmp_path, monkeypatch)
+    assert got.end.outcome == "ok"
+    assert got.end.queued_ns > 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ({"status": 409}, "CreateFailed"),
+        ({"status": 403}, "SubstrateUnavailable"),
+        ({"status": 500}, "CreateFailed"),
+        ({"reset": "before"}, "CreateFailed"),
+        ({"reset": "after"}, "CreateFailed"),
+    ],
+)
+async def test_a_refused_claim_leaves_nothing(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any], error: str
+) -> None:
+    standin.fail("claims.create", **fault)
+    got = await measured(standin, tmp_path, monkeypatch)
+    assert told(got.end) == ("failed", "create", error)
+
+
+async def test_the_quota_of_claims(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    standin.claims_quota = 0
+    with pytest.raises(QuotaExceeded, match="count/sandboxclaims"):
+        await substrate.create(spec(), Marks())
+    standin.claims_quota = 1
+    first, marks = await ready(substrate, 1), Marks()
+    second = asyncio.ensure_future(ready(substrate, 2, marks))
+    await until(lambda: marks.notices, "the second one waits for room")
+    await first.destroy()
+    await (await second).destroy()
+    assert marks.queued_ns > 0
+
+
+# -------------------------------------------------------------------------------------------------------------- ready
+
+
+async def test_a_claim_waits_for_the_pools_controller(
+    standin: PoolStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_claimed, "QUIET_S", 0.05)
+    await standin.sandboxes.stop()
+    marks = Marks()
+    box = await substrate.create(spec(), marks)
+    waiting = asyncio.ensure_future(box.wait_ready(marks))
+    await until(lambda: marks.obstacle, "it says what it waits for")
+    assert "does agent-sandbox run" in marks.obstacle
+    standin.sandboxes.start()
+    await waiting
+    await box.destroy()
+
+
+async def test_a_quota_of_pods_is_what_the_claim_waits_for(
+    standin: PoolStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_claimed, "QUIET_S", 0.05)
+    await emptied(standin)
+    standin.sandboxes.pods_quota = 0
+    marks = Marks()
+    box = await substrate.create(spec(), marks)
+    waiting = asyncio.ensure_future(box.wait_ready(marks))
+    await until(lambda: "exceeded quota" in marks.obstacle, "it says so")
+    standin.sandboxes.pods_quota = None
+    await waiting
+    await box.destroy()
+
+
+async def test_controllers_that_start_anew_go_on(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    await emptied(standin)
+    standin.pods.start_s = 0.2
+    marks = Marks()
+    box = await substrate.create(spec(), marks)
+    await until(lambda: any(name == "made" for name, _, _ in marks.seen), "a sandbox is made for it")
+    await standin.sandboxes.stop()
+    standin.sandboxes.start()
+    await box.wait_ready(marks)
+    await standin.sandboxes.stop()
+    ending = asyncio.ensure_future(box.destroy())
+    await until(lambda: "claims.delete" in standin.requests, "its deletion is asked for")
+    standin.sandboxes.start()
+    await ending
+    assert standin.left() == (0, 0)
+
+
+@pytest.mark.parametrize(("gone", "reason"), [("pools", "WarmPoolNotFound"), ("templates", "TemplateNotFound")])
+async def test_a_pool_that_goes_away_during_the_run(
+    standin: PoolStandin, substrate: KubernetesSubstrate, gone: str, reason: str
+) -> None:
+    await substrate.check_acquire(ACQUIRE, Limits())
+    await emptied(standin)
+    getattr(standin.sandboxes, gone).clear()
+    box = await substrate.create(spec(), Marks())
+    with pytest.raises(CreateFailed, match=reason):
+        await box.wait_ready(Marks())
+    await box.destroy()
+
+
+@pytest.mark.parametrize(
+    ("fate", "why"), [("unschedulable", "no node takes the pod"), ("image_pull_backoff", "ImagePullBackOff")]
+)
+async def test_a_cold_pod_that_does_not_start(
+    standin: PoolStandin, substrate: KubernetesSubstrate, fate: str, why: str
+) -> None:
+    await emptied(standin)
+    standin.pods.fate = fate
+    box = await substrate.create(spec(), Marks())
+    with pytest.raises(CreateFailed, match=why):
+        await box.wait_ready(Marks())
+    await box.destroy()
+    assert standin.left() == (0, 0)
+
+
+async def test_a_pod_that_is_replaced_before_the_claim_is_ready_is_no_loss(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    await emptied(standin)
+    standin.pods.start_s = 0.2
+    box = await substrate.create(spec(), Marks())
+    await until(lambda: (standin.namespace, box.name) in standin.pods.objects, "its pod is made")
+    standin.pods.delete(standin.namespace, box.name, 0, None)
+    await box.wait_ready(Marks())
+    assert (await box.exec(Command(script="echo well"))).stdout == b"well\n"
+    await box.destroy()
+    assert standin.left() == (0, 0)
+
+
+async def test_a_pod_that_dies_before_its_claim_is_ready(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    await emptied(standin)
+    standin.pods.start_s = 0.2
+    box = await substrate.create(spec(), Marks())
+    await until(lambda: (standin.namespace, box.name) in standin.pods.objects, "its pod is made")
+    standin.pods.evict(box.name)
+    with pytest.raises(SandboxLost, match="PodFailed"):
+        await box.wait_ready(Marks())
+    await box.destroy()
+
+
+# ----------------------------------------------------------------------------------------------------------------- use
+
+
+def pod_of(standin: PoolStandin, claim: str) -> str:
+    body = standin.sandboxes.claims.objects[standin.namespace, claim]
+    return str(body["status"]["sandbox"]["name"])
+
+
+@pytest.mark.parametrize("session", [False, True])
+@pytest.mark.parametrize("end", ["evict", "oom_kill", "vanish", "replace", "expire"])
+async def test_a_pod_that_is_lost_in_use(
+    standin: PoolStandin, substrate: KubernetesSubstrate, end: str, session: bool
+) -> None:
+    await filled(standin)
+    box = await ready(substrate)
+    pod = pod_of(standin, box.name)
+    place = standin.pods.places[standin.pods.objects[standin.namespace, pod]["metadata"]["uid"]]
+    shell = await box.open_session() if session else box
+    running = asyncio.ensure_future(shell.exec(Command(script="touch begun; sleep 60", timeout_s=60)))
+    await until(place.begun, "the command has begun")
+    if end == "replace":
+        standin.pods.delete(standin.namespace, pod, 0, None)
+    elif end == "expire":
+        standin.sandboxes.delete(standin.namespace, box.name, None, foreground=True)
+    else:
+        getattr(standin.pods, end)(pod)
+    with pytest.raises(SandboxLost):
+        await running
+    with pytest.raises(SandboxLost):
+        await box.exec(Command(script="true"))
+    await box.destroy()
+    assert standin.left() == (0, 0)
+
+
+async def test_a_container_that_was_restarted_is_another_sandbox(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    await filled(standin)
+    box = await ready(substrate)
+    pod = standin.pods.objects[standin.namespace, pod_of(standin, box.name)]
+    pod["status"]["containerStatuses"][0]["restartCount"] = 1
+    standin.pods.emit("MODIFIED", pod)
+    await until(lambda: box._lost() is not None, "the watch has told of it")  # type: ignore[attr-defined]
+    with pytest.raises(SandboxLost, match="was restarted"):
+        await box.exec(Command(script="true"))
+    await box.destroy()
+
+
+@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 429, "retry_after_s": 0}, {"reset": "before"}])
+async def test_broken_watches_are_made_again(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]
+) -> None:
+    standin.fail("claims.watch", times=2, **fault)
+    standin.fail("watch", times=2, **fault)
+    assert (await measured(standin, tmp_path, monkeypatch)).end.outcome == "ok"
+
+
+async def test_watching_claims_is_forbidden(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    standin.fail("claims.watch", status=403)
+    box = await substrate.create(spec(), Marks())
+    with pytest.raises(CreateFailed, match="can't be watched"):
+        await box.wait_ready(Marks())
+    await box.destroy()
+
+
+async def test_an_api_server_that_restarts_loses_no_trial(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(standin)
+    trial = asyncio.ensure_future(measured(standin, tmp_path, monkeypatch, "sleep 0.4", "sleep 0.4"))
+    await until(lambda: standin.requests.count("exec") > NO_OPS, "the first command runs")
+    await standin.restart(refuses_s=0.5)
+    assert (await trial).end.outcome == "ok"
+
+
+# ------------------------------------------------------------------------------------------------------------- removal
+
+
+@pytest.mark.parametrize("fault", [{"status": 429, "retry_after_s": 0}, {"status": 500}, {"reset": "after"}])
+async def test_a_refused_deletion_is_asked_for_again(
+    standin: PoolStandin, substrate: KubernetesSubstrate, fault: dict[str, Any]
+) -> None:
+    box = await ready(substrate)
+    standin.fail("claims.delete", **fault)
+    await box.destroy()
+    assert standin.left() == (0, 0)
+
+
+async def test_cancelled_at_each_await_of_create(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    async for _ in cancellations(lambda number: substrate.create(spec(number), Marks())):
+        for _ in range(4):
+            for found in await substrate.find("r1"):
+                await substrate.reap(found)
+            await asyncio.sleep(0.02)
+    for found in await substrate.find("r1"):
+        await substrate.reap(found)
+    await standin.leaves(0, 0)
