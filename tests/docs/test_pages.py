@@ -22,7 +22,7 @@ from taxtui.report.measured.tables import DO, WORDS
 from taxtui.sandboxes import registry
 from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of, prose, text_of
 
-SUBSTRATES = ("local", "docker", "nspawn", "runsc", "ssh", "kubernetes", "daytona", "ec2", "ecs", "swerex")
+SUBSTRATES = ("local", "docker", "nspawn", "runsc", "uml", "ssh", "kubernetes", "daytona", "ec2", "ecs", "swerex")
 
 
 def test_the_readme_is_short() -> None:

@@ -13,7 +13,6 @@ whatever the program has left behind can neither read nor write there any more, 
 
 from __future__ import annotations
 
-import os
 import shlex
 import struct
 from collections.abc import Mapping, Sequence
@@ -66,7 +65,7 @@ mount -t proc proc proc
 mount --move /dev dev
 mkdir -p dev/pts dev/shm && mount -t devpts -o mode=620,ptmxmode=666 devpts dev/pts
 mount -t tmpfs -o mode=1777 shm dev/shm
-mkdir dev/taxtui && mount -t hostfs -o /taxtui none dev/taxtui
+mkdir dev/taxtui && mount -t hostfs -o /taxtui/shared none dev/taxtui
 rm -f dev/mem dev/port dev/kmsg dev/ubd* dev/ptmx && ln -s pts/ptmx dev/ptmx
 ln -sfn /proc/self/fd dev/fd; ln -sf /proc/self/fd/0 dev/stdin
 ln -sf /proc/self/fd/1 dev/stdout; ln -sf /proc/self/fd/2 dev/stderr
@@ -79,6 +78,7 @@ def agent_script(root: Root, env: Mapping[str, str]) -> str:
     """The first process's program, in the root file system that it has made."""
     rights = f"--reuid={root.uid} --regid={root.gid} --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all"
     variables = " ".join(f"{key}={shlex.quote(value)}" for key, value in env.items())
+    signals = "--default-signal=INT --default-signal=QUIT"  # what a shell starts in the background ignores them
     inner = f"sh -c {shlex.quote(_INNER)} sh"
     waiter = f"sh -c {shlex.quote(_WAITER)} sh {shlex.join(launch_argv())}"
     # Its environment is what commands begin with, but for the folder, which the waiting shell alone needs.
@@ -90,7 +90,7 @@ keep() {{
     stty raw -echo <$_out; stty raw -echo <$_err
     while :; do
         setsid sh -c {shlex.quote(_OUTER)} sh $_err {inner} $_out /dev/.in$1 \\
-            setpriv {rights} -- env --default-signal=INT --default-signal=QUIT TAXTUI_FOLDER={shlex.quote(root.folder)} {waiter} </dev/null >/dev/null 2>&1
+            setpriv {rights} -- env {signals} TAXTUI_FOLDER={shlex.quote(root.folder)} {waiter} </dev/null >/dev/null 2>&1
     done
 }}
 exec <>/dev/ttyS0 >&0 2>/dev/null
@@ -124,7 +124,7 @@ def kernel_argv(
         *("timeout", "--signal=KILL", str(ttl_s)),
         *("bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent"),
         *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--ro-bind", "/usr", "/usr"),
-        *(word for link in links for word in ("--symlink", os.readlink(f"/{link}"), f"/{link}")),
+        *(word for link in links for word in ("--symlink", str(Path("/", link).readlink()), f"/{link}")),
         *("--ro-bind", str(root.files), "/rootfs", "--ro-bind", str(folder), "/taxtui"),
         *(("--seccomp", str(seccomp)) if seccomp >= 0 else ()),
         *("--", KERNEL, f"mem={memory_mib}M", "uml_dir=/tmp", "root=/dev/root", "rootfstype=hostfs"),

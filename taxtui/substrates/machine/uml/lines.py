@@ -17,7 +17,7 @@ from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.substrates.machine.uml.boot import READY, REQUEST, ended
 
 _CHUNK: Final = 1 << 18
-_PIECE: Final = 1 << 12  # bytes, of input: more than 32 KiB at once, and the kernel forgets that there is more
+_PIECE: Final = 1 << 10  # bytes, of input: more than its terminal holds, and the kernel forgets that there is more
 _PACE_S: Final = 0.001
 _PATIENCE: Final = 32  # looks, after which one byte more reminds the kernel of what it has not taken
 _READ_AHEAD: Final = 4 << 20  # bytes kept while nobody reads; beyond that whoever prints has to wait
@@ -91,8 +91,8 @@ class Wire:
 
     def _untaken(self) -> int:
         """Of what was sent, whether the machine has not taken it yet."""
-        (count,) = struct.unpack("i", fcntl.ioctl(self._near, termios.TIOCOUTQ, b"\0\0\0\0"))
-        return int(count)
+        count: int = struct.unpack("i", fcntl.ioctl(self._near, termios.TIOCOUTQ, b"\0\0\0\0"))[0]
+        return count
 
     def close(self) -> None:
         """Idempotent."""

@@ -8,7 +8,6 @@ import math
 import os
 import time
 from collections import deque
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -35,7 +34,7 @@ from taxtui.substrates.machine.uml.boot import (
 )
 from taxtui.substrates.machine.uml.failure import no_network, not_started, silent
 from taxtui.substrates.machine.uml.lines import LinePair, OrderLine
-from taxtui.substrates.machine.uml.sharing import SharingSession, shared
+from taxtui.substrates.machine.uml.sharing import FOLDER, SharingSession, shared
 
 _SPEAKS_WITHIN_S: Final = 120.0
 _KILL_TIMEOUT_S: Final = 30.0
@@ -76,6 +75,9 @@ class UmlSandbox(ContainedSandbox):
             raise no_network()
         root = self.host.root
         narrow = NARROW_ENV if self._narrow else {}
+        given = self.folder / FOLDER
+        given.mkdir()
+        given.chmod(0o755)
         (self.folder / "boot").write_text(boot_script(overlay_module(), root.folder))
         (self.folder / "agent").write_text(agent_script(root, self.env | narrow))
         self._orders = orders = OrderLine()

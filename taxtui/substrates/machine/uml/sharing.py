@@ -15,22 +15,27 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import ExecResult, Session
 from taxtui.substrates.machine.uml.boot import SHARED
 
-_LINE_BYTES: Final = 4096
-"""A line loses track of what comes faster than it is read, somewhere above 32 KiB; each byte may become four."""
+FOLDER: Final = "shared"
+"""In the sandbox's folder."""
+_LINE_BYTES: Final = 1500
+"""A terminal inside holds 4095 bytes; a line that had to wait for it may never go on."""
 
 
 @contextlib.contextmanager
 def shared(folder: Path, command: Command) -> Iterator[Command]:
     """The same command, short enough for a line; what it stands for is there until the end. Raises ``SandboxLost``."""
-    if len(command.script) + len(command.stdin) <= _LINE_BYTES:
+    script_bytes = len(command.script) if command.script.isascii() else 4 * len(command.script.encode())
+    if script_bytes + 4 * len(command.stdin) <= _LINE_BYTES:
         yield command
         return
     name = f"in-{secrets.token_hex(8)}"
-    script, stdin = folder / f"{name}.script", folder / f"{name}.stdin"
+    script, stdin = (folder / FOLDER / f"{name}.{what}" for what in ("script", "stdin"))
     try:
         try:
             script.write_bytes(command.script.encode())
             stdin.write_bytes(command.stdin)
+            script.chmod(0o644)
+            stdin.chmod(0o644)
         except FileNotFoundError:
             raise SandboxLost("the machine was removed") from None
         read = f'eval "$(cat {SHARED}/{script.name})" <{SHARED}/{stdin.name}'
