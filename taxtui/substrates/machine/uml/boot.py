@@ -78,6 +78,7 @@ def agent_script(root: Root, env: Mapping[str, str]) -> str:
     """The first process's program, in the root file system that it has made."""
     rights = f"--reuid={root.uid} --regid={root.gid} --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all"
     variables = " ".join(f"{key}={shlex.quote(value)}" for key, value in env.items())
+    folder = shlex.quote(root.folder)
     signals = "--default-signal=INT --default-signal=QUIT"  # what a shell starts in the background ignores them
     inner = f"sh -c {shlex.quote(_INNER)} sh"
     waiter = f"sh -c {shlex.quote(_WAITER)} sh {shlex.join(launch_argv())}"
@@ -90,7 +91,7 @@ keep() {{
     stty raw -echo <$_out; stty raw -echo <$_err
     while :; do
         setsid sh -c {shlex.quote(_OUTER)} sh $_err {inner} $_out /dev/.in$1 \\
-            setpriv {rights} -- env {signals} TAXTUI_FOLDER={shlex.quote(root.folder)} {waiter} </dev/null >/dev/null 2>&1
+            setpriv {rights} -- env {signals} TAXTUI_FOLDER={folder} {waiter} </dev/null >/dev/null 2>&1
     done
 }}
 exec <>/dev/ttyS0 >&0 2>/dev/null

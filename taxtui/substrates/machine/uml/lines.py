@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import fcntl
 import socket
-import struct
 import termios
 from collections import deque
 from typing import Final
@@ -89,10 +88,9 @@ class Wire:
         if self._outgoing:
             self._timer = self._loop.call_later(_PACE_S, self._writable)
 
-    def _untaken(self) -> int:
-        """Of what was sent, whether the machine has not taken it yet."""
-        count: int = struct.unpack("i", fcntl.ioctl(self._near, termios.TIOCOUTQ, b"\0\0\0\0"))[0]
-        return count
+    def _untaken(self) -> bool:
+        """Whether the machine has yet to take what was sent."""
+        return any(fcntl.ioctl(self._near, termios.TIOCOUTQ, bytes(4)))
 
     def close(self) -> None:
         """Idempotent."""
