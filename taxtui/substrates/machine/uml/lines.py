@@ -235,7 +235,8 @@ class OrderLine:
             raise ExecFailed("an order is one line")
         self._number += 1
         number = self._number
-        self._asked[number] = answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
         try:
             self.wire.send(f"{number} {script}\n".encode())
             return await answer
