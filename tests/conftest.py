@@ -101,6 +101,11 @@ def _runsc() -> str:
     return _machine("runsc")
 
 
+@functools.cache
+def _uml() -> str:
+    return _machine("uml")
+
+
 def _machine(substrate: str) -> str:
     from taxtui.sandboxes.registry import load
 
@@ -118,6 +123,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "cloud_init": _cloud_init,
     "nspawn": _nspawn,
     "runsc": _runsc,
+    "uml": _uml,
 }
 
 

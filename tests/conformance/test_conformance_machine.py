@@ -1,5 +1,5 @@
 """The shipped conformance suite on containers that no daemon makes, each check a test: all of it on systemd-nspawn, the
-core on gVisor, whose commands take ten times as long."""
+core on gVisor and user-mode Linux, whose commands take ten times as long."""
 
 from __future__ import annotations
 
@@ -28,3 +28,9 @@ async def test_nspawn(check: Check) -> None:
 @pytest.mark.parametrize("check", [each for each in checks() if each.name in CORE], ids=str)
 async def test_runsc(check: Check) -> None:
     await _run(check, "runsc")
+
+
+@pytest.mark.uml
+@pytest.mark.parametrize("check", [each for each in checks() if each.name in CORE], ids=str)
+async def test_uml(check: Check) -> None:
+    await _run(check, "uml")

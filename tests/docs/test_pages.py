@@ -25,7 +25,7 @@ from taxtui.sandboxes import registry
 from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of, prose, text_of
 
 SUBSTRATES = (
-    *("local", "docker", "nspawn", "runsc", "ssh", "kubernetes", "daytona", "ec2", "ecs"),
+    *("local", "docker", "nspawn", "runsc", "uml", "ssh", "kubernetes", "daytona", "ec2", "ecs"),
     *("swerex", "inspect", "harbor"),
 )
 

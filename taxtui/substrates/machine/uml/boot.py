@@ -13,7 +13,6 @@ whatever the program has left behind can neither read nor write there any more, 
 
 from __future__ import annotations
 
-import os
 import shlex
 import struct
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,8 @@ PAIRS: Final = 8
 READY: Final = b"\nTAXTUI-LINE-READY\n"
 """What a pair's shell says when it takes a request."""
 REQUEST: Final = "TAXTUI-LAUNCH"
+SHARED: Final = "/dev/taxtui"
+"""Where a sandbox's folder on this machine is seen, read-only: what is too large for a line goes through it."""
 _MODULES: Final = Path("/usr/lib/uml/modules")
 
 # Descriptor 2 of the outer one is its session's terminal, and so are 0 and 1 of the inner one: the end of each hangs
@@ -39,7 +40,10 @@ _WAITER: Final = (
     f'while IFS=" " read -r _v _m; do [ "$_v" = {REQUEST} ] && break; done; '
     f'[ -n "$_m" ] || exit 1; {MARK}=$_m setsid "$@"; printf "\\nTAXTUI-ENDED-%s\\n" "$_m"'
 )
-_INNER: Final = 'exec <>"$1" >&0; shift; exec "$@"'
+# `cat` takes from the terminal what comes, at once: a shell would read it byte by byte.
+_INNER: Final = (
+    'exec 3<>"$1" >&3; rm -f "$2"; mkfifo "$2"; cat <&3 >"$2" 3<&- & exec <"$2" 3<&-; rm -f "$2"; shift 2; exec "$@"'
+)
 _OUTER: Final = 'exec 2<>"$1"; shift; setsid "$@"'
 
 
@@ -61,6 +65,7 @@ mount -t proc proc proc
 mount --move /dev dev
 mkdir -p dev/pts dev/shm && mount -t devpts -o mode=620,ptmxmode=666 devpts dev/pts
 mount -t tmpfs -o mode=1777 shm dev/shm
+mkdir dev/taxtui && mount -t hostfs -o /taxtui/shared none dev/taxtui
 rm -f dev/mem dev/port dev/kmsg dev/ubd* dev/ptmx && ln -s pts/ptmx dev/ptmx
 ln -sfn /proc/self/fd dev/fd; ln -sf /proc/self/fd/0 dev/stdin
 ln -sf /proc/self/fd/1 dev/stdout; ln -sf /proc/self/fd/2 dev/stderr
@@ -73,6 +78,8 @@ def agent_script(root: Root, env: Mapping[str, str]) -> str:
     """The first process's program, in the root file system that it has made."""
     rights = f"--reuid={root.uid} --regid={root.gid} --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all"
     variables = " ".join(f"{key}={shlex.quote(value)}" for key, value in env.items())
+    folder = shlex.quote(root.folder)
+    signals = "--default-signal=INT --default-signal=QUIT"  # what a shell starts in the background ignores them
     inner = f"sh -c {shlex.quote(_INNER)} sh"
     waiter = f"sh -c {shlex.quote(_WAITER)} sh {shlex.join(launch_argv())}"
     # Its environment is what commands begin with, but for the folder, which the waiting shell alone needs.
@@ -83,8 +90,8 @@ keep() {{
     _out=/dev/ttyS$(($1 * 2 + 1)) _err=/dev/ttyS$(($1 * 2 + 2))
     stty raw -echo <$_out; stty raw -echo <$_err
     while :; do
-        setsid sh -c {shlex.quote(_OUTER)} sh $_err {inner} $_out \\
-            setpriv {rights} -- env TAXTUI_FOLDER={shlex.quote(root.folder)} {waiter} </dev/null >/dev/null 2>&1
+        setsid sh -c {shlex.quote(_OUTER)} sh $_err {inner} $_out /dev/.in$1 \\
+            setpriv {rights} -- env {signals} TAXTUI_FOLDER={folder} {waiter} </dev/null >/dev/null 2>&1
     done
 }}
 exec <>/dev/ttyS0 >&0 2>/dev/null
@@ -99,11 +106,18 @@ sleep 60
 
 
 def kernel_argv(
-    *, folder: Path, root: Root, memory_mib: int, ttl_s: int, lines: Sequence[int], seccomp: int
+    *,
+    folder: Path,
+    root: Root,
+    memory_mib: int,
+    ttl_s: int,
+    lines: Sequence[int],
+    seccomp: int,
+    env: Mapping[str, str],
 ) -> list[str]:
     """The kernel, behind what ends it at its time to live whoever else is dead, with all that it has started.
 
-    ``lines``: the descriptors of its serial lines. ``seccomp``: one with a filter, or −1.
+    ``lines``: the descriptors of its serial lines. ``seccomp``: one with a filter, or −1. ``env``: the first shell's.
     """
     ports = [f"ssl{number}=fd:{fd},fd:{fd}" for number, fd in enumerate(lines)]
     links = [link for link in ("bin", "lib", "lib32", "lib64", "sbin") if Path("/", link).is_symlink()]
@@ -111,11 +125,12 @@ def kernel_argv(
         *("timeout", "--signal=KILL", str(ttl_s)),
         *("bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent"),
         *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--ro-bind", "/usr", "/usr"),
-        *(word for link in links for word in ("--symlink", os.readlink(f"/{link}"), f"/{link}")),
+        *(word for link in links for word in ("--symlink", str(Path("/", link).readlink()), f"/{link}")),
         *("--ro-bind", str(root.files), "/rootfs", "--ro-bind", str(folder), "/taxtui"),
         *(("--seccomp", str(seccomp)) if seccomp >= 0 else ()),
         *("--", KERNEL, f"mem={memory_mib}M", "uml_dir=/tmp", "root=/dev/root", "rootfstype=hostfs"),
-        *("rootflags=/rootfs", "ro", "quiet", "con=null", "ssl=null", *ports, "init=/bin/sh", "--"),
+        *("rootflags=/rootfs", "ro", "quiet", "con=null", "ssl=null", *ports),
+        *(*(f"{key}={value}" for key, value in env.items()), "init=/bin/sh", "--"),
         *("-c", '"mount -t hostfs none /mnt -o / && . /mnt/taxtui/boot"'),
     ]
 
@@ -133,14 +148,17 @@ def too_many_registers(cpuinfo: str) -> bool:
     return " amx_tile" in cpuinfo
 
 
-NARROW_ENV: Final = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,-AVX512DQ"}
-"""For commands, where ``without_wide_registers`` holds: the C library then keeps to what the kernel saves."""
+NARROW_ENV: Final = {
+    "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX_Fast_Unaligned_Load,-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX512DQ",
+    "OPENSSL_ia32cap": "~0x1000000000000000:~0x20",
+}
+"""For all that runs, where ``without_wide_registers`` holds: the C library and OpenSSL do without AVX then."""
 
 
 def without_wide_registers() -> bytes:
     """A filter by which the kernel falls back to the registers up to SSE: wider ones belong to each process alone.
 
-    They are then neither saved nor restored between the threads of one process.
+    They are then not saved: a page fault is enough to lose them.
     """
     load, equal, answer = 0x20, 0x15, 0x06
     ptrace, get_registers, wide = 101, 0x4204, 0x202

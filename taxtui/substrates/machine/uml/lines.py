@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import socket
+import termios
 from collections import deque
 from typing import Final
 
@@ -14,6 +16,9 @@ from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.substrates.machine.uml.boot import READY, REQUEST, ended
 
 _CHUNK: Final = 1 << 18
+_PIECE: Final = 1 << 10  # bytes, of input: more than its terminal holds, and the kernel forgets that there is more
+_PACE_S: Final = 0.001
+_PATIENCE: Final = 32  # looks, after which one byte more reminds the kernel of what it has not taken
 _READ_AHEAD: Final = 4 << 20  # bytes kept while nobody reads; beyond that whoever prints has to wait
 
 
@@ -26,6 +31,8 @@ class Wire:
         self._near.setblocking(False)
         self._loop = asyncio.get_running_loop()
         self._outgoing = bytearray()
+        self._looks = 0
+        self._timer: asyncio.TimerHandle | None = None
         self._listens = False
 
     def listen(self, owner: LinePair | OrderLine, channel: int = STDOUT) -> None:
@@ -54,31 +61,44 @@ class Wire:
     def send(self, data: bytes) -> None:
         """As fast as it is taken."""
         self._outgoing += data
-        self._writable()
+        if self._timer is None:
+            self._writable()
 
     def forget(self) -> None:
         """Send no more of what was to be sent."""
         self._outgoing.clear()
 
     def _writable(self) -> None:
-        if self._near.fileno() < 0:
+        self._timer = None
+        if self._near.fileno() < 0 or not self._outgoing:
             return
         try:
-            while self._outgoing:
-                del self._outgoing[: self._near.send(self._outgoing[:_CHUNK])]
+            if not self._untaken():
+                del self._outgoing[: self._near.send(self._outgoing[:_PIECE])]
+                self._looks = 0
+            elif (looks := self._looks + 1) % _PATIENCE == 0:
+                del self._outgoing[: self._near.send(self._outgoing[:1])]
+                self._looks = looks
+            else:
+                self._looks = looks
         except BlockingIOError:
-            self._loop.add_writer(self._near, self._writable)
-            return
+            pass
         except OSError:  # the machine is gone, which reading tells
             self._outgoing.clear()
-        self._loop.remove_writer(self._near)
+        if self._outgoing:
+            self._timer = self._loop.call_later(_PACE_S, self._writable)
+
+    def _untaken(self) -> bool:
+        """Whether the machine has yet to take what was sent."""
+        return any(fcntl.ioctl(self._near, termios.TIOCOUTQ, bytes(4)))
 
     def close(self) -> None:
         """Idempotent."""
         self.pause()
-        if self._near.fileno() >= 0:
-            self._loop.remove_writer(self._near)
-            self._near.close()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._near.close()
         self.far.close()
 
 
@@ -215,7 +235,8 @@ class OrderLine:
             raise ExecFailed("an order is one line")
         self._number += 1
         number = self._number
-        self._asked[number] = answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
         try:
             self.wire.send(f"{number} {script}\n".encode())
             return await answer

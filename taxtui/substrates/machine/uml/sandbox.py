@@ -8,7 +8,6 @@ import math
 import os
 import time
 from collections import deque
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -35,6 +34,7 @@ from taxtui.substrates.machine.uml.boot import (
 )
 from taxtui.substrates.machine.uml.failure import no_network, not_started, silent
 from taxtui.substrates.machine.uml.lines import LinePair, OrderLine
+from taxtui.substrates.machine.uml.sharing import FOLDER, SharingSession, shared
 
 _SPEAKS_WITHIN_S: Final = 120.0
 _KILL_TIMEOUT_S: Final = 30.0
@@ -74,9 +74,12 @@ class UmlSandbox(ContainedSandbox):
         if spec.network:
             raise no_network()
         root = self.host.root
-        env = self.env | (NARROW_ENV if self._narrow else {})
+        narrow = NARROW_ENV if self._narrow else {}
+        given = self.folder / FOLDER
+        given.mkdir()
+        given.chmod(0o755)
         (self.folder / "boot").write_text(boot_script(overlay_module(), root.folder))
-        (self.folder / "agent").write_text(agent_script(root, env))
+        (self.folder / "agent").write_text(agent_script(root, self.env | narrow))
         self._orders = orders = OrderLine()
         self._pairs = [LinePair() for _ in range(PAIRS)]
         wires = [orders.wire, *(pair.wires[channel] for pair in self._pairs for channel in (STDOUT, STDERR))]
@@ -93,6 +96,7 @@ class UmlSandbox(ContainedSandbox):
                 ttl_s=math.ceil(spec.ttl_s),
                 lines=lines,
                 seccomp=filter_,
+                env=narrow,
             )
             # An address space limit would be the kernel's own, which needs more than its guest.
             held = prologue if isinstance(self.host.limiter, CgroupLimiter) else ""
@@ -177,9 +181,10 @@ class UmlSandbox(ContainedSandbox):
         pair = await self._taken(mark, command.timeout_s)
         left_s = max(_LEAST_S, command.timeout_s - (time.monotonic() - began_s))
         shell = FramedShell(OwnedStream(pair, lambda: self._end(pair, mark)))
-        result = await ExplainedSession(shell, self._explained).only(
-            msgspec.structs.replace(command, timeout_s=left_s)
-        )
+        with shared(self.folder, command) as small:
+            result = await ExplainedSession(shell, self._explained).only(
+                msgspec.structs.replace(small, timeout_s=left_s)
+            )
         pair.leave()
         self._in_background(self._back(pair))
         return result
@@ -189,7 +194,7 @@ class UmlSandbox(ContainedSandbox):
         mark = new_mark()
         pair = await self._taken(mark, OPEN_TIMEOUT_S)
         shell = await FramedShell.open(OwnedStream(pair, lambda: self._end(pair, mark)))
-        return ExplainedSession(shell, self._explained)
+        return SharingSession(ExplainedSession(shell, self._explained), self.folder)
 
     async def _explained(self, error: SubstrateError) -> SubstrateError:
         return SandboxLost("the machine ended") if await self.ended() else error

@@ -28,7 +28,10 @@ class UmlSubstrate(MachineSubstrate):
     program: ClassVar[str] = KERNEL
     package: ClassVar[str] = "user-mode-linux"
     needs: ClassVar[tuple[str, ...]] = ("bwrap", "timeout")
-    needs_inside: ClassVar[tuple[str, ...]] = ("sh", "mount", "umount", "chroot", "setsid", "setpriv", "stty", "grep")
+    needs_inside: ClassVar[tuple[str, ...]] = (
+        *("sh", "mount", "umount", "chroot", "setsid", "setpriv"),
+        *("stty", "grep", "cat", "mkfifo", "env"),
+    )
 
     def __init__(self, options: UmlOptions | None = None) -> None:
         """Nothing is looked for yet."""
