@@ -7,7 +7,7 @@ start to its last, behind which nothing takes a lane's place. Live counts so whi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Self
 
 ROUNDS: Final = 3
@@ -92,16 +92,13 @@ def summed(spans: Iterable[RateSpan]) -> RateSpan:
     return RateSpan(sum(span.done for span in spans), sum(span.ns for span in spans))
 
 
+@dataclass(slots=True)
 class CellRates:
     """The blocks of one cell while they go on: the last of each worker, and what those before amount to."""
 
-    __slots__ = ("_before", "_lanes", "_now")
-
-    def __init__(self) -> None:
-        """None yet."""
-        self._now: dict[int, tuple[int, BlockRate]] = {}  # by worker
-        self._before: dict[int, RateSpan] = {}
-        self._lanes: dict[int, int] = {}
+    _now: dict[int, tuple[int, BlockRate]] = field(default_factory=dict)  # by worker, all three
+    _before: dict[int, RateSpan] = field(default_factory=dict)
+    _lanes: dict[int, int] = field(default_factory=dict)
 
     def start(self, worker: int, block: int, at_ns: int) -> None:
         """A counted trial starts."""

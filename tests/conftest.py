@@ -50,6 +50,14 @@ def _docker() -> str:
 
 
 @functools.cache
+def _compose() -> str:
+    if missing := _docker():
+        return missing
+    found = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
+    return "" if found.returncode == 0 else "docker has no compose plugin"
+
+
+@functools.cache
 def _bwrap() -> str:
     if sys.platform != "linux" or shutil.which("bwrap") is None:
         return "no bubblewrap"
@@ -102,6 +110,7 @@ def _machine(substrate: str) -> str:
 
 NEEDS: dict[str, Callable[[], str]] = {
     "docker": _docker,
+    "compose": _compose,
     "bwrap": _bwrap,
     "tmux": _tmux,
     "sshd": _sshd,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from taxtui.plan.spec import Plan
     from taxtui.runner.engine import Run
     from taxtui.runner.progress import Progress
+    from taxtui.runner.ray_engine import RayChoice
     from taxtui.runner.repetitions import Repetitions
 
     AnyRun = Run | Repetitions
@@ -53,6 +54,9 @@ RUN_ID = re.compile("[0-9a-z-]{1,40}")
 @click.option("--until", metavar="SHARE", help="Repeat until half of every cell's interval is at most this, as 5%.")
 @click.option("--seed", type=int, help="Decides the order of blocks, and think times.")
 @click.option("--workers", type=COUNT, metavar="K", help="Processes that measure; they share each cell's concurrency.")
+@click.option("--engine", type=click.Choice(["ray"]), help="Have the workers on the nodes of a Ray cluster.")
+@click.option("--address", metavar="ADDRESS", help="Of the cluster: auto, HOST:PORT or ray://HOST:PORT.  [auto]")
+@click.option("--per-node", type=COUNT, metavar="K", help="At most so many of the workers on one node.")
 @click.option("--no-bracket", is_flag=True, help="Do not measure the run inside the sandbox.")
 @click.option("--side-by-side", is_flag=True, help="Measure substrates at the same time (recorded; they may disturb).")
 @click.option("--max-sandboxes", type=COUNT, help="Never make more than this many.")
@@ -89,6 +93,7 @@ def command(
         raise UsageError(f"--run-id {run_id!r} is not one", fix="leave it out")
     if resume is not None and output is not None:
         raise UsageError("--resume goes on in its own file", fix="leave --output out")
+    ray = _ray(options)
     plan = _plan(scenario, options)
     prices = _prices(plan, options["prices"])
     _confirm_paid(plan, prices, yes=options["yes"])
@@ -97,27 +102,41 @@ def command(
     if options["ladder"]:
         levels = ", ".join(f"{width:,}" for width in sorted({cell.concurrency for cell in plan.cells}))
         tell(f"taxtui: {levels} at a time; in whole blocks that is {sum(cell.trials for cell in plan.cells):,} trials")
-    if crowd := crowding.words(plan, crowding.cores()):
+    if ray is None and (crowd := crowding.words(plan, crowding.cores())):
         tell(f"taxtui: {crowd}")
 
-    software = {"ui": "tui" if control else "none"}
+    software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
     if resume is None:
-        run = _run(plan, prices, options["prices"], output, run_id, software)
+        run = _run(plan, prices, options["prices"], output, run_id, software, ray)
     else:
-        run = _resumed(plan, prices, resume, software)
+        run = _resumed(plan, prices, resume, software, ray)
     shown = Shown(progress, plan.budget_s, controlled=control is not None)
     asyncio.run(_execute(run, control, shown.show))
     shown.end(run.progress, run.outcome)
     conclude(run, shown)
 
 
-def _resumed(plan: Plan, prices: Prices | None, path: Path, software: dict[str, str]) -> Run:
+def _ray(options: dict[str, Any]) -> RayChoice | None:
+    """The cluster that is to be used, where one is."""
+    if options["engine"] is None:
+        for option in ("address", "per_node"):
+            if options[option] is not None:
+                raise UsageError(
+                    f"--{option.replace('_', '-')} is for a cluster", fix="add --engine ray, or leave it out"
+                )
+        return None
+    from taxtui.runner.ray_engine import AUTO, RayChoice
+
+    return RayChoice(address=options["address"] or AUTO, per_node=options["per_node"])
+
+
+def _resumed(plan: Plan, prices: Prices | None, path: Path, software: dict[str, str], ray: RayChoice | None) -> Run:
     """What goes on with a recording. Raises ``UsageError``: it is of another plan, or there is nothing left to do."""
     from taxtui.runner.measuring import run_of
     from taxtui.runner.resuming import Unfinished
 
     unfinished = Unfinished(path, plan)
-    return run_of(plan, path, unfinished.run_id, prices=prices, software=software, resumed=unfinished)
+    return run_of(plan, path, unfinished.run_id, ray=ray, prices=prices, software=software, resumed=unfinished)
 
 
 def _run(
@@ -127,6 +146,7 @@ def _run(
     output: Path | None,
     run_id: str | None,
     software: dict[str, str],
+    ray: RayChoice | None,
 ) -> AnyRun:
     """What measures the plan: once, in this process or several, or repeatedly in processes of their own."""
     from taxtui import folders
@@ -136,10 +156,10 @@ def _run(
     if plan.repeated:
         from taxtui.runner.repetitions import Repetitions
 
-        return Repetitions(plan, path, run_id, prices=sheet, software=software)
+        return Repetitions(plan, path, run_id, prices=sheet, software=software, ray=ray)
     from taxtui.runner.measuring import run_of
 
-    return run_of(plan, path, run_id, prices=prices, software=software)
+    return run_of(plan, path, run_id, ray=ray, prices=prices, software=software)
 
 
 def _plan(name: str | None, options: dict[str, Any]) -> Plan:
@@ -229,18 +249,11 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
 
 
 def _build_fixtures(plan: Plan) -> None:
-    """Local sandboxes are shown this machine's own fixtures; they are built before anything is timed.
-
-    Not where they are shown a folder of their own.
-    """
-    if not any(
-        cell.substrate.name == "local" and cell.tier.uses_fixtures and "fixtures" not in cell.substrate.options
-        for cell in plan.cells
-    ):
-        return
+    """What local sandboxes are shown is built before anything is timed."""
     from taxtui.workloads import fixtures
 
-    fixtures.ensure(progress=say)
+    if fixtures.wanted_here(plan):
+        fixtures.ensure(progress=say)
 
 
 async def _execute(run: AnyRun, control: str | None, show: Callable[[Progress], None]) -> None:

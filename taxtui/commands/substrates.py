@@ -90,6 +90,8 @@ def _listed(ref: SubstrateRef) -> dict[str, Any]:
     missing = [package for package in _requires(extra) if not _installed(package)]
     if not missing:
         return {"name": name, "ok": None, "detail": "", "fix": ""}
+    if too_old := registry.needs_newer_python(ref.name):
+        return {"name": name, "ok": False, "detail": too_old.problem.removeprefix(f"{ref.name}: "), "fix": too_old.fix}
     fix = f'pip install "taxtui[{extra}]"'
     *others, last = missing
     lacks = f"{', '.join(others)} and {last} are" if others else f"{last} is"

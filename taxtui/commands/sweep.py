@@ -31,12 +31,15 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
 
     Until then it may belong to a run that goes on, whoever's and wherever: it is spared, and counted. --force removes
     it too, --run and --older-than narrow that down.
+    A harness without options is looked for wherever it can put a sandbox; a place that cannot be looked at is said.
     Exit code: 0 when all that was asked for is gone, 1 when something could not be removed or --run names what is
     spared, 3 when a substrate that was named cannot be used.
     """
     at_least_s = parse_duration_ns(older_than) / 1e9
     unswept = [entry for entry in ledger.entries() if run_id in (None, entry.run_id)]
-    references = [parse_substrate(text) for text in named] or _everywhere(unswept)
+    asked = [parse_substrate(text) for text in named] or _everywhere(unswept)
+    places = {str(reference): registry.flavours(reference) for reference in asked}
+    references = list({str(place): place for each in places.values() for place in each}.values())
     left: list[str] = []
     spared: set[str] = set()
     skipped: list[str] = []
@@ -46,8 +49,8 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
             found, failed = asyncio.run(_sweep(reference, run_id, at_least_s, force, dry_run))
         except SubstrateError as error:
             skipped.append(str(reference))
-            if named and unusable is None:
-                unusable = error  # raised once the others have been swept
+            if named and str(reference) in places:
+                unusable = unusable or error  # raised once the others have been swept
             else:
                 _say(f"taxtui: not swept: {error}", err=True)
             continue
@@ -60,6 +63,7 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     if not (left or dry_run or at_least_s):
         kept = spared | set(ledger.going_on())
         swept = set(map(str, references)) - set(skipped)
+        swept |= {text for text, each in places.items() if set(map(str, each)) <= swept}
         for entry in unswept:
             if entry.run_id not in kept and {str(ref) for ref in entry.substrates} <= swept:
                 ledger.remove(entry.run_id)

@@ -7,12 +7,15 @@ from typing import Any
 
 from taxtui.plan.spec import Plan
 from taxtui.runner.engine import Run
-from taxtui.runner.placing import LocalWorkers, Placement
+from taxtui.runner.placing import LocalWorkers
+from taxtui.runner.ray_engine import RayChoice, RayWorkers
 from taxtui.runner.shared_run import SharedRun
 
 
-def run_of(plan: Plan, path: Path, run_id: str, *, placement: Placement | None = None, **more: Any) -> Run:
-    """As ``Run``. With one worker, and nowhere to place it, that measures in this process."""
-    if plan.workers == 1 and placement is None:
+def run_of(plan: Plan, path: Path, run_id: str, *, ray: RayChoice | None = None, **more: Any) -> Run:
+    """As ``Run``. Without a cluster, one worker is this process. Raises ``TaxtuiError``: there is no such cluster."""
+    if ray is not None:
+        return SharedRun(plan, path, run_id, placement=RayWorkers(ray, plan), **more)
+    if plan.workers == 1:
         return Run(plan, path, run_id, **more)
-    return SharedRun(plan, path, run_id, placement=placement or LocalWorkers(), **more)
+    return SharedRun(plan, path, run_id, placement=LocalWorkers(), **more)

@@ -19,7 +19,7 @@ from taxtui.recording.events import (
 from taxtui.recording.frames import Chain, FrameParser, decode
 from taxtui.runner.ledger import TrialShare
 from taxtui.runner.orders import DealtTrial, Order, line
-from taxtui.runner.placing import Place
+from taxtui.runner.placing import WorkerPlace
 from taxtui.runner.sharing import SharedBlock
 
 LOST: tuple[str, str] = ("WorkerLost", "the worker that ran it is gone")
@@ -47,7 +47,7 @@ class Unended(msgspec.Struct):
 class Member:
     """One worker of a run."""
 
-    def __init__(self, share: TrialShare, place: Place, first_trial: int) -> None:
+    def __init__(self, share: TrialShare, place: WorkerPlace, first_trial: int) -> None:
         """It was started; nothing has been heard of it. Its trials are numbered from ``first_trial`` on."""
         self.share = share
         self.place = place

@@ -31,7 +31,7 @@ class Heard(NamedTuple):
     over: bool = False  # nothing more comes of it
 
 
-class Place(Protocol):
+class WorkerPlace(Protocol):
     """A worker that was started somewhere."""
 
     def order(self, lines: bytes) -> None:
@@ -50,7 +50,7 @@ class Place(Protocol):
 class Placement(Protocol):
     """An engine: somewhere to start workers."""
 
-    async def start(self, task: WorkerTask) -> Place:
+    async def start(self, task: WorkerTask) -> WorkerPlace:
         """A worker with its task. Raises ``TaxtuiError``: there is no room for it."""
         ...
 
@@ -62,9 +62,16 @@ class Placement(Protocol):
 class WorkerProcess:
     """A worker on this machine: a process, its pipes and its file."""
 
-    def __init__(self, process: asyncio.subprocess.Process, path: Path, gathered_s: float = GATHERED_S) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        path: Path,
+        gathered_s: float = GATHERED_S,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
         """As ``started`` makes it."""
-        self._process, self._path, self._gathered_s = process, path, gathered_s
+        self._process, self._path = process, path
+        self._gathered_s, self._most_bytes = gathered_s, most_bytes
         self._file: io.FileIO | None = None
         self._said: list[bytes] = []
         self._silent = asyncio.Event()  # set: there is something to be heard, or there will never be
@@ -72,7 +79,9 @@ class WorkerProcess:
         self._listening = asyncio.ensure_future(self._listen())
 
     @classmethod
-    async def started(cls, task: WorkerTask, gathered_s: float = GATHERED_S) -> WorkerProcess:
+    async def started(
+        cls, task: WorkerTask, gathered_s: float = GATHERED_S, most_bytes: int = MOST_BYTES
+    ) -> WorkerProcess:
         """A process with its task. What an earlier run of the same id has left in its place is removed."""
         path = ledger.worker_file(task.run_id, task.repetition, task.share.worker)
         path.unlink(missing_ok=True)
@@ -84,7 +93,7 @@ class WorkerProcess:
             start_new_session=True,  # Ctrl-C in the terminal is for the run
             limit=LINE_BYTES,
         )
-        worker = cls(process, path, gathered_s)
+        worker = cls(process, path, gathered_s, most_bytes)
         worker.order(line(task))
         return worker
 
@@ -102,14 +111,14 @@ class WorkerProcess:
         self._silent.set()
 
     def order(self, lines: bytes) -> None:
-        """As ``Place.order``."""
+        """As ``WorkerPlace.order``."""
         stdin = self._process.stdin
         assert stdin is not None
         with contextlib.suppress(OSError, RuntimeError):  # it has ended, or died
             stdin.write(lines)
 
     async def heard(self) -> Heard:
-        """As ``Place.heard``."""
+        """As ``WorkerPlace.heard``."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HEARD_WITHIN_S):
                 await self._silent.wait()
@@ -117,7 +126,7 @@ class WorkerProcess:
                     await asyncio.sleep(self._gathered_s)
         over, said = self._over, self._said
         data = self._read()
-        if len(data) == MOST_BYTES:  # what it said is true of what comes behind that
+        if len(data) == self._most_bytes:  # what it said is true of what comes behind that
             return Heard([], data)
         self._said = []
         if not over:
@@ -131,10 +140,10 @@ class WorkerProcess:
                 self._file = self._path.open("rb", buffering=0)
             except OSError:
                 return b""
-        return self._file.read(MOST_BYTES) or b""
+        return self._file.read(self._most_bytes) or b""
 
     async def close(self, patience_s: float) -> None:
-        """As ``Place.close``."""
+        """As ``WorkerPlace.close``."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -155,7 +164,7 @@ class WorkerProcess:
 class LocalWorkers:
     """Workers are processes of this machine."""
 
-    async def start(self, task: WorkerTask) -> Place:
+    async def start(self, task: WorkerTask) -> WorkerPlace:
         """As ``Placement.start``."""
         return await WorkerProcess.started(task)
 

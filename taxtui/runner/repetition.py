@@ -26,6 +26,7 @@ from taxtui.runner import control
 from taxtui.runner.declined import Declined
 from taxtui.runner.measuring import run_of
 from taxtui.runner.progress import Progress
+from taxtui.runner.ray_engine import RayChoice
 from taxtui.runner.redaction import scrub
 from taxtui.runner.resuming import Repetition
 from taxtui.runner.spend_limit import Used
@@ -48,6 +49,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     first_trial: int
     sandboxes: int  # used up by those before
     usd: str  # the same, as a fraction
+    ray: RayChoice | None = None  # whose nodes are to measure
 
 
 class Counted(msgspec.Struct, frozen=True, tag="counted"):
@@ -90,7 +92,7 @@ async def _main(task: Assignment) -> None:
     plan = msgspec.structs.replace(task.plan, seed=seed_of(task.plan.seed, task.repetition))
     part = Repetition(task.repetition, task.first_trial, Used(task.sandboxes, Fraction(task.usd)))
     prices = None if task.prices is None else load_prices(task.prices)
-    run = run_of(plan, Path(task.path), task.run_id, prices=prices, software=task.software, part=part)
+    run = run_of(plan, Path(task.path), task.run_id, ray=task.ray, prices=prices, software=task.software, part=part)
     orders = {
         "pause": lambda: run.pause(True),
         "resume": lambda: run.pause(False),

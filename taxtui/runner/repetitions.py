@@ -22,6 +22,7 @@ from taxtui.recording.events import CANCELLED, CRASHED, RunFinished
 from taxtui.recording.writer import Recorder
 from taxtui.runner.declined import Declined
 from taxtui.runner.progress import Progress
+from taxtui.runner.ray_engine import RayChoice
 from taxtui.runner.repetition import Assignment, Counted, Ended, Told
 
 BUDGET: Final = "budget"
@@ -31,7 +32,16 @@ _decode = msgspec.json.Decoder(Told).decode
 class Repetitions:
     """Asked and told like :class:`~taxtui.runner.engine.Run`. ``execute`` is called once."""
 
-    def __init__(self, plan: Plan, path: Path, run_id: str, *, prices: Path | None, software: dict[str, str]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        path: Path,
+        run_id: str,
+        *,
+        prices: Path | None,
+        software: dict[str, str],
+        ray: RayChoice | None = None,
+    ) -> None:
         """Nothing is started yet; ``prices`` is the sheet that the plan's limit is counted by."""
         self.plan = plan
         self.path = path
@@ -44,7 +54,7 @@ class Repetitions:
         self.unmeasured: list[str] = []
         self.outcome = "finished"
         self.settled: float | None = None  # with ``until``: what the slowest cell has come down to
-        self._prices, self._software = prices, software
+        self._prices, self._software, self._ray = prices, software, ray
         self._counts: dict[str, int] = {}
         self._before = Progress(planned=0)  # of the repetitions that have ended
         self._began = 0.0  # the repetition that goes on, by the monotonic clock
@@ -101,6 +111,7 @@ class Repetitions:
             first_trial=0,
             sandboxes=0,
             usd="0",
+            ray=self._ray,
         )
         whole = True
         while whole and not self.stopping and part.repetition < self.plan.repeat:

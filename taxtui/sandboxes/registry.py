@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,13 @@ EXTRAS = {
     "ecs": "aws",
     "ssh": "ssh",
     "swerex": "swerex",
+    "inspect": "inspect",
+    "harbor": "harbor",
 }
 """Which extra of taxtui brings a shipped substrate's SDK; a third party's entry point names its own."""
+
+OLDEST_PYTHON = {"harbor": (3, 12)}
+"""Where an SDK needs a newer Python than taxtui does: with an older one its extra brings nothing."""
 
 
 def _found() -> dict[str, EntryPoint]:
@@ -59,10 +65,22 @@ def load(name: str) -> type[Substrate]:
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "taxtui":
             raise  # a bug of ours, not a missing extra
+        if too_old := needs_newer_python(name):
+            raise too_old from error
         extra = EXTRAS.get(name)
         fix = f'pip install "taxtui[{extra}]"' if extra else f"install what {points[name].value} imports"
         raise SubstrateUnavailable(f"{name}: the module {error.name!r} is not installed", fix=fix) from error
     return cls
+
+
+def needs_newer_python(name: str) -> SubstrateUnavailable | None:
+    """What to say of a substrate whose SDK cannot be installed for this Python; None where it can."""
+    oldest = OLDEST_PYTHON.get(name, (3,))
+    if sys.version_info >= oldest:
+        return None
+    needed, ours = (".".join(map(str, numbers[:2])) for numbers in (oldest, sys.version_info))
+    detail = f"{name}: needs Python {needed} or newer, and this is Python {ours}"
+    return SubstrateUnavailable(detail, fix=f'python{needed} -m pip install "taxtui[{EXTRAS[name]}]"')
 
 
 def build(ref: SubstrateRef) -> Substrate:
@@ -73,6 +91,21 @@ def build(ref: SubstrateRef) -> Substrate:
     """
     cls = load(ref.name)
     return cls(_options(ref.name, cls.Options, ref.options))  # type: ignore[call-arg]
+
+
+def flavours(ref: SubstrateRef) -> list[SubstrateRef]:
+    """Where a substrate without options may have left something: itself, or each that its class names.
+
+    Its ``flavours`` are options, a mapping for each place that a sandbox of it may stand in. What cannot be loaded is
+    itself alone.
+    """
+    if ref.options:
+        return [ref]
+    try:
+        named: Sequence[Mapping[str, str]] = getattr(load(ref.name), "flavours", ())
+    except TaxtuiError:
+        return [ref]
+    return [msgspec.structs.replace(ref, options=dict(options)) for options in named] or [ref]
 
 
 @contextlib.contextmanager

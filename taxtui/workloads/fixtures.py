@@ -30,6 +30,7 @@ import msgspec
 
 from taxtui import folders
 from taxtui.errors import TaxtuiError
+from taxtui.plan.spec import Plan
 
 TREE: Final = "1a89cec703f192afebbdf353d04f13de00952d2b"
 """The tree of python-attrs/attrs at tag 25.4.0, here and upstream."""
@@ -51,6 +52,14 @@ def _digest() -> str:
 
 DIGEST: Final = _digest()
 """12 hex digits over everything that the fixtures are made from."""
+
+
+def wanted_here(plan: Plan) -> bool:
+    """Whether local sandboxes are to be shown this machine's own fixtures, and not a folder of their own."""
+    return any(
+        cell.substrate.name == "local" and cell.tier.uses_fixtures and "fixtures" not in cell.substrate.options
+        for cell in plan.cells
+    )
 
 
 def ensure(progress: Callable[[str], None] | None = None) -> Path:

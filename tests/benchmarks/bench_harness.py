@@ -45,7 +45,7 @@ async def started_ms(substrate: Substrate, number: int) -> tuple[Sandbox, float]
 async def call(sandbox: HarnessedSandbox) -> None:
     """The harness's call alone, with what holds a command to its limits, which the raw substrate has, too."""
     around = sandbox.around
-    await sandbox.run(["sh", "-c", f"{around.prologue}exec bash -c true"], around.env if around.folder else {})
+    await sandbox.run(f"{around.prologue}exec bash -c true", around.env if around.folder else {})
 
 
 async def beside(raw: Substrate, others: Mapping[str, Substrate], actions: int) -> None:
@@ -100,13 +100,19 @@ async def pair(raw: tuple[str, dict[str, str]], *others: tuple[str, dict[str, st
 async def main(actions: int) -> None:
     """Print the table and under which load it was made."""
     print(f"{date.today()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f} at the beginning")
-    await pair(("local", {"isolation": "plain"}), ("swerex", {"deployment": "local"}), actions=actions)
+    processes = [("swerex", {"deployment": "local"}), ("inspect", {"environment": "local"})]
+    await pair(("local", {"isolation": "plain"}), *processes, actions=actions)
     image = swerex_image()
     if image.startswith(" "):
         print(f"docker: not measured:{image}")
         return
-    containers = ("swerex", {"deployment": "docker", "image": image})
-    await pair(("docker", {"image": image}), containers, actions=max(20, actions // 5))
+    # All from one image, whoever needs what is in it.
+    containers = [
+        ("swerex", {"deployment": "docker", "image": image}),
+        ("inspect", {"environment": "docker", "image": image}),
+        ("harbor", {"environment": "docker", "image": image}),
+    ]
+    await pair(("docker", {"image": image}), *containers, actions=max(20, actions // 5))
     print(f"load {os.getloadavg()[0]:.0f} at the end")
 
 

@@ -52,7 +52,7 @@ def watched(folder: Path, number: int) -> Path:
     start = f"cd {shlex.quote(str(here))} && exec {shlex.quote(sys.executable)} -m taxtui"
     subprocess.run([*tmux, "new-session", "-d", "-s", "s", "-x", "120", "-y", "40", start], check=True)
     try:
-        time.sleep(4)  # its first paint, and the check of the substrates
+        time.sleep(4)  # its first paint; a check that goes on ends when the run begins
         subprocess.run([*tmux, "send-keys", "-t", "s", "C-r"], check=True)
         return _finished(here / "recordings")
     finally:

@@ -38,3 +38,23 @@ async def test_swerex_docker(check: Check) -> None:
     if image.startswith(" "):
         pytest.skip(image.strip())
     await _run(check, "swerex", deployment="docker", image=image)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=str)
+async def test_inspect_local(check: Check) -> None:
+    pytest.importorskip("inspect_ai")
+    await _run(check, "inspect")
+
+
+@pytest.mark.compose
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.name in CORE], ids=str)
+async def test_inspect_docker(check: Check) -> None:
+    pytest.importorskip("inspect_ai")
+    await _run(check, "inspect", environment="docker")
+
+
+@pytest.mark.compose
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.name in CORE], ids=str)
+async def test_harbor_docker(check: Check) -> None:
+    pytest.importorskip("harbor", reason="harbor needs Python 3.12 or newer, and an extra")
+    await _run(check, "harbor")

@@ -72,17 +72,18 @@ def swerex_image() -> str:
     """The name of taxtui's own image with SWE-ReX in it, or why there is none, with a blank in front."""
     if not _says("docker", "image", "inspect", "--format", "{{.Id}}", DEFAULT_IMAGE):
         return " no image: taxtui image build"
+    name = f"taxtui-test-swerex:{importlib.metadata.version('swe-rex')}-{DEFAULT_IMAGE.rpartition(':')[2]}"
+    if _says("docker", "image", "inspect", "--format", "{{.Id}}", name):
+        return name
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
     program = "import sys; print('%d.%d' % sys.version_info[:2])"
     theirs = _says("docker", "run", "--rm", "--network=none", DEFAULT_IMAGE, "python3", "-c", program)
     if ours != theirs:
         return f" Python {ours} here, {theirs or 'none'} in the image: what is installed here does not run there"
-    name = f"taxtui-test-swerex:{importlib.metadata.version('swe-rex')}-{DEFAULT_IMAGE.rpartition(':')[2]}"
-    if not _says("docker", "image", "inspect", "--format", "{{.Id}}", name):
-        with tempfile.TemporaryDirectory() as folder:
-            _copy(_needed("swe-rex"), Path(folder) / "site")
-            (Path(folder) / "swerex-remote").write_text(_SERVER)
-            (Path(folder) / "Dockerfile").write_text(_DOCKERFILE.format(base=DEFAULT_IMAGE))
-            argv = ["docker", "build", "--network=none", "--quiet", "--tag", name, folder]
-            subprocess.run(argv, capture_output=True, check=True, timeout=300)
+    with tempfile.TemporaryDirectory() as folder:
+        _copy(_needed("swe-rex"), Path(folder) / "site")
+        (Path(folder) / "swerex-remote").write_text(_SERVER)
+        (Path(folder) / "Dockerfile").write_text(_DOCKERFILE.format(base=DEFAULT_IMAGE))
+        argv = ["docker", "build", "--network=none", "--quiet", "--tag", name, folder]
+        subprocess.run(argv, capture_output=True, check=True, timeout=300)
     return name

@@ -7,6 +7,7 @@ import gc
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from textual.pilot import Pilot
@@ -195,6 +196,35 @@ async def test_the_first_answer_is_awaited_in_the_background() -> None:
         assert "thirdparty" in shown(pilot)
 
 
+@pytest.mark.usefixtures("launched")
+async def test_a_check_does_not_go_on_beside_a_run() -> None:
+    begun, ended, answered = [0], [0], asyncio.Event()
+
+    async def checker(refs: Sequence[str]) -> Mapping[str, CheckedSubstrate]:
+        begun[0] += 1
+        try:
+            await answered.wait()
+        finally:
+            ended[0] += 1
+        return await answers(refs)
+
+    async with TaxtuiApp(None, checker).run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: begun[0] == 1)
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: ended[0] == 1)
+        await pilot.press("1")
+        await pilot.pause()
+        assert begun == [1]
+        assert "local      not checked" in shown(pilot)
+        feed = cast(TaxtuiApp, pilot.app).feed
+        assert isinstance(feed, StoryRun)
+        feed.goes_on([], exit_code=0)
+        await pilot.press("2", "1")
+        await until(pilot, lambda: begun[0] == 2)
+        answered.set()
+        await until(pilot, lambda: "not checked" not in shown(pilot))
+
+
 async def test_a_check_that_fails_says_so_and_changes_nothing() -> None:
     async def checker(refs: Sequence[str]) -> Mapping[str, CheckedSubstrate]:
         raise SubstrateUnavailable("no Python")
@@ -262,10 +292,10 @@ async def test_the_arrival_is_turned_by_keys_and_by_the_mouse() -> None:
         assert "‹ closed (default) ›" in shown(pilot)
         await pilot.press("tab", "tab", "tab")
         seen = []
-        for key in ("right", "space", "right", "right", "right", "left"):
+        for key in ("right", "space", "right", "right", "right", "right", "left", "left"):
             await pilot.press(key)
             seen.append(setup(pilot).choices.arrival)
-        assert seen == ["sequential", "closed", "staggered:500ms", "burst", "", "burst"]
+        assert seen == ["sequential", "closed", "staggered:500ms", "burst", "open:20/s", "", "open:20/s", "burst"]
         await pilot.click("#arrival", offset=(0, 0))
         assert setup(pilot).choices.arrival == "staggered:500ms"
         await pilot.press("tab", "end", *["backspace"] * 5, *"2s")

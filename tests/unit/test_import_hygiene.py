@@ -13,7 +13,18 @@ import taxtui
 from taxtui.recording.events import Clock, Header, RunFinished
 from taxtui.recording.writer import Recorder
 
-SDKS = {"aiohttp", "asyncssh", "boto3", "botocore", "daytona_sdk", "docker", "kubernetes", "requests", "websockets"}
+SDKS = {
+    "aiohttp",
+    "asyncssh",
+    "boto3",
+    "botocore",
+    "daytona_sdk",
+    "docker",
+    "kubernetes",
+    "ray",
+    "requests",
+    "websockets",
+}
 SCREENS = {"plotext", "rich", "textual", "textual_plotext"}
 TUI_MODULES = sorted(
     ".".join(path.with_suffix("").parts[-len(path.relative_to(root.parent.parent).parts) :])

@@ -75,7 +75,7 @@ def label(path: Path) -> str:
 
 def test_every_shipped_substrate_is_a_room() -> None:
     assert [label(room) for room in ROOMS] == [
-        *("aws/ec2", "aws/ecs", "daytona", "docker", "harness/swerex"),
+        *("aws/ec2", "aws/ecs", "daytona", "docker", "harness/harbor", "harness/inspect", "harness/swerex"),
         *("kubernetes", "local", "machine/nspawn", "machine/runsc", "ssh"),
     ]
 

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from taxtui.errors import ExecFailed, SandboxLost
@@ -35,8 +35,11 @@ class Process:
     still holds the pipes is not waited for.
     """
 
-    def __init__(self, argv: list[str], env: Mapping[str, str], *, stdin: bool) -> None:
-        """Start ``argv``, standard input being a pipe or /dev/null. Raises ``ExecFailed``."""
+    def __init__(self, argv: list[str], env: Mapping[str, str], *, stdin: bool, inherited: Sequence[int] = ()) -> None:
+        """Start ``argv``, standard input being a pipe or /dev/null. Raises ``ExecFailed``.
+
+        ``inherited``: descriptors that it gets besides, under their own numbers.
+        """
         self.returncode: int | None = None
         self._loop = asyncio.get_running_loop()
         self._chunks: deque[tuple[int, bytes]] = deque()
@@ -56,7 +59,10 @@ class Process:
                 argv[0],
                 argv,
                 env,
-                file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(theirs)],
+                file_actions=[
+                    *((os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(theirs)),
+                    *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in inherited),  # onto itself: no longer closed by exec
+                ],
                 setsigdef=_DEFAULTS,
                 setsigmask=(),
                 **_OWN_GROUP,

@@ -28,6 +28,7 @@ from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 _ANSWER_S: Final = 60.0
 _NAME: Final = "taxtui.name"
 _CREATED: Final = "taxtui.created"
+_START: Final = "install or start docker"
 _ALREADY: Final = "already in progress"
 """What docker says of a removal that somebody else has asked for."""
 
@@ -46,10 +47,11 @@ class HarnessContainers(Sites):
         self.image_fix = image_fix
 
     async def open(self) -> None:
-        """As ``Sites.open``."""
-        found = await self.check()
-        if not found.ok:
-            raise SubstrateUnavailable(f"{self.kind}: {found.detail}", fix=found.fix)
+        """As ``Sites.open``: docker answers. Whoever removes what is left needs no image; ``check`` asks for it."""
+        try:
+            await docker("version", "--format", "{{.Server.Version}}")
+        except DockerRefused as error:
+            raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}", fix=_START) from error
 
     async def check(self) -> Availability:
         """As ``Sites.check``: the command line, its daemon, the image."""
@@ -58,7 +60,7 @@ class HarnessContainers(Sites):
             version = (await docker("version", "--format", "{{.Server.Version}}")).strip()
             latency_ns = time.monotonic_ns() - asked_ns
         except DockerRefused as error:
-            return Availability(ok=False, detail=f"docker does not answer: {error}", fix="install or start docker")
+            return Availability(ok=False, detail=f"docker does not answer: {error}", fix=_START)
         if not self.image:
             return Availability(ok=False, detail="no image is given", fix=f"{self.kind}:image=NAME; {self.image_fix}")
         try:
@@ -80,7 +82,7 @@ class HarnessContainers(Sites):
     async def add(self, spec: SandboxSpec) -> Surroundings:
         """As ``Sites.add``: nothing is made, and a second one of its name is refused."""
         try:
-            if await self.listed(f"{self._key(_NAME)}={spec.name}"):
+            if await self.listed(self.of_name(spec.name)):
                 raise CreateFailed(f"{spec.name} exists already")
         except DockerRefused as error:
             raise CreateFailed(f"docker does not answer: {error}") from error
@@ -96,16 +98,24 @@ class HarnessContainers(Sites):
 
     def at(self, name: str) -> Site:
         """As ``Sites.at``."""
-        return _Container(self, name, f"{self._key(_NAME)}={name}")
+        return _Container(self, name, self.of_name(name))
+
+    def of_name(self, name: str) -> str:
+        """The label by which what belongs to one sandbox is filtered."""
+        return f"{self._key(_NAME)}={name}"
+
+    def of_run(self, run_id: str | None) -> str:
+        """The same for a run, or for all of them."""
+        key = self._key(LABEL_RUN)
+        return key if run_id is None else f"{key}={run_id}"
 
     async def find(self, run_id: str | None) -> Sequence[Found]:
         """As ``Sites.find``."""
-        key = self._key(LABEL_RUN)
         try:
-            rows = await self.listed(key if run_id is None else f"{key}={run_id}")
+            rows = await self.listed(self.of_run(run_id))
         except DockerRefused as error:
             raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}") from error
-        return [self._found(row) for row in rows]
+        return [self.found(row) for row in rows]
 
     async def listed(self, label: str) -> list[dict[str, Any]]:
         """HarnessContainers with a label, in whatever state. Raises ``DockerRefused``."""
@@ -117,7 +127,8 @@ class HarnessContainers(Sites):
         looked = await docker("inspect", *(row[0] for row in rows), complaints=False)
         return list(json.loads(looked or "[]"))
 
-    def _found(self, row: Mapping[str, Any]) -> Found:
+    def found(self, row: Mapping[str, Any]) -> Found:
+        """What carries our labels, as docker shows it."""
         prefix = f"{self.kind}."
         said = (row.get("Config") or {}).get("Labels") or {}
         ours = {key.removeprefix(prefix): value for key, value in said.items() if key.startswith(prefix)}

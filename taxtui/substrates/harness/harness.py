@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import ClassVar, Final, Literal, Self
 
@@ -28,6 +28,8 @@ class HarnessSubstrate(ABC):
     Options: ClassVar[type[msgspec.Struct]]
     package: ClassVar[str]
     """The harness, as it is installed."""
+    flavours: ClassVar[tuple[Mapping[str, str], ...]] = ()
+    """Options of each of its environments, for a sweep that is told none."""
 
     provenance: Literal["measured", "stand_in"] = "measured"
 

@@ -1,51 +1,32 @@
-"""One container without a daemon: each action is one process that enters it."""
+"""One container or machine that no daemon makes; each kind knows how it is started, used and ended."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from typing import Final
 
-from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
-from taxtui.plan.spec import Command, SandboxSpec
-from taxtui.sandboxes.kit.captured_command import captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue
-from taxtui.sandboxes.kit.kept_output import exec_result
-from taxtui.sandboxes.kit.kill import MARK, new_mark
+from taxtui.errors import ExecFailed
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.sandboxes.kit.framed_shell import after
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
-from taxtui.sandboxes.kit.process import Process
-from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.machine.host import Host
 
-_KILL_TIMEOUT_S: Final = 30.0
-_LAUNCHER_FAILED: Final = frozenset({1, 126, 127, 128})
-"""What the programs that enter a container end with when they could not; so may a command."""
-
 
 class ContainedSandbox(ABC):
-    """One that each kind knows how to start, enter and end; also one that somebody else has started, to be removed."""
+    """One of them; also one that somebody else has started, to be removed."""
 
     def __init__(self, host: Host, name: str) -> None:
         """Nothing is started."""
         self.name = name
         self.host = host
         self.folder = host.store.folder / name
-        self._env: dict[str, str] = {}
-        self._shell = "bash" if host.root.has("bash") else "sh"
+        self.env: dict[str, str] = {}
         self._removing = asyncio.Lock()
 
     @abstractmethod
     async def start(self, spec: SandboxSpec, prologue: str) -> None:
         """Start it behind a limiter's shell ``prologue``; returns when it runs. Raises ``CreateFailed``."""
-
-    @abstractmethod
-    def enter(self, argv: list[str], env: dict[str, str]) -> list[str]:
-        """The program that runs ``argv`` inside, in the working folder and as the user of its root."""
-
-    @abstractmethod
-    async def kill(self, mark: str) -> None:
-        """Kill what has this mark inside. Raises ``SubstrateError``."""
 
     @abstractmethod
     async def ended(self) -> bool:
@@ -55,12 +36,24 @@ class ContainedSandbox(ABC):
     async def remove(self) -> None:
         """End it and all that runs inside, and forget it; one at a time. Idempotent. Raises ``CleanupFailed``."""
 
+    @abstractmethod
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Sandbox.exec``."""
+
+    @abstractmethod
+    async def open_session(self) -> Session:
+        """As ``Sandbox.open_session``."""
+
+    def held_to(self, limits: Limits) -> Limits:
+        """What all of its processes on this machine are held to: what was asked for, unless some are not its own."""
+        return limits
+
     async def begin(self, spec: SandboxSpec, marks: Marks) -> None:
         """Start it, held to its limits; removes what a start that fails has left. Raises ``CreateFailed``."""
-        self._env = {**self.host.root.env, **spec.env, SANDBOX_ENV: spec.name}
+        self.env = {**self.host.root.env, **spec.env, SANDBOX_ENV: spec.name}
         self.host.store.add(spec)
         try:
-            prologue = self.host.limiter.prepare(spec.name, spec.limits)
+            prologue = self.host.limiter.prepare(spec.name, self.held_to(spec.limits))
             marks("limits set")
             await self.start(spec, prologue)
         except BaseException as error:
@@ -70,59 +63,6 @@ class ContainedSandbox(ABC):
 
     async def wait_ready(self, marks: Marks) -> None:  # noqa: B027 - one that is started takes commands
         """There is nothing to wait for."""
-
-    async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``."""
-        wrapped = wrap_command(command, self._shell)
-        process = self._launch(wrapped.argv, wrapped.mark, stdin=bool(wrapped.stdin))
-        try:
-            async with asyncio.timeout(command.timeout_s):
-                if wrapped.stdin:
-                    process.feed(wrapped.stdin, end=True)
-                return await self._collected(process, wrapped.marker)
-        except TimeoutError:
-            raise await overdue(self._end(process, wrapped.mark), command.timeout_s) from None
-        except BaseException as error:
-            await after(self._end(process, wrapped.mark), error)
-            raise
-        finally:
-            process.kill()
-
-    async def _collected(self, process: Process, marker: bytes) -> ExecResult:
-        stdout, stderr = await captured(process, marker)
-        if stdout.exit_code is not None:
-            return exec_result(stdout.exit_code, stdout.output(), stderr.output())
-        assert process.returncode is not None
-        if await self.ended():
-            raise SandboxLost("the container ended while a command ran")
-        output, words = stdout.output(), stderr.output()
-        if process.returncode in _LAUNCHER_FAILED:  # else the command has killed the shell around it
-            raise ExecFailed(f"cannot enter the container: {' '.join(words.kept.decode(errors='replace').split())}")
-        return exec_result(process.returncode, output, words)
-
-    async def open_session(self) -> Session:
-        """As ``Sandbox.open_session``."""
-        mark = new_mark()
-        process = self._launch(launch_argv(), mark, stdin=True)
-        shell = await FramedShell.open(OwnedStream(process, lambda: self._end(process, mark)))
-        return ExplainedSession(shell, self._explained)
-
-    def _launch(self, argv: list[str], mark: str, *, stdin: bool) -> Process:
-        env = {**self._env, MARK: mark}
-        return Process(self.enter(argv, env), {"PATH": self._env["PATH"], MARK: mark}, stdin=stdin)
-
-    async def _explained(self, error: SubstrateError) -> SubstrateError:
-        return SandboxLost("the container ended") if await self.ended() else error
-
-    async def _end(self, process: Process, mark: str) -> None:
-        """Kill what runs inside first: the process that entered only waits for it."""
-        try:
-            async with asyncio.timeout(_KILL_TIMEOUT_S):
-                await self.kill(mark)
-        except TimeoutError as error:
-            raise ExecFailed(f"{self.name}: a command's processes may still run in it: no answer") from error
-        finally:
-            await process.close()
 
     async def reset(self, marks: Marks) -> None:
         """Not among the capabilities."""

@@ -57,6 +57,7 @@ class SetupScreen(NumberedScreen):
         self.history: History | None = None
         self._whole = asyncio.Event()  # all that follows the first frame is there
         self.expense: Expense | None = None  # None: what the form says cannot be run
+        self._unanswered: dict[tuple[str, ...], Sequence[str]] = {}  # what was asked how → the substrates it is about
 
     def contents(self) -> ComposeResult:
         """Four lists, and room for the rest."""
@@ -227,8 +228,9 @@ class SetupScreen(NumberedScreen):
 
     def _check(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         """Ask substrates in a process of its own; a newer question for the same ones ends it."""
+        self._unanswered[tuple(refs)] = keys
         # a coroutine would be left unawaited where a newer question ends this one before it has begun
-        _: Worker[None] = self.run_worker(partial(self._ask, keys, refs), group=f"check {refs}", exclusive=True)
+        _: Worker[None] = self.run_worker(partial(self._ask, keys, refs), group=f"check {tuple(refs)}", exclusive=True)
 
     async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         from taxtui.errors import TaxtuiError
@@ -241,18 +243,27 @@ class SetupScreen(NumberedScreen):
             answers = await (self.taxtui.checker or availability.check)(refs)
         except (TaxtuiError, OSError) as error:
             self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10)
+        self._unanswered.pop(tuple(refs), None)
         self.substrates.hear(keys, answers)
         self.refresh_plan()
 
     def on_screen_suspend(self) -> None:
-        """Something else is looked at."""
+        """Something else is looked at; a run has the machine for itself."""
         if self.history:
             self.history.rest()
+        if self.taxtui.running:
+            for refs, keys in self._unanswered.items():
+                self.workers.cancel_group(self, f"check {refs}")
+                self.substrates.hear(keys, {})
 
     def on_screen_resume(self) -> None:
-        """There may be a new recording."""
+        """There may be a new recording, and a substrate that a run's start left unasked."""
         if self.history:
             self.history.refresh()
+        if not self.taxtui.running:
+            for refs, keys in list(self._unanswered.items()):
+                if not self.substrates.asked.issuperset(keys):
+                    self._check(keys, refs)
 
     def on_unmount(self) -> None:
         """Let the thread go."""

@@ -37,9 +37,9 @@ class SwerexSandbox(HarnessedSandbox):
         self._deployment = deployment
         self._pool = pool
 
-    async def run(self, argv: list[str], env: dict[str, str]) -> Ran:
+    async def run(self, script: str, env: dict[str, str]) -> Ran:
         """As ``HarnessedSandbox.run``: ``runtime.execute``, which has no timeout of its own then."""
-        wanted = Command(command=argv, env=env or None, cwd=self.around.folder or None)
+        wanted = Command(command=["sh", "-c", script], env=env or None, cwd=self.around.folder or None)
 
         async def execute() -> Ran:
             started_ns = time.monotonic_ns()

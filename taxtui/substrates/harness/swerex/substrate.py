@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 import msgspec
@@ -50,6 +51,7 @@ class SwerexSubstrate(HarnessSubstrate):
     name: ClassVar[str] = "swerex"
     Options: ClassVar[type[msgspec.Struct]] = SwerexOptions
     package: ClassVar[str] = "swe-rex"
+    flavours: ClassVar[tuple[Mapping[str, str], ...]] = ({"deployment": "local"}, {"deployment": "docker"})
 
     def __init__(self, options: SwerexOptions | None = None) -> None:
         """Nothing is looked for yet."""

@@ -13,7 +13,7 @@ from taxtui.sandboxes.kit.framed_shell import ENDED
 from taxtui.sandboxes.kit.kill import MARK, kill_marked
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.process import Process
-from taxtui.substrates.machine.contained import ContainedSandbox
+from taxtui.substrates.machine.entered import EnteredSandbox
 from taxtui.substrates.machine.host import Host
 from taxtui.substrates.machine.nspawn.failure import not_started
 from taxtui.substrates.machine.root import OUR_FOLDER
@@ -23,7 +23,7 @@ _ENTER: Final = ("/usr/bin/env", "nsenter", "--mount", "--uts", "--ipc", "--net"
 _NO_RIGHTS: Final = ("--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all")
 
 
-class NspawnSandbox(ContainedSandbox):
+class NspawnSandbox(EnteredSandbox):
     """One ``systemd-nspawn``, and the process id by which its namespaces are entered."""
 
     def __init__(self, host: Host, name: str) -> None:
@@ -53,7 +53,7 @@ class NspawnSandbox(ContainedSandbox):
         self._pid = _only_child(process.pid)
 
     def enter(self, argv: list[str], env: dict[str, str]) -> list[str]:
-        """As ``ContainedSandbox.enter``."""
+        """As ``EnteredSandbox.enter``."""
         root = self.host.root
         return [
             *(
@@ -73,7 +73,7 @@ class NspawnSandbox(ContainedSandbox):
         ]
 
     async def kill(self, mark: str) -> None:
-        """As ``ContainedSandbox.kill``: its processes are this machine's, too."""
+        """As ``EnteredSandbox.kill``: its processes are this machine's, too."""
         await kill_marked(f"{MARK}={mark}")
 
     async def ended(self) -> bool:

@@ -10,13 +10,13 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.kill import kill_script
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.process import Process
-from taxtui.substrates.machine.contained import ContainedSandbox
+from taxtui.substrates.machine.entered import EnteredSandbox
 from taxtui.substrates.machine.host import Host
 from taxtui.substrates.machine.runsc.bundle import configuration
 from taxtui.substrates.machine.runsc.failure import not_killed, not_removed, not_started
 
 
-class RunscSandbox(ContainedSandbox):
+class RunscSandbox(EnteredSandbox):
     """One gVisor sandbox; ``folder`` is its OCI bundle."""
 
     def __init__(self, host: Host, name: str, platform: str) -> None:
@@ -37,14 +37,14 @@ class RunscSandbox(ContainedSandbox):
             raise not_started(code, log.read_bytes() if log.exists() else said)
 
     def enter(self, argv: list[str], env: dict[str, str]) -> list[str]:
-        """As ``ContainedSandbox.enter``."""
+        """As ``EnteredSandbox.enter``."""
         root = self.host.root
         variables = [f"--env={key}={value}" for key, value in env.items()]
         user = f"--user={root.uid}:{root.gid}"
         return self._runsc("exec", user, f"--cwd={root.folder}", *variables, self.name, *argv)
 
     async def kill(self, mark: str) -> None:
-        """As ``ContainedSandbox.kill``: only the sandbox knows its processes."""
+        """As ``EnteredSandbox.kill``: only the sandbox knows its processes."""
         root = self.host.root
         user = f"--user={root.uid}:{root.gid}"
         script = ["sh", "-c", kill_script(mark)]

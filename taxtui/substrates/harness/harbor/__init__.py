@@ -1,0 +1,1 @@
+"""Sandboxes through the environments of Harbor."""
