@@ -7,9 +7,7 @@ from typing import Final
 
 from taxtui.errors import CreateFailed
 
-_NOISE: Final = re.compile(
-    r"^(Checking |SELinux: |mmapper_init|Failed to initialize ubd|Core dump|Adding |CPU: |\s*\[<)"
-)
+_NOISE: Final = re.compile(r"^(Checking |SELinux: |mmapper_init|Failed to initialize ubd|Core dump|Adding |CPU: |\s*\[<)")
 _PANIC: Final = "Kernel panic - not syncing: "
 
 

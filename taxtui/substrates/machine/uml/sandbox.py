@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections import deque
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -176,7 +177,9 @@ class UmlSandbox(ContainedSandbox):
         pair = await self._taken(mark, command.timeout_s)
         left_s = max(_LEAST_S, command.timeout_s - (time.monotonic() - began_s))
         shell = FramedShell(OwnedStream(pair, lambda: self._end(pair, mark)))
-        result = await ExplainedSession(shell, self._explained).only(msgspec.structs.replace(command, timeout_s=left_s))
+        result = await ExplainedSession(shell, self._explained).only(
+            msgspec.structs.replace(command, timeout_s=left_s)
+        )
         pair.leave()
         self._in_background(self._back(pair))
         return result
