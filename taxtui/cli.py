@@ -100,14 +100,24 @@ def main() -> None:
     except (TaxtuiError, _costmodel_error()) as error:
         click.echo(f"taxtui: {clean_lines(str(error))}", err=True)
         sys.exit(error.exit_code)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            click.echo("taxtui: cannot write standard output: the disk is full", err=True)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what Python still holds back has nowhere to go
+            sys.exit(1)
+        if not _no_room(error):
             raise
-        click.echo("taxtui: cannot write standard output: the disk is full", err=True)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what Python still holds back has nowhere to go
+        click.echo(f"taxtui: {error}; raise ulimit -n or -u, or the control group's pids.max", err=True)
         sys.exit(1)
     except click.Abort:  # Ctrl-C before there was anything to clean up, or after
         sys.exit(130)
+
+
+def _no_room(error: OSError | RuntimeError) -> bool:
+    """Whether this machine has no descriptor, process or thread for us any more."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE)
+    return "start new thread" in str(error)
 
 
 def _costmodel_error() -> type[TaxtuiError]:

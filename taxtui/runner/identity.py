@@ -20,7 +20,9 @@ from taxtui.recording.events import UNKNOWN, Cell
 from taxtui.runner.bracket import Method
 from taxtui.sandboxes.protocol import Availability, Substrate
 
-SHOWN_OPTIONS: Final = frozenset({"runtime", "isolation", "network", "region", "instance_type", "launch_type", "spot"})
+SHOWN_OPTIONS: Final = frozenset(
+    {"runtime", "isolation", "disk_mib", "network", "region", "instance_type", "launch_type", "spot"}
+)
 """Options whose values may stand in a recording; of all others only a digest does."""
 
 

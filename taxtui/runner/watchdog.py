@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -39,23 +39,30 @@ DISMISSED_WITHIN_S: Final = 10.0
 GIVE_UP_AFTER_S: Final = 3600.0
 """A provider that cannot be reached for an hour keeps its own deadline; the ledger entry stays for ``taxtui sweep``."""
 
+_ROOM: Final = "make room for processes and open files (ulimit -u, ulimit -n, the control group's pids.max)"
+
 
 class Watchdog:
     """The runner's end of it."""
 
     def __init__(self, entry: LedgerEntry) -> None:
-        """Start the process and tell it what to guard; it is ready after ``wait_ready``."""
+        """Start the process and tell it what to guard; it is ready after ``wait_ready``.
+
+        Raises:
+            TaxtuiError: there is no room for it on this machine.
+        """
         self._entry = entry
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "taxtui.runner.watchdog"],  # -P: no module of the user's folder gets in
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        with _said_where_there_is_no_room():
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "taxtui.runner.watchdog"],  # -P: no module of the user's folder gets in
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         self._say(msgspec.json.encode(self._entry) + b"\n")
         return self._process
 
@@ -68,8 +75,11 @@ class Watchdog:
         process = self._process
         assert process.stdout is not None
         too_late = asyncio.get_running_loop().call_later(OPENED_WITHIN_S, process.kill)
-        said = await asyncio.to_thread(process.stdout.readline)
-        too_late.cancel()
+        try:
+            with _said_where_there_is_no_room():
+                said = await asyncio.to_thread(process.stdout.readline)
+        finally:
+            too_late.cancel()
         if said != READY:
             why = said.decode().strip() or "the watchdog died, or did not answer"
             raise TaxtuiError(f"nobody to clean up after a crash: {why}")
@@ -113,6 +123,15 @@ class Watchdog:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(line)
             self._process.stdin.flush()
+
+
+@contextlib.contextmanager
+def _said_where_there_is_no_room() -> Iterator[None]:
+    """No descriptor, process or thread can be had any more: ``TaxtuiError`` instead of what Python raises."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        raise TaxtuiError(f"nobody to clean up after a crash: {error}", fix=_ROOM) from error
 
 
 async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:

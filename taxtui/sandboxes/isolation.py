@@ -200,15 +200,19 @@ async def _daemon(place: ProbedPlace) -> Tried:
 
 
 async def _disk(place: ProbedPlace) -> Tried:
-    told = await _asked(place.inside, "df -Pk . | tail -n 1; ulimit -f")
-    words = told.split()
-    if len(words) < 4 or not (_SIZE.fullmatch(words[1]) and _SIZE.fullmatch(words[3])):
+    script = (
+        "df -Pk . ~ /tmp 2>/dev/null | sed 1d | while read -r _ size _ free _; do echo $size $free; done; ulimit -f"
+    )
+    told = await _asked(place.inside, script)
+    *numbers, longest_file = told.split() or [""]
+    if len(numbers) < 2 or len(numbers) % 2 or not all(map(_SIZE.fullmatch, numbers)):
         return Tried("disk", None, told or "df tells nothing")
-    size_kib, free_kib = int(words[1]), int(words[3])
+    sizes_kib, free_kib = ([int(number) for number in numbers[at::2]] for at in range(2))
     ours = {os.statvfs(path).f_blocks * os.statvfs(path).f_frsize >> 10 for path in ("/", tempfile.gettempdir())}
-    shared = size_kib in ours and words[-1] == "unlimited"
-    detail = f"{free_kib / 2**20:.0f} GiB free" + (", shared with this machine and not limited" if shared else "")
-    return Tried("disk", not shared, detail)
+    shared = not ours.isdisjoint(sizes_kib) and longest_file == "unlimited"
+    free_mib = max(free_kib) / 1024
+    detail = f"{free_mib:.0f} MiB free" if free_mib < 10 * 1024 else f"{free_mib / 1024:.0f} GiB free"
+    return Tried("disk", not shared, detail + (", shared with this machine and not limited" if shared else ""))
 
 
 async def _pids(place: ProbedPlace) -> Tried:

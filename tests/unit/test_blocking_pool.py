@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from taxtui.errors import ExecFailed
 from taxtui.sandboxes.kit import blocking_pool
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from tests.support.waiting import until
@@ -122,6 +123,7 @@ async def test_closing_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -
 def test_a_call_that_hangs_does_not_hold_the_process() -> None:
     script = """
 import asyncio, threading
+from taxtui.errors import ExecFailed
 from taxtui.sandboxes.kit import blocking_pool
 
 async def main():
@@ -135,3 +137,24 @@ print("ended")
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("ended\n", "")
+
+
+async def test_where_no_more_threads_can_be_had_those_that_are_there_do_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start, begun = threading.Thread.start, 0
+
+    def first_alone(thread: threading.Thread) -> None:
+        nonlocal begun
+        begun += 1
+        if begun > 1:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", first_alone)
+    async with BlockingPool(4, "p") as pool:
+        found = await asyncio.gather(*(pool.run(threading.get_ident) for _ in range(3)))
+        assert len({each.value for each in found}) == 1
+    async with BlockingPool(4, "p") as pool:
+        with pytest.raises(ExecFailed, match="the pool p: can't start new thread"):
+            await pool.run(threading.get_ident)

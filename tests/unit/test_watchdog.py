@@ -6,6 +6,7 @@ import asyncio
 import io
 import os
 import signal
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -242,6 +243,28 @@ async def test_one_that_dies_at_once_is_noticed(monkeypatch: pytest.MonkeyPatch)
     dog = Watchdog(local())
     with pytest.raises(TaxtuiError, match="the watchdog died"):
         await dog.wait_ready()
+    dog.release(clean=True)
+
+
+def no_room(*args: object, **how: object) -> None:
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+
+
+def no_thread(*args: object) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+async def test_where_there_is_no_room_for_it_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", no_room)
+        with pytest.raises(TaxtuiError, match=r"nobody to clean up after a crash: .*unavailable; make room"):
+            Watchdog(local())
+    dog = Watchdog(local())
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio, "to_thread", no_thread)
+        with pytest.raises(TaxtuiError, match="nobody to clean up after a crash: can't start new thread; make room"):
+            await dog.wait_ready()
+    await dog.wait_ready()
     dog.release(clean=True)
 
 

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar
 
+from taxtui.errors import ExecFailed
+
 T = TypeVar("T")
 
 CLOSING_S: Final = 90.0
@@ -93,19 +95,27 @@ class BlockingPool:
             raise
 
     def _submit(self, call: Callable[[], T]) -> Future[T]:
-        """Raises ``RuntimeError`` once the pool is closing."""
+        """Raises ``RuntimeError`` once the pool is closing, ``ExecFailed`` where not one thread can be had."""
         future: Future[T] = Future()
         with self._lock:
             if self._closed:
                 raise RuntimeError(f"the pool {self._name} is closed")
+            if len(self._threads) < min(self._unfinished + 1, self.threads):
+                self._begin_thread()
             self._unfinished += 1
-            if len(self._threads) < min(self._unfinished, self.threads):
-                name = f"{self._name}_{len(self._threads)}"
-                self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
-                self._threads[-1].start()
             future.add_done_callback(self._finished)
             self._calls.put((future, call))
         return future
+
+    def _begin_thread(self) -> None:
+        thread = threading.Thread(target=self._work, name=f"{self._name}_{len(self._threads)}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # this machine has no room for another; those that there are do the work
+            if not self._threads:
+                raise ExecFailed(f"the pool {self._name}: {error}") from error
+        else:
+            self._threads.append(thread)
 
     def _finished(self, future: Future[T]) -> None:
         with self._lock:

@@ -37,3 +37,8 @@ def no_bubblewrap(exit_code: int, stderr: bytes) -> str:
     """Why a probe of bubblewrap failed, by its last line; "" where it did not."""
     reason = stderr.decode(errors="replace").strip().splitlines()
     return f"bubblewrap does not work: {reason[-1] if reason else exit_code}" if exit_code else ""
+
+
+def no_file_system(error: OSError) -> str:
+    """Why a sandbox cannot have a file system of its own."""
+    return f"disk_mib needs root, who may mount a file system: {error.strerror}"

@@ -11,6 +11,7 @@ from taxtui.sandboxes.kit.deletion import delete
 from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.kit.limits import Limiter
 from taxtui.substrates.local import bubblewrap as local_bwrap
+from taxtui.substrates.local import disk
 
 _FOLDERS: Final = ("work", "home", "tmp")
 
@@ -39,8 +40,13 @@ class SandboxFolders:
         await self.limiter.remove(name)
         folder = self.root / name
         try:
-            await unbroken(self.pool.run(lambda: delete(folder)))
+            await unbroken(self.pool.run(lambda: _delete(folder)))
         except ExecFailed as error:
             raise CleanupFailed(f"{name}: its directory is still being deleted: {error}") from error
         if folder.exists():
             raise CleanupFailed(f"{name}: its directory cannot be deleted")
+
+
+def _delete(folder: Path) -> None:
+    disk.released(folder)
+    delete(folder)

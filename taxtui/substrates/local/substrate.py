@@ -24,6 +24,7 @@ from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.limits import Limiter, best_limiter
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.local import bubblewrap as local_bwrap
+from taxtui.substrates.local import disk
 from taxtui.substrates.local.bubblewrap import PATH
 from taxtui.substrates.local.folders import SandboxFolders
 from taxtui.substrates.local.options import LocalOptions
@@ -51,38 +52,49 @@ class LocalSubstrate:
         isolation = self._options.isolation
         if isolation == "auto":
             isolation = "plain" if local_bwrap.complaint() else "bwrap"
-        self.variant: str = isolation
+        self._isolated = isolation == "bwrap"
+        size_mib = self._options.disk_mib
+        self.variant: str = f"{isolation} {size_mib}MiB" if size_mib else isolation
         self.fixtures = self._options.folder()
         self.limiter: Limiter
         self.pool = BlockingPool(_REMOVERS, "local")
 
     async def __aenter__(self) -> Self:
         """Find out which limits can be had. Raises ``SubstrateUnavailable``."""
-        complaint = self._complaint()
+        complaint, fix = self._complaint()
         if complaint:
-            raise SubstrateUnavailable(f"local: {complaint}")
+            raise SubstrateUnavailable(f"local: {complaint}", fix=fix)
         if self.fixtures is None:
             # The run has had them built where a tier asks for them.
             self.fixtures = (await self.pool.run(fixtures.cached)).value
         self.root = private_folder.private_folder(self.name)
         self.limiter = await best_limiter()
-        self._folders = SandboxFolders(self.root, self.limiter, self.pool, isolated=self.variant == "bwrap")
+        self._folders = SandboxFolders(self.root, self.limiter, self.pool, isolated=self._isolated)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         """Wait for removals under way."""
         await self.pool.__aexit__(*exc)
 
-    def _complaint(self) -> str:
-        return self._options.complaint() or (local_bwrap.complaint() if self.variant == "bwrap" else "")
+    def _complaint(self) -> tuple[str, str]:
+        """What is wrong, "" where nothing is, and what to do about it."""
+        if complaint := self._options.complaint():
+            return complaint, ""
+        if self._isolated and (complaint := local_bwrap.complaint()):
+            return complaint, "install bubblewrap, or use local:isolation=plain"
+        if self._options.disk_mib and not self._isolated:
+            return "disk_mib needs isolation=bwrap: a plain subprocess writes where it likes", "leave disk_mib out"
+        if self._options.disk_mib and (complaint := disk.complaint()):
+            return complaint, "leave disk_mib out"
+        return "", ""
 
     async def check(self) -> Availability:
         """As ``Substrate.check``."""
-        complaint = self._complaint()
+        complaint, fix = self._complaint()
         if complaint:
-            return Availability(ok=False, detail=complaint, fix="install bubblewrap, or use local:isolation=plain")
+            return Availability(ok=False, detail=complaint, fix=fix)
         limits = (await best_limiter()).label
-        isolated = self.variant == "bwrap"
+        isolated = self._isolated
         version = local_bwrap.version() if isolated else ""
         what = version if isolated else "plain subprocesses: no isolation"
         return Availability(
@@ -99,7 +111,9 @@ class LocalSubstrate:
         """As ``Substrate.create``."""
         try:
             folder = private_folder.make(self.root, spec)
-            if self.variant == "bwrap":
+            if self._options.disk_mib:
+                folder = disk.limited(folder, self._options.disk_mib)
+            if self._isolated:
                 local_bwrap.furnish_etc(folder / local_bwrap.ETC)
             self._folders.furnish(folder)
         except OSError as error:
