@@ -35,7 +35,9 @@ class Process:
     still holds the pipes is not waited for.
     """
 
-    def __init__(self, argv: list[str], env: Mapping[str, str], *, stdin: bool, inherited: Sequence[int] = ()) -> None:
+    def __init__(
+        self, argv: list[str], env: Mapping[str, str], *, stdin: bool, inherited: Sequence[int] = ()
+    ) -> None:
         """Start ``argv``, standard input being a pipe or /dev/null. Raises ``ExecFailed``.
 
         ``inherited``: descriptors that it gets besides, under their own numbers.
