@@ -37,7 +37,7 @@ _CELL: Final = (
     FrameColumn("mode", str, "exec or session"),
     FrameColumn("concurrency", int, "trials in flight"),
     FrameColumn("arrival", str, "how trials started"),
-    FrameColumn("acquire", str, "create, reset …"),
+    FrameColumn("acquire", str, "create, reset, pool:NAME …"),
     FrameColumn("provenance", str, "measured, stand_in or imported"),
 )
 COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import signal
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.api_faults import NO_OPS, told
 from tests.support.cancelling import cancellations
+from tests.support.command_line import Home
 from tests.support.kubernetes_cluster import NODE
 from tests.support.kubernetes_pool_standin import POOL, PoolStandin
 from tests.support.recorded import Recorded, record
@@ -432,9 +434,11 @@ async def test_broken_watches_are_made_again(
 
 async def test_watching_claims_is_forbidden(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
     standin.fail("claims.watch", status=403)
+    await standin.sandboxes.stop()  # or the list before the watch may tell that the claim is ready
     box = await substrate.create(spec(), Marks())
     with pytest.raises(CreateFailed, match="can't be watched"):
         await box.wait_ready(Marks())
+    standin.sandboxes.start()
     await box.destroy()
 
 
@@ -470,3 +474,40 @@ async def test_cancelled_at_each_await_of_create(standin: PoolStandin, substrate
     for found in await substrate.find("r1"):
         await substrate.reap(found)
     await standin.leaves(0, 0)
+
+
+# -------------------------------------------------------------------------------------------- as a command of its own
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    own = Home(tmp_path / "home")
+    yield own
+    own.close()
+
+
+def asked(standin: PoolStandin, pool: str = POOL) -> tuple[str, ...]:
+    place = f"kubernetes:kubeconfig={standin.kubeconfig}"
+    return ("run", "-s", place, "-t", "T0", "-n", "2", "--acquire", f"pool:{pool}", "--progress", "none")
+
+
+async def test_a_command_that_names_no_pool_of_the_cluster_is_one_line(standin: PoolStandin, home: Home) -> None:
+    got = await asyncio.to_thread(home.run, *asked(standin, "cold"))
+    assert got.code == SubstrateUnavailable.exit_code
+    assert "there is no SandboxWarmPool cold in namespace sandboxes" in got.complaint
+    assert home.ledger() == []
+
+
+@pytest.mark.parametrize("kill", range(3))
+async def test_a_run_that_is_killed_leaves_no_claim(standin: PoolStandin, home: Home, kill: int) -> None:
+    scenario = home.cwd / "scenario.toml"
+    place = f'substrates = ["kubernetes:kubeconfig={standin.kubeconfig}"]'
+    cell = f'tiers = ["T0"]\nactions = [2]\nconcurrency = 2\ntrials = 100000\nacquire = "{ACQUIRE}"'
+    scenario.write_text(f'create_timeout = "2s"\n[[cells]]\n{place}\n{cell}\n')
+    process = home.start("run", str(scenario), "--progress", "none", "-o", str(home.cwd / "run.msgpack"))
+    await until(lambda: standin.requests.count("claims.create") > 2 * kill, "claims are made")
+    process.send_signal(signal.SIGKILL)
+    await asyncio.to_thread(process.wait)
+    await until(lambda: not home.processes(), "its watchdog has ended")
+    assert standin.left() == (0, 0)
+    assert home.ledger() == []
