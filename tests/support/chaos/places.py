@@ -45,6 +45,12 @@ def complaint(place: str) -> str:
     return "" if found.ok else f"{found.detail}; {found.fix}"
 
 
+@functools.cache
+def modes(place: str) -> tuple[str, ...]:
+    """In which it runs commands."""
+    return registry.build(parse_substrate(place)).capabilities.modes
+
+
 async def _checked(substrate: Substrate) -> Availability:
     async with substrate:
         return await substrate.check()
