@@ -89,7 +89,7 @@ async def compressed(folder: Path, trials: int) -> tuple[Path, list[Sample]]:
 def real(folder: Path, seconds: float, substrate: str) -> tuple[Path, list[Sample]]:
     """A run of so many seconds as a person starts it, looked at from outside."""
     path = folder / "long.msgpack"
-    words = ("-s", substrate, "-t", "T0", "-n", "10", "--trials", "9999999", "--concurrency", "4")
+    words = ("-s", substrate, "-t", "T0", "-n", "10", "--trials", "99999", "--concurrency", "4")
     argv = [sys.executable, "-m", "taxtui", "run", *words, "--budget", f"{seconds:g}s", "--progress", "none"]
     process = subprocess.Popen([*argv, "-o", str(path)], stdout=subprocess.DEVNULL)
     samples: list[Sample] = []
