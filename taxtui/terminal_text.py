@@ -11,9 +11,17 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 UNPRINTABLE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Control, direction and zero-width characters, and what a file's name holds that is no text."""
+"""Control, direction and zero-width characters, fillers, selectors and tags that nothing is seen of, and what a file's
+name holds that is no text."""
+_UPON_OTHERS: Final = frozenset({"Mn", "Me", "Mc"})
+"""Categories of what is written upon the character before it."""
+
+_WITHIN_SYLLABLES: Final = re.compile("[\u1160-\u11ff\ud7b0-\ud7fb]")
+_WIDE_BY_NOW: Final = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d356\U0001d360-\U0001d376]")
+"""Since Unicode 16, which not every Python knows."""
 
 
 def clean(text: str) -> str:
@@ -27,10 +35,16 @@ def clean_lines(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """Columns of a terminal: wide characters take two, combining ones none."""
+    """Columns of a terminal: wide characters take two, combining ones and the vowels within a Hangul syllable none."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in _UPON_OTHERS or _WITHIN_SYLLABLES.match(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" or _WIDE_BY_NOW.match(character) else 1
 
 
 def widest(texts: Iterable[str]) -> int:

@@ -72,7 +72,7 @@ class Home:
     def processes(self) -> dict[int, str]:
         """Every living process that has this home in its environment, arguments or working directory, and its name."""
         marker = os.fsencode(self.folder)
-        return {pid: name for pid, name in _processes(marker) if pid != os.getpid()}
+        return {pid: name for pid, name in marked(marker) if pid != os.getpid()}
 
     def sandboxes(self) -> list[str]:
         """Directories of local sandboxes that are still there."""
@@ -144,7 +144,8 @@ def containers(run: str) -> list[str]:
     return subprocess.check_output(listing, text=True).split()
 
 
-def _processes(marker: bytes) -> list[tuple[int, str]]:
+def marked(marker: bytes) -> list[tuple[int, str]]:
+    """Living processes with this in their environment, arguments or working directory: id and name."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

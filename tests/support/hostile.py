@@ -13,10 +13,13 @@ import msgspec
 from hypothesis import strategies as st
 
 from taxtui.recording import frames
+from taxtui.recording.events import Cell, Event, Header, Notice, TrialEnded
 
 GOLDEN: Final = Path(__file__).parents[1] / "recording" / "golden.msgpack"
 MAX_INT: Final = 2**63 - 1
 INTEGERS: Final = (-2, -1, 0, 1, 3, 10**18, 2**62, MAX_INT, MAX_INT + 1, 2**64 - 1)
+MARKUP: Final = ("[red]x", "[/]", "[@click=app.quit]x[/]", "\\[b]")
+WIDE: Final = "漢" * 100
 TEXTS: Final = (
     "",
     "[",
@@ -28,7 +31,13 @@ TEXTS: Final = (
     "\x9b2J",
     "two\nlines\r",
     "\u202e",
-    "漢" * 100,
+    WIDE,
+    "a\u200bb\u200d\ufeff",
+    "\u0627\u0644\u0639\u0631\u2067x\u2066",
+    "[@click=app.quit]x[/]",
+    "=HYPERLINK(1)",
+    "<script>alert(1)</script>",
+    "| a | `b` ![](x)",
     "e\u0301" * 50,
     "x" * 300,
     "action",
@@ -59,6 +68,25 @@ def sealed(contents: list[bytes]) -> bytes:
         data += frames.frame(payload)
         before = zlib.crc32(payload)
     return data
+
+
+def renamed(event: Event, one: str, other: str) -> Event:
+    """The event with these texts wherever a file has words of its own."""
+    match event:
+        case Header():
+            return msgspec.structs.replace(
+                event, run_id=one, scenario={**event.scenario, "name": other}, software={one: other}
+            )
+        case Cell():
+            return msgspec.structs.replace(
+                event, substrate=one, variant=f"{event.id}{other}", tier=other, mode=one, arrival=other, environment=one
+            )
+        case Notice():
+            return msgspec.structs.replace(event, level=one, text=other)
+        case TrialEnded() if event.outcome != "ok":
+            return msgspec.structs.replace(event, phase=one, error=other, message=one)
+        case _:
+            return event
 
 
 @st.composite

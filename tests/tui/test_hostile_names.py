@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual.pilot import Pilot
 
-from taxtui.recording.events import Cell, Event, Header, Notice, TrialEnded
 from taxtui.recording.frames import FrameParser, frame
 from taxtui.terminal_text import UNPRINTABLE
+from taxtui.tui.actions import SCREENS
+from taxtui.tui.results.model import TABLES
 from tests.support import hostile
 from tests.tui import story
 from tests.tui.driving import until
@@ -22,26 +24,6 @@ from tests.tui.shelf import names, open_shelf, taxtui, text
 from tests.tui.story import record
 
 SIZE = (118, 30)
-WIDE = "漢" * 100
-
-
-def renamed(event: Event, one: str, other: str) -> Event:
-    """The event with these texts wherever a file has words of its own."""
-    match event:
-        case Header():
-            return msgspec.structs.replace(
-                event, run_id=one, scenario={**event.scenario, "name": other}, software={one: other}
-            )
-        case Cell():
-            return msgspec.structs.replace(
-                event, substrate=one, variant=f"{event.id}{other}", tier=other, mode=one, arrival=other, environment=one
-            )
-        case Notice():
-            return msgspec.structs.replace(event, level=one, text=other)
-        case TrialEnded() if event.outcome != "ok":
-            return msgspec.structs.replace(event, phase=one, error=other, message=one)
-        case _:
-            return event
 
 
 @pytest.mark.slow
@@ -49,12 +31,12 @@ def renamed(event: Event, one: str, other: str) -> Event:
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=hostile.names, other=st.text(max_size=40))
 @example(one="[/]", other="[red]\x1b[31m")
-@example(one=WIDE, other=WIDE)
+@example(one=hostile.WIDE, other=hostile.WIDE)
 def test_no_name_ends_a_screen_or_reaches_the_terminal(folder: Path, one: str, other: str) -> None:
     for path in folder.iterdir():
         path.unlink()
-    record(folder / "a.msgpack", [renamed(event, one, other) for event in story.run(8)], run_id=one)
-    record(folder / "b.msgpack", [renamed(event, one, other) for event in story.run(8)], run_id=f"{one}b")
+    record(folder / "a.msgpack", [hostile.renamed(event, one, other) for event in story.run(8)], run_id=one)
+    record(folder / "b.msgpack", [hostile.renamed(event, one, other) for event in story.run(8)], run_id=f"{one}b")
     asyncio.run(_visit())
 
 
@@ -64,12 +46,36 @@ async def _visit() -> None:
         assert sorted(names(screen)) == ["a", "b"]
         visit = "d escape v 3 b right_square_bracket b o enter enter escape escape 4 x x x f o w escape d escape"
         for key in f"{visit} 5 enter end v enter enter escape escape tab tab exclamation_mark enter escape".split():
-            await pilot.press(key)
-            await shown(pilot)
-            assert not UNPRINTABLE.search(text(pilot).replace("\n", ""))
+            await _pressed(pilot, key)
         feed = taxtui(pilot).feed
         assert feed is not None
         feed.close()
+
+
+async def _pressed(pilot: Pilot[None], key: str) -> None:
+    await pilot.press(key)
+    await shown(pilot)
+    lines = text(pilot).split("\n")
+    assert not any(map(UNPRINTABLE.search, lines))
+    assert {cell_len(line) for line in lines} == {SIZE[0]}, "what is wider than it counts moves what stands beside it"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", hostile.MARKUP)
+async def test_markup_in_a_name_is_shown_as_it_stands_on_every_screen(folder: Path, name: str) -> None:
+    (folder / "a.msgpack").unlink(missing_ok=True)
+    record(folder / "a.msgpack", [hostile.renamed(event, name, name) for event in story.run(8)], run_id=name)
+    stands = set()
+    async with app().run_test(size=SIZE) as pilot:
+        await open_shelf(pilot)
+        for key in ("5", "enter", "end", *(tab.key for tab in SCREENS), "3", *["right_square_bracket"] * len(TABLES)):
+            await _pressed(pilot, key)
+            if name in text(pilot):
+                stands.add(type(pilot.app.screen).__name__)
+        feed = taxtui(pilot).feed
+        assert feed is not None
+        feed.close()
+    assert stands >= {tab.screen for tab in SCREENS} - {"SetupScreen"}, "Setup shows nothing of a recording"
 
 
 async def test_a_file_that_is_not_utf_8_stands_in_the_list_beside_the_others(folder: Path) -> None:

@@ -9,6 +9,7 @@ from random import Random
 import msgspec
 import pytest
 
+from taxtui import cli
 from taxtui.recording.frames import FrameParser
 from tests.support import hostile
 from tests.support.chaos import nonsense, processes
@@ -17,8 +18,11 @@ from tests.support.chaos.cases import UNDOCUMENTED, UNREADABLE, cases, documente
 from tests.support.chaos.strikes import KILLS, Victim
 from tests.support.command_line import Home
 
-OURS = 'Traceback (most recent call last):\n  File "/x/taxtui/cli.py", line 1, in main\nKeyError: 1\n'
+OURS = f'Traceback (most recent call last):\n  File "{cli.__file__}", line 1, in main\nKeyError: 1\n'
 PYTHON_S = 'Traceback (most recent call last):\n  File "<frozen runpy>", line 1, in x\nKeyboardInterrupt\n'
+IN_A_CHECKOUT = (
+    'Traceback (most recent call last):\n  File "/x/taxtui/.venv/site.py", line 1, in x\nKeyboardInterrupt\n'
+)
 
 
 def test_a_seed_and_a_number_are_a_case() -> None:
@@ -71,6 +75,7 @@ def test_codes_that_are_not_promised_and_tracebacks_of_ours_are_failures(tmp_pat
         (120, "", 1),
         (1, OURS, 1),
         (1, PYTHON_S, 0),  # struck before a line of ours ran
+        (1, IN_A_CHECKOUT, 0),
     ):
         assert len(processes.exit_problems(code, said, victim)) == problems
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
+import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from taxtui.terminal_text import UNPRINTABLE, clean, clean_lines, cut, fit, width, wrap
 
@@ -42,3 +45,15 @@ def test_what_is_wrapped_fits_and_is_all_there(text: str, columns: int) -> None:
 def test_wrapping_breaks_at_spaces_and_keeps_those_within_a_line() -> None:
     assert wrap("a  flag: some words", 12, "   ") == ["a  flag:", "   some", "   words"]
     assert wrap("漢" * 5, 4) == ["漢漢", "漢漢", "漢"]
+
+
+def test_nothing_that_is_hidden_passes() -> None:
+    hidden = "a\u00ad\u034f\u115f\u3164\ufe0f\uffa0\U000e0061\U000e0101"
+    assert clean(hidden) == "a" + "\N{REPLACEMENT CHARACTER}" * (len(hidden) - 1)
+
+
+def test_no_character_that_is_known_takes_more_columns_than_the_interface_counts_for_it() -> None:
+    for number in range(sys.maxunicode):
+        character = chr(number)
+        if not UNPRINTABLE.match(character) and unicodedata.category(character) not in ("Cn", "Co"):
+            assert width(character) >= cell_len(character), hex(number)

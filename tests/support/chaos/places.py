@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import contextlib
 import functools
 import os
 import subprocess
@@ -13,9 +15,12 @@ from taxtui.errors import TaxtuiError
 from taxtui.plan.notation import parse_substrate
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.protocol import Availability, Substrate
+from tests.support.command_line import marked
+from tests.support.private_sshd import SSHD, SshBox, ssh_box
 
 ISOLATION: Final = "isolation"
 """The option whose values are places of their own."""
+SSH: Final = "ssh"
 CGROUPS: Final = Path("/sys/fs/cgroup")
 
 
@@ -35,14 +40,43 @@ def registered() -> list[str]:
 @functools.cache
 def complaint(place: str) -> str:
     """Why nothing can be struck there; "" where it can."""
+    if place == SSH and not Path(SSHD).exists():
+        return "there is no sshd"
     try:
-        substrate = registry.build(parse_substrate(place))
+        substrate = registry.build(parse_substrate(named(place)))
         if substrate.capabilities.paid:
             return "it costs money"
         found = asyncio.run(_checked(substrate))
     except TaxtuiError as error:
         return str(error)
     return "" if found.ok else f"{found.detail}; {found.fix}"
+
+
+@functools.cache
+def modes(place: str) -> tuple[str, ...]:
+    """In which it runs commands."""
+    return registry.build(parse_substrate(named(place))).capabilities.modes
+
+
+def named(place: str) -> str:
+    """As ``-s`` takes it: a bare host is this machine, by an sshd of our own."""
+    return _host().named() if place == SSH else place
+
+
+@functools.cache
+def _host() -> SshBox:
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    box = stack.enter_context(ssh_box())
+    box.start()
+    return box
+
+
+def on_the_host(run_id: str) -> list[str]:
+    """Folders and processes of a run behind our own sshd."""
+    marker = f"taxtui-{run_id}-"
+    there = [name for name in _host().left() if name.startswith(marker)]
+    return there + [name for _, name in marked(marker.encode())]
 
 
 async def _checked(substrate: Substrate) -> Availability:
