@@ -123,6 +123,11 @@ class FakeSubstrate:
         """What is alive, also what a test has put there."""
         return [self._found(name, run) for name, run in self.alive.items() if run_id in (None, run)]
 
+    def gone(self, name: str) -> None:
+        """It is no longer alive, and nothing is remembered of it: a long run would hold ever more."""
+        self.alive.pop(name, None)
+        self._made.pop(name, None)
+
     def _found(self, name: str, run: str) -> Found:
         if name not in self._made:
             return Found(name=name, handle=name, run_id=run, age_s=0.0)
@@ -135,7 +140,7 @@ class FakeSubstrate:
         """Remove it."""
         self.calls.append(f"reap {found.name}")
         await self.passes("reap", 0.0)
-        self.alive.pop(found.name, None)
+        self.gone(found.name)
 
 
 class FakeSandbox:
@@ -185,7 +190,7 @@ class FakeSandbox:
         """No longer alive after ``destroy_s``."""
         self.substrate.calls.append(f"destroy {self.name}")
         await self.substrate.passes("destroy", self.substrate.options.destroy_s, self.substrate.destroy_hook)
-        self.substrate.alive.pop(self.name, None)
+        self.substrate.gone(self.name)
 
 
 class FakeSession:

@@ -97,3 +97,16 @@ async def test_a_sandbox_that_is_removed_loses_the_command_under_way() -> None:
     go_on.set()
     with pytest.raises(SandboxLost):
         await running
+
+
+async def test_of_what_is_gone_nothing_is_remembered() -> None:
+    fake = FakeSubstrate()
+    for number in range(3):
+        spec = SandboxSpec(name=f"taxtui-r-{number}", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=60.0)
+        sandbox = await fake.create(spec, Marks())
+        if number:
+            await sandbox.destroy()
+    [left] = await fake.find("r")
+    assert set(fake._made) == {left.name} == {"taxtui-r-0"}
+    await fake.reap(left)
+    assert (fake.alive, fake._made) == ({}, {})
