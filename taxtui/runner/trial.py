@@ -88,8 +88,7 @@ class Trial:
         self._reuse = reuse is not None
         self._nonce = secrets.token_hex(8)
         self._random = random.Random(f"{context.seed}:{number}")
-        self._marks = Marks()
-        self._marks_written = 0
+        self._marks, self._marks_written = Marks(), 0
         self._patience = Patience(self._random, self._announce_wait)
         self._phase = CREATE
         self._last_ns = 0  # end of whatever was measured last: the next gap begins here
@@ -324,9 +323,8 @@ class Trial:
         except TimeoutError as error:
             if isinstance(error, SubstrateError):
                 raise
-            raise ExecTimeout(
-                f"no answer {TIMEOUT_GRACE_S:g} s after the command's timeout of {timeout_s:g} s"
-            ) from error
+            late = f"no answer {TIMEOUT_GRACE_S:g} s after the command's timeout of {timeout_s:g} s"
+            raise ExecTimeout(late) from error
         if result.exit_code not in EXIT_CODES:
             raise ExecFailed("the answer to a command has no exit code from 0 to 255")
         return result

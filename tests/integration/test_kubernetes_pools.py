@@ -1,6 +1,4 @@
-"""Sandboxes claimed from a warm pool, and each way in which that goes wrong."""
-
-from __future__ import annotations
+"""Sandboxes claimed from a warm pool: warm and cold ones, and what is refused before anything is made."""
 
 import asyncio
 import signal
@@ -10,52 +8,18 @@ from typing import Any
 
 import pytest
 
-from taxtui.errors import CreateFailed, QuotaExceeded, SandboxLost, SubstrateUnavailable, UsageError
+from taxtui.errors import QuotaExceeded, SandboxLost, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.recording.digests import digest
-from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
-from taxtui.sandboxes.protocol import Marks, Sandbox
-from taxtui.substrates.kubernetes import claimed as kubernetes_claimed
-from taxtui.substrates.kubernetes.options import KubernetesOptions
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
-from tests.support.api_faults import NO_OPS, told
-from tests.support.cancelling import cancellations
+from tests.support.api_faults import told
 from tests.support.command_line import Home
 from tests.support.kubernetes_cluster import NODE
 from tests.support.kubernetes_pool_standin import POOL, PoolStandin
-from tests.support.recorded import Recorded, record
+from tests.support.pooled import ACQUIRE, COLD, emptied, filled, measured, options, ready, spec
 from tests.support.waiting import until
-
-ACQUIRE = f"pool:{POOL}"
-COLD = ["accepted", "made", "scheduled", "initialized", "sandbox ready", "running", "ready"]
-
-
-def spec(trial: int = 1, run: str = "r1", ttl_s: float = 60.0) -> SandboxSpec:
-    labels = {LABEL_RUN: run, LABEL_TRIAL: str(trial), LABEL_DEADLINE: "1900000000"}
-    return SandboxSpec(name=f"taxtui-{run}-{trial}", labels=labels, limits=Limits(), ttl_s=ttl_s, acquire=ACQUIRE)
-
-
-def options(standin: PoolStandin, **changes: Any) -> KubernetesOptions:
-    return KubernetesOptions(kubeconfig=str(standin.kubeconfig), **changes)
-
-
-async def filled(standin: PoolStandin) -> None:
-    await until(lambda: standin.sandboxes.ready(POOL) == 3, "the pool is filled")
-
-
-async def emptied(standin: PoolStandin) -> None:
-    """A pool that keeps nothing."""
-    standin.sandboxes.pools[POOL]["spec"]["replicas"] = 0
-    for name in [name for name, each in standin.sandboxes.sandboxes.items() if each["owner"][0] == "pool"]:
-        standin.sandboxes.sandboxes[name]["ends"] = True
-    await until(lambda: not standin.sandboxes.sandboxes, "the pool is empty")
-
-
-async def ready(substrate: KubernetesSubstrate, trial: int = 1, marks: Marks | None = None) -> Sandbox:
-    marks = marks or Marks()
-    sandbox = await substrate.create(spec(trial), marks)
-    await sandbox.wait_ready(marks)
-    return sandbox
 
 
 @pytest.fixture
@@ -68,21 +32,6 @@ async def standin() -> AsyncIterator[PoolStandin]:
 async def substrate(standin: PoolStandin) -> AsyncIterator[KubernetesSubstrate]:
     async with KubernetesSubstrate(options(standin, unschedulable_s=0.2)) as connected:
         yield connected
-
-
-async def measured(
-    standin: PoolStandin, folder: Path, monkeypatch: pytest.MonkeyPatch, *commands: str, **how: Any
-) -> Recorded:
-    """One recorded trial, after which nothing of ours is left."""
-    got = await record(
-        lambda: KubernetesSubstrate(options(standin, unschedulable_s=0.2)),
-        folder,
-        monkeypatch,
-        *commands,
-        **{"acquire": ACQUIRE, **how},
-    )
-    assert standin.left() == (0, 0)
-    return got
 
 
 # ------------------------------------------------------------------------------------------------------- warm and cold
@@ -270,210 +219,6 @@ async def test_the_quota_of_claims(standin: PoolStandin, substrate: KubernetesSu
     await first.destroy()
     await (await second).destroy()
     assert marks.queued_ns > 0
-
-
-# -------------------------------------------------------------------------------------------------------------- ready
-
-
-async def test_a_claim_waits_for_the_pools_controller(
-    standin: PoolStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kubernetes_claimed, "QUIET_S", 0.05)
-    await standin.sandboxes.stop()
-    marks = Marks()
-    box = await substrate.create(spec(), marks)
-    waiting = asyncio.ensure_future(box.wait_ready(marks))
-    await until(lambda: marks.obstacle, "it says what it waits for")
-    assert "does agent-sandbox run" in marks.obstacle
-    standin.sandboxes.start()
-    await waiting
-    await box.destroy()
-
-
-async def test_a_quota_of_pods_is_what_the_claim_waits_for(
-    standin: PoolStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kubernetes_claimed, "QUIET_S", 0.05)
-    await emptied(standin)
-    standin.sandboxes.pods_quota = 0
-    marks = Marks()
-    box = await substrate.create(spec(), marks)
-    waiting = asyncio.ensure_future(box.wait_ready(marks))
-    await until(lambda: "exceeded quota" in marks.obstacle, "it says so")
-    standin.sandboxes.pods_quota = None
-    await waiting
-    await box.destroy()
-
-
-async def test_controllers_that_start_anew_go_on(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
-    await emptied(standin)
-    standin.pods.start_s = 0.2
-    marks = Marks()
-    box = await substrate.create(spec(), marks)
-    await until(lambda: any(name == "made" for name, _, _ in marks.seen), "a sandbox is made for it")
-    await standin.sandboxes.stop()
-    standin.sandboxes.start()
-    await box.wait_ready(marks)
-    await standin.sandboxes.stop()
-    ending = asyncio.ensure_future(box.destroy())
-    await until(lambda: "claims.delete" in standin.requests, "its deletion is asked for")
-    standin.sandboxes.start()
-    await ending
-    assert standin.left() == (0, 0)
-
-
-@pytest.mark.parametrize(("gone", "reason"), [("pools", "WarmPoolNotFound"), ("templates", "TemplateNotFound")])
-async def test_a_pool_that_goes_away_during_the_run(
-    standin: PoolStandin, substrate: KubernetesSubstrate, gone: str, reason: str
-) -> None:
-    await substrate.check_acquire(ACQUIRE, Limits())
-    await emptied(standin)
-    getattr(standin.sandboxes, gone).clear()
-    box = await substrate.create(spec(), Marks())
-    with pytest.raises(CreateFailed, match=reason):
-        await box.wait_ready(Marks())
-    await box.destroy()
-
-
-@pytest.mark.parametrize(
-    ("fate", "why"), [("unschedulable", "no node takes the pod"), ("image_pull_backoff", "ImagePullBackOff")]
-)
-async def test_a_cold_pod_that_does_not_start(
-    standin: PoolStandin, substrate: KubernetesSubstrate, fate: str, why: str
-) -> None:
-    await emptied(standin)
-    standin.pods.fate = fate
-    box = await substrate.create(spec(), Marks())
-    with pytest.raises(CreateFailed, match=why):
-        await box.wait_ready(Marks())
-    await box.destroy()
-    assert standin.left() == (0, 0)
-
-
-async def test_a_pod_that_is_replaced_before_the_claim_is_ready_is_no_loss(
-    standin: PoolStandin, substrate: KubernetesSubstrate
-) -> None:
-    await emptied(standin)
-    standin.pods.start_s = 0.2
-    box = await substrate.create(spec(), Marks())
-    await until(lambda: (standin.namespace, box.name) in standin.pods.objects, "its pod is made")
-    standin.pods.delete(standin.namespace, box.name, 0, None)
-    await box.wait_ready(Marks())
-    assert (await box.exec(Command(script="echo well"))).stdout == b"well\n"
-    await box.destroy()
-    assert standin.left() == (0, 0)
-
-
-async def test_a_pod_that_dies_before_its_claim_is_ready(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
-    await emptied(standin)
-    standin.pods.start_s = 0.2
-    box = await substrate.create(spec(), Marks())
-    await until(lambda: (standin.namespace, box.name) in standin.pods.objects, "its pod is made")
-    standin.pods.evict(box.name)
-    with pytest.raises(SandboxLost, match="PodFailed"):
-        await box.wait_ready(Marks())
-    await box.destroy()
-
-
-# ----------------------------------------------------------------------------------------------------------------- use
-
-
-def pod_of(standin: PoolStandin, claim: str) -> str:
-    body = standin.sandboxes.claims.objects[standin.namespace, claim]
-    return str(body["status"]["sandbox"]["name"])
-
-
-@pytest.mark.parametrize("session", [False, True])
-@pytest.mark.parametrize("end", ["evict", "oom_kill", "vanish", "replace", "expire"])
-async def test_a_pod_that_is_lost_in_use(
-    standin: PoolStandin, substrate: KubernetesSubstrate, end: str, session: bool
-) -> None:
-    await filled(standin)
-    box = await ready(substrate)
-    pod = pod_of(standin, box.name)
-    place = standin.pods.places[standin.pods.objects[standin.namespace, pod]["metadata"]["uid"]]
-    shell = await box.open_session() if session else box
-    running = asyncio.ensure_future(shell.exec(Command(script="touch begun; sleep 60", timeout_s=60)))
-    await until(place.begun, "the command has begun")
-    if end == "replace":
-        standin.pods.delete(standin.namespace, pod, 0, None)
-    elif end == "expire":
-        standin.sandboxes.delete(standin.namespace, box.name, None, foreground=True)
-    else:
-        getattr(standin.pods, end)(pod)
-    with pytest.raises(SandboxLost):
-        await running
-    with pytest.raises(SandboxLost):
-        await box.exec(Command(script="true"))
-    await box.destroy()
-    assert standin.left() == (0, 0)
-
-
-async def test_a_container_that_was_restarted_is_another_sandbox(
-    standin: PoolStandin, substrate: KubernetesSubstrate
-) -> None:
-    await filled(standin)
-    box = await ready(substrate)
-    pod = standin.pods.objects[standin.namespace, pod_of(standin, box.name)]
-    pod["status"]["containerStatuses"][0]["restartCount"] = 1
-    standin.pods.emit("MODIFIED", pod)
-    await until(lambda: box._lost() is not None, "the watch has told of it")  # type: ignore[attr-defined]
-    with pytest.raises(SandboxLost, match="was restarted"):
-        await box.exec(Command(script="true"))
-    await box.destroy()
-
-
-@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 429, "retry_after_s": 0}, {"reset": "before"}])
-async def test_broken_watches_are_made_again(
-    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]
-) -> None:
-    standin.fail("claims.watch", times=2, **fault)
-    standin.fail("watch", times=2, **fault)
-    assert (await measured(standin, tmp_path, monkeypatch)).end.outcome == "ok"
-
-
-async def test_watching_claims_is_forbidden(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
-    standin.fail("claims.watch", status=403)
-    await standin.sandboxes.stop()  # or the list before the watch may tell that the claim is ready
-    box = await substrate.create(spec(), Marks())
-    with pytest.raises(CreateFailed, match="can't be watched"):
-        await box.wait_ready(Marks())
-    standin.sandboxes.start()
-    await box.destroy()
-
-
-async def test_an_api_server_that_restarts_loses_no_trial(
-    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await filled(standin)
-    trial = asyncio.ensure_future(measured(standin, tmp_path, monkeypatch, "sleep 0.4", "sleep 0.4"))
-    await until(lambda: standin.requests.count("exec") > NO_OPS, "the first command runs")
-    await standin.restart(refuses_s=0.5)
-    assert (await trial).end.outcome == "ok"
-
-
-# ------------------------------------------------------------------------------------------------------------- removal
-
-
-@pytest.mark.parametrize("fault", [{"status": 429, "retry_after_s": 0}, {"status": 500}, {"reset": "after"}])
-async def test_a_refused_deletion_is_asked_for_again(
-    standin: PoolStandin, substrate: KubernetesSubstrate, fault: dict[str, Any]
-) -> None:
-    box = await ready(substrate)
-    standin.fail("claims.delete", **fault)
-    await box.destroy()
-    assert standin.left() == (0, 0)
-
-
-async def test_cancelled_at_each_await_of_create(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
-    async for _ in cancellations(lambda number: substrate.create(spec(number), Marks())):
-        for _ in range(4):
-            for found in await substrate.find("r1"):
-                await substrate.reap(found)
-            await asyncio.sleep(0.02)
-    for found in await substrate.find("r1"):
-        await substrate.reap(found)
-    await standin.leaves(0, 0)
 
 
 # -------------------------------------------------------------------------------------------- as a command of its own
