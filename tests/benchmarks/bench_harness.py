@@ -25,6 +25,7 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox
 from tests.benchmarks.bench_dispatch import PLAIN, Step, p50s_ms
+from tests.benchmarks.figures import tell
 from tests.support.harness_images import swerex_image
 
 STARTS = 7
@@ -69,7 +70,11 @@ async def beside(raw: Substrate, others: Mapping[str, Substrate], actions: int) 
         for sandbox in standing.values():
             await sandbox.destroy()
     for what, alone, action in zip(others, taken[::2], taken[1::2], strict=True):
-        start = statistics.median(starts[what]) / statistics.median(starts["raw"])
+        began, raw_began = statistics.median(starts[what]), statistics.median(starts["raw"])
+        tell(f"{what}, its call", alone, "ms", floor, "the raw substrate")
+        tell(f"{what}, an action", action, "ms", floor, "the raw substrate")
+        tell(f"{what}, a start", began, "ms", raw_began, "the raw substrate")
+        start = began / raw_began
         print(f"{what:20} call {alone / floor:5.2f} ×   action {action / floor:5.2f} ×   start {start:5.2f} ×")
 
 

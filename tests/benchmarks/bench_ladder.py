@@ -29,6 +29,7 @@ from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker.substrate import DockerSubstrate
+from tests.benchmarks.figures import tell
 from tests.support.raw_docker import RawDocker
 
 APART = 0.15
@@ -119,6 +120,14 @@ def main(actions: int, highest: int) -> bool:
     most, floor = max(level.actions_per_s.value for level in ladder.levels), max(raw)
     kept = abs(most / floor - 1) <= APART
     verdict = f"promised within {APART:.0%}: {'kept' if kept else 'NOT KEPT'}"
+    tell(
+        "the ladder's most",
+        most,
+        "actions/s",
+        floor,
+        "raw HTTP on as many lanes",
+        wanted=f"{1 - APART:.2f} to {1 + APART:.2f}",
+    )
     print(f"most: {most:.1f} actions/s, raw {floor:.1f}: ratio {most / floor:.2f}, {verdict}")
     if ladder.law is not None:
         law = Scalability.of([Level(n, n / rate) for n, rate in zip(levels, raw, strict=True)])

@@ -29,6 +29,7 @@ from taxtui.recording import reader
 from taxtui.recording.events import Event, Health
 from taxtui.runner import engine, opening
 from taxtui.sandboxes.fake import FakeSubstrate
+from tests.benchmarks.figures import tell
 from tests.support.recorded import NoWatchdog
 
 IN_FLIGHT = 64
@@ -158,6 +159,8 @@ def main(trials: int, seconds: float | None, substrate: str) -> None:
             ratio = last / first if first else 1.0
             may_grow = MAY_GROW[what] * (others if what.startswith("lag") else 1.0)
             print(f"{what:14}{first:12.2f}{last:12.2f}{ratio:8.2f}{may_grow:8.2f}")
+            name, unit = what.split(", ") if ", " in what else (what, "")
+            tell(f"{name} of a long run, its last third", last, unit, first, "its first", wanted=f"≤ {may_grow:.2f}")
             grown += [what] * (ratio > may_grow)
     if grown:
         sys.exit(f"it does not stay as it began: {'; '.join(grown)}")

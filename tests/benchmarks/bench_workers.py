@@ -18,7 +18,7 @@ from pathlib import Path
 
 from taxtui.recording import reader
 from taxtui.recording.events import Actions, Clock, Event, PhaseEnded, TrialStarted
-from tests.benchmarks import figures
+from tests.benchmarks.figures import tell
 from tests.support import paced_fake
 from tests.support.ray_cluster import TwoNodes
 
@@ -99,7 +99,7 @@ def main(trials: int, rounds: int) -> int:
         broken |= ratio < promised
         print(f"{name:24} {ratio:.2f}  (promised ≥ {promised}; load {os.getloadavg()[0]:.0f})")
         against = (statistics.median(other), COMPARED[name])
-        figures.tell(name.partition(" ÷ ")[0], statistics.median(own), "actions/s", *against, wanted=f"≥ {promised}")
+        tell(name.partition(" ÷ ")[0], statistics.median(own), "actions/s", *against, wanted=f"≥ {promised}")
     return int(broken)
 
 

@@ -83,9 +83,10 @@ def test_each_second_of_a_standstill_is_a_late_one(monkeypatch: pytest.MonkeyPat
     assert {report.lag_p99_ns for report in told} == {12 * 10**9}
     judged = costmodel.fitness.Seconds()
     for second in range(8):  # before it all was well
-        judged.add(second * 10**9, 0, 0)
+        judged.add(costmodel.fitness.RunnerSecond(second * 10**9, 0, 0, 0, 0))
     for report in told:
-        judged.add(report.at_ns, report.lag_p99_ns, report.cpu_permille)
+        lags_ns = report.lag_p50_ns, report.lag_p99_ns
+        judged.add(costmodel.fitness.RunnerSecond(report.at_ns, *lags_ns, report.cpu_permille, report.pool_waits))
     assert judged.share(10 * 10**9, 15 * 10**9) == 1.0, "a trial within is marked as exposed from end to end"
 
 

@@ -202,10 +202,8 @@ def test_the_live_screen_and_the_report_derive_the_same_durations(tmp_path: Path
     read(path, state.apply)
     found = only(read_samples([path])[0])
     for name, histogram in state.cells[0].facets.items():
-        assert (histogram.n, histogram.total) == (
-            len(values(found, name)) + (name == "cleanup"),
-            sum(values(found, name)),
-        )
+        told = values(found, name) if name != "response" else []  # nothing is due where one follows the other
+        assert (histogram.n, histogram.total) == (len(told) + (name == "cleanup"), sum(told))
 
 
 def test_a_run_with_a_busy_harness_is_told(tmp_path: Path) -> None:
