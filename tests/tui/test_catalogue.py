@@ -49,8 +49,7 @@ HEADER = story.header([story.planned("local")])
 
 def test_a_complete_recording_tells_what_it_holds(folder: Path) -> None:
     entry = told(aged(record(folder / "a.msgpack", story.run(20))))
-    assert entry.state == "complete"
-    assert entry.detail == ""
+    assert (entry.state, entry.detail) == ("complete", "")
     assert (entry.run_id, entry.scenario, entry.outcome) == ("7f3a0c11", "story", "finished")
     assert entry.substrates == ("local:bwrap", "docker:runc")
     assert (entry.trials, entry.cells, entry.workloads, entry.modes) == (40, 2, ("T0×10",), ("exec",))
@@ -107,8 +106,7 @@ def test_in_a_clone_no_recording_is_one_s_own_and_the_first_answer_is_of_the_ref
 
 def test_without_its_end_a_recording_is_incomplete(folder: Path) -> None:
     entry = told(aged(record(folder / "a.msgpack", story.run(20, until=10, finish=False))))
-    assert entry.state == "incomplete"
-    assert (entry.outcome, entry.counts) == ("", {})
+    assert (entry.state, entry.outcome, entry.counts) == ("incomplete", "", {})
 
 
 def test_what_is_written_to_just_now_and_has_no_end_is_running(folder: Path) -> None:
@@ -121,8 +119,7 @@ def test_what_is_written_to_just_now_and_has_no_end_is_running(folder: Path) -> 
 
 def test_a_torn_frame_at_the_end_is_a_crash_and_not_damage(folder: Path) -> None:
     data = b"".join(b"".join(Sealer().seal([event])) for event in story.run(20, until=10, finish=False))
-    entry = told(written(folder / "a.msgpack", data[:-7]))
-    assert entry.state == "incomplete"
+    assert told(written(folder / "a.msgpack", data[:-7])).state == "incomplete"
 
 
 @pytest.mark.parametrize("back", [5, 400, 3000])
@@ -139,8 +136,7 @@ def test_a_flipped_bit_near_the_end_is_damage_with_its_place(folder: Path, back:
 
 def test_frames_that_cannot_be_decoded_are_damage(folder: Path) -> None:
     for number, payload in enumerate((b"\x01", b"\xc1", b"\x91" * 5000)):
-        path = written(folder / f"{number}.msgpack", [HEADER], frame(payload))
-        assert told(path).state == "damaged"
+        assert told(written(folder / f"{number}.msgpack", [HEADER], frame(payload))).state == "damaged"
 
 
 def test_bytes_behind_the_last_frame_are_damage(folder: Path) -> None:
