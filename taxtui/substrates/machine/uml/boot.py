@@ -41,7 +41,7 @@ _MODULES: Final = Path("/usr/lib/uml/modules")
 # Descriptor 3 of the outer one is its session's terminal, and so is that of the inner one: the end of each hangs its
 # line up, and ends its `cat`s. The program in a session of its own gets no signal from that.
 _WAITER: Final = (
-    r'cd "$1" && shift && printf "\nTAXTUI-LINE-READY\n"; '
+    r'cd "$1" && shift && unset OLDPWD && printf "\nTAXTUI-LINE-READY\n"; '
     f'while IFS=" " read -r _v _m; do [ "$_v" = {REQUEST} ] && break; done; '
     f'[ -n "$_m" ] || exit 1; {MARK}=$_m setsid "$@"; '
     r'printf "\nTAXTUI-ENDED-%s\n" "$_m"; printf "\nTAXTUI-ENDED-%s\n" "$_m" >&2; '
@@ -98,7 +98,7 @@ def agent_script(root: Root, env: Mapping[str, str]) -> str:
     # Its environment is what commands begin with.
     waiter = f"sh -c {shlex.quote(_WAITER)} sh {folder} {shlex.join(launch_argv())}"
     return f"""
-unset TERM console PWD OLDPWD
+unset TERM console PWD OLDPWD mem uml_dir
 export {variables}
 keep() {{
     _out=/dev/ttyS$(($1 * 2 + 1)) _err=/dev/ttyS$(($1 * 2 + 2))
