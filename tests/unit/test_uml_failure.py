@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from taxtui.sandboxes.protocol import Availability
+from taxtui.substrates.machine.containers import MachineSubstrate
 from taxtui.substrates.machine.uml.boot import ended, too_many_registers, without_wide_registers
-from taxtui.substrates.machine.uml.failure import no_network, not_started, silent
+from taxtui.substrates.machine.uml.failure import GARBAGE, no_network, not_started, silent
+from taxtui.substrates.machine.uml.substrate import UmlSubstrate
 
 
 def test_a_panic_is_told_with_what_was_said_before_it() -> None:
@@ -34,3 +39,14 @@ def test_only_processors_with_tiles_need_the_filter() -> None:
 
 def test_the_end_of_a_request_is_told_by_its_mark() -> None:
     assert ended("ab") == b"\nTAXTUI-ENDED-ab\n"
+
+
+async def test_check_says_where_results_may_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ready(self: MachineSubstrate) -> Availability:
+        return Availability(ok=True, detail="ready, 6.1")
+
+    monkeypatch.setattr(MachineSubstrate, "check", ready)
+    substrate = UmlSubstrate()
+    assert (await substrate.check()).detail == "ready, 6.1"
+    substrate._narrow = True
+    assert (await substrate.check()).detail == f"ready, 6.1; {GARBAGE}"

@@ -7,8 +7,10 @@ folder, and what is written is in the guest's memory.
 The first process takes orders from serial line 0: ``NUMBER shell``, answered by ``done NUMBER exit-code`` once the
 shell is through. When nobody holds the other end any more it turns the machine off. Commands have lines of their own,
 two each, because a terminal cannot tell standard error from standard output. On each pair waits a shell, already as
-the user; it starts a program for one request, in a session of its own, and ends with it. That hangs both lines up:
-whatever the program has left behind can neither read nor write there any more, and is not touched otherwise.
+the user; it starts a program for one request, in a session of its own. That program has pipes, not terminals, which
+would change what some commands print; ``cat`` carries them to the lines. Its end is announced by way of both pipes, so
+behind all that it has written. The shell ends once this side has seen that, which hangs both lines up: whatever the
+program has left behind can neither read nor write there any more, and is not touched otherwise.
 """
 
 from __future__ import annotations
@@ -29,22 +31,33 @@ PAIRS: Final = 8
 READY: Final = b"\nTAXTUI-LINE-READY\n"
 """What a pair's shell says when it takes a request."""
 REQUEST: Final = "TAXTUI-LAUNCH"
+SEEN: Final = "TAXTUI-SEEN"
+"""The answer to both announcements of a program's end."""
 SHARED: Final = "/dev/taxtui"
 """Where a sandbox's folder on this machine is seen, read-only: what is too large for a line goes through it."""
+_FIFOS: Final = "/dev/.lines"
 _MODULES: Final = Path("/usr/lib/uml/modules")
 
-# Descriptor 2 of the outer one is its session's terminal, and so are 0 and 1 of the inner one: the end of each hangs
-# its line up. The program in a session of its own gets no signal from that.
+# Descriptor 3 of the outer one is its session's terminal, and so is that of the inner one: the end of each hangs its
+# line up, and ends its `cat`s. The program in a session of its own gets no signal from that.
 _WAITER: Final = (
-    r'cd "$TAXTUI_FOLDER" && printf "\nTAXTUI-LINE-READY\n"; '
+    r'cd "$1" && shift && unset OLDPWD && printf "\nTAXTUI-LINE-READY\n"; '
     f'while IFS=" " read -r _v _m; do [ "$_v" = {REQUEST} ] && break; done; '
-    f'[ -n "$_m" ] || exit 1; {MARK}=$_m setsid "$@"; printf "\\nTAXTUI-ENDED-%s\\n" "$_m"'
+    f'[ -n "$_m" ] || exit 1; {MARK}=$_m setsid "$@"; '
+    r'printf "\nTAXTUI-ENDED-%s\n" "$_m"; printf "\nTAXTUI-ENDED-%s\n" "$_m" >&2; '
+    f'while read -r _v; do [ "$_v" = {SEEN} ] && break; done'
 )
-# `cat` takes from the terminal what comes, at once: a shell would read it byte by byte.
+# `cat` takes from the terminal what comes, at once: a shell would read it byte by byte. A program may open what it has
+# as standard output once more, by /dev/stdout, also where it is not root's.
 _INNER: Final = (
-    'exec 3<>"$1" >&3; rm -f "$2"; mkfifo "$2"; cat <&3 >"$2" 3<&- & exec <"$2" 3<&-; rm -f "$2"; shift 2; exec "$@"'
+    'exec 3<>"$1" 4>&2 2>/dev/null; rm -f "$2.in" "$2.out"; mkfifo "$2.in"; mkfifo -m 666 "$2.out"; '
+    'cat <&3 >"$2.in" 3<&- 4<&- & exec <"$2.in"; cat <"$2.out" >&3 3<&- 4<&- & exec >"$2.out" 2>&4 3<&- 4<&-; '
+    'rm -f "$2.in" "$2.out"; shift 2; exec "$@"'
 )
-_OUTER: Final = 'exec 2<>"$1"; shift; setsid "$@"'
+_OUTER: Final = (
+    'exec 3<>"$1"; rm -f "$2.err"; mkfifo -m 666 "$2.err"; cat <"$2.err" >&3 3<&- & exec 2>"$2.err"; '
+    'rm -f "$2.err"; shift 2; setsid "$@" 3<&-'
+)
 
 
 def ended(mark: str) -> bytes:
@@ -66,6 +79,7 @@ mount --move /dev dev
 mkdir -p dev/pts dev/shm && mount -t devpts -o mode=620,ptmxmode=666 devpts dev/pts
 mount -t tmpfs -o mode=1777 shm dev/shm
 mkdir dev/taxtui && mount -t hostfs -o /taxtui/shared none dev/taxtui
+mkdir -m 700 .{_FIFOS}
 rm -f dev/mem dev/port dev/kmsg dev/ubd* dev/ptmx && ln -s pts/ptmx dev/ptmx
 ln -sfn /proc/self/fd dev/fd; ln -sf /proc/self/fd/0 dev/stdin
 ln -sf /proc/self/fd/1 dev/stdout; ln -sf /proc/self/fd/2 dev/stderr
@@ -81,17 +95,17 @@ def agent_script(root: Root, env: Mapping[str, str]) -> str:
     folder = shlex.quote(root.folder)
     signals = "--default-signal=INT --default-signal=QUIT"  # what a shell starts in the background ignores them
     inner = f"sh -c {shlex.quote(_INNER)} sh"
-    waiter = f"sh -c {shlex.quote(_WAITER)} sh {shlex.join(launch_argv())}"
-    # Its environment is what commands begin with, but for the folder, which the waiting shell alone needs.
+    # Its environment is what commands begin with.
+    waiter = f"sh -c {shlex.quote(_WAITER)} sh {folder} {shlex.join(launch_argv())}"
     return f"""
-unset TERM console PWD OLDPWD
+unset TERM console PWD OLDPWD mem uml_dir
 export {variables}
 keep() {{
     _out=/dev/ttyS$(($1 * 2 + 1)) _err=/dev/ttyS$(($1 * 2 + 2))
     stty raw -echo <$_out; stty raw -echo <$_err
     while :; do
-        setsid sh -c {shlex.quote(_OUTER)} sh $_err {inner} $_out /dev/.in$1 \\
-            setpriv {rights} -- env {signals} TAXTUI_FOLDER={folder} {waiter} </dev/null >/dev/null 2>&1
+        setsid sh -c {shlex.quote(_OUTER)} sh $_err {_FIFOS}/$1 {inner} $_out {_FIFOS}/$1 \\
+            setpriv {rights} -- env {signals} {waiter} </dev/null >/dev/null 2>&1
     done
 }}
 exec <>/dev/ttyS0 >&0 2>/dev/null

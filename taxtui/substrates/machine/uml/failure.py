@@ -10,6 +10,8 @@ from taxtui.errors import CreateFailed
 _NOISE: Final = re.compile(
     r"^(Checking |SELinux: |mmapper_init|Failed to initialize ubd|Core dump|Adding |CPU: |\s*\[<)"
 )
+GARBAGE: Final = "programs that use AVX, which glibc and OpenSSL do not here, compute garbage, and nothing tells"
+"""Said of a machine whose registers the kernel cannot save."""
 _PANIC: Final = "Kernel panic - not syncing: "
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.sandboxes.kit.framed_shell import ENDED
 from taxtui.sandboxes.kit.frames import STDERR, STDOUT
-from taxtui.substrates.machine.uml.boot import READY, REQUEST, ended
+from taxtui.substrates.machine.uml.boot import READY, REQUEST, SEEN, ended
 
 _CHUNK: Final = 1 << 18
 _PIECE: Final = 1 << 10  # bytes, of input: more than its terminal holds, and the kernel forgets that there is more
@@ -114,9 +114,10 @@ class LinePair:
         self._chunks: deque[tuple[int, bytes]] = deque()
         self._ahead = 0
         self._waiter: asyncio.Future[None] | None = None
-        self._end = b""  # what announces the end of this request's program; b"" between requests
-        self._over = False
-        self._recent = b""  # of standard output: what may be the beginning of an announcement
+        self._end = b""  # what announces the end of this request's program, on either line
+        self._running: set[int] = set()  # the lines on which it has yet to come
+        self._left = True  # nobody wants what comes
+        self._recent = {STDOUT: b"", STDERR: b""}  # what may be the beginning of an announcement
 
     def listen(self) -> None:
         """From now on."""
@@ -126,16 +127,16 @@ class LinePair:
     def request(self, mark: str) -> None:
         """Have a program started that carries ``mark``. Only where it is ``ready``."""
         self.ready.clear()
-        self._end, self._over, self._recent = ended(mark), False, b""
+        self._end, self._running, self._left = ended(mark), {STDOUT, STDERR}, False
         self.wires[STDOUT].send(f"\n{REQUEST} {mark}\n".encode())
 
     def leave(self) -> None:
         """Drop what comes, until it is ``ready`` again. For a request whose program ends, by itself or by others."""
-        self._end = b""
+        self._left = True
         self._chunks.clear()
         self._ahead = 0
-        for wire in self.wires.values():
-            wire.forget()
+        if self._running:
+            self.wires[STDOUT].forget()
         self.listen()
 
     def heard(self, channel: int, chunk: bytes) -> None:
@@ -145,23 +146,31 @@ class LinePair:
             self.ready.set()
             self._wake()
             return
-        if channel == STDOUT:
-            awaited = self._end or READY
-            recent = self._recent + chunk[-len(awaited) :] if len(chunk) < len(awaited) else chunk
-            if awaited in self._recent[-len(awaited) :] + chunk:
-                recent = b""
-                if self._end:
-                    self._over = True
-                else:
-                    self.ready.set()
-            self._recent = recent[-max(len(awaited), len(READY)) :]
-        if self._end:
-            self._chunks.append((channel, chunk))
-            self._ahead += len(chunk)
-            if self._ahead > _READ_AHEAD:
-                for wire in self.wires.values():
-                    wire.pause()
-            self._wake()
+        self._announced(channel, chunk)
+        if self._left:
+            return
+        self._chunks.append((channel, chunk))
+        self._ahead += len(chunk)
+        if self._ahead > _READ_AHEAD:
+            for wire in self.wires.values():
+                wire.pause()
+        self._wake()
+
+    def _announced(self, channel: int, chunk: bytes) -> None:
+        """Look for the end of the program, and for somebody who waits."""
+        looked_at = self._recent[channel] + chunk
+        if channel in self._running and self._end in looked_at:
+            self._running.discard(channel)
+            _, _, looked_at = looked_at.partition(self._end)
+            if not self._running:
+                self.wires[STDOUT].forget()
+                self.wires[STDOUT].send(f"\n{SEEN}\n".encode())
+        # Without an end before it where somebody has killed the shell itself.
+        if channel == STDOUT and (self._left or not self._running) and READY in looked_at:
+            looked_at = b""
+            self._running.clear()
+            self.ready.set()
+        self._recent[channel] = looked_at[-max(len(READY), len(self._end)) :]
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -170,7 +179,7 @@ class LinePair:
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``."""
         while not self._chunks:
-            if self.lost or self._over:
+            if self.lost or not self._running:
                 return ENDED, b""
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
@@ -182,7 +191,7 @@ class LinePair:
 
     async def write(self, data: bytes) -> None:
         """As ``ByteStream.write``, except that what is not taken at once is sent in the background."""
-        if self.lost or self._over:
+        if self.lost or not self._running:
             raise SandboxLost("the shell no longer reads")
         self.wires[STDOUT].send(data)
 

@@ -44,8 +44,8 @@ _AT_ONCE: Final = 2
 """Pairs that the machine begins with."""
 _KERNEL_MIB: Final = 64
 """What the kernel takes of this machine's memory besides the guest's."""
-_OWN_PROCESSES: Final = 3 * PAIRS + 16
-"""The shells that wait on lines, the first process, the kernel's helpers and what started it."""
+_OWN_PROCESSES: Final = 6 * PAIRS + 16
+"""The shells that wait on lines, what carries their bytes, the first process, the kernel's helpers and its starters."""
 
 
 class UmlSandbox(ContainedSandbox):

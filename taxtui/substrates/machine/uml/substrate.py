@@ -13,9 +13,11 @@ from typing import ClassVar
 import msgspec
 
 from taxtui.errors import SubstrateUnavailable
+from taxtui.sandboxes.protocol import Availability
 from taxtui.substrates.machine.containers import MachineSubstrate
 from taxtui.substrates.machine.root import Root
 from taxtui.substrates.machine.uml.boot import KERNEL, overlay_module, too_many_registers
+from taxtui.substrates.machine.uml.failure import GARBAGE
 from taxtui.substrates.machine.uml.options import UmlOptions
 from taxtui.substrates.machine.uml.sandbox import UmlSandbox
 
@@ -36,6 +38,14 @@ class UmlSubstrate(MachineSubstrate):
     def __init__(self, options: UmlOptions | None = None) -> None:
         """Nothing is looked for yet."""
         super().__init__(options or UmlOptions())
+        self._narrow = False
+
+    async def check(self) -> Availability:
+        """As ``Substrate.check``: says as well where results may be wrong and nobody would be told."""
+        found = await super().check()
+        if not found.ok or not self._narrow:
+            return found
+        return msgspec.structs.replace(found, detail=f"{found.detail}; {GARBAGE}")
 
     def _ready(self) -> Root:
         root = super()._ready()
