@@ -104,9 +104,9 @@ def test_trials_that_all_fail_are_exit_1_and_named(home: Home) -> None:
     broken = str(tier(home.cwd / "broken.toml", "exit 3"))
     done = home.run("run", *PLAIN, "-t", broken, "-n", "1", *SHORT[4:], "--progress", "none", "-o", "r.msgpack")
     assert done.code == 1
-    assert done.complaint == (
-        "taxtui: local:isolation=plain X x 1 exec: no trial succeeded; taxtui recordings info says why"
-    )
+    ended, complaint = done.err.splitlines()
+    assert ended.startswith("finished: 2 of 2 trials, 2 failed")
+    assert complaint == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded; taxtui recordings info says why"
 
 
 def test_nobody_reads_stdout(home: Home) -> None:
@@ -180,7 +180,9 @@ def test_ctrl_c_once_finishes_what_runs(home: Home, isolation: str) -> None:
     process.send_signal(signal.SIGINT)
     done = ended(process)
     assert (done.code, done.out) == (130, f"{path}\n")
-    assert "finishing what runs; Ctrl-C again abandons it" in done.complaint
+    complaint, ended_as = done.err.split("\n", 1)[1].splitlines()  # the terminal has written ^C on the line before
+    assert "finishing what runs; Ctrl-C again abandons it" in complaint
+    assert ended_as.startswith("interrupted: ")
     finished = last(path)
     assert finished.outcome == "interrupted"
     assert set(finished.counts) == {"ok"}

@@ -8,7 +8,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -140,17 +140,19 @@ def test_fifty_kills_with_docker(home: Home, part: int) -> None:
         kill_at_random(home, "docker", listing, part)
 
 
+def runs_of(names: Iterable[str]) -> list[str]:
+    """The runs that sandboxes belong to, by their names; a run's id has a hyphen itself."""
+    return [name.removeprefix("taxtui-").rpartition("-")[0] for name in names]
+
+
 @pytest.mark.parametrize("isolation", ["plain", pytest.param("bwrap", marks=pytest.mark.bwrap)])
 def test_ten_kills_with_local(home: Home, isolation: str) -> None:
-    def listing() -> list[str]:
-        return [name.removeprefix("taxtui-").rpartition("-")[0] for name in home.sandboxes()]
-
-    kill_at_random(home, f"local:isolation={isolation}", listing)
+    kill_at_random(home, f"local:isolation={isolation}", lambda: runs_of(home.sandboxes()))
     assert home.sandboxes() == []
 
 
 @pytest.mark.sshd
 def test_ten_kills_with_ssh(home: Home) -> None:
     with ssh_box() as box:
-        kill_at_random(home, box.named(), lambda: [name.split("-")[1] for name in box.left()])
+        kill_at_random(home, box.named(), lambda: runs_of(box.left()))
         assert box.left() == []

@@ -118,7 +118,9 @@ def test_a_whole_visit(tmp_path: Path) -> None:
         terminal.keys("Enter")
         terminal.until("REPLAY")
         terminal.keys("1")
-        terminal.until("= 40 trials")  # the form is as it was left
+        terminal.until("= 40 trials")  # the form is as it was left, in its field
+        terminal.keys("BTab")
+        terminal.until("▸ Mode")
         terminal.keys("q")
         terminal.until(r"(?s)40 ok, 0 failed.*EXIT=0|EXIT=0")
     (path,) = (tmp_path / "taxtui" / "recordings").glob("*.msgpack")
