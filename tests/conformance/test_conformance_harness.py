@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from taxtui.sandboxes.conformance import Check, NotApplicable, checks
@@ -37,7 +39,10 @@ async def test_swerex_docker(check: Check) -> None:
     image = swerex_image()
     if image.startswith(" "):
         pytest.skip(image.strip())
-    await _run(check, "swerex", deployment="docker", image=image)
+    try:
+        await _run(check, "swerex", deployment="docker", image=image)
+    finally:
+        gc.collect()  # here, and not in whose test comes next
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)

@@ -144,17 +144,26 @@ class DataChannel:
 
         Whether it is known to have ended: if not, its agent goes on with it and with what it started.
         """
-        if self._channel.end is None:
-            self._channel.terminate(time.monotonic_ns())
-            await self._flush()
-            await self.ended(END_TIMEOUT_S)
-        over = self._channel.end is not None and not isinstance(self._channel.end, SessionCut | ExecFailed)
-        self._channel.lost("it was closed")
-        self._resending.cancel()
-        await self._socket.close()
-        self._receiving.cancel()
+        try:
+            if self._channel.end is None:
+                self._channel.terminate(time.monotonic_ns())
+                await self._flush()
+                await self.ended(END_TIMEOUT_S)
+            over = self._channel.end is not None and not isinstance(self._channel.end, SessionCut | ExecFailed)
+            self._channel.lost("it was closed")
+            self._resending.cancel()
+            await self._socket.close()
+        finally:
+            self.drop()
         await asyncio.wait({self._receiving, self._resending})
         return over
+
+    def drop(self) -> None:
+        """Let go of the connection at once, without a word to the other end. Idempotent."""
+        self._channel.lost("it was dropped")
+        self._receiving.cancel()
+        self._resending.cancel()
+        self._socket.transport.abort()
 
     async def _receive(self) -> None:
         try:

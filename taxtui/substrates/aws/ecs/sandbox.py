@@ -31,6 +31,7 @@ class EcsSandbox:
         self._api = api
         self._arn = arn
         self._sessions = asyncio.Semaphore(api.options.sessions)
+        self._terminals: set[TaskTerminal] = set()  # in use, or left behind by a command that was cancelled
         self._marks: Marks | None = None
         self._launched_s = time.monotonic()
 
@@ -94,6 +95,7 @@ class EcsSandbox:
     async def _open(self) -> TaskTerminal:
         await self._sessions.acquire()
         terminal = TaskTerminal(self._api, self._arn, self._sessions)
+        self._terminals = {each for each in self._terminals if not each.closed} | {terminal}
         try:
             await terminal.open(f"${{TMPDIR:-/tmp}}/{self.name}")
         except BaseException as error:
@@ -124,4 +126,6 @@ class EcsSandbox:
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: returns when the task is STOPPED."""
+        for terminal in self._terminals:
+            terminal.drop()  # whose session nobody has closed: its connection would outlive the task
         await self._api.remove(self._arn, self._launched_s)

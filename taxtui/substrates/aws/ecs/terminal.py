@@ -44,7 +44,7 @@ class TaskTerminal:
         self._channel: DataChannel | None = None
         self._watch = contextlib.AsyncExitStack()
         self._typed = False
-        self._closed = False
+        self.closed = False  # or being closed
         self._stale = False  # its agent may still hold its slot
         self.spoke_ns = 0  # when its agent first did
 
@@ -82,9 +82,9 @@ class TaskTerminal:
 
     async def _end(self, farewell: str, *, kill: bool = False) -> None:
         """End the session, and by another one what a busy shell or a lost connection has left of it."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         try:
             left = await self._take_leave(farewell)
             await self._watch.aclose()
@@ -94,7 +94,13 @@ class TaskTerminal:
                 async with self._slot():
                     await _kill(self._api, self._arn, self._mark)
         finally:
+            self.drop()  # a farewell that was cancelled has not got to hanging up
             self._slots.release()
+
+    def drop(self) -> None:
+        """Let go of its connection at once, whatever became of its session."""
+        if self._channel is not None:
+            self._channel.drop()
 
     async def _take_leave(self, farewell: str) -> bool:
         """Whether the shell took its leave, or had done so before; a busy one does not hear it."""
@@ -145,10 +151,13 @@ async def _kill(api: EcsApi, arn: str, mark: str) -> None:
     try:
         script = f"{kill_script(mark)}; {kill_script(leaders(mark))}"
         channel = await api.open_channel(arn, f"/bin/sh -c {shlex.quote(script)}")
-        async with watched(api.poller, arn, channel):
-            ended = await channel.ended(KILL_S)
-        fate = channel.fate
-        await hang_up(api, channel)
+        try:
+            async with watched(api.poller, arn, channel):
+                ended = await channel.ended(KILL_S)
+            fate = channel.fate
+            await hang_up(api, channel)
+        finally:
+            channel.drop()
     except SandboxLost:
         return
     except SubstrateError as error:
