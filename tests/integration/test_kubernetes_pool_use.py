@@ -1,7 +1,6 @@
 """Each way in which a claim from a warm pool goes wrong: before it is ready, in use, at its removal."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,10 @@ from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.api_faults import NO_OPS
 from tests.support.cancelling import cancellations
 from tests.support.kubernetes_pool_standin import PoolStandin
-from tests.support.pooled import ACQUIRE, emptied, filled, measured, options, pod_of, ready, spec
+from tests.support.pooled import ACQUIRE, emptied, filled, measured, pod_of, ready, spec, standin, substrate
 from tests.support.waiting import until
 
-
-@pytest.fixture
-async def standin() -> AsyncIterator[PoolStandin]:
-    async with PoolStandin() as server:
-        yield server
-
-
-@pytest.fixture
-async def substrate(standin: PoolStandin) -> AsyncIterator[KubernetesSubstrate]:
-    async with KubernetesSubstrate(options(standin, unschedulable_s=0.2)) as connected:
-        yield connected
+__all__ = ["standin", "substrate"]
 
 
 # -------------------------------------------------------------------------------------------------------------- ready

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,10 @@ from tests.support.api_faults import told
 from tests.support.command_line import Home
 from tests.support.kubernetes_cluster import NODE
 from tests.support.kubernetes_pool_standin import POOL, PoolStandin
-from tests.support.pooled import ACQUIRE, COLD, emptied, filled, measured, options, ready, spec
+from tests.support.pooled import ACQUIRE, COLD, emptied, filled, measured, options, ready, spec, standin, substrate
 from tests.support.waiting import until
 
-
-@pytest.fixture
-async def standin() -> AsyncIterator[PoolStandin]:
-    async with PoolStandin() as server:
-        yield server
-
-
-@pytest.fixture
-async def substrate(standin: PoolStandin) -> AsyncIterator[KubernetesSubstrate]:
-    async with KubernetesSubstrate(options(standin, unschedulable_s=0.2)) as connected:
-        yield connected
+__all__ = ["standin", "substrate"]
 
 
 # ------------------------------------------------------------------------------------------------------- warm and cold

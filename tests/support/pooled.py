@@ -1,5 +1,6 @@
 """Trials whose sandboxes are claimed from a warm pool of the stand-in."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,18 @@ def spec(trial: int = 1, run: str = "r1", ttl_s: float = 60.0) -> SandboxSpec:
 
 def options(standin: PoolStandin, **changes: Any) -> KubernetesOptions:
     return KubernetesOptions(kubeconfig=str(standin.kubeconfig), **changes)
+
+
+@pytest.fixture
+async def standin() -> AsyncIterator[PoolStandin]:
+    async with PoolStandin() as server:
+        yield server
+
+
+@pytest.fixture
+async def substrate(standin: PoolStandin) -> AsyncIterator[KubernetesSubstrate]:
+    async with KubernetesSubstrate(options(standin, unschedulable_s=0.2)) as connected:
+        yield connected
 
 
 async def filled(standin: PoolStandin) -> None:
