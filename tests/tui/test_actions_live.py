@@ -358,6 +358,33 @@ async def test_a_replay_that_stands_still_is_not_painted_again(
         assert len(painted) > 1
 
 
+async def test_frames_of_a_run_wait_until_their_share_has_paid_for_the_last_and_folding_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    feed = running()
+    monkeypatch.setattr("taxtui.tui.live.screen.RARELY_S", 1000)
+    monkeypatch.setattr("taxtui.tui.live.screen.CPU_SHARE", 1e-9)
+    async with app(feed).run_test(size=SIZE) as pilot:
+        screen = live(pilot)
+        await pilot.pause()
+        painted = []
+        monkeypatch.setattr(screen, "paint", lambda: painted.append(feed.state.now_unix_ns))
+        before = feed.state.now_unix_ns
+        feed.goes_on(story.run(20)[-200:])
+        screen.look()
+        assert feed.state.now_unix_ns > before
+        assert painted == []
+        await pilot.press("right_square_bracket")  # a key does not wait
+        assert painted
+        monkeypatch.undo()
+        monkeypatch.setattr("taxtui.tui.live.screen.RARELY_S", 0)
+        screen.paint()
+        await pilot.pause()
+        monkeypatch.setattr(screen, "paint", painted.clear)
+        screen.look()
+        assert painted == []
+
+
 async def test_another_replay_takes_the_place_of_one_that_goes_on(replay: ReplayFeed, tmp_path: Path) -> None:
     other = tmp_path / "other.msgpack"
     other.write_bytes(replay.path.read_bytes())
