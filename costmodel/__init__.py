@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from costmodel.providers import load_provider as load_provider
     from costmodel.published import Published as Published
     from costmodel.reading import read as read
+    from costmodel.reading import read_all as read_all
     from costmodel.recording import Recording as Recording
     from costmodel.results import Attribution as Attribution
     from costmodel.results import Projection as Projection
@@ -83,6 +84,7 @@ _HOMES: Final = {
     "project": "projection",
     "Published": "published",
     "read": "reading",
+    "read_all": "reading",
     "Recording": "recording",
     "Attribution": "results",
     "Projection": "results",

@@ -57,7 +57,7 @@ def both(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
 
-class Split(msgspec.Struct, frozen=True, gc=False):
+class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Commands taken together, in ns."""
 
     # Like Measures, there is one per trial of a file: a struct that the garbage collector need not look at.
@@ -116,7 +116,7 @@ class Causes(NamedTuple):
     failed_ns: int = 0  # all that a trial held that did not succeed
 
 
-class Measures(msgspec.Struct, frozen=True, gc=False):
+class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Every duration of one trial in ns. Of a trial that failed only ``held_ns`` and the phases mean what they say."""
 
     create_ns: int = 0  # or reset, which replaces it

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import TypeVar
 
 from costmodel.published import Published, read_published
 from costmodel.recording import Recording, read_recording
+
+_T = TypeVar("_T")
 
 
 def read(path: str | PathLike[str]) -> Recording | Published:
@@ -17,3 +21,33 @@ def read(path: str | PathLike[str]) -> Recording | Published:
     """
     path = Path(path)
     return read_published(path) if path.suffix == ".toml" else read_recording(path)
+
+
+def read_all(paths: Sequence[str | PathLike[str]], processes: int | None = None) -> list[Recording | Published]:
+    """Read several, in their order, by a process for each core where there is enough to read.
+
+    A script that reads more than 8 MB in this way guards what it does by ``if __name__ == "__main__"``.
+
+    Args:
+        paths: as ``read`` takes them.
+        processes: so many instead; 1 starts none.
+
+    Raises:
+        SourceError: as ``read``, of the first that cannot be read.
+    """
+    return _each(read, [Path(path) for path in paths], processes)
+
+
+def read_recordings(paths: Sequence[Path], processes: int | None = None) -> list[Recording]:
+    """As ``read_all``, of recordings alone."""
+    return _each(read_recording, paths, processes)
+
+
+def _each(one: Callable[[Path], _T], paths: Sequence[Path], processes: int | None) -> list[_T]:
+    from costmodel.processes import pool, worth  # most never need them
+
+    count = worth(paths) if processes is None else processes
+    if count < 2:
+        return [one(path) for path in paths]
+    with pool(count) as workers:
+        return list(workers.map(one, paths))

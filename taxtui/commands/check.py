@@ -112,10 +112,10 @@ def _metrics(names: Sequence[str], limit: float) -> list[Metric]:
 
 
 def _read(names: Sequence[str]) -> list[Recording]:
-    from costmodel.recording import read_recording
+    from costmodel.reading import read_recordings
     from taxtui.commands.opening import located
 
-    return [read_recording(located(name)) for name in names]
+    return read_recordings([located(name) for name in names])
 
 
 def _replace(path: Path, text: str) -> None:

@@ -54,7 +54,7 @@ def command(
     from costmodel.demand import Demand
     from costmodel.projection import project
     from costmodel.recording import Recording
-    from taxtui.commands.opening import located, opened, reference_of
+    from taxtui.commands.opening import located, opened_all, reference_of
     from taxtui.plan.notation import parse_length
     from taxtui.report.projected import changes
     from taxtui.report.row_limits import ANSWER
@@ -63,7 +63,7 @@ def command(
     length = None if actions is None else parse_length(actions)
     demand = Demand(trajectories=1, workers=1, actions=length, run_sd=run_sd)
     bounds = None if reference is None else reference_of(reference)
-    sources = [opened(name) for name in (before, after)]
+    sources = opened_all([before, after])
     identities = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
     asked = [one for one in identities if choice.means(one)]
     ANSWER.check(len(asked), [located(before), located(after)], "--tier, --mode or --substrate")

@@ -65,14 +65,14 @@ def command(
     """
     from costmodel.decision import CANNOT_TELL, decide
     from costmodel.turning import turns
-    from taxtui.commands.opening import opened
+    from taxtui.commands.opening import opened, opened_all
     from taxtui.report.projected.given import given
 
     if start == goal:
         raise UsageError(f"--from and --to are both {start}", fix="name two places")
     if output is not None and output.exists():
         raise _taken(output)
-    sources = [opened(name) for name in recordings]
+    sources = opened_all(recordings)
     providers = providers_of(context, opened)
     sides = [_side(spec, sources, providers, context, tier, mode) for spec in (start, goal)]
     for line in idle_places(context, [side.row.identity for side in sides]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,15 @@ def opened(name: str) -> Recording | Published:
         RecordingError: there is no such file, here or in the bundle.
         costmodel.errors.SourceError: it cannot be projected.
     """
-    from costmodel.reading import read
+    [found] = opened_all([name])
+    return found
 
-    return read(located(name))
+
+def opened_all(names: Sequence[str]) -> list[Recording | Published]:
+    """Several, in their order; many large ones by a process for each core. Raises as ``opened``."""
+    from costmodel.reading import read_all
+
+    return read_all([located(name) for name in names])
 
 
 def located(name: str) -> Path:

@@ -70,7 +70,7 @@ def command(
     from costmodel.bounds import check_used
     from costmodel.demand import Demand
     from costmodel.places import PlaceAsked, project_places
-    from taxtui.commands.opening import opened, reference_of
+    from taxtui.commands.opening import opened, opened_all, reference_of
 
     if (full or explain or plot) and not BY_NAME[form].people:
         raise UsageError(f"--full, --explain and --plot are for people; they do not go with --format {form}")
@@ -97,7 +97,7 @@ def command(
         )
         click.echo(made[0])
         return
-    sources = [opened(name) for name in recordings]
+    sources = opened_all(recordings)
     _check_rows(recordings, sources, choice, cells, demand, brief=BY_NAME[form].people and not full and not explain)
     bounds = None if reference is None else reference_of(reference)
     providers = providers_of(context, opened)

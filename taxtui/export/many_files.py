@@ -5,22 +5,16 @@ A process holds one trial at a time, as it does for one file; what it has told w
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import shutil
-import signal
 import tempfile
-import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from costmodel import processes
 from taxtui.export import BY_NAME
 
-WORTH_BYTES: Final = 8_000_000
-"""Less than this in all is told before other processes have started."""
 CHUNK: Final = 1 << 20
 
 
@@ -33,22 +27,13 @@ def pieces(name: str, paths: Sequence[Path], table: str, workers: int | None = N
         TaxtuiError, CostModelError: what reading the first file that cannot be read raises.
     """
     one = BY_NAME[name]
-    count = min(len(paths), os.cpu_count() or 1) if workers is None else workers
-    if one.heading is None or count < 2 or len(paths) < 2 or sum(map(_size, paths)) < WORTH_BYTES:
+    count = processes.worth(paths) if workers is None else workers
+    if one.heading is None or count < 2 or len(paths) < 2:
         yield from one.pieces(paths, table)
         return
     scratch = Path(tempfile.mkdtemp(prefix="taxtui-export-"))
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(count, context, initializer=_watch, initargs=(scratch,))
-    try:
+    with processes.pool(count, scratch) as pool:
         yield from _in_order(pool, name, paths, table, scratch, 2 * count)
-    except BaseException:  # also where nobody wants the rest: what is under way is of no use
-        for process in multiprocessing.active_children():
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _in_order(
@@ -82,21 +67,3 @@ def _tell(name: str, path: Path, table: str, out: Path, *, first: bool) -> None:
                 _, end, piece = piece.partition(b"\n")
                 skipped -= len(end)
             file.write(piece)
-
-
-def _watch(scratch: Path) -> None:
-    """Ctrl-C is the parent's to answer; a parent that was killed takes this process and what it has told along."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def until_it_ends() -> None:
-        parent.join()
-        shutil.rmtree(scratch, ignore_errors=True)
-        os._exit(1)
-
-    threading.Thread(target=until_it_ends, daemon=True).start()
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size

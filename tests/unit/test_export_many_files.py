@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from costmodel import processes
 from costmodel.errors import SourceError
 from taxtui.errors import RecordingError
 from taxtui.export import BY_NAME, many_files
@@ -18,7 +19,7 @@ JOINED = [name for name, one in BY_NAME.items() if one.heading is not None]
 
 @pytest.fixture(autouse=True)
 def _worth_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(many_files, "WORTH_BYTES", 0)
+    monkeypatch.setattr(processes, "WORTH_BYTES", 0)
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
 

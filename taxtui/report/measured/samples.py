@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from costmodel.quantities import values_of
-from costmodel.recording import RecordedTrial, Recording, read_recording
+from costmodel.reading import read_recordings
+from costmodel.recording import RecordedTrial, Recording
 from costmodel.samples import Pool, pools
 
 
@@ -41,5 +42,5 @@ def read_samples(paths: Iterable[Path]) -> tuple[list[Pool], list[Recording]]:
     Raises:
         costmodel.errors.RecordingError: not a recording, damaged, of a newer version, or the same run twice.
     """
-    recordings = [read_recording(path) for path in paths]
+    recordings = read_recordings(list(paths))
     return pools(recordings), recordings

@@ -1,0 +1,73 @@
+"""Work that is worth processes of its own: a pool of them that leaves nothing behind, whoever ends."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Final
+
+from costmodel.errors import SourceError
+
+WORTH_BYTES: Final = 8_000_000
+"""Recordings of less than this in all are read before other processes have started."""
+
+
+def worth(paths: Sequence[Path]) -> int:
+    """How many processes to read these with: one for each core, and 1 for one file or little to read."""
+    if len(paths) < 2 or sum(path.stat().st_size for path in paths if path.exists()) < WORTH_BYTES:
+        return 1
+    return min(len(paths), os.cpu_count() or 1)
+
+
+@contextlib.contextmanager
+def pool(count: int, scratch: Path | None = None) -> Iterator[ProcessPoolExecutor]:
+    """So many processes; they end with the block, with this process, and at once where the block raises.
+
+    A script that gets here has to guard what it does by ``if __name__ == "__main__"``: the processes import it.
+
+    Args:
+        count: how many.
+        scratch: a folder that goes with them.
+
+    Raises:
+        SourceError: one of them was killed.
+    """
+    made = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_watch, initargs=(scratch,))
+    try:
+        yield made
+    except BaseException as error:  # also where nobody wants the rest: what is under way is of no use
+        for process in multiprocessing.active_children():
+            process.terminate()
+        if isinstance(error, BrokenProcessPool):
+            raise SourceError("a process that read recordings was killed: give fewer, or more memory") from None
+        raise
+    finally:
+        made.shutdown(cancel_futures=True)
+        _forget(scratch)
+
+
+def _watch(scratch: Path | None) -> None:
+    """Ctrl-C is the parent's to answer; a parent that was killed takes this process and what it has written along."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def until_it_ends() -> None:
+        parent.join()
+        _forget(scratch)
+        os._exit(1)
+
+    threading.Thread(target=until_it_ends, daemon=True).start()
+
+
+def _forget(scratch: Path | None) -> None:
+    if scratch is not None:
+        shutil.rmtree(scratch, ignore_errors=True)
