@@ -106,10 +106,7 @@ def command(
         tell(f"taxtui: {crowd}")
 
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
-    if resume is None:
-        run = _run(plan, prices, options["prices"], output, run_id, software, ray)
-    else:
-        run = _resumed(plan, prices, resume, software, ray)
+    run = _run(plan, prices, options["prices"], output, resume, run_id, software, ray)
     shown = Shown(progress, plan.budget_s, controlled=control is not None)
     asyncio.run(_execute(run, control, shown.show))
     shown.end(run.progress, run.outcome)
@@ -130,36 +127,38 @@ def _ray(options: dict[str, Any]) -> RayChoice | None:
     return RayChoice(address=options["address"] or AUTO, per_node=options["per_node"])
 
 
-def _resumed(plan: Plan, prices: Prices | None, path: Path, software: dict[str, str], ray: RayChoice | None) -> Run:
-    """What goes on with a recording. Raises ``UsageError``: it is of another plan, or there is nothing left to do."""
-    from taxtui.runner.measuring import run_of
-    from taxtui.runner.resuming import Unfinished
-
-    unfinished = Unfinished(path, plan)
-    return run_of(plan, path, unfinished.run_id, ray=ray, prices=prices, software=software, resumed=unfinished)
-
-
 def _run(
     plan: Plan,
     prices: Prices | None,
     sheet: Path | None,
     output: Path | None,
+    resume: Path | None,
     run_id: str | None,
     software: dict[str, str],
     ray: RayChoice | None,
 ) -> AnyRun:
-    """What measures the plan: once, in this process or several, or repeatedly in processes of their own."""
+    """What measures the plan: once, in this process or several, or repeatedly in processes of their own.
+
+    Raises ``UsageError``: what is to be resumed is of another plan, or there is nothing left to do.
+    """
     from taxtui import folders
 
-    run_id = run_id or folders.new_run_id()
-    path = output or folders.new_recording(run_id)
+    unfinished = None
+    if resume is None:
+        run_id = run_id or folders.new_run_id()
+        path = output or folders.new_recording(run_id)
+    else:
+        from taxtui.runner.resuming import Unfinished
+
+        unfinished = Unfinished(resume, plan)
+        run_id, path = unfinished.run_id, resume
     if plan.repeated:
         from taxtui.runner.repetitions import Repetitions
 
-        return Repetitions(plan, path, run_id, prices=sheet, software=software, ray=ray)
+        return Repetitions(plan, path, run_id, prices=sheet, software=software, ray=ray, resumed=unfinished)
     from taxtui.runner.measuring import run_of
 
-    return run_of(plan, path, run_id, ray=ray, prices=prices, software=software)
+    return run_of(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=unfinished)
 
 
 def _plan(name: str | None, options: dict[str, Any]) -> Plan:

@@ -70,7 +70,7 @@ class Run(Steered):
         """Nothing is opened or written yet. ``prices`` serve the plan's limit; ``software`` adds to the header.
 
         With ``part`` it is a repetition: only the first writes a header, and whoever repeats ends the recording. With
-        ``resumed`` it goes on where that was cut short, under its id and in its file.
+        ``resumed`` it, or its last repetition, goes on where that was cut short, under its id and in its file.
         """
         super().__init__(Progress(planned=sum(cell.trials for cell in plan.cells)))
         self.plan = plan
@@ -99,7 +99,7 @@ class Run(Steered):
     def going_on(self) -> Repetition:
         """What a repetition after this one begins with."""
         repetition = self._part.repetition if self._part else 0
-        return Repetition(repetition + 1, self._next_trial, self._spend_limit.used)
+        return Repetition(repetition + 1, self._next_trial, self._spend_limit.used, self._clock + 1)
 
     # ---------------------------------------------------------------------------------------------------- the run
 
@@ -120,8 +120,7 @@ class Run(Steered):
             substrates = await self._open(stack)
             if self._resumed:
                 self._resumed.take_up(self._described(substrates))
-            goes_on = self._resumed is not None or self._repetition > 0
-            recorder = stack.enter_context(contextlib.closing(Recorder(self.path, append=goes_on)))
+            recorder = stack.enter_context(contextlib.closing(Recorder(self.path, append=self._appends)))
             journal = self._journal_of(recorder)
             self._begin(journal, substrates)  # first of all, so that whatever follows leaves a readable file
             watchdog = Watchdog(self._entry(tuple(opened.ref for opened in substrates.values())))
@@ -141,9 +140,14 @@ class Run(Steered):
         return self._part.repetition if self._part else 0
 
     @property
+    def _appends(self) -> bool:
+        """Whether its file is there already."""
+        return self._resumed is not None or self._repetition > 0
+
+    @property
     def _clock(self) -> int:
         """Which of the recording's workers writes."""
-        return self._resumed.worker if self._resumed else self._repetition
+        return self._resumed.worker if self._resumed else self._part.worker if self._part else 0
 
     def _entry(self, substrates: tuple[SubstrateRef, ...]) -> LedgerEntry:
         """What a clean-up needs once this process has died."""

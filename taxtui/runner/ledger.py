@@ -138,6 +138,16 @@ def remove(run_id: str) -> None:
     shutil.rmtree(workers_folder(run_id), ignore_errors=True)
 
 
+def taken_over(entry: LedgerEntry) -> bool:
+    """Whether another runner has begun to answer for what an entry covers."""
+    try:
+        return read(entry.path) != entry
+    except OSError:  # swept by hand
+        return False
+    except msgspec.DecodeError:  # it is being written
+        return True
+
+
 def settled(entry: LedgerEntry) -> None:
     """Forget what an entry covers."""
     if entry.share is None:

@@ -28,7 +28,7 @@ from taxtui.runner.measuring import run_of
 from taxtui.runner.progress import Progress
 from taxtui.runner.ray_engine import RayChoice
 from taxtui.runner.redaction import scrub
-from taxtui.runner.resuming import Repetition
+from taxtui.runner.resuming import Repetition, Unfinished
 from taxtui.runner.spend_limit import Used
 
 PROGRESS_S: Final = 0.25
@@ -49,6 +49,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     first_trial: int
     sandboxes: int  # used up by those before
     usd: str  # the same, as a fraction
+    worker: int  # the first number of those that write it
+    resumed: bool = False  # it has begun already, and was cut short
     ray: RayChoice | None = None  # whose nodes are to measure
 
 
@@ -73,6 +75,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
     first_trial: int  # of the next
     sandboxes: int
     usd: str
+    worker: int
 
 
 Told = Counted | Declined | Ended
@@ -90,9 +93,21 @@ def _tell(told: Told) -> None:
 
 async def _main(task: Assignment) -> None:
     plan = msgspec.structs.replace(task.plan, seed=seed_of(task.plan.seed, task.repetition))
-    part = Repetition(task.repetition, task.first_trial, Used(task.sandboxes, Fraction(task.usd)))
-    prices = None if task.prices is None else load_prices(task.prices)
-    run = run_of(plan, Path(task.path), task.run_id, ray=task.ray, prices=prices, software=task.software, part=part)
+    part = Repetition(task.repetition, task.first_trial, Used(task.sandboxes, Fraction(task.usd)), task.worker)
+    try:
+        run = run_of(
+            plan,
+            Path(task.path),
+            task.run_id,
+            ray=task.ray,
+            prices=None if task.prices is None else load_prices(task.prices),
+            software=task.software,
+            part=part,
+            resumed=Unfinished(Path(task.path)) if task.resumed else None,
+        )
+    except Exception as error:
+        _tell(Declined.of(error))
+        return
     orders = {
         "pause": lambda: run.pause(True),
         "resume": lambda: run.pause(False),
@@ -132,6 +147,7 @@ async def _main(task: Assignment) -> None:
             first_trial=after.first_trial,
             sandboxes=after.used.sandboxes,
             usd=str(after.used.usd),
+            worker=after.worker,
         )
     )
 

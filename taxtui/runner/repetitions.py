@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -18,12 +19,13 @@ from costmodel.recording import read_recording
 from taxtui.errors import RunCrashed, TaxtuiError, WriteFailed
 from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import CANCELLED, CRASHED, RunFinished
+from taxtui.recording.events import CANCELLED, CRASHED, OK, RunFinished
 from taxtui.recording.writer import Recorder
 from taxtui.runner.declined import Declined
 from taxtui.runner.progress import Progress
 from taxtui.runner.ray_engine import RayChoice
 from taxtui.runner.repetition import Assignment, Counted, Ended, Told
+from taxtui.runner.resuming import AGAIN, Unfinished
 
 BUDGET: Final = "budget"
 _decode = msgspec.json.Decoder(Told).decode
@@ -41,8 +43,12 @@ class Repetitions:
         prices: Path | None,
         software: dict[str, str],
         ray: RayChoice | None = None,
+        resumed: Unfinished | None = None,
     ) -> None:
-        """Nothing is started yet; ``prices`` is the sheet that the plan's limit is counted by."""
+        """Nothing is started yet; ``prices`` is the sheet that the plan's limit is counted by.
+
+        With ``resumed`` the last repetition goes on where it was cut short, and those that are to come follow.
+        """
         self.plan = plan
         self.path = path
         self.run_id = run_id
@@ -54,9 +60,12 @@ class Repetitions:
         self.unmeasured: list[str] = []
         self.outcome = "finished"
         self.settled: float | None = None  # with ``until``: what the slowest cell has come down to
-        self._prices, self._software, self._ray = prices, software, ray
-        self._counts: dict[str, int] = {}
-        self._before = Progress(planned=0)  # of the repetitions that have ended
+        self._prices, self._software, self._ray, self._resumed = prices, software, ray, resumed
+        before: Counter[str] = resumed.before if resumed else Counter()
+        self._counts = dict(before)
+        ended = sum(count for outcome, count in before.items() if outcome not in AGAIN)
+        self._before = Progress(planned=0, ended=ended, ok=before[OK])  # of the repetitions that have ended
+        self._taken = 0  # repetitions that have told how they ended
         self._began = 0.0  # the repetition that goes on, by the monotonic clock
         self._stopping = ""
         self._stopped = asyncio.Event()
@@ -111,8 +120,17 @@ class Repetitions:
             first_trial=0,
             sandboxes=0,
             usd="0",
+            worker=0,
             ray=self._ray,
         )
+        if (resumed := self._resumed) is not None:
+            part = msgspec.structs.replace(
+                part,
+                repetition=resumed.repetition,
+                first_trial=resumed.first_trial,
+                sandboxes=resumed.sandboxes,
+                resumed=True,
+            )
         whole = True
         while whole and not self.stopping and part.repetition < self.plan.repeat:
             share_s = self._share_s(part.repetition, began)
@@ -130,6 +148,8 @@ class Repetitions:
                 first_trial=ended.first_trial,
                 sandboxes=ended.sandboxes,
                 usd=ended.usd,
+                worker=ended.worker,
+                resumed=False,
             )
             if not whole or self.stopping or self._is_settled(part.repetition):
                 break
@@ -181,7 +201,7 @@ class Repetitions:
             child.stdin.close()  # which cancels it, should it go on
             code = await child.wait()
         if isinstance(told, Declined):
-            if task.repetition == 0:
+            if task.repetition == 0 or task.resumed:
                 raise told.raised()
             self.crash = RunCrashed(f"repetition {task.repetition + 1} could not begin: {told.problem}", fix=told.fix)
             return _nothing(task)
@@ -206,12 +226,12 @@ class Repetitions:
         return this_s + to_come * (time.monotonic() - self._began + this_s + self.plan.gap_s)
 
     def _take(self, ended: Ended) -> None:
-        first = not self._counts and not self._before.ended
         self._show(ended.progress)
         self._before = msgspec.structs.replace(self.progress)
         for outcome, count in ended.counts.items():
             self._counts[outcome] = self._counts.get(outcome, 0) + count
-        self.unmeasured = ended.unmeasured if first else [c for c in self.unmeasured if c in ended.unmeasured]
+        self.unmeasured = [c for c in ended.unmeasured if not self._taken or c in self.unmeasured]
+        self._taken += 1
         self.cleanup_failed |= ended.cleanup_failed
         if ended.crash:
             self.crash = RunCrashed(ended.crash)
@@ -281,4 +301,5 @@ def _nothing(task: Assignment) -> Ended:
         first_trial=task.first_trial,
         sandboxes=task.sandboxes,
         usd=task.usd,
+        worker=task.worker,
     )

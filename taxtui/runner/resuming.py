@@ -41,13 +41,14 @@ class Repetition(NamedTuple):
     repetition: int
     first_trial: int = 0
     used: Used = Used()
+    worker: int = 0  # the first number of those that write it
 
 
 class Unfinished:
     """A recording that is to be gone on with, as far as it has come."""
 
-    def __init__(self, path: Path, plan: Plan) -> None:
-        """Read it; nothing is changed yet.
+    def __init__(self, path: Path, plan: Plan | None = None) -> None:
+        """Read it; nothing is changed yet. Without a ``plan`` somebody has looked already that it is the same run.
 
         Raises:
             RecordingError: it is damaged or no recording.
@@ -58,9 +59,11 @@ class Unfinished:
         self.worker = 0  # the first of those that go on with it
         self.first_trial = 0
         self.sandboxes = 0  # made so far
-        self.counts: Counter[str] = Counter()  # trials that have ended by outcome, without warm-ups
-        self.ok_of: Counter[int] = Counter()  # successes by cell
-        self._done: Counter[tuple[int, int]] = Counter()  # of them those that are done, by cell and block
+        self.repetition = 0  # the last that has begun
+        self.before: Counter[str] = Counter()  # trials of those before it that have ended by outcome, without warm-ups
+        self.counts: Counter[str] = Counter()  # its own
+        self.ok_of: Counter[int] = Counter()  # successes by cell, of all repetitions
+        self._done: Counter[tuple[int, int]] = Counter()  # of its own those that are done, by cell and block
         self._cells: dict[int, Cell] = {}
         self._open: dict[int, TrialStarted] = {}
         self._outcome = ""
@@ -73,10 +76,17 @@ class Unfinished:
             summary = follower.summary(count)
         if not summary.chained and summary.frames > 1:
             raise UsageError(f"{path}: of an early version, whose frames are not chained", fix="start another run")
-        self._require(plan, summary.header)
+        self.run_id = summary.header.run_id
+        if plan is not None:
+            self._require(plan, summary.header)
 
     def _take(self, event: Event) -> None:
         if isinstance(event, TrialStarted):
+            if event.repetition > self.repetition:
+                self.repetition = event.repetition
+                self.before += self.counts
+                self.counts.clear()
+                self._done.clear()
             self._open[event.trial] = event
             self.first_trial = max(self.first_trial, event.trial + 1)
             self.sandboxes += 1
@@ -94,18 +104,17 @@ class Unfinished:
             self._outcome = event.outcome
 
     def _require(self, plan: Plan, header: Header) -> None:
-        self.run_id = header.run_id
         if self._outcome == WHOLE:
             raise UsageError(f"{self.path}: the run has finished", fix="there is nothing to resume; start another")
         if self.run_id in ledger.going_on():
             raise UsageError(f"{self.path}: the run goes on", fix="wait for its end, or stop it")
-        if plan.repeated:
-            raise UsageError("a repeated run cannot be resumed", fix="its repetitions are complete; start another")
         if plan.max_cost_usd is not None:
             raise UsageError(
                 "what the first part has cost is not known", fix="leave max_cost_usd out, or start another"
             )
         was, now = msgspec.to_builtins(header.scenario), msgspec.to_builtins(identity.describe(plan))
+        if plan.repeated:  # a repetition's budget is its share of what was left
+            was, now = ({**told, "budget_s": None} for told in (was, now))
         if differing := _differences(was, now):
             raise UsageError(f"{self.path} is of another plan: {differing[0]}", fix="give its scenario and options")
 

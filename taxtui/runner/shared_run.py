@@ -94,14 +94,10 @@ class SharedRun(Run):
     def going_on(self) -> Repetition:
         """As ``Run.going_on``."""
         after = super().going_on
-        return after._replace(first_trial=max((m.first_free for m in self._members), default=after.first_trial))
+        first_trial = max((m.first_free for m in self._members), default=after.first_trial)
+        return after._replace(first_trial=first_trial, worker=after.worker + self.plan.workers)
 
     # ------------------------------------------------------------------------------------------------ how they begin
-
-    @property
-    def _clock(self) -> int:
-        """As ``Run._clock``; those of its workers follow."""
-        return self._resumed.worker if self._resumed else self._repetition * (self.plan.workers + 1)
 
     async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
         """The substrates here, which sweep; and the workers, which have their own."""

@@ -135,7 +135,10 @@ def _said_where_there_is_no_room() -> Iterator[None]:
 
 
 async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
-    """Find and reap until nothing was found for one create-timeout; then forget the run."""
+    """Find and reap until nothing was found for one create-timeout; then forget the run.
+
+    A run that is resumed meanwhile takes over: what it makes has the same label, and it sweeps at its own end.
+    """
     began = quiet_since = time.monotonic()
     pause_s = FIRST_PAUSE_S
     while time.monotonic() - quiet_since < entry.create_timeout_s:
@@ -143,6 +146,8 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
         for substrate in substrates:
             try:
                 found = [each for each in await substrate.find(entry.run_id) if entry.covers(each.name)]
+                if ledger.taken_over(entry):  # looked at last: what is found may have been made by then
+                    return
                 found_any |= bool(found)
                 await reap_all(substrate, found)
             except Exception:  # also an adapter's bug: not known to be clean, and nobody else will look
@@ -153,7 +158,8 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
             return
         await asyncio.sleep(pause_s)
         pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
-    ledger.settled(entry)
+    if not ledger.taken_over(entry):
+        ledger.settled(entry)
 
 
 async def _main() -> None:

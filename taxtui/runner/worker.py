@@ -129,6 +129,11 @@ class WorkerRun(Run):
             share=self._task.share,
         )
 
+    @property
+    def _appends(self) -> bool:
+        """Its file is its own, in every repetition."""
+        return False
+
     def _journal_of(self, recorder: Recorder) -> Journal:
         self._journal = super()._journal_of(recorder)
         return self._journal

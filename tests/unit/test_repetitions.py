@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+import costmodel
 from taxtui.errors import UsageError
 from taxtui.plan import scenario
+from taxtui.plan.spec import Plan
 from taxtui.recording import reader
-from taxtui.recording.events import Event, Notice, RunFinished, TrialStarted
+from taxtui.recording.events import Clock, Event, Notice, RunFinished, TrialEnded, TrialStarted
+from taxtui.runner import ledger
 from taxtui.runner.repetitions import Repetitions
+from taxtui.runner.resuming import AGAIN, Unfinished
 from tests.support import waiting
 
 
-def repeated(path: Path, cell: dict[str, Any] | None = None, **top: Any) -> Repetitions:
+def asked(cell: dict[str, Any] | None = None, **top: Any) -> Plan:
     plain = {"substrates": ["local:isolation=plain"], "tiers": ["T0"], "actions": [1], "trials": 2, "warmup": 0}
-    asked = scenario.ScenarioFile
-    plan = scenario.plan(msgspec.convert({"cells": [plain | (cell or {})], "repeat": 2, **top}, asked), Path())
-    return Repetitions(plan, path, "20260101t000000z-0000abcd", prices=None, software={})
+    file = {"cells": [plain | (cell or {})], "repeat": 2, **top}
+    return scenario.plan(msgspec.convert(file, scenario.ScenarioFile), Path())
+
+
+def repeated(path: Path, cell: dict[str, Any] | None = None, **top: Any) -> Repetitions:
+    run_id = f"20260101t000000z-{zlib.crc32(bytes(path)):08x}"  # runs at the same time would share sandboxes by one
+    return Repetitions(asked(cell, **top), path, run_id, prices=None, software={})
+
+
+def resumed(path: Path, plan: Plan) -> Repetitions:
+    unfinished = Unfinished(path, plan)
+    return Repetitions(plan, path, unfinished.run_id, prices=None, software={}, resumed=unfinished)
+
+
+def counted(found: list[Event]) -> Counter[tuple[int, int, int]]:
+    """Trials that came to their end, by repetition, cell and block."""
+    started = {event.trial: event for event in found if isinstance(event, TrialStarted)}
+    ended = [event for event in found if isinstance(event, TrialEnded) and event.outcome not in AGAIN]
+    return Counter((start.repetition, start.cell, start.block) for start in (started[end.trial] for end in ended))
 
 
 def told(path: Path) -> list[Event]:
@@ -66,3 +88,60 @@ async def test_what_the_first_run_refuses_is_raised(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing is overwritten"):
         await repeated(path).execute()
     assert path.read_text() == "precious"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("how", ["abandoned", "killed", "in a gap"])
+async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
+    how: str, workers: int, tmp_path: Path
+) -> None:
+    shape = {"actions": [5], "trials": 6, "concurrency": [workers], "arrival": "closed", "think": "50ms"}
+    top = {"repeat": 3, "workers": workers, "gap": "1h" if how == "in a gap" else "0s"}
+    path = tmp_path / "r.msgpack"
+    run = repeated(path, shape, **top)
+    going = asyncio.create_task(run.execute())
+    if how == "in a gap":
+        await waiting.until(lambda: run.progress.ended == 6 and run._child is None, "the gap")
+    else:
+        await waiting.until(lambda: run.progress.ended > 6 and run._child is not None, "a repetition after the first")
+    if how == "killed":
+        assert run._child is not None
+        run._child.kill()
+    else:
+        run.abandon("interrupted")
+    await going
+    await waiting.until(lambda: run.run_id not in ledger.going_on(), "its workers have ended")
+    assert run.outcome == ("crashed" if how == "killed" else "interrupted")
+
+    plan = asked(shape, **{**top, "gap": "0s"})
+    if how == "in a gap":
+        with pytest.raises(UsageError, match=r"gap_s: 3600.0, now 0.0"):
+            Unfinished(path, plan)
+        plan = msgspec.structs.replace(plan, gap_s=3600.0)
+    again = resumed(path, plan)
+    again.plan = msgspec.structs.replace(plan, gap_s=0.0)  # nobody waits for an hour here
+    await again.execute()
+    assert (again.outcome, again.crash, again.unmeasured) == ("finished", None, [])
+    assert (again.progress.ended, again.progress.ok, again.progress.planned) == (18, 18, 18)
+    found = told(path)
+    whole = counted(found)
+    assert whole.total() == 18
+    assert set(Counter(repetition for repetition, _, _ in whole.elements()).values()) == {6}
+    clocks = {(event.worker, event.monotonic_ns) for event in found if isinstance(event, Clock)}
+    assert len({worker for worker, _ in clocks}) == len(clocks), "a number is one process's"
+    numbers = [event.trial for event in found if isinstance(event, TrialStarted)]
+    assert len(set(numbers)) == len(numbers)
+    assert costmodel.read(path).complete  # type: ignore[union-attr]  # the end counts what there is
+    with pytest.raises(UsageError, match="the run has finished"):
+        Unfinished(path, plan)
+
+
+async def test_a_repeated_run_of_another_plan_is_refused(tmp_path: Path) -> None:
+    run = repeated(tmp_path / "r.msgpack", gap="1h")
+    going = asyncio.create_task(run.execute())
+    await waiting.until(lambda: run.progress.ended == 2 and not run.progress.in_flight, "the gap")
+    run.stop("cancelled")
+    await going
+    plan = asked({"substrates": ["local:isolation=plain"]}, gap="1h", seed=5)
+    with pytest.raises(UsageError, match="of another plan: seed: 0, now 5"):
+        resumed(run.path, plan)

@@ -57,6 +57,27 @@ async def test_a_sweep_waits_for_what_a_create_under_way_may_still_bring(fake: F
     assert fake.calls == ["reap late"]
 
 
+async def test_a_run_that_is_resumed_takes_over(fake: FakeSubstrate) -> None:
+    """What it makes has the label of the run that was killed, whose watchdog still looks for late creates."""
+    killed = msgspec.structs.replace(FAKE, create_timeout_s=60.0)
+    resumed = msgspec.structs.replace(killed, pid=os.getpid())
+    ledger.write(killed)
+    sweeping = asyncio.create_task(sweep(killed, [fake]))
+    await asyncio.sleep(0.05)
+    assert not sweeping.done()
+    ledger.write(resumed)
+    fake.alive = {"of-the-resumed": RUN}
+    async with asyncio.timeout(30):
+        await sweeping
+    assert fake.alive == {"of-the-resumed": RUN}
+    assert ledger.entries() == [resumed]
+    assert not ledger.taken_over(resumed)
+    resumed.path.write_bytes(b"{")
+    assert ledger.taken_over(resumed), "it is being written"
+    ledger.remove(RUN)
+    assert not ledger.taken_over(resumed)
+
+
 @pytest.mark.parametrize("error", [SubstrateUnavailable("the API is down"), FileNotFoundError("a bug of the adapter")])
 async def test_a_provider_that_fails_is_asked_again_and_the_others_are_swept(
     fake: FakeSubstrate, error: Exception, monkeypatch: pytest.MonkeyPatch
