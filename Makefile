@@ -68,6 +68,9 @@ snapshots: $(VENV)/.test
 screenshots: $(VENV)/.test
 	$(BIN)/python -m tests.support.picture
 	$(BIN)/python -m tests.support.explained
+	$(BIN)/python -m tests.support.worked_example
+	$(BIN)/python -m tests.support.lab_question
+	$(BIN)/python -m tests.support.layers
 	$(BIN)/python -m tests.support.screenshots
 
 lock:

@@ -13,8 +13,8 @@ from costmodel import Demand, project, read
 from costmodel.results import HeldOut
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
-SITTINGS = (("run",), ("short",), ("gvisor", "gvisor150"))
-"""Files that are projected together: the two of gVisor are two runs, so their steps to 150 cross a run."""
+SITTINGS = ("run", "busy", "short", "gvisor")
+"""Files that are projected, each by itself."""
 
 Steps = dict[tuple[int, int], list[tuple[str, HeldOut]]]
 
@@ -22,11 +22,11 @@ Steps = dict[tuple[int, int], list[tuple[str, HeldOut]]]
 def held_out() -> Steps:
     """Each step with the cells that were measured at both of its lengths."""
     found: Steps = defaultdict(list)
-    for names in SITTINGS:
-        rows = project([read(RECORDINGS / f"{name}.msgpack") for name in names], Demand(trajectories=1, workers=1))
+    for sitting in SITTINGS:
+        rows = project([read(RECORDINGS / f"{sitting}.msgpack")], Demand(trajectories=1, workers=1))
         series = {row.identity._replace(actions=0): row for row in rows}
         for row in series.values():
-            name = f"{names[0]} {row.label} {row.identity.tier} {row.identity.mode}"
+            name = f"{sitting} {row.label} {row.identity.tier} {row.identity.mode}"
             for step in row.held_out:
                 found[step.from_actions, step.to_actions].append((name, step))
     return dict(sorted(found.items()))

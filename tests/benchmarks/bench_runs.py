@@ -91,11 +91,11 @@ def main() -> None:
         line(f"{name}: A/A inside three runs", inside(3, run_sd, "b", "a"), "≤ .05")
         line(f"{name}: +5 % inside three runs", inside(3, run_sd, "slower by 5 %", "a"), "≥ .90")
     once = Demand(trajectories=1, workers=1)
-    before, after = (project([read_recording(RECORDINGS / f"{name}.msgpack")], once) for name in ("short", "run"))
+    before, after = (project([read_recording(RECORDINGS / f"{name}.msgpack")], once) for name in ("short", "busy"))
     changes = compare(before, after)
     within = compare(before, after, run_sd=0.0)
     counts = [sum(change.verdict.kind == kind for change in changes) for kind in (DIFFERS, "cannot_tell", "tie")]
-    print(f"short.msgpack against run.msgpack, {len(changes)} common cells:")
+    print(f"short.msgpack against busy.msgpack, {len(changes)} common cells:")
     print(f"  without runs (--run-sd 0): {sum(c.verdict.kind == DIFFERS for c in within)} differ")
     print("  now: {} differ, {} cannot be told, {} ties".format(*counts))
     inside_other = sum(

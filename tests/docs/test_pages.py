@@ -24,6 +24,9 @@ from taxtui.report.measured.tables import DO, WORDS
 from taxtui.sandboxes import registry
 from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of, prose, text_of
 
+LINK = 11
+"""The kind of what frames alone know: their place in the chain."""
+
 SUBSTRATES = (
     *("local", "docker", "nspawn", "runsc", "uml", "ssh", "kubernetes", "daytona", "ec2", "ecs"),
     *("swerex", "inspect", "harbor"),
@@ -117,7 +120,7 @@ def test_the_reader_of_the_format_page_reads_what_taxtui_reads(name: str) -> Non
         while batch := follower.poll():
             told += [msgspec.msgpack.decode(msgspec.msgpack.encode(event)) for event in batch]
     reader = own_reader()
-    read = list(reader.events(path))
+    read = [event for event in reader.events(path) if event[0] != LINK]
     assert read == [event[: len(raw)] for raw, event in zip(read, told, strict=True)]  # fields were appended since
     assert 0 < reader.mean_held_s(path) < 60
 
