@@ -128,7 +128,7 @@ def test_rates_of_false_and_found_differences(run_sd: float) -> None:
 
 def test_the_shipped_pair_is_no_longer_called_different() -> None:
     """Same machine, same day: 17 of 20 cells were said to differ."""
-    before, after = (project([read_recording(RECORDINGS / f"{name}.msgpack")], ONCE) for name in ("short", "run"))
+    before, after = (project([read_recording(RECORDINGS / f"{name}.msgpack")], ONCE) for name in ("short", "busy"))
     kinds = [change.verdict.kind for change in compare(before, after)]
     assert (len(kinds), kinds.count(DIFFERS)) == (20, 0)
     assert kinds.count(CANNOT_TELL) > kinds.count(TIE) > 0

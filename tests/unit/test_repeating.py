@@ -61,6 +61,8 @@ def test_an_assignment_arrives_as_it_was_sent() -> None:
         first_trial=21,
         sandboxes=21,
         usd="1/3",
+        worker=1,
+        resumed=True,
     )
     assert msgspec.json.decode(msgspec.json.encode(task), type=Assignment) == task
 

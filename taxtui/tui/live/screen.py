@@ -123,6 +123,8 @@ class LiveScreen(PlaybackScreen):
         """As ``NumberedScreen.arrive``."""
         if self.taxtui.feed and self.taxtui.feed is not self.feed:
             self.follow(self.taxtui.feed)
+        else:
+            self.paint()
 
     def follow(self, feed: Feed) -> None:
         """Watch this from now on."""
