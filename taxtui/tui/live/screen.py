@@ -151,11 +151,10 @@ class LiveScreen(PlaybackScreen):
             self.tick()
 
     def tick(self) -> None:
-        """Fold, then paint; a frame is left out when the one before took more than half its time."""
+        """Fold, then paint; a replay's frame is left out when the one before took more than half its time."""
         self.hurried = False
         self.advance()
-        period_s = LIVE_S if self.feed and self.feed.live else REPLAY_S
-        if self._frame_s > period_s / 2:
+        if self.replay is not None and self._frame_s > REPLAY_S / 2:
             self._frame_s = 0.0
         elif self.is_current:
             self._show_news()
