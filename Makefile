@@ -64,7 +64,7 @@ chaos: $(VENV)/.test
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/tui --snapshot-update
 
-# Those of README and docs, from recordings/run.msgpack.
+# Those of README and docs with the numbers that are told of them, from recordings/run.msgpack and layers.msgpack.
 screenshots: $(VENV)/.test
 	$(BIN)/python -m tests.support.picture
 	$(BIN)/python -m tests.support.explained

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from taxtui.report.numbers import duration
 from tests.support import layers
 
 
@@ -21,17 +22,10 @@ def test_the_picture_draws_the_same(measured: list[layers.Layer]) -> None:
     drawn = layers.PICTURE.read_text(encoding="utf-8")
     assert drawn == layers.svg(measured)
     for layer in measured:
-        assert all(f">{layers.text(cell.p50_ns)}<" in drawn for cell in layer.cells)
+        assert all(f">{duration(cell.p50_ns)}<" in drawn for cell in layer.cells)
 
 
 def test_a_layer_is_measured_in_three_runs_at_least(measured: list[layers.Layer]) -> None:
     assert len(measured) == 7
     assert all(0 <= low <= high for low, high in (layer.sds for layer in measured))
     assert all(cell.low_ns <= cell.p50_ns <= cell.high_ns for layer in measured for cell in layer.cells)
-
-
-@pytest.mark.parametrize(
-    ("ns", "words"), [(2_345_678, "2.35 ms"), (23.4e6, "23.4 ms"), (456.7e6, "457 ms"), (9.996e9, "10.0 s")]
-)
-def test_three_digits(ns: float, words: str) -> None:
-    assert layers.text(ns) == words

@@ -24,7 +24,7 @@ from taxtui.report.measured.tables import DO, WORDS
 from taxtui.sandboxes import registry
 from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of, prose, text_of
 
-LINK = 11
+LINK = events.Link.__struct_config__.tag
 """The kind of what frames alone know: their place in the chain."""
 
 SUBSTRATES = (

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from taxtui.report.numbers import duration
+
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs/layers.md"
 PICTURE: Final = ROOT / "docs/screens/layers.svg"
@@ -60,8 +62,7 @@ def layers() -> list[Layer]:
     told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout)
     found: dict[str, list[dict[str, Any]]] = {}
     for row in told:
-        label = f"{row['substrate']}:{row['variant']}" if row["variant"] else row["substrate"]
-        found.setdefault(label.partition(" ")[0], []).append(row)
+        found.setdefault(row["answer"]["place"], []).append(row)
     return [_layer(label, rows) for label, rows in found.items()]
 
 
@@ -76,19 +77,12 @@ def _layer(label: str, rows: Sequence[dict[str, Any]]) -> Layer:
     return Layer(label, tuple(cells), (min(sds), max(sds)))
 
 
-def text(ns: float) -> str:
-    """Three digits, in ms or s."""
-    unit, size = ("s", 1e9) if ns >= 0.9995e9 else ("ms", 1e6)
-    value = ns / size
-    return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f} {unit}"
-
-
 def table(found: Sequence[Layer]) -> str:
     """As Markdown."""
     head = ["substrate", *(column.name for column in COLUMNS), "runs differ by"]
     lines = [f"| {' | '.join(head)} |", "|---|" + "---|" * (len(head) - 1)]
     for layer in found:
-        cells = [f"{text(one.p50_ns)} ({text(one.low_ns)} … {text(one.high_ns)})" for one in layer.cells]
+        cells = [duration(*one).replace("\n", " (") + ")" for one in layer.cells]
         spread = " … ".join(f"{100 * sd:.0f} %" for sd in layer.sds)
         lines.append(f"| `{layer.label}` | {' | '.join(cells)} | {spread} |")
     return "\n".join(lines) + "\n\n"
@@ -125,7 +119,7 @@ def _panel(column: Column, cells: Sequence[Cell], x: int) -> Iterator[str]:
         end, low, high = (x + scale * ns for ns in cell)
         yield f'<rect x="{x}" y="{y}" width="{max(1.0, end - x):.1f}" height="20" fill="#0f766e"/>'
         yield f'<path d="M{low:.1f} {y + 10}H{high:.1f}" stroke="#1c1917" stroke-width="2"/>'
-        yield f'<text x="{high + 6:.1f}" y="{y + 15}" font-size="12" fill="#1c1917">{text(cell.p50_ns)}</text>'
+        yield f'<text x="{high + 6:.1f}" y="{y + 15}" font-size="12" fill="#1c1917">{duration(cell.p50_ns)}</text>'
 
 
 def redrawn(found: Sequence[Layer]) -> str:
