@@ -9,16 +9,15 @@ times the size and 150 MB.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from tests.benchmarks.figures import tell
+from tests.benchmarks.taking import Taken, taken
 from tests.support.many_cells import SHAPES, many_cells
 
 ASK: Final = ("--trajectories", "1000000", "--workers", "500")
@@ -27,8 +26,8 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "report --full": ("report", "FILE", "--full"),
     "report --format json": ("report", "FILE", "--format", "json"),
     "report --html": ("report", "FILE", "--html", "NEW.html"),
-    "compare": ("compare", "FILE", "FILE"),
-    "check": ("check", "FILE", "--against", "FILE"),
+    "compare": ("compare", "FILE", "OTHER"),
+    "check": ("check", "FILE", "--against", "OTHER"),
     "project": ("project", "FILE", *ASK),
     "project --full": ("project", "FILE", *ASK, "--full"),
     "project --format json": ("project", "FILE", *ASK, "--format", "json"),
@@ -46,60 +45,40 @@ SIZES: Final = {"one trial each": 1, "many": 8}
 GIVE_UP_S: Final = 300.0
 
 
-class Taken(NamedTuple):
-    """By one command: wall-clock seconds, the most memory in MB, and its exit code."""
-
-    seconds: float
-    memory_mb: float
-    exit_code: int
-
-
-def run(command: Sequence[str], path: Path, folder: Path) -> Taken:
-    """Once, with new files for what it writes."""
+def run(command: Sequence[str], path: Path, other: Path, folder: Path) -> Taken:
+    """Once, with new files for what it writes; ``other`` is of the same cells and another run."""
+    files = {"FILE": str(path), "OTHER": str(other)}
     new = folder / f"new{time.monotonic_ns()}"
-    words = [str(path) if word == "FILE" else word.replace("NEW", str(new)) for word in command]
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "taxtui", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    most_kb, status = 0, Path(f"/proc/{process.pid}/status")
-    killer = threading.Timer(GIVE_UP_S, process.kill)
-    killer.start()
-    while process.poll() is None:
-        try:
-            told = status.read_text()
-        except OSError:
-            break
-        most_kb = max(most_kb, *(int(line.split()[1]) for line in told.splitlines() if line.startswith("VmHWM")), 0)
-        time.sleep(0.005)
-    process.wait()
-    killer.cancel()
-    return Taken(time.perf_counter() - began, most_kb / 1e3, process.returncode)
+    words = [files.get(word, word.replace("NEW", str(new))) for word in command]
+    return taken([sys.executable, "-m", "taxtui", *words], GIVE_UP_S)
 
 
 def main(shapes: Sequence[str]) -> None:
     """Print the table, the worst of each command."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        honest = many_cells(folder / "honest.msgpack", "tiers", 2, trials=4)
-        floor = {what: run(command, honest, folder) for what, command in COMMANDS.items()}
+        honest = [many_cells(folder / f"{each}.msgpack", "tiers", 2, trials=4, run_id=each) for each in ("one", "two")]
+        floor = {what: run(command, *honest, folder) for what, command in COMMANDS.items()}
         print(f"{'':24}{'shape':14}{'MB':>6}{'s':>8}{'small':>8}{'s per MB more':>15}{'MB of memory':>14}  exit")
         worst: dict[str, tuple[float, float, float]] = {}
         for shape in shapes:
             for size, trials in SIZES.items():
-                path = many_cells(folder / f"{shape}{trials}.msgpack", shape, CELLS, trials, actions=10)
+                path, other = (
+                    many_cells(folder / f"{shape}{trials}{each}.msgpack", shape, CELLS, trials, actions=10, run_id=each)
+                    for each in ("one", "two")
+                )
                 megabytes = path.stat().st_size / 1e6
                 for what, command in COMMANDS.items():
-                    taken = run(command, path, folder)
-                    more = (taken.seconds - floor[what].seconds) / megabytes
+                    used = run(command, path, other, folder)
+                    more = (used.seconds - floor[what].seconds) / megabytes
                     over = "" if more <= 1 else "  *"
                     print(
-                        f"{what:24}{shape:14}{megabytes:6.2f}{taken.seconds:8.2f}{floor[what].seconds:8.2f}{more:15.2f}"
-                        f"{taken.memory_mb:14.0f}  {taken.exit_code}{over}",
+                        f"{what:24}{shape:14}{megabytes:6.2f}{used.seconds:8.2f}{floor[what].seconds:8.2f}{more:15.2f}"
+                        f"{used.memory_mb:14.0f}  {used.exit_code}{over}",
                         flush=True,
                     )
                     if size == "many":
-                        worst[what] = max(worst.get(what, (0.0, 0.0, 0.0)), (more, taken.seconds, megabytes))
+                        worst[what] = max(worst.get(what, (0.0, 0.0, 0.0)), (more, used.seconds, megabytes))
         for what, (_, took_s, megabytes) in worst.items():
             tell(
                 f"{what}, hostile",

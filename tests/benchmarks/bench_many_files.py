@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.figures import grown, tell
+from tests.benchmarks.taking import Taken, taken
 from tests.support.costmodel_files import S, cell, trial, write
 
 ROUNDS = 3
@@ -62,31 +60,30 @@ def made(folder: Path, files: int, trials: int) -> list[Path]:
     return [write(folder / f"{n}.msgpack", told, cells, run_id=f"run-{n}") for n in range(files)]
 
 
-def seconds(words: Sequence[str | Path]) -> float:
-    """Of a program whose output nobody wants."""
-    began = time.perf_counter()
-    subprocess.run(list(map(str, words)), stdout=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - began
-
-
-def most_mb() -> float:
-    """The largest memory that any process so far has had."""
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
+def used(words: Sequence[str | Path]) -> Taken:
+    """By a program that must not fail."""
+    found = taken(words)
+    if found.exit_code:
+        raise SystemExit(f"{words[:4]} failed with {found.exit_code}")
+    return found
 
 
 def beside(
-    what: str, program: Sequence[str | Path], words: Sequence[str | Path], megabytes: float, cores: int, wanted: str
+    what: str, program: Sequence[str | Path], options: Sequence[str], paths: Sequence[Path], cores: int, wanted: str
 ) -> None:
-    """A line for one way of using files, by one process and by as many as there are cores."""
-    ways: dict[int, list[float]] = {1: [], cores: []}
+    """Lines for one way of using files: by one process and by as many as there are cores, and the memory of either."""
+    megabytes = sum(path.stat().st_size for path in paths) / 1e6
+    one_mb = used([*program, "1", *options, paths[0]]).memory_mb
+    ways: dict[int, list[Taken]] = {1: [], cores: []}
     for _ in range(ROUNDS):
-        for workers, taken in ways.items():
-            taken.append(seconds([*program, str(workers), *words]))
-    alone_s, together_s = (statistics.median(taken) for taken in ways.values())
+        for workers, each in ways.items():
+            each.append(used([*program, str(workers), *options, *paths]))
+    alone_s, together_s = (statistics.median(one.seconds for one in each) for each in ways.values())
     print(f"{what:15} {alone_s:8.2f} s alone, {together_s:8.2f} s by {cores}: {alone_s / together_s:.2f} x")
     tell(f"{what} by {cores} processes", megabytes / together_s, "MB/s", megabytes / alone_s, "one", wanted=wanted)
-    print(f"{'memory':15} {most_mb():8.1f} MB at most of a process so far")
-    tell(f"{what}, memory of a process", most_mb(), "MB")
+    most_mb = max(one.memory_mb for one in ways[cores])
+    print(f"{'memory':15} {most_mb:8.1f} MB at most of a process; {one_mb:.1f} MB for one file")
+    tell(f"{what}, memory of a process", most_mb, "MB", one_mb, "for one file")
 
 
 def main(files: int, trials: int) -> None:
@@ -104,10 +101,10 @@ def main(files: int, trials: int) -> None:
         ):
             script = Path(name, f"{what}.py")
             script.write_text(program, encoding="utf-8")
-            beside(what, (sys.executable, script), (*words, *paths), megabytes, cores, wanted)
+            beside(what, (sys.executable, script), words, paths, cores, wanted)
         shares = [times for times in (1, 2, 4, 8, 16) if times <= files]
         for what, words in {"export": ("export",), "project": ("project", *ASK)}.items():
-            taken_s = [(n, seconds([sys.executable, "-m", "taxtui", *words, *paths[:n]])) for n in shares]
+            taken_s = [(n, used([sys.executable, "-m", "taxtui", *words, *paths[:n]]).seconds) for n in shares]
             print(f"{what:15} " + ", ".join(f"x{n} {took_s:.2f} s" for n, took_s in taken_s))
             grown(f"{what} of files", "s", taken_s)
 

@@ -23,7 +23,9 @@ SHAPES: Final[dict[str, Shape]] = {
 """What the cells of a file differ in: the ``i``-th of them."""
 
 
-def many_cells(path: Path, shape: str, cells: int = MAX_CELLS, trials: int = 1, actions: int = 1) -> Path:
+def many_cells(
+    path: Path, shape: str, cells: int = MAX_CELLS, trials: int = 1, actions: int = 1, run_id: str = "run-1"
+) -> Path:
     """A recording of ``cells`` cells of ``trials`` trials each, of ``actions`` commands but where lengths differ."""
     draw = random.Random(7)
     told, done = [], []
@@ -35,4 +37,4 @@ def many_cells(path: Path, shape: str, cells: int = MAX_CELLS, trials: int = 1, 
             own = [duration - draw.randrange(S // 100, S // 10) for duration in durations]
             create = draw.randrange(S, 2 * S)
             done.append(trial(number * trials + turn, cell=number, create=create, actions=durations, runs=own))
-    return write(path, done, *told)
+    return write(path, done, *told, run_id=run_id)
