@@ -62,7 +62,7 @@ def test_who_stops_reading_leaves_nothing_running(tmp_path: Path) -> None:
 
 
 def test_one_file_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(many_files, "ProcessPoolExecutor")
+    monkeypatch.delattr(processes, "ProcessPoolExecutor")
     for name in ("csv", "prometheus"):
         assert b"".join(many_files.pieces(name, files(tmp_path, 1), "trials", workers=2))
     assert b"".join(many_files.pieces("prometheus", files(tmp_path), "trials", workers=2))

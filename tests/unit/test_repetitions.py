@@ -16,11 +16,12 @@ from taxtui.errors import UsageError
 from taxtui.plan import scenario
 from taxtui.plan.spec import Plan
 from taxtui.recording import reader
-from taxtui.recording.events import Clock, Event, Notice, RunFinished, TrialEnded, TrialStarted
+from taxtui.recording.events import Clock, Event, Notice, RunFinished, TrialStarted
 from taxtui.runner import ledger
 from taxtui.runner.repetitions import Repetitions
-from taxtui.runner.resuming import AGAIN, Unfinished
+from taxtui.runner.resuming import Unfinished
 from tests.support import waiting
+from tests.unit.test_resuming import counted
 
 
 def asked(cell: dict[str, Any] | None = None, **top: Any) -> Plan:
@@ -39,11 +40,12 @@ def resumed(path: Path, plan: Plan) -> Repetitions:
     return Repetitions(plan, path, unfinished.run_id, prices=None, software={}, resumed=unfinished)
 
 
-def counted(found: list[Event]) -> Counter[tuple[int, int, int]]:
-    """Trials that came to their end, by repetition, cell and block."""
-    started = {event.trial: event for event in found if isinstance(event, TrialStarted)}
-    ended = [event for event in found if isinstance(event, TrialEnded) and event.outcome not in AGAIN]
-    return Counter((start.repetition, start.cell, start.block) for start in (started[end.trial] for end in ended))
+async def stopped_in_the_gap(run: Repetitions) -> None:
+    """After the first of two trials each."""
+    going = asyncio.create_task(run.execute())
+    await waiting.until(lambda: run.progress.ended == 2 and not run.progress.in_flight, "the gap")
+    run.stop("cancelled")
+    await going
 
 
 def told(path: Path) -> list[Event]:
@@ -63,10 +65,7 @@ async def test_runs_follow_one_another_in_one_recording(tmp_path: Path) -> None:
 
 async def test_what_stops_in_a_gap_starts_nothing_more(tmp_path: Path) -> None:
     run = repeated(tmp_path / "r.msgpack", gap="1h")
-    going = asyncio.create_task(run.execute())
-    await waiting.until(lambda: run.progress.ended == 2 and not run.progress.in_flight, "the gap")
-    run.stop("cancelled")
-    await going
+    await stopped_in_the_gap(run)
     assert run.outcome == "cancelled"
     assert told(run.path)[-1] == RunFinished("cancelled", {"ok": 2})
 
@@ -138,10 +137,7 @@ async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
 
 async def test_a_repeated_run_of_another_plan_is_refused(tmp_path: Path) -> None:
     run = repeated(tmp_path / "r.msgpack", gap="1h")
-    going = asyncio.create_task(run.execute())
-    await waiting.until(lambda: run.progress.ended == 2 and not run.progress.in_flight, "the gap")
-    run.stop("cancelled")
-    await going
+    await stopped_in_the_gap(run)
     plan = asked({"substrates": ["local:isolation=plain"]}, gap="1h", seed=5)
     with pytest.raises(UsageError, match="of another plan: seed: 0, now 5"):
         resumed(run.path, plan)

@@ -33,11 +33,11 @@ def told(path: Path) -> list[Event]:
     return got
 
 
-def counted(got: list[Event]) -> Counter[tuple[int, int]]:
-    """Counted trials that came to their end, by cell and block."""
+def counted(got: list[Event]) -> Counter[tuple[int, int, int]]:
+    """Counted trials that came to their end, by repetition, cell and block."""
     started = {event.trial: event for event in of(got, TrialStarted)}
     ended = [started[event.trial] for event in of(got, TrialEnded) if event.outcome not in ("interrupted", "cancelled")]
-    return Counter((event.cell, event.block) for event in ended if not event.warm_up)
+    return Counter((event.repetition, event.cell, event.block) for event in ended if not event.warm_up)
 
 
 def warm_ups(got: list[Event]) -> set[int]:
