@@ -34,7 +34,7 @@ class SplitFrames:
     def shell(self) -> str:
         """What the shell does once that has exited with ``$_r``: it prints the last markers."""
         end = f"printf '%s%s}}%d\\n' {_halves(self._end)} $_r"
-        return f"{end}; {end} >&3\n"
+        return f"{end} >&3; {end}\n"
 
     def feed(self, channel: int, chunk: bytes) -> None:
         """Take the next bytes of ``channel``."""
