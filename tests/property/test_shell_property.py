@@ -29,9 +29,11 @@ class Fake:
         self._chunks: list[tuple[int, bytes]] = []
 
     async def write(self, data: bytes) -> None:
-        nonce = b"".join(data.rpartition(b"printf '%s%s}%d\\n' ")[2].split()[:2])
+        begin, end = (
+            b"".join(data.rpartition(b"printf '%s%s" + sign)[2].split()[1:3]).strip(b";") for sign in (b"{", b"}")
+        )
         for channel, payload in self._payload.items():
-            told = self._before + nonce + b"{" + payload + nonce + b"}%d\n" % self._code
+            told = self._before + begin + b"{" + payload + end + b"}%d\n" % self._code
             self._chunks += [(channel, told[at : at + 1]) for at in range(len(told))]
         # Each stream in its own order, the two of them interleaved at will.
         streams = {channel: [chunk for chunk in self._chunks if chunk[0] == channel] for channel in self._payload}

@@ -295,7 +295,7 @@ def _shell(data: bytes) -> str:
     for kind, channels in ((SplitFrames, (STDOUT, STDERR)), (MergedFrames, (STDOUT,))):
         results = []
         for chunks in ([data], _cut(data)):
-            shell = kind(*HALVES)
+            shell = kind(NONCE, NONCE)
             try:
                 for at in channels:
                     for chunk in chunks:

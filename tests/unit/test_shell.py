@@ -13,7 +13,7 @@ import pytest
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, launch_argv, unbroken
+from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv, unbroken
 from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from tests.support.scripted_stream import TerminalStream, posix_argv, shell_process
 from tests.support.waiting import until
@@ -72,18 +72,57 @@ async def test_the_markers_cannot_be_printed(shell: FramedShell) -> None:
         assert (await shell.exec(Command(script=f"{nosy}\nexit 9"))).exit_code == 9
 
 
+HALVES = "grep -oE '[0-9a-f]{16} [0-9a-f]{16}' | head -1 | tr -d ' '"
+
+
+async def test_a_command_does_not_know_its_last_marker(shell: FramedShell) -> None:
+    """It has not been read yet, and what has been is of the first one."""
+    forge = f"h=$(set | {HALVES}); printf '%s}}0\\n' \"$h\"; printf '%s}}0\\n' \"$h\" >&2; exit 9"
+    result = await shell.exec(Command(script=forge))
+    assert (result.exit_code, result.stdout) == (9, result.stderr)
+    assert result.stdout.endswith(b"}0\n")
+    assert (await shell.exec(Command(script="echo next"))).stdout == b"next\n"
+
+
 @pytest.mark.parametrize("code", ["", "zero", "9" * 5000], ids=["none", "a word", "5000 digits"])
 async def test_a_forged_marker_closes_the_session(code: str) -> None:
-    """The frame is in a variable of the shell, and its nonce with it, for whoever puts the halves together."""
+    """Whoever may read what the shell is sent can do it in the shell's stead."""
     shell = await FramedShell.open(shell_process())
     forge = (
-        "h=$(printf %s \"$_c\" | grep -oE '[0-9a-f]{16} [0-9a-f]{16}' | head -1 | tr -d ' '); "
+        f"h=$(dd if=/proc/$$/fd/0 bs=65536 count=1 2>/dev/null | {HALVES}); "
         f"printf '%s}}{code}\\n' \"$h\"; printf '%s}}{code}\\n' \"$h\" >&2"
     )
     with pytest.raises(ExecFailed, match="garbled; the session is closed"):
         await shell.exec(Command(script=forge))
     with pytest.raises(SandboxLost, match="closed"):
         await shell.exec(Command(script="true"))
+
+
+async def test_the_next_command_s_subshell_waits_for_it(shell: FramedShell) -> None:
+    """It has been forked before, and nothing that the last command did is in it."""
+    ask = Command(script="exec sh -c 'echo $PPID'")
+    await shell.exec(Command(script="ask() { echo old; }; X=old; cd /; set -f; trap 'echo old' EXIT; exit 3"))
+    result = await shell.exec(Command(script="ask 2>/dev/null || echo ${X-none} $?; case $- in *f*) echo old;; esac"))
+    assert (result.stdout, result.exit_code) == (b"none 127\n", 0)
+    first, second = [(await shell.exec(ask)).stdout for _ in range(2)]
+    assert first == second
+
+
+async def test_set_e_ends_a_command(shell: FramedShell) -> None:
+    """Where a shell tests an exit code it would not."""
+    result = await shell.exec(Command(script="set -e; echo one; (exit 4); echo two"))
+    assert (result.stdout, result.exit_code) == (b"one\n", 4)
+
+
+async def test_a_farewell_is_heard_whosever_turn_it_is() -> None:
+    """By a shell that has answered, and by one that nobody has spoken to."""
+    for spoken in (True, False):
+        stream = shell_process()
+        if spoken:
+            await FramedShell.open(stream)
+        await stream.write(farewell("exit 5"))
+        assert await stream.read() == (ENDED, b"")
+        assert stream.returncode == 5
 
 
 async def test_a_timeout_closes_the_session(shell: FramedShell) -> None:

@@ -1,13 +1,16 @@
 """The framed persistent shell behind every ``session`` mode, whatever carries its bytes.
 
-A small program in the sandbox's own shell (:func:`launch_argv`) reads one frame per command and runs it in a
-subshell. It prints a marker before and after, on both streams; the second one carries the exit code::
+A small program in the sandbox's own shell (:func:`launch_argv`) keeps a subshell ready for the next command, so that
+no command waits for a fork. The subshell takes one frame and evaluates it; when it has exited, the shell itself takes
+the next frame, and so on in turns. The frame for the subshell holds the command and prints a marker before it, on both
+streams; the one for the shell prints a marker after it, with the exit code::
 
-    client → shell    ": 000000214 000000001\n" + that many bytes of shell, on that many lines
-    shell → client    … noise … NONCE{ the command's own bytes NONCE}0\n
+    client → subshell ": 000000214 000000001\n" + that many bytes of shell, on that many lines
+    client → shell    ": 000000107 000000001\n" + likewise
+    shell → client    … noise … BEGIN{ the command's own bytes END}0\n
 
-The nonce is new for each command and is sent in two halves, so that neither an echo of the frame nor a command
-that prints its shell's variables can look like a marker. What comes between two frames, such as the chatter of a
+Both nonces are new for each command and are sent in two halves, so that neither an echo of the frames nor a command
+that prints its shell's variables can look like a marker. What comes between two commands, such as the chatter of a
 background process, belongs to nobody and is dropped.
 """
 
@@ -37,16 +40,22 @@ UNBROKEN_S: Final = 60.0
 # bash reads exactly the announced bytes with a few large reads; without `read -N` (bash < 4.1, other shells) the
 # same frame is taken line by line, one byte per system call. LC_ALL is only looked at while the driver starts.
 _HEADER_BYTES: Final = 22
+_BASH_TAKES: Final = f"IFS= read -rN{_HEADER_BYTES} _n && IFS= read -rN$((10#${{_n:2:9}})) _c"
+_SH_TAKES: Final = (
+    "read -r _n _b _k && { _c=; _k=${_k#${_k%%[1-9]*}}; "
+    'while [ "${_k:-0}" -gt 0 ] && IFS= read -r _n; do _c="$_c$_n\n"; _k=$((_k - 1)); done; }'
+)
+
+
+def _driver(takes: str) -> str:
+    """The shell's own frames and its subshells' in turns; ``set -e`` of a command needs its subshell to be no test."""
+    return f'while {takes}; do eval "$_c"; ( {takes} || exit; eval "$_c" ); _r=$?; done'
+
+
 _BASH_DRIVER: Final = (
-    'if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 401 )); then eval "$1"; exit; fi; '
-    f"while IFS= read -rN{_HEADER_BYTES} _n && IFS= read -rN$((10#${{_n:2:9}})) _c; "
-    'do eval "$_c"; done'
+    f'if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 401 )); then eval "$1"; exit; fi; {_driver(_BASH_TAKES)}'
 )
-_SH_DRIVER: Final = (
-    "while read -r _n _b _k; do _c=; _k=${_k#${_k%%[1-9]*}}; "
-    'while [ "${_k:-0}" -gt 0 ] && IFS= read -r _n; do _c="$_c$_n\n"; _k=$((_k - 1)); done; '
-    'eval "$_c"; done'
-)
+_SH_DRIVER: Final = _driver(_SH_TAKES)
 _LAUNCHER: Final = (
     'if command -v bash >/dev/null 2>&1; then exec bash --norc --noprofile -c "$1" bash "$2"; fi; exec sh -c "$2" sh'
 )
@@ -113,7 +122,7 @@ class FramedShell:
             ExecTimeout, SandboxLost: no answer.
         """
         shell = cls(stream, merged=merged)
-        await shell._exchange("( : )", timeout_s, prologue=_framed(_prologue(merged)))
+        await shell._exchange(Command(script=":"), timeout_s, prologue=_framed(_prologue(merged)))
         return shell
 
     async def exec(self, command: Command) -> ExecResult:
@@ -124,17 +133,15 @@ class FramedShell:
             ExecFailed: what came back is no answer of the shell's; the session is closed.
             SandboxLost: the session was closed, or the command ended the shell itself.
         """
-        body, fed = _subshell(command, merged=self._merged), _fed(command, merged=self._merged)
-        return await self._exchange(body, command.timeout_s, epilogue=fed)
+        return await self._exchange(command, command.timeout_s)
 
     async def only(self, command: Command) -> ExecResult:
         """Instead of ``open`` and ``exec``: the one command of a shell that exits after it, in one exchange.
 
         What ends the stream is up to its owner. Raises as ``exec``.
         """
-        body, fed = _subshell(command, merged=self._merged), _fed(command, merged=self._merged)
         prologue = _framed(_prologue(self._merged))
-        return await self._exchange(body, command.timeout_s, prologue=prologue, epilogue=fed + _framed("exit\n"))
+        return await self._exchange(command, command.timeout_s, prologue=prologue, epilogue="exit\n")
 
     async def close(self) -> None:
         """End the shell and all that runs in it. Idempotent."""
@@ -142,22 +149,24 @@ class FramedShell:
         await unbroken(self._stream.close())
 
     async def _exchange(
-        self, body: str, timeout_s: float, *, prologue: bytes = b"", epilogue: bytes = b""
+        self, command: Command, timeout_s: float, *, prologue: bytes = b"", epilogue: str = ""
     ) -> ExecResult:
         if self._closed:
             raise SandboxLost("the session is closed")
-        halves = secrets.token_hex(8), secrets.token_hex(8)
-        frames = MergedFrames(*halves) if self._merged else SplitFrames(*halves)
+        nonces = secrets.token_hex(16), secrets.token_hex(16)
+        frames = MergedFrames(*nonces) if self._merged else SplitFrames(*nonces)
+        evaluated, stdin, fed = _evaluated(command, merged=self._merged)
+        sent = _framed(frames.subshell(evaluated, stdin=stdin)) + fed + _framed(frames.shell() + epilogue)
         try:
             async with asyncio.timeout(timeout_s):
-                await self._stream.write(prologue + _framed(frames.wrap(body)) + epilogue)
+                await self._stream.write(prologue + sent)
                 while not frames.complete:
                     channel, chunk = await self._stream.read()
                     if channel == ENDED:
                         raise SandboxLost("the session's shell ended")  # the handler closes
                     frames.feed(channel, chunk)
             return frames.result()
-        except ValueError:  # a command can find its frame's nonce and print a marker itself
+        except ValueError:  # a command can read its shell's input, with the nonce, and print a marker itself
             garbled = ExecFailed("the session's answer is garbled; the session is closed")
             raise await after(self.close(), garbled) from None
         except TimeoutError:
@@ -229,6 +238,11 @@ async def overdue(ending: Coroutine[Any, Any, object], timeout_s: float, and_so:
     return ExecTimeout(f"the command was killed after {timeout_s:g} s{and_so}")
 
 
+def farewell(line: str) -> bytes:
+    """What has an idle shell run a last line itself, whosever turn it is; no marker comes of it."""
+    return _framed("\n") + 2 * _framed(f"{line}\n")
+
+
 def _framed(body: str) -> bytes:
     data = body.encode("ascii")
     return b": %09d %09d\n" % (len(data), data.count(b"\n")) + data
@@ -240,22 +254,20 @@ def _prologue(merged: bool) -> str:
     return f"{files}exec 3>&2 2>/dev/null\n"
 
 
-def _subshell(command: Command, *, merged: bool) -> str:
-    untrapped = "trap - EXIT; " if merged else ""  # a command must not see the prologue's
-    run = f"( {untrapped}eval {quoted(command.script)} )"
-    if not command.stdin:
-        return f"{run} </dev/null"
-    if fed := _fed(command, merged=merged):  # all of it is taken, whatever the command reads
-        return f"head -c {len(fed)} | {{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; ( exit $_r ); }}"
-    return f"printf '{_printf_escaped(command.stdin)}' | {run}"
+def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
+    """What a subshell has to run, what it takes as standard input, and what follows its frame.
 
-
-def _fed(command: Command, *, merged: bool) -> bytes:
-    """Standard input that follows its frame because it is large: a shell takes its time to read what it evaluates.
-
-    In base64, by which a merged stream brings the output back as well.
+    A large standard input follows the frame where the stream is merged: a shell takes its time to read what it
+    evaluates. It is in base64, by which such a stream brings the output back as well.
     """
-    return base64.b64encode(command.stdin) if merged and len(command.stdin) > _PRINTED_BYTES else b""
+    run = f"eval {quoted(command.script)}"
+    if not command.stdin:
+        return run, "</dev/null", b""
+    if not merged or len(command.stdin) <= _PRINTED_BYTES:
+        return f"printf '{_printf_escaped(command.stdin)}' | {run}", "", b""
+    fed = base64.b64encode(command.stdin)  # all of it is taken, whatever the command reads
+    taken = f"{{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; exit $_r; }}"
+    return f"head -c {len(fed)} | {taken}", "", fed
 
 
 def quoted(script: str) -> str:

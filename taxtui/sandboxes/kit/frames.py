@@ -16,21 +16,25 @@ STDERR: Final = 2
 class SplitFrames:
     """Both streams of one command, each between its markers."""
 
-    def __init__(self, left: str, right: str) -> None:
-        """``left`` and ``right`` are the halves of the nonce."""
-        self._halves = f"{left} {right}"
-        nonce = (left + right).encode()
-        self._frames = {STDOUT: _Frame(nonce), STDERR: _Frame(nonce)}
+    def __init__(self, begin: str, end: str) -> None:
+        """``begin`` and ``end`` are the nonces of the two markers."""
+        self._begin, self._end = begin, end
+        self._frames = {STDOUT: _Frame(begin, end), STDERR: _Frame(begin, end)}
 
     @property
     def complete(self) -> bool:
         """Whether all has come that the command prints, and its exit code."""
         return self._frames[STDOUT].complete and self._frames[STDERR].complete
 
-    def wrap(self, body: str) -> str:
-        """The shell program that runs ``body`` between its markers."""
-        begin, end = f"printf '%s%s{{' {self._halves}", f"printf '%s%s}}%d\\n' {self._halves} $_r"
-        return f"{begin}; {begin} >&3; {body} 2>&3 3>&-; _r=$?; {end}; {end} >&3\n"
+    def subshell(self, command: str, *, stdin: str) -> str:
+        """The program of the subshell that is to run ``command``, behind its first markers."""
+        begin = f"printf '%s%s{{' {_halves(self._begin)}"
+        return f"{begin}; {begin} >&3; exec {stdin} 2>&3 3>&-; {command}\n"
+
+    def shell(self) -> str:
+        """What the shell does once that has exited with ``$_r``: it prints the last markers."""
+        end = f"printf '%s%s}}%d\\n' {_halves(self._end)} $_r"
+        return f"{end} >&3; {end}\n"
 
     def feed(self, channel: int, chunk: bytes) -> None:
         """Take the next bytes of ``channel``."""
@@ -50,27 +54,31 @@ class MergedFrames:
     Such a stream is a terminal, and what forwards terminals need not be clean for all bytes: some repair UTF-8.
     """
 
-    def __init__(self, left: str, right: str) -> None:
-        """``left`` and ``right`` are the halves of the nonce."""
-        self._halves = f"{left} {right}"
+    def __init__(self, begin: str, end: str) -> None:
+        """``begin`` and ``end`` are the nonces of the two markers."""
+        self._begin, self._end = begin, end
         self._streams = _Unmerged()
-        self._frame = _Frame((left + right).encode(), self._streams)
+        self._frame = _Frame(begin, end, self._streams)
 
     @property
     def complete(self) -> bool:
         """Whether all has come that the command prints, and its exit code."""
         return self._frame.complete
 
-    def wrap(self, body: str) -> str:
-        """The shell program that runs ``body`` between its markers."""
+    def subshell(self, command: str, *, stdin: str) -> str:
+        """The program of the subshell that is to run ``command``. It must not see the shell's trap."""
+        return f'exec {stdin} >"$_d/o" 2>"$_d/e" 3>&-; trap - EXIT; {command}\n'
+
+    def shell(self) -> str:
+        """What the shell does once that has exited with ``$_r``: it prints all of it between the markers."""
         # A process that the command left running keeps an unlinked file, and can't reach the next command's.
         # Each process that is left out is a millisecond of every command.
         return (
-            f'{body} >"$_d/o" 2>"$_d/e" 3>&-; _r=$?; _o=0; [ ! -s "$_d/o" ] || _o=$(wc -c <"$_d/o"); '
-            f"printf '%s%s{{%d\n' {self._halves} $_o; "
+            '_o=0; [ ! -s "$_d/o" ] || _o=$(wc -c <"$_d/o"); '
+            f"printf '%s%s{{%d\n' {_halves(self._begin)} $_o; "
             '[ $_o = 0 ] && [ ! -s "$_d/e" ] || '
             '{ [ $_o = 0 ] || head -c $_o "$_d/o"; [ ! -s "$_d/e" ] || cat "$_d/e"; } | base64; '
-            f"printf '%s%s}}%d\n' {self._halves} $_r; "
+            f"printf '%s%s}}%d\n' {_halves(self._end)} $_r; "
             'rm -f "$_d/o" "$_d/e"\n'
         )
 
@@ -81,6 +89,12 @@ class MergedFrames:
     def result(self) -> ExecResult:
         """What a complete command printed."""
         return exec_result(self._frame.exit_code, *self._streams.ended())
+
+
+def _halves(nonce: str) -> str:
+    """As two words: what is sent must not look like the marker that is printed."""
+    middle = len(nonce) // 2
+    return f"{nonce[:middle]} {nonce[middle:]}"
 
 
 _NOT_BASE64: Final = bytes(set(range(256)) - set(string.ascii_letters.encode() + string.digits.encode() + b"+/="))
@@ -132,10 +146,10 @@ class _Sink(Protocol):
 
 
 class _Frame:
-    """What one stream carries between ``NONCE{`` and ``NONCE}code\\n``, however it is cut into chunks."""
+    """What one stream carries between ``BEGIN{`` and ``END}code\\n``, however it is cut into chunks."""
 
-    def __init__(self, nonce: bytes, payload: _Sink | None = None) -> None:
-        self._begin, self._end = nonce + b"{", nonce + b"}"
+    def __init__(self, begin: str, end: str, payload: _Sink | None = None) -> None:
+        self._begin, self._end = f"{begin}{{".encode(), f"{end}}}".encode()
         self._buffer = bytearray()
         self._begun = self.complete = False
         self.payload: _Sink = payload or KeptOutput()

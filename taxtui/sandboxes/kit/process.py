@@ -99,10 +99,15 @@ class Process:
 
     def _resume(self) -> None:
         for fd in self._outputs:
-            self._loop.add_reader(fd, self._readable, fd)
+            self._loop.add_reader(fd, self._readable)
 
-    def _readable(self, fd: int) -> bool:
-        """Take one chunk; False when there is none now or ever again."""
+    def _readable(self) -> None:
+        """Take what is there of either: what is written to both at once is told at once."""
+        if any([self._take(fd) for fd in tuple(self._outputs)]):
+            self._wake()
+
+    def _take(self, fd: int) -> bool:
+        """One chunk; False when there is none now or ever again."""
         try:
             chunk = os.read(fd, _CHUNK)
         except BlockingIOError:
@@ -117,7 +122,6 @@ class Process:
         if self._ahead > _READ_AHEAD:
             for output in self._outputs:
                 self._loop.remove_reader(output)
-        self._wake()
         return True
 
     def _wake(self) -> None:
@@ -186,7 +190,7 @@ class Process:
         for fd in tuple(self._outputs):
             # All that the child wrote fits one pipe. A background process may go on writing for ever.
             for _ in range(_PIPE_MAX // _CHUNK):
-                if not self._readable(fd):
+                if not self._take(fd):
                     break
         self.returncode = _shell_code(os.waitstatus_to_exitcode(status))
         self._release()

@@ -23,11 +23,6 @@ BUFFERED_BYTES: Final = 8 * 2**20
 """Not yet read. Beyond that we stop acknowledging, and the agent repeats itself until we do."""
 
 
-def framed(line: str) -> bytes:
-    """One line of shell for the driver of ``taxtui.sandboxes.kit.framed_shell``, as its frames are."""
-    return b": %09d 000000001\n" % (len(line) + 1) + f"{line}\n".encode()
-
-
 def leaders(mark: str) -> str:
     """The mark of a session's leader, which is not to be killed before all else is: its end hangs up on them all."""
     return mark[::-1]

@@ -15,10 +15,10 @@ from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.sandboxes.kit.backoff import until_heard
-from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit.framed_shell import farewell, unbroken
 from taxtui.sandboxes.kit.kill import kill_script, new_mark
 from taxtui.substrates.aws.ecs.api import EcsApi
-from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, framed, leaders
+from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, leaders
 from taxtui.substrates.aws.ecs.exec import SessionCut
 from taxtui.substrates.aws.ecs.watch import watched
 
@@ -80,13 +80,13 @@ class TaskTerminal:
         """As ``ByteStream.close``. Raises ``ExecFailed`` where processes may be left."""
         await self._end(f"{kill_script(self._mark)}; exit", kill=True)
 
-    async def _end(self, farewell: str, *, kill: bool = False) -> None:
+    async def _end(self, last: str, *, kill: bool = False) -> None:
         """End the session, and by another one what a busy shell or a lost connection has left of it."""
         if self.closed:
             return
         self.closed = True
         try:
-            left = await self._take_leave(farewell)
+            left = await self._take_leave(last)
             await self._watch.aclose()
             if self._channel is not None:
                 self._stale = not await hang_up(self._api, self._channel)
@@ -102,13 +102,13 @@ class TaskTerminal:
         if self._channel is not None:
             self._channel.drop()
 
-    async def _take_leave(self, farewell: str) -> bool:
+    async def _take_leave(self, last: str) -> bool:
         """Whether the shell took its leave, or had done so before; a busy one does not hear it."""
         if self._channel is None or not self._typed:
             return True
         try:
-            if farewell:
-                await self._channel.write(framed(farewell))
+            if last:
+                await self._channel.write(farewell(last))
             return await self._channel.ended(LEAVE_TIMEOUT_S)
         except SubstrateError as error:  # it had ended: by its shell's exit, or because it was cut
             return not isinstance(error, SessionCut)
