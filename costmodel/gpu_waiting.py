@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
+from msgspec.structs import replace as changed
+
 from costmodel.demand import Demand
 from costmodel.grounds import work_ns
 from costmodel.policies import POLICIES
@@ -27,10 +29,10 @@ def with_split(
     if known:
         demand = replace(demand, quota=None, create_rate=None, create_burst=1, warm_pool=None, refill_s=None)
         demand = replace(demand, refill_rate=None, group_size=None, prompts=None, batch=demand.step_rollouts)
-        sample = [attempt._replace(held_ns=attempt.think_ns + work_ns(attempt)) for attempt in sample if attempt.ok]
+        sample = [changed(attempt, held_ns=attempt.think_ns + work_ns(attempt)) for attempt in sample if attempt.ok]
         waits.append(_waits(sample, pool, demand))
     if thinks:
-        silent = [attempt._replace(held_ns=attempt.held_ns - attempt.think_ns, think_ns=0) for attempt in sample]
+        silent = [changed(attempt, held_ns=attempt.held_ns - attempt.think_ns, think_ns=0) for attempt in sample]
         waits.append(_waits(silent, pool, demand))
     parted = {}
     for policy, one in gpu.items():

@@ -11,6 +11,7 @@ from costmodel import flags
 from costmodel.alternatives import Alternatives
 from costmodel.billing import cost
 from costmodel.bounds import Reference, tax_between
+from costmodel.collecting import paused
 from costmodel.comparison import meant, with_baseline, with_full_speed
 from costmodel.continuation import EXACT, Margin
 from costmodel.demand import Demand
@@ -153,6 +154,7 @@ def _thought_of(
     return found
 
 
+@paused()
 def rows_of(
     found: Sequence[Alternatives],
     reference: Reference | None = None,

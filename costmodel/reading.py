@@ -44,10 +44,12 @@ def read_recordings(paths: Sequence[Path], processes: int | None = None) -> list
 
 
 def _each(one: Callable[[Path], _T], paths: Sequence[Path], processes: int | None) -> list[_T]:
+    from costmodel.collecting import paused
     from costmodel.processes import pool, worth  # most never need them
 
     count = worth(paths) if processes is None else processes
     if count < 2:
-        return [one(path) for path in paths]
-    with pool(count) as workers:
+        with paused():
+            return [one(path) for path in paths]
+    with pool(count) as workers, paused():
         return list(workers.map(one, paths))

@@ -215,6 +215,7 @@ class _Reader:
         self._recording = recording
         self._cells: dict[int, RecordedCell] = {}
         self._open: dict[int, OpenTrial] = {}
+        self._runs: dict[RunKey, RunKey] = {}  # one key for each, whichever trial has it
         self._outcomes: Counter[str] = Counter()  # of ended trials, warm-ups excluded
         self._counts: Counter[str] | None = None  # the same, as the end of the run has it
         self._worker = 0  # whose events these are
@@ -226,7 +227,8 @@ class _Reader:
             else:
                 trial.add(event)
         elif isinstance(event, events.TrialStarted):
-            self._open[event.trial] = OpenTrial(event, self._recording.run_id, self._worker)
+            run = RunKey(self._recording.run_id, event.repetition)
+            self._open[event.trial] = OpenTrial(event, self._runs.setdefault(run, run), self._worker)
         elif isinstance(event, events.TrialEnded):
             self._ended(event)
         elif isinstance(event, events.Mark):
@@ -300,7 +302,7 @@ class OpenTrial:
         "warm_up",
     )
 
-    def __init__(self, event: events.TrialStarted, run_id: str, worker: int = 0) -> None:
+    def __init__(self, event: events.TrialStarted, run: RunKey, worker: int = 0) -> None:
         """A trial of which only its start is known."""
         self.cell = event.cell
         self.warm_up = event.warm_up
@@ -313,7 +315,7 @@ class OpenTrial:
         self.think_ns = 0
         self.cpu_ns: int | None = 0  # of set-up and actions; None: not of all
         self.start_delay_ns = start_delay_ns(event.scheduled_ns, event.start_ns)
-        self.trial = RecordedTrial(RunKey(run_id, event.repetition), event.block, event.start_ns, worker)
+        self.trial = RecordedTrial(run, event.block, event.start_ns, worker)
         self.trial.group = event.group
 
     def mark(self, event: events.Mark) -> None:
@@ -331,9 +333,11 @@ class OpenTrial:
             self._actions(event)
 
     def _phase(self, event: events.PhaseEnded) -> None:
-        self.phases[event.phase] = self.phases.get(event.phase, 0) + event.duration_ns
-        self.last_ns = max(self.last_ns, event.start_ns + event.duration_ns)
-        if event.phase in ("create", "reset"):
+        phase, end_ns = event.phase, event.start_ns + event.duration_ns
+        self.phases[phase] = self.phases.get(phase, 0) + event.duration_ns
+        if end_ns > self.last_ns:
+            self.last_ns = end_ns
+        if phase in ("create", "reset"):
             self.create_ns = event.start_ns
 
     def _setup(self, event: events.Actions) -> None:

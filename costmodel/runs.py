@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import operator
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -162,7 +163,7 @@ def _variance(deviations: Sequence[float]) -> float:
     count = len(deviations)
     if count < 2:
         return 0.0  # unknown: what varies within is then part of what varies between
-    spread = count / (count - 1) * math.fsum(d * d for d in deviations)
+    spread = count / (count - 1) * math.fsum(map(operator.mul, deviations, deviations))
     return float(spread * correlation_time([deviations]))
 
 

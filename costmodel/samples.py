@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from costmodel.continuation import Continuation
 from costmodel.demand import Demand, Think
@@ -117,7 +119,7 @@ class Pool:
         return self.identity._replace(actions=0)
 
 
-class Attempt(NamedTuple):
+class Attempt(msgspec.Struct, frozen=True, gc=False):
     """One attempt at a trajectory of the length asked for: a trial, or a version of it. Durations are int ns."""
 
     trial: int  # versions of one trial are not independent
@@ -147,13 +149,13 @@ class Attempt(NamedTuple):
 
     def unthrottled(self) -> Attempt:
         """The same without the waits that throttles imposed when it was recorded."""
-        return self._replace(held_ns=self.held_ns - self.queued_ns, queued_ns=0)
+        return replace(self, held_ns=self.held_ns - self.queued_ns, queued_ns=0)
 
     def warm(self, weight: int) -> Attempt:
         """The same, had a ready sandbox been there; the provider's clock ran all the same."""
         cold_ns = self.cold_ns
-        return self._replace(
-            weight=weight, held_ns=self.held_ns - cold_ns, startup_ns=self.startup_ns - cold_ns, cold_ns=0
+        return replace(
+            self, weight=weight, held_ns=self.held_ns - cold_ns, startup_ns=self.startup_ns - cold_ns, cold_ns=0
         )
 
 
@@ -221,18 +223,18 @@ def one_per_level(pools: Sequence[Pool]) -> list[Pool]:
 def attempts(pool: Pool, length: Length | None, demand: Demand) -> list[Attempt]:
     """Every trial at this length (None: at its own), with the demand's think time and clean-up."""
     if length is None:
-        lengths = [Length.constant(len(trial.durations_ns)) for trial in pool.trials]
+        lengths: list[tuple[tuple[int, int], ...]] = [((len(trial.durations_ns), 1),) for trial in pool.trials]
     else:
-        lengths = _dealt(length, len(pool.trials), Random(demand.seed))
+        lengths = [one.weights for one in _dealt(length, len(pool.trials), Random(demand.seed))]
     longest = max(pool.trials, key=lambda trial: len(trial.durations_ns), default=None)
     found = [
-        at_length(trial, index, actions, pool.cycle, pool.contended, longest)._replace(weight=weight)
+        at_length(trial, index, actions, pool.cycle, pool.contended, longest, weight)
         for index, trial in enumerate(pool.trials)
-        for actions, weight in lengths[index].weights
+        for actions, weight in lengths[index]
     ]
     if demand.include_cleanup:
         cleanups = [trial.measures.cleanup_ns or 0 for trial in pool.trials]
-        found = [a._replace(held_ns=a.held_ns + cleanups[a.trial], cleanup_ns=cleanups[a.trial]) for a in found]
+        found = [replace(a, held_ns=a.held_ns + cleanups[a.trial], cleanup_ns=cleanups[a.trial]) for a in found]
     if demand.think is not None:
         found = _with_think(found, demand.think)
     return found
@@ -262,7 +264,7 @@ def from_pool(recorded: Iterable[Attempt], hits: int) -> list[Attempt]:
         if hits:
             mixed.append(attempt.warm(weight * hits))
         if hits < HITS:
-            mixed.append(attempt._replace(weight=weight * (HITS - hits)))
+            mixed.append(replace(attempt, weight=weight * (HITS - hits)))
     return mixed
 
 
@@ -279,6 +281,7 @@ def at_length(
     cycle: int,
     contended: float | None = None,
     longest: RecordedTrial | None = None,
+    weight: int = 1,
 ) -> Attempt:
     """The trial cut to its first ``actions``, or prolonged by what its own later cycles cost.
 
@@ -291,17 +294,20 @@ def at_length(
         actions = recorded
     cut = min(actions, recorded)
     like = trial if recorded or longest is None else longest
-    more = Continuation.of_trial(len(like.durations_ns), actions - cut, cycle)
     if cut == recorded:
         own, gap_ns, think_ns = trial.actions, trial.gap_ns, measured.think_ns
     else:
         own = Split.of(trial.durations_ns[:cut], trial.runs_ns[:cut])
         gap_ns, think_ns = sum(trial.gaps_ns[:cut]), sum(trial.thinks_ns[:cut])
-    more_ns, more_gap_ns = more.of(like.durations_ns), more.of(like.gaps_ns)
-    duration_ns = own.taken_ns + more_ns
-    gap_ns += more_gap_ns
-    think_ns += more.of(like.thinks_ns)
-    run_ns = own.work_ns + more.of(like.runs_ns)
+    duration_ns, run_ns = own.taken_ns, own.work_ns
+    more_ns = more_gap_ns = 0
+    if actions > cut:
+        more = Continuation.of_trial(len(like.durations_ns), actions - cut, cycle)
+        more_ns, more_gap_ns = more.of(like.durations_ns), more.of(like.gaps_ns)
+        duration_ns += more_ns
+        gap_ns += more_gap_ns
+        think_ns += more.of(like.thinks_ns)
+        run_ns += more.of(like.runs_ns)
     longer_ns = gap_ns - trial.gap_ns
     change_ns = duration_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
     known = trial.setup.known and own.known and (like is trial or like.actions.known)
@@ -315,7 +321,7 @@ def at_length(
     return Attempt(
         trial=index,
         actions=actions,
-        weight=1,
+        weight=weight,
         ok=ok,
         held_ns=measured.held_ns + change_ns,
         think_ns=think_ns,
@@ -338,7 +344,8 @@ def at_length(
 def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
     """The attempt, had it been killed after ``limit_ns``: a failure, of which only the time it held counts."""
     saved = attempt.held_ns - limit_ns
-    return attempt._replace(
+    return replace(
+        attempt,
         ok=False,
         held_ns=limit_ns,
         cold_ns=min(attempt.cold_ns, limit_ns),
@@ -358,7 +365,8 @@ def _with_think(recorded: list[Attempt], think: Think) -> list[Attempt]:
             new = round(medians * think.median_ns)
             change = new - attempt.think_ns
             thought.append(
-                attempt._replace(
+                replace(
+                    attempt,
                     weight=attempt.weight * weight,
                     think_ns=new,
                     held_ns=attempt.held_ns + change,

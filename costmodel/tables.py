@@ -11,6 +11,7 @@ from costmodel import events, wire
 from costmodel.errors import SourceError
 from costmodel.measures import UNKNOWN, has_schedule, known_runs
 from costmodel.recording import OK, OpenTrial, RecordedCell, RecordedTrial
+from costmodel.runs import RunKey
 
 Value = int | str | bool | None
 Row = tuple[Value, ...]
@@ -163,7 +164,7 @@ class _Reader:
             yield self._health(event)
         elif isinstance(event, events.TrialStarted):
             started_unix_ns = self._anchor_unix_ns + event.start_ns
-            self._open[event.trial] = event, OpenTrial(event, self._run_id), started_unix_ns
+            self._open[event.trial] = event, OpenTrial(event, RunKey(self._run_id, event.repetition)), started_unix_ns
         elif isinstance(event, events.Mark | events.PhaseEnded | events.Actions) and event.trial in self._open:
             started, trial, _ = self._open[event.trial]
             if isinstance(event, events.Actions) and self._table == "actions":

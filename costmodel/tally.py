@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from costmodel.distribution import Distribution
@@ -34,11 +34,14 @@ class Tally:
         self.assume = assume
         self._origins: list[Origin] = [(trial.run, trial.block) for trial in trials]
         self.weight = Fraction(sum(attempt.weight for attempt in attempts), len(trials) or 1)  # of one trial
+        self._one_each = [attempt.trial for attempt in attempts] == list(range(len(trials)))
         self._ok = self.by_trial(lambda attempt: attempt.ok)
         self.successes = Fraction(sum(self._ok)) / self.weight if attempts else Fraction(0)
 
     def by_trial(self, value: Value) -> list[int]:
         """Weighted sums of ``value``, one per trial."""
+        if self._one_each:
+            return [attempt.weight * value(attempt) for attempt in self.attempts]
         sums = [0] * len(self.trials)
         for attempt in self.attempts:
             sums[attempt.trial] += attempt.weight * value(attempt)
@@ -66,10 +69,11 @@ class Tally:
 
         Versions of a trial are one in worth.
         """
-        versions: dict[int, Counter[int]] = {}
+        versions: dict[int, dict[int, int]] = {}
         for attempt in self.attempts:
             if attempt.ok:
-                versions.setdefault(attempt.trial, Counter())[attempt.trajectory_ns] += attempt.weight
+                own, value = versions.setdefault(attempt.trial, {}), attempt.trajectory_ns
+                own[value] = own.get(value, 0) + attempt.weight
         divisor = math.gcd(*(weight for own in versions.values() for weight in own.values()))
         most = max((sum(own.values()) // divisor for own in versions.values()), default=0)
         by_run: dict[RunKey, list[list[int]]] = {}
@@ -127,8 +131,11 @@ class Tally:
         return StraightLine(means[0], means[1], var_fixed, var_slope, covariance)
 
 
-def _told(own: Counter[int], each: float) -> list[int]:
+def _told(own: Mapping[int, int], each: float) -> list[int]:
     """Values for which ``each`` so much weight stands: the middles of as many equal parts, ascending."""
+    if len(own) == 1:  # as of nearly every trial
+        [(value, weight)] = own.items()
+        return [value] * max(1, round(weight / each))
     law = Distribution(own)
     count = max(1, round(law.size / each))
     return [law.quantile((part + 0.5) / count) for part in range(count)]

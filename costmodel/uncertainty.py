@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from functools import cache
+from itertools import chain, islice
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
@@ -73,10 +75,11 @@ def _hall(deviations: Sequence[float]) -> tuple[float, float]:
     quantiles instead of the normal ones, for small samples.
     """
     count = len(deviations)
-    variance: float = math.fsum(d * d for d in deviations) / count
+    squares = list(map(operator.mul, deviations, deviations))
+    variance: float = math.fsum(squares) / count
     if variance == 0:
         return 0.0, 0.0
-    skewness = math.fsum(d * d * d for d in deviations) / count / (variance * math.sqrt(variance))
+    skewness = math.fsum(map(operator.mul, squares, deviations)) / count / (variance * math.sqrt(variance))
     standard_error = math.sqrt(variance / (count - 1))
     root = math.sqrt(count)
 
@@ -106,13 +109,13 @@ def correlation_time(series: Sequence[Sequence[float]], *, only_if_seen: bool = 
     Science 7, 1992); by lag n/3 there is too little left to go on.
     ``only_if_seen``: 1 unless the first autocorrelation is above 1.645 / √n, which chance exceeds in 5 % of all cases.
     """
-    power = math.fsum(d * d for one in series for d in one)
+    power = math.fsum(chain.from_iterable(map(operator.mul, one, one) for one in series))
     longest = max(map(len, series), default=0)
     if not power:
         return 1.0
 
     def at(lag: int) -> float:
-        return math.fsum(a * b for one in series for a, b in zip(one, one[lag:], strict=False)) / power
+        return math.fsum(chain.from_iterable(map(operator.mul, one, islice(one, lag, None)) for one in series)) / power
 
     if only_if_seen and at(1) * math.sqrt(sum(map(len, series))) <= ONE_SIDED:
         return 1.0

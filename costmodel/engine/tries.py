@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain, repeat
 from random import Random
 from typing import Final, NamedTuple
@@ -45,33 +46,40 @@ class Try(NamedTuple):
 class Source:
     """Attempts that are drawn independently of each other, each as often as its weight says."""
 
-    __slots__ = (
-        "_index",
-        "failures",
-        "longest_ns",
-        "mean_ns",
-        "saved_ns",
-        "shortest_ns",
-        "tries",
-        "warm_failures",
-        "warm_mean_ns",
-        "weights",
-    )
-
     def __init__(self, tries: Iterable[tuple[Try, int]]) -> None:
         """Attempts with their whole weights; at least one above 0."""
         pairs = [(one, weight) for one, weight in tries if weight]
         self.tries: Sequence[Try] = [one for one, _ in pairs]
         self.weights = [weight for _, weight in pairs]
-        self._index = Distribution(dict(enumerate(self.weights)))
-        total = self._index.size
-        self.mean_ns = sum(one.held_ns * weight for one, weight in pairs) / total
-        self.warm_mean_ns = sum(one.warm_ns * weight for one, weight in pairs) / total
-        self.saved_ns = max(0.0, self.mean_ns - self.warm_mean_ns)  # by a sandbox that is ready
-        self.failures = sum(weight for one, weight in pairs if not one.ok) / total
-        self.warm_failures = sum(weight for one, weight in pairs if not one.warm_ok) / total
-        self.longest_ns = max(one.held_ns for one in self.tries)
-        self.shortest_ns = min(one.warm_ns for one in self.tries)
+        self.size = sum(self.weights)
+        self.failures = sum(weight for one, weight in pairs if not one.ok) / self.size
+
+    # Where nothing is simulated, nobody asks for the rest.
+
+    @cached_property
+    def mean_ns(self) -> float:
+        """How long an attempt holds its worker."""
+        return sum(one.held_ns * weight for one, weight in zip(self.tries, self.weights, strict=True)) / self.size
+
+    @cached_property
+    def warm_mean_ns(self) -> float:
+        """The same with a sandbox that is ready."""
+        return sum(one.warm_ns * weight for one, weight in zip(self.tries, self.weights, strict=True)) / self.size
+
+    @property
+    def saved_ns(self) -> float:
+        """By a sandbox that is ready."""
+        return max(0.0, self.mean_ns - self.warm_mean_ns)
+
+    @cached_property
+    def longest_ns(self) -> int:
+        """That an attempt holds its worker."""
+        return max(one.held_ns for one in self.tries)
+
+    @cached_property
+    def shortest_ns(self) -> int:
+        """The same with a sandbox that is ready."""
+        return min(one.warm_ns for one in self.tries)
 
     @classmethod
     def of(cls, law: Distribution) -> Source:
@@ -80,7 +88,7 @@ class Source:
 
     def mixed(self, own: int, other: Source, weight: int) -> Source:
         """Of ``own + weight`` attempts, ``own`` are drawn from this source and ``weight`` from the other."""
-        here, there = own * other._index.size, weight * self._index.size
+        here, there = own * other.size, weight * self.size
         return Source(
             [(one, here * w) for one, w in zip(self.tries, self.weights, strict=True)]
             + [(one, there * w) for one, w in zip(other.tries, other.weights, strict=True)]
@@ -92,5 +100,5 @@ class Source:
 
     def draws(self, rng: Random) -> Iterator[Try]:
         """Attempts without end."""
-        draw = drawer(self._index, rng)
+        draw = drawer(Distribution(dict(enumerate(self.weights))), rng)
         return map(self.tries.__getitem__, chain.from_iterable(map(draw, repeat(CHUNK))))  # type: ignore[arg-type]

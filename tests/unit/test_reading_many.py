@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import multiprocessing
 import os
 import pickle
@@ -11,6 +13,7 @@ import msgspec
 import pytest
 
 from costmodel import processes
+from costmodel.collecting import paused
 from costmodel.errors import SourceError
 from costmodel.published import Published
 from costmodel.reading import read, read_all, read_recordings
@@ -75,3 +78,20 @@ def test_a_process_that_is_killed_is_one_line() -> None:
     with pytest.raises(SourceError, match="was killed"), processes.pool(1) as workers:
         workers.submit(os.abort).result()
     assert not multiprocessing.active_children()
+
+
+def test_no_garbage_is_collected_while_many_objects_are_made_and_afterwards_as_before() -> None:
+    with paused():
+        assert not gc.isenabled()
+        with paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with contextlib.suppress(ValueError), paused():
+        raise ValueError("this")
+    assert gc.isenabled()
+
+
+def test_trials_of_a_run_have_one_key(tmp_path: Path) -> None:
+    [found] = read_recordings(files(tmp_path, 1))
+    assert len({id(one.run) for cell in found.cells for one in cell.trials}) == 1
