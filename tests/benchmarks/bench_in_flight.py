@@ -1,0 +1,102 @@
+"""One process with many trials in flight: actions a second, the loop's lag, memory for each trial, and how they grow.
+
+    python tests/benchmarks/bench_in_flight.py [HIGHEST] [ACTIONS]      exit 1 where a promise is broken
+
+Against the shipped fake, each command of which takes about .3 s and none of this machine's time, so that HIGHEST trials
+ask for some six actions a second each three. Lower levels are an eighth, a quarter and a half of that. Lag is that of
+the seconds in which all trials were in flight: the median of their 99th percentiles.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+from taxtui.recording import reader
+from taxtui.recording.events import Event, Health
+from tests.benchmarks.bench_workers import rate
+from tests.benchmarks.figures import grown, tell
+from tests.benchmarks.taking import taken
+from tests.support import paced_fake
+
+COMMAND_S = 0.3
+FEW = 16
+"""Trials in flight of a run that shows what the program itself takes."""
+FULL = 0.9
+"""Of the trials in flight: a second counts where so many were."""
+LAG_MS, ACTIONS_PER_S, KB_A_TRIAL = 20.0, 5_000.0, 100.0
+
+
+class Level(NamedTuple):
+    """What a run with so many trials in flight was like."""
+
+    in_flight: int
+    actions_per_s: float
+    lag_ms: float
+    worst_lag_ms: float
+    cores: float  # that the process took
+    memory_mb: float
+
+
+def measured(folder: Path, in_flight: int, actions: int) -> Level:
+    """Two trials for each lane, in a process of its own."""
+    path, tier = folder / f"{in_flight}.msgpack", folder / "one.toml"
+    tier.write_text('name = "one"\ntitle = ""\n[[cycle]]\nname = "one"\nrun = "true"\n')
+    words = ["-s", f"{paced_fake.NAME}:median_s={COMMAND_S},sigma=0.2", "-t", str(tier), "-n", str(actions)]
+    words += ["--trials", str(2 * in_flight), "--warmup", "0", "--concurrency", str(in_flight), "--mode", "exec"]
+    words += ["--no-bracket", "-o", str(path), "--progress", "none"]
+    state = {"XDG_STATE_HOME": str(folder / "state"), "XDG_DATA_HOME": str(folder / "data")}
+    with patch.dict(os.environ, state | paced_fake.environment(folder)):
+        used = taken([sys.executable, "-m", "taxtui", "run", *words])
+    assert used.exit_code == 0, used
+    seconds: list[Health] = []
+
+    def keep(event: Event) -> None:
+        if isinstance(event, Health):
+            seconds.append(event)
+
+    reader.read(path, keep)
+    full = [second for second in seconds if second.in_flight >= FULL * in_flight]
+    lags_ms = [second.lag_p99_ns / 1e6 for second in full]
+    cores = statistics.median(second.cpu_permille for second in full) / 1e3
+    return Level(in_flight, rate(path), statistics.median(lags_ms), max(lags_ms), cores, used.memory_mb)
+
+
+def main(highest: int, actions: int) -> bool:
+    """Print the table; whether the promises were kept."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        few = measured(folder, FEW, actions)
+        levels = [measured(folder, highest // share, actions) for share in (8, 4, 2, 1)]
+    head = ("in flight", "actions/s", "lag p99, ms", "worst second", "cores", "MB", "kB a trial")
+    print("".join(f"{word:>14}" for word in head))
+    memory: list[tuple[int, float]] = []
+    for level in (few, *levels):
+        mb = level.memory_mb - few.memory_mb
+        each_kb = 1e3 * mb / (level.in_flight - few.in_flight) if level is not few else 0.0
+        figures = f"{level.actions_per_s:14,.0f}{level.lag_ms:14.2f}{level.worst_lag_ms:14.2f}{level.cores:14.2f}"
+        print(f"{level.in_flight:14,}{figures}{level.memory_mb:14.1f}{each_kb:14.1f}")
+        memory.append((level.in_flight, mb))
+    first, top = levels[0], levels[-1]
+    each_kb = 1e3 * memory[-1][1] / (top.in_flight - few.in_flight)
+    there = f"{first.in_flight:,} in flight"
+    tell(f"lag p99 of {top.in_flight:,} in flight", top.lag_ms, "ms", first.lag_ms, there, wanted=f"< {LAG_MS:g} ms")
+    ideal = top.in_flight * first.actions_per_s / first.in_flight
+    wanted = f"≥ {ACTIONS_PER_S:,.0f}/s"
+    tell(f"{top.in_flight:,} in flight", top.actions_per_s, "actions/s", ideal, f"x8 of {there}", wanted=wanted)
+    first_kb = 1e3 * memory[1][1] / (first.in_flight - few.in_flight)
+    tell("memory of a trial in flight", each_kb, "kB", first_kb, there, wanted=f"≤ {KB_A_TRIAL:g} kB")
+    grown("cores of trials in flight", "", [(level.in_flight // first.in_flight, level.cores) for level in levels])
+    kept = top.lag_ms < LAG_MS and top.actions_per_s >= ACTIONS_PER_S and each_kb <= KB_A_TRIAL
+    print(f"promised < {LAG_MS:g} ms, ≥ {ACTIONS_PER_S:,.0f}/s, ≤ {KB_A_TRIAL:g} kB: {'kept' if kept else 'NOT KEPT'}")
+    return kept
+
+
+if __name__ == "__main__":
+    given = [int(word) for word in sys.argv[1:]]
+    sys.exit(0 if main(*(given + [2000, 60][len(given) :])) else 1)
