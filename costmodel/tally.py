@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache
 
 from costmodel.distribution import Distribution
 from costmodel.measures import UNKNOWN
@@ -79,8 +80,12 @@ class Tally:
         runs = list(by_run.values())
         ascending = sorted(value for run in runs for own_ns in run for value in own_ns)
 
+        @cache  # the upper percentiles of a few values are one of them
+        def worth_at(value: int) -> int:
+            return min(len(versions), worth(runs, value))
+
         def at(p: float) -> Percentile:
-            found = percentile(ascending, p, min(len(versions), worth(runs, quantile(ascending, p))))
+            found = percentile(ascending, p, worth_at(quantile(ascending, p)))
             needs_trials = -(-found.needs * len(versions) // len(ascending))
             return with_runs(found._replace(needs=needs_trials), p, runs, self.assume)
 
@@ -129,6 +134,9 @@ class Tally:
 
 def _told(own: Counter[int], each: float) -> list[int]:
     """Values for which ``each`` so much weight stands: the middles of as many equal parts, ascending."""
+    if len(own) == 1:  # as of most trials
+        ((value, weight),) = own.items()
+        return [value] * max(1, round(weight / each))
     law = Distribution(own)
     count = max(1, round(law.size / each))
     return [law.quantile((part + 0.5) / count) for part in range(count)]
