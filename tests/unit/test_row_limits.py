@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from costmodel.events import MAX_CELLS
 from taxtui.cli import app
 from taxtui.errors import RecordingError
-from taxtui.report.row_limits import ANSWER, TABLES
+from taxtui.report.row_limits import ANSWER, PAGE, TABLES
 from tests.support.costmodel_files import cell, frame, header
 from tests.support.many_cells import SHAPES, many_cells
 
@@ -64,7 +64,7 @@ def test_levels_of_concurrency_are_one_row_of_a_projection(tmp_path: Path) -> No
 def test_the_limit_grows_with_the_size(tmp_path: Path) -> None:
     path = tmp_path / "one"
     path.write_bytes(bytes(16_000))
-    for limit, most in ((ANSWER, 386), (TABLES, 257)):
+    for limit, most in ((ANSWER, 386), (TABLES, 132), (PAGE, 130)):
         limit.check(most, [path], "--tier")
         with pytest.raises(RecordingError, match=f"{most + 1} cells are more than .* {most}"):
             limit.check(most + 1, [path], "--tier")
