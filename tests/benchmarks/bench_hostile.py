@@ -68,9 +68,8 @@ def main(shapes: Sequence[str]) -> None:
     """Print the table, the worst of each command."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        print(
-            f"{'':24}{'shape':14}{'cells':>6}{'MB':>6}{'CPU s':>8}{'small':>8}{'s per MB more':>15}{'MB of memory':>14}  exit"
-        )
+        head = f"{'':24}{'shape':14}{'cells':>6}{'MB':>6}{'CPU s':>8}{'small':>8}"
+        print(f"{head}{'s per MB more':>15}{'MB of memory':>14}  exit")
         worst: dict[str, tuple[float, float, float, float]] = {}
         for shape in shapes:
             small = pair(folder, shape, SMALL, 1)
