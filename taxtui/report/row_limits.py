@@ -40,7 +40,7 @@ class RowLimit(NamedTuple):
 
 
 ANSWER: Final = RowLimit(384, 8_000, "an answer")
-TABLES: Final = RowLimit(128, 4_000, "tables or data")
+TABLES: Final = RowLimit(128, 8_000, "tables or data")
 """Every table, a row of data: each row costs about twice what it does in an answer."""
-PAGE: Final = RowLimit(128, 8_000, "a page")
+PAGE: Final = RowLimit(128, 16_000, "a page")
 """A page, pictures: each row costs about twice what it does in tables."""

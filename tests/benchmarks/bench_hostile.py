@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.bench_hostile [SHAPE …]
 
-Each file has about as many cells as a page or tables may have rows, differing in what some command takes longest for,
+Each file has about as many cells as tables may have rows, differing in what some command takes longest for,
 or more, which is then refused (exit 4). The small file has as many cells as any file may have rows, of a trial each.
 Wanted: at most one second per MB more than that takes, and memory of at most 20 times the size and 150 MB.
 """
@@ -43,7 +43,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
 SMALL: Final = 128
 """Cells that every file may have rows for."""
 SIZES: Final = ((250, 1), (170, 8), (250, 8))
-"""Cells, and trials of each; a page may have rows for the second, tables for the third."""
+"""Cells, and trials of each; tables may have rows for the second, an answer for all."""
 GIVE_UP_S: Final = 300.0
 
 

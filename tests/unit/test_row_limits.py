@@ -138,7 +138,7 @@ def test_levels_of_concurrency_are_one_row_of_a_projection(tmp_path: Path) -> No
 def test_the_limit_grows_with_the_size(tmp_path: Path) -> None:
     path = tmp_path / "one"
     path.write_bytes(bytes(16_000))
-    for limit, most in ((ANSWER, 386), (TABLES, 132), (PAGE, 130)):
+    for limit, most in ((ANSWER, 386), (TABLES, 130), (PAGE, 129)):
         limit.check(most, [path], "--tier")
         with pytest.raises(RecordingError, match=f"{most + 1} cells are more than .* {most}"):
             limit.check(most + 1, [path], "--tier")
