@@ -111,10 +111,15 @@ def worth(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
     This number decides whether a percentile is printed at all, so only a correlation that is seen counts.
     """
     trials = [own for run in runs for own in run]
-    total = sum(map(len, trials))
-    count = total if max(map(len, trials)) == 1 else effective_count(trials, at)
-    share = sum(sum(map(at.__ge__, own)) for own in trials) / total
-    series = [[sum(map(at.__ge__, own)) - share * len(own) for own in run] for run in runs]
+    sizes = [list(map(len, run)) for run in runs]
+    total = sum(map(sum, sizes))
+    count = total if max(map(max, sizes)) == 1 else effective_count(trials, at)
+    hits = [[sum(map(at.__ge__, own)) for own in run] for run in runs]
+    share = sum(map(sum, hits)) / total
+    series = [
+        [below - share * size for below, size in zip(own, of_run, strict=True)]
+        for own, of_run in zip(hits, sizes, strict=True)
+    ]
     return max(1, math.floor(count / correlation_time(series, only_if_seen=True)))
 
 

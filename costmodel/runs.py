@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import datetime
 import math
-import operator
 from collections.abc import Sequence
 from functools import cache
+from operator import mul
 from pathlib import Path
 from statistics import NormalDist
 from typing import Annotated, Final, NamedTuple
@@ -152,19 +152,21 @@ def estimate(
         if not own:
             continue
         ratio = sum(numerators[i] for i in members) / own
-        deviations = tuple((numerators[i] - ratio * denominators[i]) / own for i in members)
-        parts.append(RunPart(run, own / total, ratio, _variance(deviations), deviations))
+        deviations = tuple([(numerators[i] - ratio * denominators[i]) / own for i in members])
+        correlation = correlation_time([deviations])
+        parts.append(RunPart(run, own / total, ratio, _variance(deviations, correlation), deviations))
         residuals.append(deviations)
-    within = ratio_interval(numerators, denominators, list(origins))
-    return Estimate(value, _stretched(within, correlation_time(residuals)), tuple(parts), abs(value - idle))
+    within = ratio_interval(numerators, denominators, origins)
+    correlation = correlation if len(residuals) == 1 else correlation_time(residuals)
+    return Estimate(value, _stretched(within, correlation), tuple(parts), abs(value - idle))
 
 
-def _variance(deviations: Sequence[float]) -> float:
+def _variance(deviations: Sequence[float], correlation: float) -> float:
+    """Of the sum of what neighbours correlate in: so many in a row are worth one."""
     count = len(deviations)
     if count < 2:
         return 0.0  # unknown: what varies within is then part of what varies between
-    spread = count / (count - 1) * math.fsum(map(operator.mul, deviations, deviations))
-    return float(spread * correlation_time([deviations]))
+    return float(count / (count - 1) * math.fsum(map(mul, deviations, deviations)) * correlation)
 
 
 def _stretched(interval: Interval, correlation: float) -> Interval:
@@ -274,7 +276,13 @@ def paired(one: Estimate, other: Estimate, assume: Assumed) -> Interval:
         low, high = inside.low, inside.high
         return Interval(value, low / factor if low > 0 else low * factor, high / factor if high < 0 else high * factor)
     parts = tuple(
-        RunPart(mine.run, (mine.share + yours.share) / 2, mine.value - yours.value, _variance(stretches), ())
+        RunPart(
+            mine.run,
+            (mine.share + yours.share) / 2,
+            mine.value - yours.value,
+            _variance(stretches, correlation_time([stretches])),
+            (),
+        )
         for (mine, yours), stretches in zip(pairs, _own_stretches(pairs), strict=True)
     )
     both = Estimate(value, inside, parts, 1.0)

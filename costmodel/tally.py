@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 
 from costmodel.distribution import Distribution
 from costmodel.measures import UNKNOWN
@@ -83,8 +84,12 @@ class Tally:
         runs = list(by_run.values())
         ascending = sorted(value for run in runs for own_ns in run for value in own_ns)
 
+        @cache  # the upper percentiles of a few values are one of them
+        def worth_at(value: int) -> int:
+            return min(len(versions), worth(runs, value))
+
         def at(p: float) -> Percentile:
-            found = percentile(ascending, p, min(len(versions), worth(runs, quantile(ascending, p))))
+            found = percentile(ascending, p, worth_at(quantile(ascending, p)))
             needs_trials = -(-found.needs * len(versions) // len(ascending))
             return with_runs(found._replace(needs=needs_trials), p, runs, self.assume)
 

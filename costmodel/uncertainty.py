@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
+from operator import mul
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
@@ -75,11 +75,11 @@ def _hall(deviations: Sequence[float]) -> tuple[float, float]:
     quantiles instead of the normal ones, for small samples.
     """
     count = len(deviations)
-    squares = list(map(operator.mul, deviations, deviations))
+    squares = list(map(mul, deviations, deviations))
     variance: float = math.fsum(squares) / count
     if variance == 0:
         return 0.0, 0.0
-    skewness = math.fsum(map(operator.mul, squares, deviations)) / count / (variance * math.sqrt(variance))
+    skewness = math.fsum(map(mul, squares, deviations)) / count / (variance * math.sqrt(variance))
     standard_error = math.sqrt(variance / (count - 1))
     root = math.sqrt(count)
 
@@ -109,23 +109,24 @@ def correlation_time(series: Sequence[Sequence[float]], *, only_if_seen: bool = 
     Science 7, 1992); by lag n/3 there is too little left to go on.
     ``only_if_seen``: 1 unless the first autocorrelation is above 1.645 / √n, which chance exceeds in 5 % of all cases.
     """
-    power = math.fsum(chain.from_iterable(map(operator.mul, one, one) for one in series))
-    longest = max(map(len, series), default=0)
+    power = _products(series, 0)
     if not power:
         return 1.0
-
-    def at(lag: int) -> float:
-        return math.fsum(chain.from_iterable(map(operator.mul, one, islice(one, lag, None)) for one in series)) / power
-
-    if only_if_seen and at(1) * math.sqrt(sum(map(len, series))) <= ONE_SIDED:
+    first = _products(series, 1) / power
+    if only_if_seen and first * math.sqrt(sum(map(len, series))) <= ONE_SIDED:
         return 1.0
     time = -1.0
-    for lag in range(0, max(2, longest // 3), 2):
-        pair = at(lag) + at(lag + 1)
+    for lag in range(0, max(2, max(map(len, series)) // 3), 2):
+        pair = _products(series, lag) / power + _products(series, lag + 1) / power if lag else 1.0 + first
         if pair <= 0:
             break
         time += 2 * pair
     return max(1.0, time)
+
+
+def _products(series: Sequence[Sequence[float]], lag: int) -> float:
+    """The sum of the products of what lies so far apart."""
+    return math.fsum(chain.from_iterable(map(mul, one, one[lag:]) for one in series))
 
 
 def difference(one: Interval, other: Interval) -> Interval:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 UNPRINTABLE: Final = re.compile(
@@ -41,6 +42,7 @@ def width(text: str) -> int:
     return sum(map(_columns, text))
 
 
+@lru_cache(maxsize=4096)  # a table has few characters, and each of them many times
 def _columns(character: str) -> int:
     if unicodedata.category(character) in _UPON_OTHERS or _WITHIN_SYLLABLES.match(character):
         return 0

@@ -11,7 +11,7 @@ import click
 
 from taxtui.commands import new_file
 from taxtui.errors import RecordingError, UsageError
-from taxtui.report.row_limits import TABLES
+from taxtui.report.row_limits import PAGE
 
 if TYPE_CHECKING:
     from costmodel.places import PlaceAsked
@@ -98,7 +98,7 @@ def make(
     if not every:
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
     rows = choice.of(every)
-    TABLES.check(len(rows), paths, "--tier, --mode, --substrate or --actions")
+    PAGE.check(len(rows), paths, "--tier, --mode, --substrate or --actions")
     bounds = None if reference is None else reference_of(reference)
     if bounds is not None:
         bound(rows, bounds)

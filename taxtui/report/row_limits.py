@@ -1,7 +1,7 @@
 """How many rows an output may have: a small file of very many cells costs little to send and much to tell.
 
-Each limit is a number that no run reaches, and a row more for so many bytes of recordings, so that what an output
-costs stays in proportion to what it is made of.
+Each limit is a number that a run of every tier on several substrates does not reach, and a row more for so many bytes
+of recordings: the more a row costs, the more bytes. So what an output costs stays in proportion to what it is made of.
 """
 
 from __future__ import annotations
@@ -40,5 +40,7 @@ class RowLimit(NamedTuple):
 
 
 ANSWER: Final = RowLimit(384, 8_000, "an answer")
-TABLES: Final = RowLimit(256, 16_000, "tables, data or a page")
-"""Every table, a row of data, a page: each row costs about twice what it does in an answer."""
+TABLES: Final = RowLimit(128, 8_000, "tables or data")
+"""Every table, a row of data: each row costs about twice what it does in an answer."""
+PAGE: Final = RowLimit(128, 16_000, "a page")
+"""A page, pictures: each row costs about twice what it does in tables."""

@@ -17,6 +17,7 @@ class Taken(NamedTuple):
     seconds: float
     memory_mb: float
     exit_code: int
+    cpu_s: float = 0.0  # user and system, of it and its children: what does not depend on what runs beside
 
 
 def taken(words: Sequence[str | Path], give_up_s: float = 3600.0) -> Taken:
@@ -28,4 +29,4 @@ def taken(words: Sequence[str | Path], give_up_s: float = 3600.0) -> Taken:
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     killer.cancel()
-    return Taken(time.perf_counter() - began, used.ru_maxrss / 1e3, process.returncode)
+    return Taken(time.perf_counter() - began, used.ru_maxrss / 1e3, process.returncode, used.ru_utime + used.ru_stime)

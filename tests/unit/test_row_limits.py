@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from costmodel.events import MAX_CELLS
+from costmodel.percentiles import worth
+from costmodel.runs import RunKey
 from taxtui.cli import app
 from taxtui.errors import RecordingError
-from taxtui.report.row_limits import ANSWER, TABLES
+from taxtui.report.formats import Section, plain_tables
+from taxtui.report.measured import summary
+from taxtui.report.measured.samples import Column
+from taxtui.report.page.site import opened
+from taxtui.report.row_limits import ANSWER, PAGE, TABLES
+from taxtui.terminal_text import widest
 from tests.support.costmodel_files import cell, frame, header
 from tests.support.many_cells import SHAPES, many_cells
 
@@ -56,6 +64,72 @@ def test_a_run_of_108_cells_has_all_its_rows(tmp_path: Path, shape: str) -> None
         assert told(path, *command)
 
 
+@pytest.mark.parametrize("command", ["report", "project"])
+def test_a_page_has_fewer_rows_than_an_answer(tmp_path: Path, command: str) -> None:
+    path, page = many_cells(tmp_path / "many.msgpack", "tiers", 250), tmp_path / "page.html"
+    ask = ASK if command == "project" else ()
+    assert told(path, command, "FILE", *ask)
+    with pytest.raises(
+        RecordingError, match=r"250 cells are more than a page of [\d,]+ bytes may have rows, \d+;"
+    ) as refused:
+        told(path, command, "FILE", *ask, "--html", str(page))
+    assert "--tier" in refused.value.fix
+    assert not page.exists()
+
+
+@pytest.mark.parametrize("words", [("--full",), ("--table", "tax"), ("--format", "json")])
+def test_tables_have_fewer_rows_than_an_answer(tmp_path: Path, words: tuple[str, ...]) -> None:
+    path = many_cells(tmp_path / "many.msgpack", "tiers", 250)
+    with pytest.raises(
+        RecordingError, match=r"250 cells are more than tables or data of [\d,]+ bytes may have rows, \d+;"
+    ):
+        told(path, "report", "FILE", *words)
+
+
+def test_a_page_of_108_cells_of_a_trial_each_is_made(tmp_path: Path) -> None:
+    path, page = many_cells(tmp_path / "run.msgpack", "square", 108), tmp_path / "page.html"
+    told(path, "report", "FILE", "--html", str(page))
+    assert page.stat().st_size
+
+
+def test_a_site_leaves_out_what_has_more_rows_than_a_page_may_have(tmp_path: Path) -> None:
+    many_cells(tmp_path / "many.msgpack", "tiers", 250)
+    many_cells(tmp_path / "run.msgpack", "tiers", 4, run_id="run-2")
+    book = opened(tmp_path)
+    assert [path.name for path in book.paths] == ["run.msgpack"]
+    assert ["many.msgpack: 250 cells are more than a page" in f"{gap.name}: {gap.why}" for gap in book.gaps] == [True]
+
+
+def test_a_table_measures_a_cell_no_more_often_than_it_has_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def counting(texts: Iterable[str]) -> int:
+        listed = list(texts)
+        measured.extend(listed)
+        return widest(listed)
+
+    monkeypatch.setattr(plain_tables, "widest", counting)
+    head, columns, rows = "name", 12, 50
+    section = Section("", [head] + ["value"] * columns, [["a row"] + ["1…2"] * columns] * rows, [])
+    assert plain_tables.to_text([section], 60)
+    assert measured.count("1…2") == rows * columns
+
+
+def test_the_upper_percentiles_of_a_few_values_are_weighed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed: list[int] = []
+
+    def counting(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
+        weighed.append(at)
+        return worth(runs, at)
+
+    monkeypatch.setattr(summary, "worth", counting)
+    column = Column()
+    for value in (5, 3, 8, 1):
+        column.add([value])
+    assert summary.summarize(column, [(RunKey("run", 0), block) for block in range(4)])
+    assert weighed == [3, 8]
+
+
 def test_levels_of_concurrency_are_one_row_of_a_projection(tmp_path: Path) -> None:
     path = many_cells(tmp_path / "levels.msgpack", "levels", MAX_CELLS)
     assert "T2" in told(path, "project", "FILE", *ASK)
@@ -64,7 +138,7 @@ def test_levels_of_concurrency_are_one_row_of_a_projection(tmp_path: Path) -> No
 def test_the_limit_grows_with_the_size(tmp_path: Path) -> None:
     path = tmp_path / "one"
     path.write_bytes(bytes(16_000))
-    for limit, most in ((ANSWER, 386), (TABLES, 257)):
+    for limit, most in ((ANSWER, 386), (TABLES, 130), (PAGE, 129)):
         limit.check(most, [path], "--tier")
         with pytest.raises(RecordingError, match=f"{most + 1} cells are more than .* {most}"):
             limit.check(most + 1, [path], "--tier")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Final
+from typing import Final, NamedTuple
 
 from taxtui.report.formats import Report, Section
 from taxtui.terminal_text import clean, clean_lines, cut, widest, wrap
@@ -58,14 +58,14 @@ def laid_out(section: Section, width: int = WIDTH) -> list[tuple[str, int | None
 def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
     """Head and rows, in as many blocks of columns as it takes."""
     rows = [list(map(clean_lines, row)) for row in section.rows]
-    columns: list[Sequence[str]] = list(zip(section.head, *rows, strict=True))
+    columns = [_measured(cells) for cells in zip(section.head, *rows, strict=True)]
     gap = 2 if _needed(columns, 2) <= width else 1
     if _needed(columns, gap) > width:
-        columns = [(_broken(head, _width(cells)), *cells) for head, *cells in columns]
+        columns = [column.with_head(_broken(column.head, column.below)) for column in columns]
     names, *others = columns
     others = [_folded(column, width // 2) for column in others]
     if others:
-        names = _wrapped(names, width - gap - max(map(_width, others)))
+        names = _wrapped(names, width - gap - max(column.width for column in others))
     lines: list[tuple[str, int | None]] = []
     for number, block in enumerate(_blocks(names, others, width, gap)):
         lines += [("", None)] if number else []
@@ -73,33 +73,54 @@ def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
     return lines
 
 
-def _needed(columns: Sequence[Sequence[str]], gap: int) -> int:
-    return sum(map(_width, columns)) + gap * (len(columns) - 1)
+class TextColumn(NamedTuple):
+    """A head and its cells. How wide these are is measured once: a table may have very many."""
+
+    head: str
+    cells: Sequence[str]
+    below: int  # columns of a terminal that the cells take
+
+    @property
+    def width(self) -> int:
+        """With the head."""
+        return max(self.below, _width([self.head]))
+
+    def with_head(self, head: str) -> TextColumn:
+        """The same cells below another one."""
+        return self._replace(head=head)
 
 
-def _wrapped(names: Sequence[str], room: int) -> Sequence[str]:
+def _measured(cells: Sequence[str]) -> TextColumn:
+    """The first of them is the head."""
+    return TextColumn(cells[0], cells[1:], _width(cells[1:]))
+
+
+def _needed(columns: Sequence[TextColumn], gap: int) -> int:
+    return sum(column.width for column in columns) + gap * (len(columns) - 1)
+
+
+def _wrapped(names: TextColumn, room: int) -> TextColumn:
     """The first column, its lines broken where they are wider than what the widest other one leaves."""
     room = max(MIN_FIRST, room)
-    if _width(names) <= room:
+    if names.width <= room:
         return names
     told = []
-    for name in names:
+    for name in (names.head, *names.cells):
         lines = [part for line in name.split("\n") for part in wrap(line, room)]
         told.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
-    return told
+    return _measured(told)
 
 
-def _folded(column: Sequence[str], room: int) -> Sequence[str]:
+def _folded(column: TextColumn, room: int) -> TextColumn:
     """A column whose head, of more than ``room`` columns, alone makes it wide, with the head on several lines."""
-    head, *cells = column
-    if _width([head]) <= max(room, _width(cells)):
+    if _width([column.head]) <= max(room, column.below):
         return column
-    return [_wrapped([head], max(MIN_FIRST, _width(cells)))[0], *cells]
+    return column.with_head(_wrapped(_measured([column.head]), max(MIN_FIRST, column.below)).head)
 
 
-def _blocks(names: Sequence[str], others: Sequence[Sequence[str]], width: int, gap: int) -> list[list[Sequence[str]]]:
+def _blocks(names: TextColumn, others: Sequence[TextColumn], width: int, gap: int) -> list[list[TextColumn]]:
     """The other columns, as many beside one another as fit beside the names."""
-    blocks: list[list[Sequence[str]]] = [[]]
+    blocks: list[list[TextColumn]] = [[]]
     for column in others:
         if blocks[-1] and _needed([names, *blocks[-1], column], gap) > width:
             blocks.append([])
@@ -107,11 +128,12 @@ def _blocks(names: Sequence[str], others: Sequence[Sequence[str]], width: int, g
     return blocks
 
 
-def _table(columns: Sequence[Sequence[str]], gap: int) -> list[tuple[str, int | None]]:
+def _table(columns: Sequence[TextColumn], gap: int) -> list[tuple[str, int | None]]:
     """Head, rule and rows."""
-    widths = list(map(_width, columns))
-    left = {0} | {i for i, column in enumerate(columns) if column[0].startswith(("flags", "rule", "policy", "95"))}
-    head, *rows = zip(*columns, strict=True)
+    widths = [column.width for column in columns]
+    left = {0} | {i for i, column in enumerate(columns) if column.head.startswith(("flags", "rule", "policy", "95"))}
+    head = [column.head for column in columns]
+    rows = zip(*(column.cells for column in columns), strict=True)
     lines: list[tuple[str, int | None]] = [(line, None) for line in _lines_of(head, widths, left, gap)]
     lines.append(((" " * gap).join("─" * width for width in widths), None))
     for number, row in enumerate(rows):

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from costmodel.quantities import values_of
+from costmodel.quantities import PER_ACTION, PER_TRIAL
 from costmodel.reading import read_recordings
 from costmodel.recording import RecordedTrial, Recording
 from costmodel.samples import Pool, pools
@@ -31,8 +31,13 @@ class Column:
 def column(trials: Iterable[RecordedTrial], name: str) -> Column:
     """One kind of duration, as ``costmodel.quantities`` has them, of trials that succeeded."""
     found = Column()
-    for trial in trials:
-        found.add(values_of(trial, name))
+    if (told := PER_TRIAL.get(name)) is None:
+        for trial in trials:
+            found.add(PER_ACTION[name](trial))
+        return found
+    values = list(map(told, trials))
+    found.values.extend([value for value in values if value is not None])
+    found.sizes.extend([value is not None for value in values])
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -44,8 +45,12 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
 
     runs = list(by_run.values())
 
+    @cache  # the upper percentiles of a few values are one of them
+    def worth_at(value: int) -> int:
+        return worth(runs, value)
+
     def within(p: float) -> Percentile:
-        return percentile(ascending, p, worth(runs, quantile(ascending, p)))
+        return percentile(ascending, p, worth_at(quantile(ascending, p)))
 
     def at(p: float, one: Percentile) -> Percentile:
         return with_runs(one, p, runs, assume)

@@ -13,6 +13,7 @@ from costmodel.pricing import Prices
 from costmodel.projection import project
 from costmodel.recording import read_recording
 from costmodel.samples import Pool, pools
+from taxtui.errors import RecordingError
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Rank, Row, rows_of
 from taxtui.report.numbers import NOTHING, number, span, usd
@@ -23,6 +24,7 @@ from taxtui.report.page.material import Material
 from taxtui.report.page.settings import file_name
 from taxtui.report.page.standings import PlaceStanding, standings
 from taxtui.report.page.views import shown, table_of
+from taxtui.report.row_limits import PAGE
 from taxtui.terminal_text import clean
 
 
@@ -71,6 +73,8 @@ def opened(folder: Path) -> Book:
             book.gaps.append(Gap(name, f"holds the same run as {runs[source.run_id]}"))
         elif not source.trials:
             book.gaps.append(Gap(name, "no trial of it has ended"))
+        elif too_many := _more_than_a_page(path, source):
+            book.gaps.append(Gap(name, too_many))
         else:
             runs[source.run_id] = name
             book.paths.append(path)
@@ -78,6 +82,15 @@ def opened(folder: Path) -> Book:
             if not source.whole:
                 book.gaps.append(Gap(name, "INCOMPLETE: what is there of it is compared"))
     return book
+
+
+def _more_than_a_page(path: Path, source: Recording) -> str:
+    """Why it has no page, if it has more rows than its size allows."""
+    try:
+        PAGE.check(sum(bool(cell.trials) for cell in pools([source])), [path], "taxtui report --html --tier TIER")
+    except RecordingError as error:
+        return clean(str(error))
+    return ""
 
 
 def page_of(book: Book, number_of_it: int, run_sd: float | None) -> str:

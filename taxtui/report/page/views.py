@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from markupsafe import Markup, escape
+
 from taxtui.report.formats import Section
 from taxtui.terminal_text import clean, cut
 
@@ -31,6 +33,11 @@ class PageCell(NamedTuple):
 
     lines: tuple[CellLine, ...]
     sort: str
+
+    @property
+    def html(self) -> Markup:
+        """Its lines, escaped: in Python, for a page may have very many and a template is slow at them."""
+        return Markup("".join(map(_html, self.lines)))
 
 
 class PageTable(NamedTuple):
@@ -88,6 +95,12 @@ def cell_of(text: str) -> PageCell:
 def shown(text: str) -> str:
     """A text from a recording, clean, and no longer than a table can hold."""
     return cut(clean(text).strip(), MOST_COLUMNS)
+
+
+def _html(line: CellLine) -> str:
+    own = f' data-ns="{line.ns}"' if line.ns else ""
+    own += f' data-low="{line.low_ns}" data-high="{line.high_ns}"' if line.low_ns else ""
+    return f'<span class="line"{own}>{escape(line.text)}</span>'
 
 
 def _number(text: str) -> float:
