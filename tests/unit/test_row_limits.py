@@ -14,7 +14,7 @@ from taxtui.report.row_limits import ANSWER, TABLES
 from tests.support.costmodel_files import cell, frame, header
 from tests.support.many_cells import SHAPES, many_cells
 
-ASK = ("--trajectories", "1000", "--workers", "10")
+ASK = ("--trajectories", "1000000", "--workers", "10")  # so many that nothing is simulated
 COMMANDS = (
     ("report", "FILE"),
     ("report", "FILE", "--full"),
