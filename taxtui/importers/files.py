@@ -65,7 +65,7 @@ def decoded(data: bytes | str) -> Any:
     """One JSON value. Raises ``Unreadable`` where it is none; the message holds nothing of it."""
     try:
         return _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):  # UnicodeError: either way, a lone surrogate too
         pass
     try:
         return json.loads(data)  # slower, but knows NaN

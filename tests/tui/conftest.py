@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 
 import pytest
 from textual import pilot
 from textual._context import active_app
 from textual._wait import wait_for_idle
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+from textual.css.types import CSSLocation
 
 from taxtui import folders
 from taxtui.plan import crowding
@@ -37,6 +40,20 @@ async def idle(*args: float) -> None:
         await asyncio.sleep(0)
 
 
+_parsed: dict[Hashable, list[RuleSet]] = {}
+_parse = Stylesheet._parse_rules
+
+
+def parsed_once(
+    sheet: Stylesheet, css: str, read_from: CSSLocation, is_default_rules: bool, tie_breaker: int, scope: str
+) -> list[RuleSet]:
+    """What Textual makes of one source of CSS, which it keeps per app: hundreds of apps here have the same sources."""
+    key = (css, read_from, is_default_rules, tie_breaker, scope, frozenset(sheet._variables.items()))
+    if key not in _parsed:
+        _parsed[key] = _parse(sheet, css, read_from, is_default_rules, tie_breaker, scope)
+    return _parsed[key]
+
+
 @pytest.fixture(autouse=True)
 def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """The zone, the colours, the installed substrates and the recordings are the test's, not the machine's."""
@@ -44,6 +61,7 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     time.tzset()
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(pilot, "wait_for_idle", idle)
+    monkeypatch.setattr(Stylesheet, "_parse_rules", parsed_once)
     monkeypatch.setattr(registry, "names", lambda: ["daytona", "docker", "ec2", "local"])
     monkeypatch.setattr(estimate, "listing", lambda: ())
     monkeypatch.setattr(folders, "cache", lambda: tmp_path / "cache")

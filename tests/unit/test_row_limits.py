@@ -22,7 +22,7 @@ from taxtui.terminal_text import widest
 from tests.support.costmodel_files import cell, frame, header
 from tests.support.many_cells import SHAPES, many_cells
 
-ASK = ("--trajectories", "1000", "--workers", "10")
+ASK = ("--trajectories", "1000000", "--workers", "10")  # so many that nothing is simulated
 COMMANDS = (
     ("report", "FILE"),
     ("report", "FILE", "--full"),
