@@ -35,11 +35,15 @@ async def spawn() -> None:
     os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)  # noqa: ASYNC221, ASYNC222  # blocking is the point
 
 
-async def p50s_ms(actions: int, *steps: Step) -> list[float]:
-    """Medians of steps that take turns, the order changing each turn so that none always follows the same."""
+async def p50s_ms(actions: int, *steps: Step, rest_s: float = 0.0) -> list[float]:
+    """Medians of steps that take turns, the order changing each turn so that none always follows the same.
+
+    ``rest_s`` passes before each, so that none pays for what another has left to do.
+    """
     taken: list[list[int]] = [[] for _ in steps]
     for turn in range(actions + 5):
         for at in (at % len(steps) for at in range(turn, turn + len(steps))):
+            await asyncio.sleep(rest_s)
             began = time.perf_counter_ns()
             await steps[at]()
             if turn >= 5:

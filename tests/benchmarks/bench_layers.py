@@ -37,6 +37,8 @@ PROGRAM: Final = "/bin/true"
 BUILTIN: Final = "true"
 SHELL: Final = "exec bash --norc --noprofile"
 PROMISED: Final = 1.3
+REST_S: Final = 0.02
+"""Before each command: a session forks for the next one once it has answered, and the bare channel must not pay."""
 
 Bare = Callable[[bytes], Awaitable[None]]
 
@@ -103,7 +105,7 @@ async def beside(place: str, actions: int) -> bool:
                 steps: list[Step] = []
                 for script in (PROGRAM, BUILTIN):
                     steps += [partial(step, line(script)), partial(session.exec, Command(script=script))]
-                floor, ours, least, shell = await p50s_ms(actions, *steps)
+                floor, ours, least, shell = await p50s_ms(actions, *steps, rest_s=REST_S)
             await session.close()
         finally:
             await sandbox.destroy()

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import secrets
 import time
 from collections.abc import Coroutine
@@ -262,12 +263,35 @@ def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
     """
     run = f"eval {quoted(command.script)}"
     if not command.stdin:
-        return run, "</dev/null", b""
+        program = _program(command.script)
+        return f"hash {program} 2>/dev/null && exec {command.script}; {run}" if program else run, "</dev/null", b""
     if not merged or len(command.stdin) <= _PRINTED_BYTES:
         return f"printf '{_printf_escaped(command.stdin)}' | {run}", "", b""
     fed = base64.b64encode(command.stdin)  # all of it is taken, whatever the command reads
     taken = f"{{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; exit $_r; }}"
     return f"head -c {len(fed)} | {taken}", "", fed
+
+
+# What is none of these, of words without a meaning to any shell, is a program if it is found. What a shell does itself
+# it does in its own way, even where there is a program of that name.
+_PROGRAM: Final = re.compile(r"([\w./][\w./+-]*)(?: +[\w./+=:,@%^-]+)* *", re.ASCII)
+_OWN: Final = (
+    ". : alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare "
+    "dirs disown do done echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash "
+    "help history if in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return "
+    "select set shift shopt source suspend test then time times trap true type typeset ulimit umask unalias unset "
+    "until wait while"
+)
+_OWN_WORDS: Final = frozenset(_OWN.split())
+
+
+def _program(script: str) -> str:
+    """What a script that is nothing but a program with its arguments runs, else "".
+
+    Its subshell becomes that program, if there is one, as the shell of ``sh -c`` does: a process less.
+    """
+    found = _PROGRAM.fullmatch(script)
+    return found[1] if found and found[1] not in _OWN_WORDS else ""
 
 
 def quoted(script: str) -> str:

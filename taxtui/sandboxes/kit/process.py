@@ -46,7 +46,7 @@ class Process:
         self._ahead = 0
         self._waiter: asyncio.Future[None] | None = None
         self._outgoing = bytearray()
-        self._end_input = False
+        self._end_input = self._waits_to_write = False
         self._stdin = -1
         self._outputs: dict[int, int] = {}  # our end of a pipe → channel
         theirs: list[int] = []
@@ -154,8 +154,11 @@ class Process:
             self._end_input = True
         if self._outgoing:
             self._loop.add_writer(self._stdin, self._writable)
+            self._waits_to_write = True
             return
-        self._loop.remove_writer(self._stdin)
+        if self._waits_to_write:
+            self._loop.remove_writer(self._stdin)
+            self._waits_to_write = False
         if self._end_input:
             self._close_stdin()
 
