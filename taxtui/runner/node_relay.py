@@ -20,8 +20,8 @@ from taxtui.runner.orders import WorkerTask
 from taxtui.runner.placing import Heard, WorkerProcess
 from taxtui.workloads import fixtures
 
-GATHERED_S: Final = 0.02
-"""What is said within it travels together: a turn costs an engine more than a pipe."""
+GATHERED_S: Final = 0.1
+"""What is written within it travels together: a turn costs an engine some milliseconds of a core that measures."""
 MOST_BYTES: Final = 90 << 10
 """Of a turn: Ray sends up to 100 KiB with the answer itself, and puts what is larger into a store first."""
 

@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from taxtui.runner import ledger
-from taxtui.runner.orders import WorkerTask, line
+from taxtui.runner.orders import WorkerTask, Wrote, line
 from taxtui.runner.worker_pipes import LINE_BYTES
 
 HEARD_WITHIN_S: Final = 0.25
 """Who says nothing is looked after this often."""
 GATHERED_S: Final = 0.005
-"""What is said within it is heard together."""
+"""What is written within it is heard together; what waits for an answer is heard at once."""
 MOST_BYTES: Final = 4 << 20
 """Of what a worker measured, at a time."""
 LET_GO_S: Final = 10.0
 """A worker that has been told to end, and has cleaned up, may take so long to be gone."""
+_WROTE: Final = line(Wrote())
 
 
 class Heard(NamedTuple):
@@ -75,7 +76,8 @@ class WorkerProcess:
         self._file: io.FileIO | None = None
         self._said: list[bytes] = []
         self._silent = asyncio.Event()  # set: there is something to be heard, or there will never be
-        self._over = False
+        self._urgent = asyncio.Event()  # set: that is more than that it wrote
+        self._over = self._more = False
         self._listening = asyncio.ensure_future(self._listen())
 
     @classmethod
@@ -107,8 +109,11 @@ class WorkerProcess:
         async for said in self._process.stdout:
             self._said.append(said)
             self._silent.set()
+            if said != _WROTE:
+                self._urgent.set()
         self._over = True
         self._silent.set()
+        self._urgent.set()
 
     def order(self, lines: bytes) -> None:
         """As ``WorkerPlace.order``."""
@@ -122,15 +127,18 @@ class WorkerProcess:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HEARD_WITHIN_S):
                 await self._silent.wait()
-                if not self._over:
-                    await asyncio.sleep(self._gathered_s)
+                if not self._more:
+                    async with asyncio.timeout(self._gathered_s):
+                        await self._urgent.wait()
         over, said = self._over, self._said
         data = self._read()
-        if len(data) == self._most_bytes:  # what it said is true of what comes behind that
+        self._more = len(data) == self._most_bytes
+        if self._more:  # what it said is true of what comes behind that
             return Heard([], data)
         self._said = []
         if not over:
             self._silent.clear()
+            self._urgent.clear()
         return Heard(said, data, over)
 
     def _read(self) -> bytes:

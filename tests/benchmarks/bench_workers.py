@@ -129,4 +129,4 @@ def main(trials: int, rounds: int) -> int:
 
 if __name__ == "__main__":
     words = [int(word) for word in sys.argv[1:]]
-    sys.exit(main(*words, *(384, 5)[len(words) :]))
+    sys.exit(main(*words, *(1920, 5)[len(words) :]))
