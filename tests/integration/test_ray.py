@@ -119,12 +119,14 @@ def test_whoever_ends_the_run_ends_it_on_every_node(nodes: Nodes, blow: signal.S
 
 def test_a_node_that_is_killed_costs_no_trial(nodes: Nodes) -> None:
     path = nodes.here.cwd / "killed.msgpack"
-    text = killed_scenario(nodes.here, "local:isolation=plain")
+    text = killed_scenario(nodes.here, "local:isolation=plain", actions=50)
     process = nodes.here.start("run", str(text), *RAY, "-o", str(path), "--progress", "none")
 
     def begun() -> bool:
         assert process.poll() is None, ended(process)
-        return path.exists() and sum(isinstance(event, TrialEnded) for event in events(path)) >= 5
+        if not path.exists() or not path.stat().st_size:
+            return False
+        return sum(isinstance(event, TrialEnded) for event in events(path)) >= 5
 
     waiting.block_until(begun, "some trials")
     nodes.cluster.kill_node()

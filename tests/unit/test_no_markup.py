@@ -17,8 +17,8 @@ import textual.widgets
 ROOT = Path(__file__).parents[2] / "taxtui"
 PARSED = {"border_title", "border_subtitle", "tooltip"}
 """What Textual reads as markup where it is set to a str."""
-HTML = {"report/page/content.py": 3}
-"""Where text is said to be HTML, and how often: our own style sheet, script and drawings."""
+HTML = {"report/page/content.py": 3, "report/page/views.py": 1}
+"""Where text is said to be HTML, and how often: our own style sheet, script and drawings; cells of escaped text."""
 
 
 def takes_markup(name: str) -> bool:
