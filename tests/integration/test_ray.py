@@ -132,7 +132,7 @@ def test_a_node_that_is_killed_costs_no_trial(nodes: Nodes) -> None:
     nodes.cluster.kill_node()
     told = ended(process)
     assert told.code == 0, told
-    whole(path)
+    whole(path, actions=50)
     notices = [event.text for event in events(path) if isinstance(event, Notice)]
     assert sum("was lost" in text for text in notices) in range(1, WORKERS), notices
     nodes.assert_nothing_left()

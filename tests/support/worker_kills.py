@@ -82,7 +82,7 @@ def _started(path: Path) -> int:
     return sum(isinstance(event, TrialStarted) for event in events(path))
 
 
-def whole(path: Path) -> Survived:
+def whole(path: Path, actions: int = 5) -> Survived:
     """What a recording says of a run of which a worker was lost; fails where something is missing or doubled."""
     got = events(path)
     starts = {event.trial: event for event in got if isinstance(event, TrialStarted)}
@@ -98,7 +98,7 @@ def whole(path: Path) -> Survived:
     counted = [trial for trial, start in starts.items() if not start.warm_up]
     ok = [trial for trial in counted if ends[trial].outcome == "ok"]
     assert len(ok) == TRIALS, f"{len(ok)} of {TRIALS} trials"
-    assert all(rows[trial] == 5 for trial in ok)
+    assert all(rows[trial] == actions for trial in ok)
     lost = [trial for trial in starts if ends[trial].outcome == INTERRUPTED]
     again = [trial for trial in counted if starts[trial].attempt == 1]
     assert len(again) == sum(not starts[trial].warm_up for trial in lost), "each lost trial is done once more"
