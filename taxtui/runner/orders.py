@@ -82,6 +82,8 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
 class Wrote(msgspec.Struct, frozen=True, tag="wrote"):
     """There is more in its file, a trial's end among it."""
 
+    idle: bool = False  # nothing that it was dealt waits for a lane
+
 
 class Asks(msgspec.Struct, frozen=True, tag="asks"):
     """Whether this sandbox may be made, where the run has a limit."""

@@ -16,7 +16,7 @@ from taxtui.runner.worker_pipes import LINE_BYTES
 HEARD_WITHIN_S: Final = 0.25
 """Who says nothing is looked after this often."""
 GATHERED_S: Final = 0.005
-"""What is written within it is heard together; what waits for an answer is heard at once."""
+"""What is written within it is heard together; what waits for an answer or for work is heard at once."""
 MOST_BYTES: Final = 4 << 20
 """Of what a worker measured, at a time."""
 LET_GO_S: Final = 10.0

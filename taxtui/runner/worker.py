@@ -185,7 +185,7 @@ class WorkerRun(Run):
         self._telling = False
         self._journal.flush()
         if not self._lines.behind:
-            self._lines.tell(Wrote())
+            self._lines.tell(Wrote(idle=any(share.idle for share in self._shares.values())))
 
     def _next_number(self) -> int:
         return self._spares.pop()
@@ -228,6 +228,11 @@ class _BlockShare:
             self._began_ns = time.monotonic_ns() - (time.time_ns() - began_unix_ns)
         while len(self._lanes) < lanes:
             self._lanes.append(asyncio.ensure_future(self._lane()))
+
+    @property
+    def idle(self) -> bool:
+        """Whether a lane that is done would have to wait."""
+        return self._dealt.empty()
 
     def add(self, work: list[DealtTrial]) -> None:
         """What is to be run, in this order."""

@@ -119,7 +119,7 @@ async def test_it_measures_what_it_is_dealt_and_says_so_as_often_as_it_is_heard(
     await seat.begun()
     seat.deal(1, 3, 5, lanes=2)
     await seat.ended(3)
-    assert seat.lines.of(Wrote), "whoever reads its file is not told of it"
+    assert seat.lines.of(Wrote)[-1].idle, "whoever reads its file is not told of it, or not that there is nothing to do"
     seat.lines.slow = True
     before = len(seat.lines.of(Wrote))
     seat.deal(7, lanes=2)
