@@ -6,7 +6,6 @@ import asyncio
 import math
 import re
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -257,9 +256,9 @@ def _build_fixtures(plan: Plan) -> None:
 
 async def _execute(run: AnyRun, control: str | None, show: Callable[[Progress], None]) -> None:
     loop = asyncio.get_running_loop()
-    from taxtui.runner.repetition import SWITCH_INTERVAL_S
+    from taxtui.runner import interpreter
 
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    interpreter.settle()
 
     def interrupt() -> None:
         if run.stopping:

@@ -12,7 +12,6 @@ import contextlib
 import os
 import random
 import signal
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
@@ -22,7 +21,7 @@ import msgspec
 from costmodel.pricing import load_prices
 from taxtui.errors import located
 from taxtui.plan.spec import Plan
-from taxtui.runner import control
+from taxtui.runner import control, interpreter
 from taxtui.runner.declined import Declined
 from taxtui.runner.measuring import run_of
 from taxtui.runner.progress import Progress
@@ -32,9 +31,6 @@ from taxtui.runner.resuming import Repetition, Unfinished
 from taxtui.runner.spend_limit import Used
 
 PROGRESS_S: Final = 0.25
-SWITCH_INTERVAL_S: Final = 0.0005
-"""A blocking SDK in a thread may hold the interpreter for this long while the loop wants it; the default of 5 ms would
-show in every latency (p50 of the loop's lag beside one busy thread: 5.4 ms, with this 0.8 ms)."""
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,6 +157,6 @@ def _first_line() -> bytes:
 
 
 if __name__ == "__main__":
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    interpreter.settle()
     if first := _first_line():
         asyncio.run(_main(msgspec.json.decode(first, type=Assignment)))

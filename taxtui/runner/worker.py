@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections.abc import Awaitable
 from pathlib import Path
@@ -21,7 +20,7 @@ from taxtui import __version__
 from taxtui.errors import WriteFailed, located
 from taxtui.plan.spec import SubstrateRef
 from taxtui.recording.writer import Recorder
-from taxtui.runner import ledger, orders
+from taxtui.runner import interpreter, ledger, orders
 from taxtui.runner.arrivals import when_due
 from taxtui.runner.cell import CellRun
 from taxtui.runner.declined import Declined
@@ -46,7 +45,6 @@ from taxtui.runner.orders import (
     Wrote,
 )
 from taxtui.runner.redaction import scrub
-from taxtui.runner.repetition import SWITCH_INTERVAL_S
 from taxtui.runner.resuming import Repetition
 from taxtui.runner.watchdog import Watchdog
 from taxtui.runner.worker_pipes import Lines
@@ -299,5 +297,5 @@ async def _main() -> None:
 
 
 if __name__ == "__main__":
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    interpreter.settle()
     asyncio.run(_main())
