@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from taxtui.commands.importing import command
 from taxtui.errors import RecordingError, TaxtuiError
-from taxtui.importers import registry
+from taxtui.importers import files, registry
 from taxtui.importers.importing import reader_for
 from taxtui.importers.names import Names
-from taxtui.importers.protocol import Unknown
+from taxtui.importers.protocol import Unknown, Unreadable
 from taxtui.importers.timeline import BACKWARDS, Timeline
 from taxtui.recording import events as ev
 from tests.support.importing import FORMATS, SAMPLES, actions_s, events_of, imported, of, sample_files, starts
@@ -218,3 +218,10 @@ def _with_canaries(value: object, key: str = "") -> object:
     if isinstance(value, str) and not any(part in key for part in KEPT) and not value.startswith(("20", "17")):
         return value if value in MEANT else f"{value} /home/CANARY sk-CANARY"
     return value
+
+
+@pytest.mark.parametrize("half", ["\ud800", "\\ud800"], ids=["as it is", "escaped"])
+def test_half_a_character_is_read_or_refused_and_ends_no_encoder(half: str) -> None:
+    assert files.decoded(f'{{"said": "{half}"}}') == {"said": "\ud800"}
+    with pytest.raises(Unreadable, match=files.BROKEN):
+        files.decoded(f'{{"said": "{half}')
