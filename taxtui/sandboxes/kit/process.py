@@ -35,10 +35,19 @@ class Process:
     still holds the pipes is not waited for.
     """
 
-    def __init__(self, argv: list[str], env: Mapping[str, str], *, stdin: bool, inherited: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        argv: list[str],
+        env: Mapping[str, str],
+        *,
+        stdin: bool,
+        inherited: Sequence[int] = (),
+        program: str = "",
+    ) -> None:
         """Start ``argv``, standard input being a pipe or /dev/null. Raises ``ExecFailed``.
 
-        ``inherited``: descriptors that it gets besides, under their own numbers.
+        ``inherited``: descriptors that it gets besides, under their own numbers. ``program``: the path of what is
+        executed where ``argv[0]`` is only what it is to call itself.
         """
         self.returncode: int | None = None
         self._loop = asyncio.get_running_loop()
@@ -56,7 +65,7 @@ class Process:
                 theirs.append(os.open(os.devnull, os.O_RDONLY))
             self._outputs = {_pipe(theirs): STDOUT, _pipe(theirs): STDERR}
             self.pid = os.posix_spawn(
-                argv[0],
+                program or argv[0],
                 argv,
                 env,
                 file_actions=[

@@ -49,13 +49,18 @@ class LocalSandbox:
         prologue = f"{enter}{go}"
         self._prefix = ["/bin/sh", "-c", f'{prologue}exec "$@"', "sh", *wrapped] if prologue else wrapped
         self._shell = shell
+        self._bash = ""
+        if not isolated and shell == "bash" and not any(map(_acts_first, spec.env)):
+            self._bash = shutil.which(shell, path=self._env["PATH"]) or ""
+        # On the script's first line: the lines of the script keep their numbers.
+        self._entering = f"{prologue.removesuffix('&& ')}|| exit; "
 
     async def wait_ready(self, marks: Marks) -> None:
         """There is nothing to wait for."""
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``."""
-        process, mark = self._launch([self._shell, "-c", command.script], stdin=bool(command.stdin))
+        process, mark = self._launch_shell(command)
         try:
             async with asyncio.timeout(command.timeout_s):
                 if command.stdin:
@@ -77,14 +82,27 @@ class LocalSandbox:
         process, mark = self._launch(launch_argv(), stdin=True)
         return await FramedShell.open(OwnedStream(process, lambda: _end(process, mark)))
 
+    def _launch_shell(self, command: Command) -> tuple[Process, str]:
+        """Start the shell of a command; one that can enter by itself, before it reads the script, needs no other."""
+        stdin = bool(command.stdin)
+        if not self._bash:
+            return self._launch([self._shell, "-c", command.script], stdin=stdin)
+        mark = self._marked()
+        argv = [self._shell, "-c", f"{self._entering}{command.script}"]
+        return Process(argv, {**self._env, MARK: mark}, stdin=stdin, program=self._bash), mark
+
     def _launch(self, argv: list[str], *, stdin: bool) -> tuple[Process, str]:
         """Start a program inside; with it the mark of all that comes of it."""
-        if not (self._folder / "work").is_dir():
-            raise no_working_folder(self.name, removed=not self._folder.exists())
-        mark = new_mark()
+        mark = self._marked()
         argv = [*self._prefix, *argv]
         argv[0] = shutil.which(argv[0], path=self._env["PATH"]) or argv[0]
         return Process(argv, {**self._env, MARK: mark}, stdin=stdin), mark
+
+    def _marked(self) -> str:
+        """The mark of a launch, if there is still a folder for it."""
+        if not (self._folder / "work").is_dir():
+            raise no_working_folder(self.name, removed=not self._folder.exists())
+        return new_mark()
 
     async def reset(self, marks: Marks) -> None:
         """Kill what still runs and empty the three folders, which is how they were after create."""
@@ -98,6 +116,11 @@ class LocalSandbox:
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``."""
         await self._folders.remove(self.name)
+
+
+def _acts_first(variable: str) -> bool:
+    """Whether bash does something with a variable before its script, or does its script in another way for it."""
+    return variable.startswith(("BASH", "SHELLOPTS"))
 
 
 async def _end(process: Process, mark: str) -> None:
