@@ -32,6 +32,7 @@ class LocalSandbox:
         self.name = spec.name
         self._folders = folders
         self._folder = folder
+        self._work = folder / "work"
         isolated = folders.isolated
         base = INSIDE if isolated else folder
         shown = FIXTURES_INSIDE if isolated and fixtures else fixtures
@@ -45,7 +46,7 @@ class LocalSandbox:
             SANDBOX_ENV: spec.name,
         }
         wrapped = local_bwrap.wrap(folder, fixtures, network=spec.network) if isolated else []
-        go = "" if isolated else f"cd {shlex.quote(str(folder / 'work'))} && "
+        go = "" if isolated else f"cd {shlex.quote(str(self._work))} && "
         prologue = f"{enter}{go}"
         self._prefix = ["/bin/sh", "-c", f'{prologue}exec "$@"', "sh", *wrapped] if prologue else wrapped
         self._shell = shell
@@ -100,7 +101,7 @@ class LocalSandbox:
 
     def _marked(self) -> str:
         """The mark of a launch, if there is still a folder for it."""
-        if not (self._folder / "work").is_dir():
+        if not self._work.is_dir():
             raise no_working_folder(self.name, removed=not self._folder.exists())
         return new_mark()
 
