@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from taxtui.errors import ExecFailed, SandboxLost
+from taxtui.sandboxes.kit.descriptor_watch import watch_of
 from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
 from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import KeptOutput
-from taxtui.sandboxes.kit.readable import readable
 
 _CHUNK: Final = 1 << 18
 _PIPE_MAX: Final = 1 << 20  # the most that Linux lets a pipe hold without privilege
@@ -53,7 +53,7 @@ class Process:
         """
         self.returncode: int | None = None
         self._loop = asyncio.get_running_loop()
-        self._readers = readable(self._loop)
+        self._watch = watch_of(self._loop)
         self._chunks: deque[tuple[int, bytes]] = deque()
         self._ahead = 0
         self._waiter: asyncio.Future[None] | None = None
@@ -111,7 +111,7 @@ class Process:
 
     def _resume(self) -> None:
         for fd in self._outputs:
-            self._readers.add_reader(fd, self._readable)
+            self._watch.add_reader(fd, self._readable)
 
     def _readable(self) -> None:
         """Take what is there of either: what is written to both at once is told at once."""
@@ -125,7 +125,7 @@ class Process:
         except BlockingIOError:
             return False
         if not chunk:
-            self._readers.remove_reader(fd)
+            self._watch.remove_reader(fd)
             os.close(fd)
             del self._outputs[fd]
             return False
@@ -133,7 +133,7 @@ class Process:
         self._ahead += len(chunk)
         if self._ahead > _READ_AHEAD:
             for output in self._outputs:
-                self._readers.remove_reader(output)
+                self._watch.remove_reader(output)
         return True
 
     def _wake(self) -> None:
@@ -200,7 +200,7 @@ class Process:
         """Have ``_exited`` called in the loop once the child is a zombie; returns the watched descriptor or -1."""
         if hasattr(os, "pidfd_open"):
             fd = os.pidfd_open(self.pid)
-            self._readers.add_reader(fd, self._exited)
+            self._watch.add_reader(fd, self._exited)
             return fd
 
         def wait() -> None:  # macOS
@@ -214,7 +214,7 @@ class Process:
     def _exited(self) -> None:
         """Reap the child, take what is left in its pipes, and let go of them."""
         if self._exit_fd >= 0:
-            self._readers.remove_reader(self._exit_fd)
+            self._watch.remove_reader(self._exit_fd)
             os.close(self._exit_fd)
         status = os.waitpid(self.pid, 0)[1]
         for fd in tuple(self._outputs):
@@ -229,7 +229,7 @@ class Process:
     def _release(self) -> None:
         self._close_stdin()
         for fd in self._outputs:
-            self._readers.remove_reader(fd)
+            self._watch.remove_reader(fd)
             os.close(fd)
         self._outputs.clear()
 

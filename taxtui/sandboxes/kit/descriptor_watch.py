@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 _AT_ONCE: Final = 256  # of what is ready; the rest is told in the loop's next turn
 
 
-class Readable(Protocol):
+class DescriptorWatch(Protocol):
     """What watches descriptors for one event loop."""
 
     def add_reader(self, fd: int, callback: Callable[[], None]) -> object:
@@ -53,7 +53,7 @@ class _Epoll:
 _OF_LOOPS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Epoll]] = WeakKeyDictionary()
 
 
-def readable(loop: asyncio.AbstractEventLoop) -> Readable:
+def watch_of(loop: asyncio.AbstractEventLoop) -> DescriptorWatch:
     """What watches for this loop: one for all, for as long as there is the loop."""
     if not hasattr(select, "epoll"):  # macOS
         return loop
