@@ -51,9 +51,9 @@ class LocalSandbox:
         self._prefix = ["/bin/sh", "-c", f'{prologue}exec "$@"', "sh", *wrapped] if prologue else wrapped
         self._shell = shell
         self._bash = ""
-        if not isolated and shell == "bash" and not any(map(_acts_first, spec.env)):
+        if not isolated and shell == "bash" and not any(map(_precedes_a_script, spec.env)):
             self._bash = shutil.which(shell, path=self._env["PATH"]) or ""
-        # On the script's first line: the lines of the script keep their numbers.
+        # It goes on the script's first line, so that the lines of the script keep their numbers.
         self._entering = f"{prologue.removesuffix('&& ')}|| exit; "
 
     async def wait_ready(self, marks: Marks) -> None:
@@ -84,26 +84,26 @@ class LocalSandbox:
         return await FramedShell.open(OwnedStream(process, lambda: _end(process, mark)))
 
     def _launch_shell(self, command: Command) -> tuple[Process, str]:
-        """Start the shell of a command; one that can enter by itself, before it reads the script, needs no other."""
+        """Start the shell of a command: where it can enter the sandbox before it takes the script, none precedes it."""
         stdin = bool(command.stdin)
-        if not self._bash:
-            return self._launch([self._shell, "-c", command.script], stdin=stdin)
-        mark = self._marked()
-        argv = [self._shell, "-c", f"{self._entering}{command.script}"]
-        return Process(argv, {**self._env, MARK: mark}, stdin=stdin, program=self._bash), mark
+        if self._bash:
+            return self._launch(
+                [self._shell, "-c", f"{self._entering}{command.script}"], stdin=stdin, enters=self._bash
+            )
+        return self._launch([self._shell, "-c", command.script], stdin=stdin)
 
-    def _launch(self, argv: list[str], *, stdin: bool) -> tuple[Process, str]:
-        """Start a program inside; with it the mark of all that comes of it."""
-        mark = self._marked()
-        argv = [*self._prefix, *argv]
-        argv[0] = shutil.which(argv[0], path=self._env["PATH"]) or argv[0]
-        return Process(argv, {**self._env, MARK: mark}, stdin=stdin), mark
+    def _launch(self, argv: list[str], *, stdin: bool, enters: str = "") -> tuple[Process, str]:
+        """Start a program inside; with it the mark of all that comes of it.
 
-    def _marked(self) -> str:
-        """The mark of a launch, if there is still a folder for it."""
+        ``enters``: the program's path, where it enters the sandbox by itself.
+        """
         if not self._work.is_dir():
             raise no_working_folder(self.name, removed=not self._folder.exists())
-        return new_mark()
+        mark = new_mark()
+        if not enters:
+            argv = [*self._prefix, *argv]
+            argv[0] = shutil.which(argv[0], path=self._env["PATH"]) or argv[0]
+        return Process(argv, {**self._env, MARK: mark}, stdin=stdin, program=enters), mark
 
     async def reset(self, marks: Marks) -> None:
         """Kill what still runs and empty the three folders, which is how they were after create."""
@@ -119,8 +119,8 @@ class LocalSandbox:
         await self._folders.remove(self.name)
 
 
-def _acts_first(variable: str) -> bool:
-    """Whether bash does something with a variable before its script, or does its script in another way for it."""
+def _precedes_a_script(variable: str) -> bool:
+    """Whether bash may run something for a variable before the first line of a script, or reads that in another way."""
     return variable.startswith(("BASH", "SHELLOPTS"))
 
 
