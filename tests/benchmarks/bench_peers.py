@@ -3,7 +3,7 @@
     python tests/benchmarks/bench_peers.py [ACTIONS]
 
 local:plain exec             beside ``execute`` of SWE-ReX's local runtime: the same bash, environment and folder
-local:plain exec, unlimited  the same without limits: SWE-ReX's has none
+local:plain exec, unlimited  the same without limits, as SWE-ReX's is; entering them costs a turn where no CPU is idle
 local:plain exec, 8 at once  beside as many of its, which hold up the event loop and so take turns
 local:plain session          beside its ``run_in_session``
 docker exec                  beside ``docker exec`` of the command line
