@@ -61,8 +61,8 @@ def report(what: str, ours: float, floor: float, promised: float | None = None) 
     return kept
 
 
-async def sandbox_of(substrate: Substrate) -> Sandbox:
-    name = f"taxtui-bench-{os.getpid()}"
+async def sandbox_of(substrate: Substrate, which: str = "") -> Sandbox:
+    name = f"taxtui-bench{which}-{os.getpid()}"
     spec = SandboxSpec(name=name, labels={LABEL_RUN: name}, limits=Limits(), ttl_s=600)
     sandbox = await substrate.create(spec, Marks())
     await sandbox.wait_ready(Marks())

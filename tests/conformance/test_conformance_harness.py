@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import pytest
 
+from taxtui.errors import ExecFailed
+from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance import Check, NotApplicable, checks
+from taxtui.sandboxes.kit.limits import NoLimiter
+from taxtui.sandboxes.protocol import Marks
+from taxtui.sandboxes.registry import load
+from taxtui.substrates.harness import folders
 from tests.support.conformance import CORE
 from tests.support.harness_images import swerex_image
+from tests.support.sandboxes import spec
 
 # A harness leaves pipes to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -17,8 +25,6 @@ CHECKS = [check for check in checks() if check.mode != "session"]
 
 
 async def _run(check: Check, substrate: str, **options: str) -> None:
-    from taxtui.sandboxes.registry import load
-
     kind = load(substrate)
     try:
         await check(lambda: kind(kind.Options(**options)))  # type: ignore[call-arg]
@@ -63,3 +69,21 @@ async def test_inspect_docker(check: Check) -> None:
 async def test_harbor_docker(check: Check) -> None:
     pytest.importorskip("harbor", reason="harbor needs Python 3.12 or newer, and an extra")
     await _run(check, "harbor")
+
+
+async def test_what_cannot_be_held_to_its_limits_does_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("swerex")
+
+    async def none() -> NoLimiter:
+        return NoLimiter()
+
+    monkeypatch.setattr(folders, "best_limiter", none)
+    monkeypatch.setattr(NoLimiter, "prepare", lambda *_: "false && ")
+    async with load("swerex")() as substrate:
+        sandbox = await substrate.create(spec(), Marks())
+        try:
+            with pytest.raises(ExecFailed, match="exit code 1"):
+                await sandbox.exec(Command(script=f"touch {tmp_path}/ran\ntouch {tmp_path}/ran"))
+        finally:
+            await sandbox.destroy()
+    assert not list(tmp_path.iterdir())

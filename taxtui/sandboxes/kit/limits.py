@@ -46,6 +46,11 @@ class Limiter(Protocol):
         ...
 
 
+def or_exit(prologue: str) -> str:
+    """A prologue at the head of a script that must not go on without it; what follows may be on the same line."""
+    return f"{prologue.removesuffix('&& ')}|| exit; " if prologue else ""
+
+
 class CgroupLimiter:
     """A cgroup per sandbox: one directory in version 2, one for each controller in version 1."""
 

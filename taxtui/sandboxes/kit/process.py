@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from taxtui.errors import ExecFailed, SandboxLost
+from taxtui.sandboxes.kit.descriptor_watch import watch_of
 from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
 from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import KeptOutput
@@ -24,6 +25,7 @@ _CHUNK: Final = 1 << 18
 _PIPE_MAX: Final = 1 << 20  # the most that Linux lets a pipe hold without privilege
 _READ_AHEAD: Final = 4 << 20  # bytes kept while nobody reads; beyond that the child has to wait
 _OWN_GROUP: Final[dict[str, Any]] = {"setsid": True} if sys.platform == "linux" else {"setpgroup": 0}
+_NO_INPUT: Final = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
 _DEFAULTS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 """A command begins with the signals of a fresh login, whatever Python, nohup or a background job ignores."""
 
@@ -35,13 +37,23 @@ class Process:
     still holds the pipes is not waited for.
     """
 
-    def __init__(self, argv: list[str], env: Mapping[str, str], *, stdin: bool, inherited: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        argv: list[str],
+        env: Mapping[str, str],
+        *,
+        stdin: bool,
+        inherited: Sequence[int] = (),
+        program: str = "",
+    ) -> None:
         """Start ``argv``, standard input being a pipe or /dev/null. Raises ``ExecFailed``.
 
-        ``inherited``: descriptors that it gets besides, under their own numbers.
+        ``inherited``: descriptors that it gets besides, under their own numbers. ``program``: the path of what is
+        executed where ``argv[0]`` is only what it is to call itself.
         """
         self.returncode: int | None = None
         self._loop = asyncio.get_running_loop()
+        self._watch = watch_of(self._loop)
         self._chunks: deque[tuple[int, bytes]] = deque()
         self._ahead = 0
         self._waiter: asyncio.Future[None] | None = None
@@ -52,15 +64,15 @@ class Process:
         theirs: list[int] = []
         try:
             self._stdin = _pipe(theirs, writing=True) if stdin else -1
-            if not stdin:
-                theirs.append(os.open(os.devnull, os.O_RDONLY))
-            self._outputs = {_pipe(theirs): STDOUT, _pipe(theirs): STDERR}
+            self._outputs[_pipe(theirs)] = STDOUT
+            self._outputs[_pipe(theirs)] = STDERR
             self.pid = os.posix_spawn(
-                argv[0],
+                program or argv[0],
                 argv,
                 env,
                 file_actions=[
-                    *((os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(theirs)),
+                    *(() if stdin else (_NO_INPUT,)),
+                    *((os.POSIX_SPAWN_DUP2, fd, 3 - len(theirs) + at) for at, fd in enumerate(theirs)),
                     *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in inherited),  # onto itself: no longer closed by exec
                 ],
                 setsigdef=_DEFAULTS,
@@ -76,7 +88,7 @@ class Process:
             for fd in theirs:
                 os.close(fd)
         self._resume()
-        self._exit_fd = _watch_exit(self.pid, self._loop, self._exited)
+        self._exit_fd = self._watch_exit()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -99,7 +111,7 @@ class Process:
 
     def _resume(self) -> None:
         for fd in self._outputs:
-            self._loop.add_reader(fd, self._readable)
+            self._watch.add_reader(fd, self._readable)
 
     def _readable(self) -> None:
         """Take what is there of either: what is written to both at once is told at once."""
@@ -113,7 +125,7 @@ class Process:
         except BlockingIOError:
             return False
         if not chunk:
-            self._loop.remove_reader(fd)
+            self._watch.remove_reader(fd)
             os.close(fd)
             del self._outputs[fd]
             return False
@@ -121,7 +133,7 @@ class Process:
         self._ahead += len(chunk)
         if self._ahead > _READ_AHEAD:
             for output in self._outputs:
-                self._loop.remove_reader(output)
+                self._watch.remove_reader(output)
         return True
 
     def _wake(self) -> None:
@@ -184,10 +196,25 @@ class Process:
             await self.read()
         self._release()
 
+    def _watch_exit(self) -> int:
+        """Have ``_exited`` called in the loop once the child is a zombie; returns the watched descriptor or -1."""
+        if hasattr(os, "pidfd_open"):
+            fd = os.pidfd_open(self.pid)
+            self._watch.add_reader(fd, self._exited)
+            return fd
+
+        def wait() -> None:  # macOS
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+                self._loop.call_soon_threadsafe(self._exited)
+
+        threading.Thread(target=wait, daemon=True).start()
+        return -1
+
     def _exited(self) -> None:
         """Reap the child, take what is left in its pipes, and let go of them."""
         if self._exit_fd >= 0:
-            self._loop.remove_reader(self._exit_fd)
+            self._watch.remove_reader(self._exit_fd)
             os.close(self._exit_fd)
         status = os.waitpid(self.pid, 0)[1]
         for fd in tuple(self._outputs):
@@ -202,7 +229,7 @@ class Process:
     def _release(self) -> None:
         self._close_stdin()
         for fd in self._outputs:
-            self._loop.remove_reader(fd)
+            self._watch.remove_reader(fd)
             os.close(fd)
         self._outputs.clear()
 
@@ -218,19 +245,3 @@ def _pipe(theirs: list[int], *, writing: bool = False) -> int:
 
 def _shell_code(returncode: int) -> int:
     return returncode if returncode >= 0 else 128 - returncode
-
-
-def _watch_exit(pid: int, loop: asyncio.AbstractEventLoop, exited: Any) -> int:
-    """Have ``exited`` called in the loop once the child is a zombie; returns the watched descriptor or -1."""
-    if hasattr(os, "pidfd_open"):
-        fd = os.pidfd_open(pid)
-        loop.add_reader(fd, exited)
-        return fd
-
-    def wait() -> None:  # macOS
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be told
-            loop.call_soon_threadsafe(exited)
-
-    threading.Thread(target=wait, daemon=True).start()
-    return -1

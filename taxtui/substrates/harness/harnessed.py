@@ -15,6 +15,7 @@ from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.framed_shell import after, overdue, unbroken
 from taxtui.sandboxes.kit.kill import MARK
+from taxtui.sandboxes.kit.limits import or_exit
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.harness.sites import Site, Surroundings
@@ -124,7 +125,7 @@ class HarnessedSandbox(ABC):
             await self.write(path, script)
             # What a harness has written for another user stays, like the files of ``wrap``, until the sandbox goes.
             script = f". {path}; _r=$?; rm -f {path} 2>/dev/null; exit $_r"
-        return await self.run(f"{self.around.prologue}{script}", env)
+        return await self.run(f"{or_exit(self.around.prologue)}{script}", env)
 
     async def _end(self, sending: asyncio.Future[Ran], wrapped: TextCommand) -> None:
         """Kill a command whose call is under way. Raises ``ExecFailed``."""

@@ -12,7 +12,7 @@ from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
 from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue, unbroken
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
-from taxtui.sandboxes.kit.limits import SANDBOX_ENV
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV, or_exit
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.session import OwnedStream
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
@@ -32,6 +32,7 @@ class LocalSandbox:
         self.name = spec.name
         self._folders = folders
         self._folder = folder
+        self._work = folder / "work"
         isolated = folders.isolated
         base = INSIDE if isolated else folder
         shown = FIXTURES_INSIDE if isolated and fixtures else fixtures
@@ -45,17 +46,22 @@ class LocalSandbox:
             SANDBOX_ENV: spec.name,
         }
         wrapped = local_bwrap.wrap(folder, fixtures, network=spec.network) if isolated else []
-        go = "" if isolated else f"cd {shlex.quote(str(folder / 'work'))} && "
+        go = "" if isolated else f"cd {shlex.quote(str(self._work))} && "
         prologue = f"{enter}{go}"
         self._prefix = ["/bin/sh", "-c", f'{prologue}exec "$@"', "sh", *wrapped] if prologue else wrapped
         self._shell = shell
+        self._bash = ""
+        if not isolated and shell == "bash" and not any(map(_precedes_a_script, spec.env)):
+            self._bash = shutil.which(shell, path=self._env["PATH"]) or ""
+        # It goes on the script's first line, so that the lines of the script keep their numbers.
+        self._entering = or_exit(prologue)
 
     async def wait_ready(self, marks: Marks) -> None:
         """There is nothing to wait for."""
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``."""
-        process, mark = self._launch([self._shell, "-c", command.script], stdin=bool(command.stdin))
+        process, mark = self._launch_shell(command)
         try:
             async with asyncio.timeout(command.timeout_s):
                 if command.stdin:
@@ -77,14 +83,27 @@ class LocalSandbox:
         process, mark = self._launch(launch_argv(), stdin=True)
         return await FramedShell.open(OwnedStream(process, lambda: _end(process, mark)))
 
-    def _launch(self, argv: list[str], *, stdin: bool) -> tuple[Process, str]:
-        """Start a program inside; with it the mark of all that comes of it."""
-        if not (self._folder / "work").is_dir():
+    def _launch_shell(self, command: Command) -> tuple[Process, str]:
+        """Start the shell of a command: where it can enter the sandbox before it takes the script, none precedes it."""
+        stdin = bool(command.stdin)
+        if self._bash:
+            return self._launch(
+                [self._shell, "-c", f"{self._entering}{command.script}"], stdin=stdin, enters=self._bash
+            )
+        return self._launch([self._shell, "-c", command.script], stdin=stdin)
+
+    def _launch(self, argv: list[str], *, stdin: bool, enters: str = "") -> tuple[Process, str]:
+        """Start a program inside; with it the mark of all that comes of it.
+
+        ``enters``: the program's path, where it enters the sandbox by itself.
+        """
+        if not self._work.is_dir():
             raise no_working_folder(self.name, removed=not self._folder.exists())
         mark = new_mark()
-        argv = [*self._prefix, *argv]
-        argv[0] = shutil.which(argv[0], path=self._env["PATH"]) or argv[0]
-        return Process(argv, {**self._env, MARK: mark}, stdin=stdin), mark
+        if not enters:
+            argv = [*self._prefix, *argv]
+            argv[0] = shutil.which(argv[0], path=self._env["PATH"]) or argv[0]
+        return Process(argv, {**self._env, MARK: mark}, stdin=stdin, program=enters), mark
 
     async def reset(self, marks: Marks) -> None:
         """Kill what still runs and empty the three folders, which is how they were after create."""
@@ -98,6 +117,11 @@ class LocalSandbox:
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``."""
         await self._folders.remove(self.name)
+
+
+def _precedes_a_script(variable: str) -> bool:
+    """Whether bash may run something for a variable before the first line of a script, or reads that in another way."""
+    return variable.startswith(("BASH", "SHELLOPTS"))
 
 
 async def _end(process: Process, mark: str) -> None:

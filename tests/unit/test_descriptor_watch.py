@@ -1,0 +1,72 @@
+"""Descriptors that are watched for a moment: who is told, and that nothing of it outlives the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from taxtui.sandboxes.kit.descriptor_watch import watch_of
+from tests.support.waiting import until
+
+Pipe = tuple[int, int]
+
+
+@pytest.fixture
+def two_pipes() -> Iterator[tuple[Pipe, Pipe]]:
+    pipes = os.pipe(), os.pipe()
+    yield pipes
+    for end in (end for pipe in pipes for end in pipe):
+        os.close(end)
+
+
+async def test_whoever_watches_is_told_until_it_no_longer_wants_to_be(two_pipes: tuple[Pipe, Pipe]) -> None:
+    watch = watch_of(asyncio.get_running_loop())
+    (reader, writer), _ = two_pipes
+    told: list[bytes] = []
+    watch.add_reader(reader, lambda: told.append(b"not this"))
+    watch.add_reader(reader, lambda: told.append(os.read(reader, 1)))  # in its place, as with an event loop
+    os.write(writer, b"ab")
+    await until(lambda: len(told) == 2, "two bytes")
+    watch.remove_reader(reader)
+    watch.remove_reader(reader)
+    os.write(writer, b"c")
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert told == [b"a", b"b"]
+
+
+async def test_one_that_another_has_removed_at_the_same_moment_is_not_told(two_pipes: tuple[Pipe, Pipe]) -> None:
+    watch = watch_of(asyncio.get_running_loop())
+    told: list[int] = []
+
+    def first(reader: int) -> None:
+        told.append(reader)
+        for each, _ in two_pipes:
+            watch.remove_reader(each)
+
+    for reader, writer in two_pipes:
+        watch.add_reader(reader, lambda reader=reader: first(reader))  # type: ignore[misc]
+        os.write(writer, b"x")
+    await until(lambda: bool(told), "one to be told")
+    await asyncio.sleep(0)
+    assert len(told) == 1
+
+
+def test_a_loop_has_one_and_leaves_no_descriptor_behind() -> None:
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.exists():
+        pytest.skip("no list of descriptors here")
+
+    async def asked_twice() -> bool:
+        return watch_of(asyncio.get_running_loop()) is watch_of(asyncio.get_running_loop())
+
+    gc.collect()
+    before = len(list(descriptors.iterdir()))
+    assert all(asyncio.run(asked_twice()) for _ in range(3))
+    gc.collect()
+    assert len(list(descriptors.iterdir())) == before

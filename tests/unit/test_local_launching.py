@@ -1,0 +1,64 @@
+"""How a plain local command gets into its sandbox: its own bash goes there, and the command notices nothing of it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.limits import NoLimiter
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local.substrate import LocalSubstrate
+from tests.support.sandboxes import sandbox_of, spec
+
+pytestmark = pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+
+SCRIPTS = {
+    "nothing": "",
+    "line numbers": "echo $LINENO $0 $#\nnosuch\necho $LINENO",
+    "a comment first": "#!/bin/bash\necho $LINENO",
+    "an empty line first": "\necho $LINENO",
+    "the background first": "sleep 0 & echo $LINENO; wait",
+    "a negation": "! true",
+    "a subshell": "( exit 3 )",
+    "a here document": "cat <<END\n$LINENO\nEND",
+    "a function": "f() { nosuch; }\nf",
+    "a syntax error further on": "echo before\necho )",
+    "the end by a signal": "echo before; kill -9 $$",
+    "a program alone": "/bin/sh -c 'echo $PPID' >/dev/null",
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+async def test_a_script_does_what_it_does_anywhere(script: str) -> None:
+    async with sandbox_of(LocalSubstrate(LocalOptions(isolation="plain"))) as sandbox:
+        found = await sandbox.exec(Command(script=script))
+    bare = subprocess.run(["bash", "-c", script], capture_output=True, env={"LANG": "C.UTF-8"}, check=False)  # noqa: ASYNC221
+    code = bare.returncode if bare.returncode >= 0 else 128 - bare.returncode
+    assert (found.exit_code, found.stdout, found.stderr) == (code, bare.stdout, bare.stderr)
+
+
+async def test_what_bash_reads_before_a_script_is_inside_too() -> None:
+    substrate = LocalSubstrate(LocalOptions(isolation="plain"))
+    async with sandbox_of(substrate, env={"BASH_ENV": "first"}) as sandbox:
+        await sandbox.exec(Command(script="echo 'pwd; cat /proc/self/cgroup' >first"))
+        found = await sandbox.exec(Command(script="pwd; cat /proc/self/cgroup"))
+    lines = found.stdout.decode().splitlines()
+    assert lines[0].endswith(f"{sandbox.name}/work")
+    assert lines[: len(lines) // 2] == lines[len(lines) // 2 :]
+
+
+async def test_what_cannot_be_held_to_its_limits_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NoLimiter, "prepare", lambda *_: "echo no limits >&2 && false && ")
+    substrate = LocalSubstrate(LocalOptions(isolation="plain"))
+    async with substrate:
+        substrate.limiter = NoLimiter()
+        sandbox = await substrate.create(spec(), Marks())
+        try:
+            found = await sandbox.exec(Command(script="echo ran; exit 0"))
+        finally:
+            await sandbox.destroy()
+    assert (found.exit_code, found.stdout, found.stderr) == (1, b"", b"no limits\n")
