@@ -1,4 +1,4 @@
-"""PackedTrials of equal cells, pooled over recordings and brought to the length that is asked for."""
+"""Trials of equal cells, pooled over recordings and brought to the length that is asked for."""
 
 from __future__ import annotations
 

@@ -55,6 +55,8 @@ def _unpacked(kind: type, column: bytes) -> _Column:
     return array("q", column)
 
 
+_WIDTHS: Final = {"b": 7, "i": 31, "q": 63}
+"""Bits that fit, by the kind of array: most columns of most recordings are all 0."""
 _PACKER: Final = msgspec.msgpack.Encoder(enc_hook=array.tobytes)
 _UNPACKER: Final = msgspec.msgpack.Decoder(list[RecordedTrial], dec_hook=_unpacked)
 
@@ -97,6 +99,12 @@ class TrialColumns(NamedTuple):
         """Held, without think time and throttles."""
         columns = zip(self.held_ns, self.queued_ns, self.think_ns, strict=True)
         return [held - queued - think for held, queued, think in columns]
+
+    def part(self, start: int, end: int) -> TrialColumns:
+        """Of the trials from one place to before another."""
+        origins = [(origin, len(list(same))) for origin, same in groupby(self.each_origin[start:end])]
+        exposed, *columns = (column[start:end] for column in self[2:])
+        return TrialColumns(origins, self.consistent, exposed, *columns)  # type: ignore[arg-type]
 
     @classmethod
     def of(cls, trials: Sequence[RecordedTrial]) -> TrialColumns:
@@ -155,48 +163,58 @@ def _made(trials: Sequence[RecordedTrial]) -> TrialColumns:
 
 
 def _packed(values: list[int]) -> Sequence[int]:
-    """In a quarter of the memory, where they fit: sums of many of the longest times that a file may hold do not."""
-    try:
-        return array("q", values)
-    except OverflowError:
-        return values
+    """In an eighth of the memory and less, where they fit: sums of the longest times that a file may hold do not."""
+    least, most = min(values, default=0), max(values, default=0)
+    fits = (code for code, bits in _WIDTHS.items() if -(1 << bits) <= least and most < 1 << bits)
+    return values if (code := next(fits, None)) is None else array(code, values)
 
 
 def _joined(columns: Sequence[Sequence[Any]]) -> Sequence[Any]:
-    if not all(isinstance(column, array) for column in columns):
+    codes = {column.typecode if isinstance(column, array) else "" for column in columns}
+    if "" in codes:
         return list(chain.from_iterable(columns))
-    whole = array(columns[0].typecode)  # type: ignore[attr-defined]
+    whole = array(max(codes, key="bdiq".index))
     for column in columns:
-        whole.extend(column)
+        whole.extend(column if column.typecode == whole.typecode else array(whole.typecode, column))  # type: ignore[attr-defined]
     return whole
 
 
 class _Packed:
     """Trials of one file from another process."""
 
-    __slots__ = ("_bytes", "_trials", "columns", "count")
+    __slots__ = ("_bytes", "_columns", "_place", "_trials", "count")
 
     def __init__(self, trials: Sequence[RecordedTrial]) -> None:
         self.count = len(trials)
-        self.columns = _made(trials)
+        self._columns, self._place = _made(trials), -1
         self._bytes = _PACKER.encode(trials)
         self._trials: list[RecordedTrial] | None = None
 
     @property
+    def columns(self) -> TrialColumns:
+        if self._place < 0 or self.count == len(self._columns.ok):
+            return self._columns
+        return self._columns.part(self._place, self._place + self.count)
+
+    def move(self, whole: TrialColumns, place: int) -> None:
+        """Its columns are part of larger ones, from that trial on: they are not kept twice."""
+        self._columns, self._place = whole, place
+
+    @property
     def trials(self) -> list[RecordedTrial]:
         if self._trials is None:
-            runs = {key: key for key in self.columns.runs}  # one for each, whichever trial has it
+            runs: dict[RunKey, RunKey] = {}  # one for each, whichever trial has it
             self._trials, self._bytes = _UNPACKER.decode(self._bytes), b""
             for trial in self._trials:
-                trial.run = runs[trial.run]
+                trial.run = runs.setdefault(trial.run, trial.run)
         return self._trials
 
     def __getstate__(self) -> tuple[int, TrialColumns, bytes]:
         return self.count, self.columns, self._bytes if self._trials is None else _PACKER.encode(self._trials)
 
     def __setstate__(self, state: tuple[int, TrialColumns, bytes]) -> None:
-        self.count, self.columns, self._bytes = state
-        self._trials = None
+        self.count, self._columns, self._bytes = state
+        self._place, self._trials = -1, None
 
 
 class PackedTrials(Sequence[RecordedTrial]):
@@ -228,6 +246,10 @@ class PackedTrials(Sequence[RecordedTrial]):
         """What every projection needs of them."""
         if self._columns is None:
             self._columns = TrialColumns.together([part.columns for part in self._parts])
+            place = 0
+            for part in self._parts:
+                part.move(self._columns, place)
+                place += part.count
         return self._columns
 
     def __len__(self) -> int:
