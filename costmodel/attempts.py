@@ -62,13 +62,14 @@ class Sample(Sequence[Attempt]):
     ``sample.held_ns`` is what all attempts held their worker for, in their order.
     """
 
-    __slots__ = ("_attempts", "_columns", "_count", "one_each")
+    __slots__ = ("_all_ok", "_attempts", "_columns", "_count", "one_each")
 
     def __init__(self, attempts: Sequence[Attempt]) -> None:
         """Of these, by trial."""
         self._attempts: Sequence[Attempt] | None = attempts
         self._columns: dict[str, Sequence[int]] = {}
         self._count = len(attempts)
+        self._all_ok: bool | None = None
         self.one_each = False  # of each trial one, in their order, with a weight of 1: told where it is known
 
     @classmethod
@@ -130,12 +131,21 @@ class Sample(Sequence[Attempt]):
             self._attempts = list(map(Attempt, *columns.values()))
         return self._attempts
 
+    @property
+    def all_ok(self) -> bool:
+        """Whether none failed."""
+        if self._all_ok is None:
+            self._all_ok = all(self.ok)
+        return self._all_ok
+
     def of_successes(self, column: Sequence[int]) -> Sequence[int]:
         """A column that is 0 where the attempt failed."""
-        return list(map(mul, column, self.ok))
+        return column if self.all_ok else list(map(mul, column, self.ok))
 
     def of_failures(self, column: Sequence[int]) -> Sequence[int]:
         """A column that is 0 where it succeeded."""
+        if self.all_ok:
+            return bytes(self._count)
         return [0 if ok else value for value, ok in zip(column, self.ok, strict=True)]
 
     @property

@@ -40,6 +40,7 @@ class Tally:
         self._one_each = len(sample) == len(trials) and all(map(eq, sample.trial, range(len(trials))))
         self._plain = self._one_each and all(map((1).__eq__, sample.weight))
         self._ok = self.by_trial(lambda sample: sample.ok)
+        self._estimates: list[tuple[Sequence[int], Estimate]] = []
         self.successes = Fraction(sum(self._ok)) / self.weight if attempts else Fraction(0)
 
     def by_trial(self, value: Value) -> Sequence[int]:
@@ -62,7 +63,16 @@ class Tally:
     def estimate(self, value: Value, idle: Value | None = None) -> Estimate:
         """Σ value over all attempts / successes; ``idle`` is the part of each value that no run can change."""
         still = 0.0 if idle is None else float(self.total(idle) / self.successes)
-        return estimate(self.by_trial(value), self._ok, self._origins, still)
+        column = self.by_trial(value)
+        for (
+            other,
+            found,
+        ) in self._estimates:  # a trajectory is what was held, where nobody thought, waited or failed
+            if all(map(eq, column, other)):
+                return found._replace(moving=abs(found.value - still))
+        found = estimate(column, self._ok, self._origins, still)
+        self._estimates.append((column, found))
+        return found
 
     def per_success(self, value: Value, idle: Value | None = None) -> Interval:
         """The same with its interval, over trials and over runs."""
