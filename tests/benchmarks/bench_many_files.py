@@ -27,10 +27,12 @@ USED = """
 import atexit, resource
 from pathlib import Path
 
+TOLD = Path(__file__).with_suffix(".used")
+
 def told():
     own, others = (resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     used = [one.ru_utime + one.ru_stime for one in (own, others)]
-    Path(__file__).with_suffix(".used").write_text(" ".join(map(str, used)))
+    TOLD.write_text(" ".join(map(str, used)))
 
 if __name__ == "__main__":
     atexit.register(told)
