@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from costmodel import flags
+from costmodel.attempts import Sample
 from costmodel.demand import Demand
 from costmodel.errors import DemandError
 from costmodel.measures import UNKNOWN
 from costmodel.pricing import Prices
 from costmodel.recording import CellIdentity
 from costmodel.results import Cost, PoolUse, WallClock
-from costmodel.samples import Attempt, Pool, at_length
+from costmodel.samples import Pool, at_length
 from costmodel.tariff import ACTIVE, FREE, Meter, SandboxPrice, billed_ns
 from costmodel.timed import TimedRun, launched
 from costmodel.timescale import NS_PER_HOUR
@@ -104,37 +105,45 @@ class _Most:
         self.price = price
         self.cpu_milli = pool.identity.cpu_milli
 
-    def exists_ns(self, attempt: Attempt) -> int:
-        return attempt.sandbox_ns
+    def exists_ns(self, sample: Sample) -> Sequence[int]:
+        return sample.sandbox_ns
 
-    def cpu_ns(self, attempt: Attempt) -> int:
-        if attempt.cpu_ns != UNKNOWN:
-            return attempt.cpu_ns
-        busy_ns = attempt.unsplit_ns if attempt.run_ns == UNKNOWN else attempt.run_ns
-        return busy_ns * self.cpu_milli // 1000
+    def cpu_ns(self, sample: Sample) -> Sequence[int]:
+        if UNKNOWN not in sample.cpu_ns:
+            return sample.cpu_ns
+        columns = zip(sample.cpu_ns, sample.run_ns, sample.unsplit_ns, strict=True)
+        return [
+            (unsplit if run == UNKNOWN else run) * self.cpu_milli // 1000 if cpu == UNKNOWN else cpu
+            for cpu, run, unsplit in columns
+        ]
 
 
 class _Least(_Most):
     """The least: what is idle is free where the tariff says so, and CPU time that is unknown is none."""
 
-    def exists_ns(self, attempt: Attempt) -> int:
-        return max(0, attempt.sandbox_ns - attempt.think_ns) if self.price.idle == FREE else attempt.sandbox_ns
+    def exists_ns(self, sample: Sample) -> Sequence[int]:
+        if self.price.idle != FREE:
+            return sample.sandbox_ns
+        return [max(0, clock - think) for clock, think in zip(sample.sandbox_ns, sample.think_ns, strict=True)]
 
-    def cpu_ns(self, attempt: Attempt) -> int:
-        return max(0, attempt.cpu_ns)
+    def cpu_ns(self, sample: Sample) -> Sequence[int]:
+        return [max(0, ns) for ns in sample.cpu_ns]
 
 
 def _sandboxes(timed: TimedRun, demand: Demand, meter: Meter, use: _Most) -> Interval:
     """What all sandboxes of the run are billed, nodes and what stands ready left out."""
     tally, run = timed.tally, timed.run
     billed = tally.per_success(
-        lambda attempt: meter.billed(use.exists_ns(attempt), use.cpu_ns(attempt)),
-        lambda attempt: meter.exists * (use.exists_ns(attempt) - attempt.sandbox_ns + attempt.think_ns),
+        lambda sample: list(map(meter.billed, use.exists_ns(sample), use.cpu_ns(sample))),
+        lambda sample: [
+            meter.exists * (exists - clock + think)
+            for exists, clock, think in zip(use.exists_ns(sample), sample.sandbox_ns, sample.think_ns, strict=True)
+        ],
     )
     one_by_one = billed.times(Meter.usd(float(demand.trajectories * timed.retries.delivered)))
     if run.outcome is None or demand.over_provision == 0:
         return one_by_one
-    whole = float(tally.total(lambda attempt: attempt.sandbox_ns)) or 1.0
+    whole = float(tally.total(lambda sample: sample.sandbox_ns)) or 1.0
     exists, cpu = (float(tally.total(part)) / whole for part in (use.exists_ns, use.cpu_ns))
     clocks = run.outcome.clocks.items()
     paid = sum(count * meter.billed(round(ns * exists), round(ns * cpu)) for ns, count in clocks)
@@ -173,10 +182,10 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
 
     CPU time is in proportion to the clock, as it is over all trials; of what is known within limits it is the middle.
     """
-    sample = [at_length(trial, 0, len(trial.durations_ns), pool.cycle) for trial in pool.trials]
-    whole_ns = sum(attempt.sandbox_ns for attempt in sample) or 1
+    sample = Sample([at_length(trial, 0, len(trial.durations_ns), pool.cycle) for trial in pool.trials])
+    whole_ns = sum(sample.sandbox_ns) or 1
     bills = {
-        (meter, sum(map(use.exists_ns, sample)) / whole_ns, sum(map(use.cpu_ns, sample)) / whole_ns)
+        (meter, sum(use.exists_ns(sample)) / whole_ns, sum(use.cpu_ns(sample)) / whole_ns)
         for meter, use in (
             (price.meter(pool.identity, least=True), _Least(price, pool)),
             (price.meter(pool.identity), _Most(price, pool)),
@@ -200,8 +209,8 @@ def _ratio(timed: TimedRun, demand: Demand, price: SandboxPrice) -> float:
     if outcome is not None and demand.over_provision > 0:
         paid = sum(count * billed_ns(ns, minimum_ns, increment_ns) for ns, count in outcome.clocks.items())
         return paid / (sum(count * ns for ns, count in outcome.clocks.items()) or paid or 1.0)
-    used = tally.total(lambda attempt: attempt.sandbox_ns)
-    billed = tally.total(lambda attempt: billed_ns(attempt.sandbox_ns, minimum_ns, increment_ns))
+    used = tally.total(lambda sample: sample.sandbox_ns)
+    billed = tally.total(lambda sample: [billed_ns(ns, minimum_ns, increment_ns) for ns in sample.sandbox_ns])
     return float(billed / used) if used else 1.0
 
 

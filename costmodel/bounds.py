@@ -10,10 +10,10 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from costmodel.attempts import Attempt
 from costmodel.errors import DemandError
 from costmodel.measures import parted
 from costmodel.recording import Recording
-from costmodel.samples import Attempt
 from costmodel.tally import Tally
 from costmodel.uncertainty import Between
 
@@ -82,7 +82,8 @@ def tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiti
         dispatch_ns = median.of(attempt.actions, attempt.unsplit_ns) if median else 0
         return most(attempt) - (attempt.unsplit_ns - dispatch_ns) * attempt.ok
 
-    low, high = (float(tally.total(one) / tally.successes) * hours + waiting_hours for one in (least, most))
+    totals = (tally.total(lambda sample, one=one: list(map(one, sample))) for one in (least, most))  # type: ignore[misc]
+    low, high = (float(total / tally.successes) * hours + waiting_hours for total in totals)
     return Between(max(0.0, low), high)
 
 

@@ -31,8 +31,8 @@ def evidence_of(timed: TimedRun, demand: Demand, held: Estimate, tail: Reach) ->
     return Evidence(
         successes=tally.successes,
         attempts=len(tally.trials),
-        held_ok_ns=tally.total(lambda a: a.held_ns * a.ok),
-        held_failed_ns=tally.total(lambda a: a.held_ns * (not a.ok)),
+        held_ok_ns=tally.total(lambda sample: sample.of_successes(sample.held_ns)),
+        held_failed_ns=tally.total(lambda sample: sample.of_failures(sample.held_ns)),
         sd_ns=law.sd,
         failure=tally.failure,
         held=held,
@@ -42,7 +42,7 @@ def evidence_of(timed: TimedRun, demand: Demand, held: Estimate, tail: Reach) ->
         effective_workers=effective_workers(demand.usable_workers, rate, busy_ns),
         throttle_floor_ns=None if rate is None else throttle_floor_ns(creates, rate, demand.create_burst),
         waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
-        work_per_success_ns=tally.total(work_ns) / tally.successes if tally.run_known else None,
+        work_per_success_ns=tally.total(lambda sample: sample.work_ns) / tally.successes if tally.run_known else None,
         line=tally.line(),
         tail=tail,
     )
@@ -69,7 +69,9 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
     ``share_beyond`` is by what share of held the actions beyond the recorded ones may be off.
     """
     tally, run = timed.tally, timed.run
-    beyond = any(a.ok and a.actions > len(pool.trials[a.trial].durations_ns) for a in tally.attempts)
+    sample, recorded = tally.attempts, pool.columns.actions
+    asked = zip(sample.ok, sample.actions, sample.trial, strict=True)
+    beyond = any(ok and actions > recorded[trial] for ok, actions, trial in asked)
     in_flight = min(demand.usable_workers, demand.trajectories)
     simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
     loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > demand.tolerance * run.rollouts.value_ns
@@ -79,7 +81,7 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
         flags.BEYOND_CONCURRENCY: in_flight > pool.at_a_time,
         flags.TAIL: tally.successes < flags.TAIL_TRIALS,
         flags.FEW_TRIALS: tally.successes < flags.FEW,
-        flags.FEW_RUNS: len({trial.run for trial in pool.trials}) < MIN_RUNS,
+        flags.FEW_RUNS: len(pool.runs) < MIN_RUNS,
         flags.NO_FAILURES: tally.failure == 0,
         flags.LOCKSTEP: simulated or loose,
         flags.RUN_UNKNOWN: not tally.run_known,
@@ -94,9 +96,8 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
     }
     billed: dict[str, float | None] = {}
     if prices is not None:
-        price, sample = prices.sandbox(pool.identity), tally.attempts
-        cpu_known = all(attempt.cpu_ns != UNKNOWN for attempt in sample)
-        billed = doubts(price, cpu_known=cpu_known, think=any(attempt.think_ns for attempt in sample))
+        price = prices.sandbox(pool.identity)
+        billed = doubts(price, cpu_known=UNKNOWN not in sample.cpu_ns, think=any(sample.think_ns))
         if pool.identity.acquire.startswith(FROM_POOL) and demand.warm_pool is None:
             billed[flags.POOL_LEFT_OUT] = None
     found = {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
@@ -105,7 +106,7 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
 
 def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
     """How far the actions beyond the recorded ones may be off, per success."""
-    continued_ns = tally.of_successes(lambda attempt: attempt.continued_ns).value
+    continued_ns = float(tally.total(lambda sample: sample.of_successes(sample.continued_ns)) / tally.successes)
     return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT
 
 

@@ -89,7 +89,7 @@ class Ladder(NamedTuple):
 
 def ladders(pools: Iterable[Pool]) -> list[Ladder]:
     """Of all cells that were measured at two levels or more with their lanes kept full."""
-    kept = [pool for pool in pools if not has_schedule(pool.identity.arrival) and pool.successes]
+    kept = [pool for pool in pools if not has_schedule(pool.identity.arrival) and pool.succeeded]
     groups = [one_per_level(group) for group in by_levels(kept)]
     return [Ladder.of(group) for group in groups if len(group) > 1]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 from statistics import variance
 from typing import Final, NamedTuple
 
@@ -110,10 +111,15 @@ def worth(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
 
     This number decides whether a percentile is printed at all, so only a correlation that is seen counts.
     """
-    trials = [own for run in runs for own in run]
     sizes = [list(map(len, run)) for run in runs]
     total = sum(map(sum, sizes))
-    count = total if max(map(max, sizes)) == 1 else effective_count(trials, at)
+    if all(size == 1 for own in sizes for size in own):  # a value of each trial: no more than a flag to each
+        flags = [[at >= value for (value,) in run] for run in runs]
+        share = sum(map(sum, flags)) / total
+        parts = 0 - share, 1 - share
+        off = [[parts[flag] for flag in run] for run in flags]
+        return max(1, math.floor(total / correlation_time(off, only_if_seen=True)))
+    count = total if max(map(max, sizes)) == 1 else effective_count([own for run in runs for own in run], at)
     hits = [[sum(map(at.__ge__, own)) for own in run] for run in runs]
     share = sum(map(sum, hits)) / total
     series = [
@@ -163,7 +169,7 @@ def spread_of(p: float, *sides: Sequence[Sequence[Sequence[int]]]) -> RunSpread 
     """
     if max(map(len, sides)) < MIN_RUNS:
         return None
-    own = [[quantile(sorted(v for trial in trials for v in trial), p) for trials in runs] for runs in sides]
+    own = [[quantile(sorted(chain.from_iterable(trials)), p) for trials in runs] for runs in sides]
     if min(value for side in own for value in side) <= 0:
         return None
     freedom = sum(max(0, len(side) - 1) for side in own)

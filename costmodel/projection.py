@@ -18,7 +18,7 @@ from costmodel.demand import Demand
 from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
 from costmodel.gpu_waiting import with_split
-from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust, work_ns
+from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust
 from costmodel.percentiles import Percentile, Quantile
 from costmodel.pricing import Prices
 from costmodel.published import Published
@@ -199,9 +199,9 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
     tally, retries, law, _, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
-    estimated = tally.estimate(lambda attempt: attempt.held_ns, lambda attempt: attempt.think_ns)
+    estimated = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.think_ns)
     held = doubt_ns.around(interval(estimated, tally.assume))
-    exact_held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
+    exact_held = tally.total(lambda sample: sample.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
     delivered = demand.trajectories * retries.delivered
     hours = float(delivered) / NS_PER_HOUR  # times ns per success
@@ -231,8 +231,8 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         failures=len(pool.trials) - round(tally.successes),
         trajectory_s=_trajectory(tally, doubt_ns),
         held_per_success_s=held.times(1 / NS_PER_S).not_negative(),
-        think_s=float(tally.total(lambda attempt: attempt.think_ns * attempt.ok) / tally.successes) / NS_PER_S,
-        cleanup_share_left_out=None if demand.include_cleanup else _cleanup_ns(pool) / (held.value or 1.0),
+        think_s=float(tally.total(lambda sample: sample.of_successes(sample.think_ns)) / tally.successes) / NS_PER_S,
+        cleanup_share_left_out=None if demand.include_cleanup else pool.cleanup_ns / (held.value or 1.0),
         attempts=float(retries.attempts),
         delivered=float(retries.delivered),
         worker_hours=worker_hours,
@@ -281,7 +281,7 @@ def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
 
 def _mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:
     """In seconds."""
-    return doubt_ns.around(tally.of_successes(lambda attempt: attempt.trajectory_ns)).times(1 / NS_PER_S).not_negative()
+    return doubt_ns.around(tally.of_successes(lambda sample: sample.trajectory_ns)).times(1 / NS_PER_S).not_negative()
 
 
 def _quantile(found: Percentile) -> Quantile:
@@ -293,7 +293,7 @@ def _tax(tally: Tally, doubt_ns: Margin, hours: float, waiting_hours: float) -> 
     """Worker-hours beyond think time and the successes' own work; None where a command's own time is unknown."""
     if not tally.run_known:
         return None
-    tax = tally.per_success(lambda a: a.held_ns - a.think_ns - a.run_ns + a.contention_ns if a.ok else a.held_ns)
+    tax = tally.per_success(lambda sample: sample.tax_ns)
     return _shifted(doubt_ns.around(tax).times(hours), waiting_hours).not_negative()
 
 
@@ -303,26 +303,23 @@ def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_ho
     def share(value: Value) -> float:
         return float(tally.total(value) / tally.successes) * hours
 
+    def good(name: str) -> float:
+        return share(lambda sample: sample.of_successes(getattr(sample, name)))
+
     known = tally.run_known
     return ByCause(
-        startup=share(lambda a: a.startup_ns * a.ok),
-        dispatch=share(lambda a: a.dispatch_ns * a.ok) if known else None,
+        startup=good("startup_ns"),
+        dispatch=good("dispatch_ns") if known else None,
         slowdown=None,
-        contention=share(lambda a: a.contention_ns * a.ok) if known and pool.contended is not None else None,
-        work=share(work_ns) if known else None,
-        unsplit=None if known else share(lambda a: a.unsplit_ns * a.ok),
-        harness=share(lambda a: a.harness_ns * a.ok),
-        queued=share(lambda a: a.queued_ns * a.ok),
-        think=share(lambda a: a.think_ns * a.ok),
-        failed=share(lambda a: a.held_ns * (not a.ok)) + waiting_hours,
-        cleanup=share(lambda a: a.cleanup_ns * a.ok) if demand.include_cleanup else None,
+        contention=good("contention_ns") if known and pool.contended is not None else None,
+        work=share(lambda sample: sample.work_ns) if known else None,
+        unsplit=None if known else good("unsplit_ns"),
+        harness=good("harness_ns"),
+        queued=good("queued_ns"),
+        think=good("think_ns"),
+        failed=share(lambda sample: sample.of_failures(sample.held_ns)) + waiting_hours,
+        cleanup=good("cleanup_ns") if demand.include_cleanup else None,
     )
-
-
-def _cleanup_ns(pool: Pool) -> float:
-    """Of a success, on average."""
-    good = pool.successes
-    return sum(trial.measures.cleanup_ns or 0 for trial in good) / (len(good) or 1)
 
 
 def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand, ends: Ends) -> WallClock:
@@ -356,7 +353,7 @@ def _stress(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
 
 def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
     """Predict each recorded length from every shorter one, and put what was measured beside it."""
-    usable = sorted((p for p in lengths if any(t.ok for t in p.trials)), key=lambda p: p.length.high)
+    usable = sorted((pool for pool in lengths if pool.succeeded), key=lambda pool: pool.length.high)
     if len(usable) > MOST_LENGTHS:
         usable = [usable[i * (len(usable) - 1) // (MOST_LENGTHS - 1)] for i in range(MOST_LENGTHS)]
     one = Demand(trajectories=1, workers=1)

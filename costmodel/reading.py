@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from costmodel.published import Published, read_published
 from costmodel.recording import Recording, read_recording
+from costmodel.trials import PackedTrials
 
 _T = TypeVar("_T")
+MANY: Final = 5_000
+"""Trials of one of several files, from which on they are kept as columns and bytes."""
 
 
 def read(path: str | PathLike[str]) -> Recording | Published:
@@ -43,6 +46,14 @@ def read_recordings(paths: Sequence[Path], processes: int | None = None) -> list
     return _each(read_recording, paths, processes)
 
 
+def _kept(found: _T) -> _T:
+    """In as little memory as what another process has read, where there is so much that it counts."""
+    if isinstance(found, Recording) and found.trials >= MANY:
+        for cell in found.cells:
+            cell.trials = PackedTrials.of(cell.trials)
+    return found
+
+
 def _each(one: Callable[[Path], _T], paths: Sequence[Path], processes: int | None) -> list[_T]:
     from costmodel.collecting import paused
     from costmodel.processes import pool, worth  # most never need them
@@ -50,6 +61,6 @@ def _each(one: Callable[[Path], _T], paths: Sequence[Path], processes: int | Non
     count = worth(paths) if processes is None else processes
     if count < 2:
         with paused():
-            return [one(path) for path in paths]
+            return [one(path) for path in paths] if len(paths) < 2 else [_kept(one(path)) for path in paths]
     with pool(count) as workers, paused():
         return list(workers.map(one, paths))

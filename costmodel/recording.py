@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import zlib
-from array import array
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import msgspec
+from typing import Any, Final, NamedTuple
 
 from costmodel import events, wire
 from costmodel.fitness import RunnerSecond, Seconds, WorkerFitness
 from costmodel.length import FIXED
 from costmodel.measures import (
-    NO_COMMANDS,
-    NOTHING,
     STARTED,
     UNKNOWN,
-    Measures,
     Split,
     both,
     cpu_of,
@@ -28,6 +23,8 @@ from costmodel.measures import (
     start_delay_ns,
 )
 from costmodel.runs import RunKey
+from costmodel.trials import PackedTrials
+from costmodel.trials import RecordedTrial as RecordedTrial
 
 OK: Final = "ok"
 UNTOLD: Final = "unknown:"
@@ -35,14 +32,6 @@ UNTOLD: Final = "unknown:"
 NOT_COUNTED: Final = ("cancelled", "interrupted")
 PARTS: Final = (events.PhaseEnded, events.Actions)
 """Of a trial that has not ended."""
-
-
-if TYPE_CHECKING:
-    _Column = array[int]
-else:
-    _Column = array  # which takes no parameter at run time
-
-_EMPTY: Final = msgspec.field(default_factory=lambda: array("q"))
 
 
 class CellIdentity(NamedTuple):
@@ -79,33 +68,6 @@ class CellIdentity(NamedTuple):
         return f"{self.substrate}:{self.variant}" if self.variant else self.substrate
 
 
-class RecordedTrial(msgspec.Struct, array_like=True, eq=False, gc=False):
-    """One finished trial that counts: a success, a failure or a timeout. Durations are int ns."""
-
-    run: RunKey
-    block: int
-    start_ns: int = 0
-    worker: int = 0  # whose clock its instants are on
-    end_ns: int = 0
-    freed_ns: int = 0  # after the clean-up: its lane can take the next
-    exposed: float = 0.0  # the share of its time in seconds in which the measuring process was not fit
-    ok: bool = False
-    failed_in: str = ""  # the phase where it ended that did not succeed, and the class of its error
-    error: str = ""
-    group: str = ""  # rollouts of one prompt; "" where none is told
-    complete: bool = True  # no action is missing between those that are there
-    measures: Measures = NOTHING  # of the trial at its recorded length
-    cpu_ns: int | None = None  # of set-up and actions; None: not of all
-    sandbox_ns: int = 0  # the provider's clock: accepted create request to end, clean-up apart
-    setup: Split = NO_COMMANDS  # the set-up's commands
-    actions: Split = NO_COMMANDS
-    gap_ns: int = 0  # harness time before actions
-    durations_ns: _Column = _EMPTY  # per action
-    gaps_ns: _Column = _EMPTY  # per action: harness time before it; empty where all are 0
-    thinks_ns: _Column = _EMPTY  # per action; empty where all are 0
-    runs_ns: _Column = _EMPTY  # per action: inside the sandbox, or UNKNOWN
-
-
 class RecordedCell:
     """What a recording knows of one cell."""
 
@@ -120,29 +82,17 @@ class RecordedCell:
         self.resolution_ns = event.resolution_ns
         marks = (mark.partition(UNTOLD) for mark in event.capabilities)
         self.untold = frozenset(quantity for before, mark, quantity in marks if mark and not before)
-        self.trials: list[RecordedTrial] = []
+        self.trials: Sequence[RecordedTrial] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """For another process: as bytes, trials get there in a tenth of the time."""
+        """For another process: its trials as columns and bytes, of which the latter are read only where needed."""
         state = {name: getattr(self, name) for name in self.__slots__}
-        return {**state, "trials": _PACKER.encode(self.trials)}
+        return {**state, "trials": PackedTrials.of(self.trials)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As it was there."""
-        runs: dict[RunKey, RunKey] = {}
         for name, value in state.items():
             setattr(self, name, value)
-        self.trials = _UNPACKER.decode(state["trials"])
-        for trial in self.trials:
-            trial.run = runs.setdefault(trial.run, trial.run)
-
-
-def _unpacked(kind: type, column: bytes) -> _Column:
-    return array("q", column)
-
-
-_PACKER: Final = msgspec.msgpack.Encoder(enc_hook=array.tobytes)
-_UNPACKER: Final = msgspec.msgpack.Decoder(list[RecordedTrial], dec_hook=_unpacked)
 
 
 class Recording:
@@ -214,6 +164,7 @@ class _Reader:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._cells: dict[int, RecordedCell] = {}
+        self._trials: dict[int, list[RecordedTrial]] = {}  # by cell
         self._open: dict[int, OpenTrial] = {}
         self._runs: dict[RunKey, RunKey] = {}  # one key for each, whichever trial has it
         self._outcomes: Counter[str] = Counter()  # of ended trials, warm-ups excluded
@@ -242,6 +193,7 @@ class _Reader:
             self._recording.at_once = planned if isinstance(planned, int) and planned > 0 else 1
         elif isinstance(event, events.Cell):
             self._cells[event.id] = cell = RecordedCell(event)
+            self._trials[event.id] = cell.trials = []
             self._recording.cells.append(cell)
         elif isinstance(event, events.Health):
             self._recording.workers.setdefault(self._worker, WorkerFitness()).add(event.lag_p99_ns, event.cpu_permille)
@@ -267,7 +219,7 @@ class _Reader:
         if trial.ok and identity.length == FIXED and len(trial.durations_ns) != identity.actions:
             trial.complete = False
         if trial.complete:
-            cell.trials.append(trial)
+            self._trials[opened.cell].append(trial)
         else:
             self._recording.skipped += 1
 

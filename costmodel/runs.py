@@ -148,11 +148,13 @@ def estimate(
         by_run.setdefault(run, []).append(index)
     parts, residuals = [], []
     for run, members in by_run.items():
-        own = sum(denominators[i] for i in members)
+        lowers = [denominators[i] for i in members]
+        own = sum(lowers)
         if not own:
             continue
-        ratio = sum(numerators[i] for i in members) / own
-        deviations = tuple([(numerators[i] - ratio * denominators[i]) / own for i in members])
+        uppers = [numerators[i] for i in members]
+        ratio = sum(uppers) / own
+        deviations = tuple([(upper - ratio * lower) / own for upper, lower in zip(uppers, lowers, strict=True)])
         correlation = correlation_time([deviations])
         parts.append(RunPart(run, own / total, ratio, _variance(deviations, correlation), deviations))
         residuals.append(deviations)

@@ -6,16 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-import msgspec
 from msgspec.structs import replace
 
+from costmodel.attempts import Attempt as Attempt
+from costmodel.attempts import Sample
 from costmodel.continuation import Continuation
 from costmodel.demand import Demand, Think
 from costmodel.errors import SourceError
 from costmodel.length import FIXED, Length
 from costmodel.measures import OPEN, UNKNOWN, Split, contended
 from costmodel.recording import CellIdentity, RecordedCell, RecordedTrial, Recording
+from costmodel.runs import RunKey
 from costmodel.thinking import strata_of_sum
+from costmodel.trials import PackedTrials, TrialColumns
 from costmodel.validity import Exposure, exposure
 
 MIN_DRAWS = 1_000
@@ -30,6 +33,7 @@ class Pool:
     """The trials of one cell from all recordings that measured it."""
 
     __slots__ = (
+        "_columns",
         "contended",
         "cycle",
         "identity",
@@ -49,7 +53,8 @@ class Pool:
         self.provenance = cell.provenance
         self.resolution_ns = cell.resolution_ns  # of the clock, the coarsest
         self.untold = cell.untold  # quantities that no source tells
-        self.trials: list[RecordedTrial] = []
+        self.trials: Sequence[RecordedTrial] = ()
+        self._columns: tuple[Sequence[RecordedTrial], TrialColumns] | None = None
         self.recordings: list[Recording] = []
         self.contended: float | None = None  # the share of its waiting that is contention; None: not known
 
@@ -66,13 +71,41 @@ class Pool:
     @property
     def exposure(self) -> Exposure | None:
         """What the seconds in which the measuring process was not fit did to it; None where they did nothing."""
-        return exposure(self.trials)
+        return exposure(self.columns)
 
     @property
     def distorted(self) -> bool:
         """Whether they did more than its mean claims to resolve."""
         found = self.exposure
         return found is not None and found.matters
+
+    @property
+    def columns(self) -> TrialColumns:
+        """What every projection needs of its trials."""
+        if self._columns is None or self._columns[0] is not self.trials:
+            self._columns = self.trials, TrialColumns.of(self.trials)
+        return self._columns[1]
+
+    @property
+    def runs(self) -> set[RunKey]:
+        """Those that its trials are of."""
+        return self.columns.runs
+
+    @property
+    def succeeded(self) -> int:
+        """How many trials did."""
+        return sum(self.columns.ok)
+
+    @property
+    def run_known(self) -> bool:
+        """Whether the time inside the sandbox is known of every success."""
+        return not any(ok and run == UNKNOWN for ok, run in zip(self.columns.ok, self.columns.run_ns, strict=True))
+
+    @property
+    def cleanup_ns(self) -> float:
+        """Of a success, on average; one that was not taken is none."""
+        columns = zip(self.columns.cleanup_ns, self.columns.ok, strict=True)
+        return sum(ns for ns, ok in columns if ok and ns != UNKNOWN) / (self.succeeded or 1)
 
     @property
     def successes(self) -> list[RecordedTrial]:
@@ -84,19 +117,19 @@ class Pool:
         """The lengths of its trajectories: those of its successes, or of all trials where none succeeded."""
         if self.identity.length == FIXED or not self.trials:
             return Length.constant(self.identity.actions)
-        return Length.of(len(trial.durations_ns) for trial in self.successes or self.trials)
+        ended = [actions for actions, ok in zip(self.columns.actions, self.columns.ok, strict=True) if ok]
+        return Length.of(ended or self.columns.actions)
 
     @property
     def waiting_ns(self) -> float | None:
         """What its commands waited inside the sandbox, the mean over successes; None where CPU time is not known."""
-        waits = [trial.measures.waiting_ns for trial in self.successes]
-        known = [wait for wait in waits if wait is not None]
-        return sum(known) / len(known) if known and len(known) == len(waits) else None
+        waits = [wait for wait, ok in zip(self.columns.waiting_ns, self.columns.ok, strict=True) if ok]
+        return sum(waits) / len(waits) if waits and UNKNOWN not in waits else None
 
     @property
     def contention_unknown(self) -> bool:
         """Whether its work may hold contention that nobody can tell from it."""
-        return self.identity.concurrency > 1 and self.contended is None and bool(self.successes)
+        return self.identity.concurrency > 1 and self.contended is None and bool(self.succeeded)
 
     @property
     def alone(self) -> tuple[CellIdentity, str]:
@@ -119,46 +152,6 @@ class Pool:
         return self.identity._replace(actions=0)
 
 
-class Attempt(msgspec.Struct, frozen=True, gc=False):
-    """One attempt at a trajectory of the length asked for: a trial, or a version of it. Durations are int ns."""
-
-    trial: int  # versions of one trial are not independent
-    actions: int  # that a success has; a failure's are those that it ended after
-    weight: int  # the same total for every trial
-    ok: bool
-    held_ns: int
-    think_ns: int
-    queued_ns: int
-    cold_ns: int  # create and ready
-    startup_ns: int  # that and preload
-    run_ns: int  # inside the sandbox, set-up included, or UNKNOWN
-    contention_ns: int  # of that; 0 where it is not known
-    cpu_ns: int  # used by the commands, or UNKNOWN
-    dispatch_ns: int  # the rest of every command; meaningless where run_ns is UNKNOWN
-    unsplit_ns: int  # every command, whole, where run_ns is UNKNOWN
-    harness_ns: int  # our own time between phases and commands
-    cleanup_ns: int  # as far as it is part of held
-    sandbox_ns: int  # the provider's clock
-    commands_ns: int  # from the set-up's end to the last action's: actions, gaps and think time
-    continued_ns: int  # of them actions and gaps beyond the recorded ones
-
-    @property
-    def trajectory_ns(self) -> int:
-        """What the paper calls trajectory latency: without think time and throttles; clean-up is none of it, ever."""
-        return self.held_ns - self.queued_ns - self.think_ns - self.cleanup_ns
-
-    def unthrottled(self) -> Attempt:
-        """The same without the waits that throttles imposed when it was recorded."""
-        return replace(self, held_ns=self.held_ns - self.queued_ns, queued_ns=0)
-
-    def warm(self, weight: int) -> Attempt:
-        """The same, had a ready sandbox been there; the provider's clock ran all the same."""
-        cold_ns = self.cold_ns
-        return replace(
-            self, weight=weight, held_ns=self.held_ns - cold_ns, startup_ns=self.startup_ns - cold_ns, cold_ns=0
-        )
-
-
 def itself(identity: CellIdentity) -> CellIdentity:
     """Equal for equal cells alone."""
     return identity
@@ -167,6 +160,7 @@ def itself(identity: CellIdentity) -> CellIdentity:
 def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] = itself) -> list[Pool]:
     """One pool per cell, in the order in which cells first appear; cells of which ``alike`` is equal share one."""
     found: dict[tuple[CellIdentity, str], Pool] = {}
+    trials: dict[Pool, list[Sequence[RecordedTrial]]] = {}
     names: dict[str, str] = {}
     for recording in recordings:
         if recording.run_id in names:
@@ -177,9 +171,11 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
             pool = found.setdefault((identity, cell.provenance), Pool(cell, identity))
             pool.resolution_ns = max(pool.resolution_ns, cell.resolution_ns)
             pool.untold &= cell.untold
-            pool.trials += cell.trials
+            trials.setdefault(pool, []).append(cell.trials)
             if recording not in pool.recordings:
                 pool.recordings.append(recording)
+    for pool, each in trials.items():
+        pool.trials = PackedTrials.together(each)
     _tell_contention(list(found.values()))
     return list(found.values())
 
@@ -195,7 +191,7 @@ def _tell_contention(cells: Sequence[Pool]) -> None:
 
 def nearest_length(series: Sequence[Pool], length: Length) -> Pool:
     """The pool to project ``length`` from: the shortest that is long enough, else the longest."""
-    with_success = [pool for pool in series if any(trial.ok for trial in pool.trials)] or series
+    with_success = [pool for pool in series if pool.succeeded] or series
     longest = max(with_success, key=lambda pool: pool.length.high)
     long_enough = [pool for pool in with_success if pool.length.high >= length.high]
     return min(long_enough, key=lambda pool: pool.length.high, default=longest)
@@ -205,7 +201,7 @@ def by_levels(pools: Iterable[Pool]) -> list[list[Pool]]:
     """Pools of one cell but for how many trials ran at a time, with a success each, together."""
     groups: dict[object, list[Pool]] = {}
     for index, pool in enumerate(pools):
-        alone = (pool.alone, pool.length) if pool.successes else index
+        alone = (pool.alone, pool.length) if pool.succeeded else index
         groups.setdefault(alone, []).append(pool)
     return list(groups.values())
 
@@ -215,13 +211,18 @@ def one_per_level(pools: Sequence[Pool]) -> list[Pool]:
     best: dict[int, Pool] = {}
     for pool in pools:
         level = pool.identity.concurrency
-        if level not in best or len(pool.successes) > len(best[level].successes):
+        if level not in best or pool.succeeded > best[level].succeeded:
             best[level] = pool
     return [best[level] for level in sorted(best)]
 
 
-def attempts(pool: Pool, length: Length | None, demand: Demand) -> list[Attempt]:
+def attempts(pool: Pool, length: Length | None, demand: Demand) -> Sample:
     """Every trial at this length (None: at its own), with the demand's think time and clean-up."""
+    if _recorded(pool, length):
+        whole = Sample.recorded(pool.columns, pool.contended)
+        if demand.include_cleanup:
+            whole = whole.with_cleanup(pool.columns.cleanup_ns)
+        return whole if demand.think is None else Sample(_with_think(whole, demand.think))
     if length is None:
         lengths: list[tuple[tuple[int, int], ...]] = [((len(trial.durations_ns), 1),) for trial in pool.trials]
     else:
@@ -237,7 +238,18 @@ def attempts(pool: Pool, length: Length | None, demand: Demand) -> list[Attempt]
         found = [replace(a, held_ns=a.held_ns + cleanups[a.trial], cleanup_ns=cleanups[a.trial]) for a in found]
     if demand.think is not None:
         found = _with_think(found, demand.think)
-    return found
+    return Sample(found)
+
+
+def _recorded(pool: Pool, length: Length | None) -> bool:
+    """Whether no trial has to be cut or prolonged: then an attempt is what was recorded."""
+    if not pool.columns.consistent:  # as of trials that were remade
+        return False
+    if length is None:
+        return True
+    [(actions, weight), *others] = length.weights
+    lengths = zip(pool.columns.actions, pool.columns.ok, strict=True)
+    return not others and weight == 1 and all(own == actions or (own < actions and not ok) for own, ok in lengths)
 
 
 def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
@@ -353,7 +365,7 @@ def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
     )
 
 
-def _with_think(recorded: list[Attempt], think: Think) -> list[Attempt]:
+def _with_think(recorded: Sequence[Attempt], think: Think) -> list[Attempt]:
     """Each attempt with the demand's think time; one version for each stratum of its law where it is a distribution.
 
     There is a pause between two actions, as where it is recorded: one fewer than actions.

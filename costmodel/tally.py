@@ -6,18 +6,20 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
+from itertools import chain
+from operator import eq, mul
 
+from costmodel.attempts import Attempt, Sample
 from costmodel.distribution import Distribution
-from costmodel.measures import UNKNOWN
 from costmodel.percentiles import Percentile, percentile, with_runs, worth
-from costmodel.recording import RecordedTrial
 from costmodel.results import StraightLine
 from costmodel.runs import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
-from costmodel.samples import Attempt
+from costmodel.trials import RecordedTrial, origins_of
 from costmodel.uncertainty import Interval, quantile
 
-Value = Callable[[Attempt], int]
+Value = Callable[[Sample], Sequence[int]]
+"""A column of whole numbers, one for each attempt."""
 
 MAX_VERSIONS = 1_000
 """Of one trial, that its percentiles are told from: more are as many quantiles of their law."""
@@ -30,22 +32,28 @@ class Tally:
         self, attempts: Sequence[Attempt], trials: Sequence[RecordedTrial], assume: Assumed = WITHIN_ONLY
     ) -> None:
         """Attempts of ``trials``, each of which has the same total weight; ``assume`` is for one run or two."""
-        self.attempts = attempts
+        self.attempts = sample = Sample.of(attempts)
         self.trials = trials
         self.assume = assume
-        self._origins: list[Origin] = [(trial.run, trial.block) for trial in trials]
-        self.weight = Fraction(sum(attempt.weight for attempt in attempts), len(trials) or 1)  # of one trial
-        self._one_each = [attempt.trial for attempt in attempts] == list(range(len(trials)))
-        self._ok = self.by_trial(lambda attempt: attempt.ok)
+        self._origins: list[Origin] = origins_of(trials)
+        self.weight = Fraction(sum(sample.weight), len(trials) or 1)  # of one trial
+        self._one_each = len(sample) == len(trials) and all(map(eq, sample.trial, range(len(trials))))
+        self._plain = self._one_each and all(map((1).__eq__, sample.weight))
+        self._ok = self.by_trial(lambda sample: sample.ok)
+        self._estimates: list[tuple[Sequence[int], Estimate]] = []
         self.successes = Fraction(sum(self._ok)) / self.weight if attempts else Fraction(0)
 
-    def by_trial(self, value: Value) -> list[int]:
+    def by_trial(self, value: Value) -> Sequence[int]:
         """Weighted sums of ``value``, one per trial."""
+        column, sample = value(self.attempts), self.attempts
+        if self._plain:
+            return column
+        weighted = map(mul, sample.weight, column)
         if self._one_each:
-            return [attempt.weight * value(attempt) for attempt in self.attempts]
+            return list(weighted)
         sums = [0] * len(self.trials)
-        for attempt in self.attempts:
-            sums[attempt.trial] += attempt.weight * value(attempt)
+        for trial, amount in zip(sample.trial, weighted, strict=True):
+            sums[trial] += amount
         return sums
 
     def total(self, value: Value) -> Fraction:
@@ -55,7 +63,16 @@ class Tally:
     def estimate(self, value: Value, idle: Value | None = None) -> Estimate:
         """Σ value over all attempts / successes; ``idle`` is the part of each value that no run can change."""
         still = 0.0 if idle is None else float(self.total(idle) / self.successes)
-        return estimate(self.by_trial(value), self._ok, self._origins, still)
+        column = self.by_trial(value)
+        for (
+            other,
+            found,
+        ) in self._estimates:  # a trajectory is what was held, where nobody thought, waited or failed
+            if all(map(eq, column, other)):
+                return found._replace(moving=abs(found.value - still))
+        found = estimate(column, self._ok, self._origins, still)
+        self._estimates.append((column, found))
+        return found
 
     def per_success(self, value: Value, idle: Value | None = None) -> Interval:
         """The same with its interval, over trials and over runs."""
@@ -63,66 +80,80 @@ class Tally:
 
     def of_successes(self, value: Value) -> Interval:
         """The mean of ``value`` over successes alone, with its interval."""
-        return self.per_success(lambda attempt: value(attempt) if attempt.ok else 0)
+        return self.per_success(lambda sample: sample.of_successes(value(sample)))
 
     def percentiles(self, ps: Sequence[float]) -> list[Percentile]:
         """Of the trajectories of successes, in ns, with how much runs differ; each ``needs`` so many trials.
 
         Versions of a trial are one in worth.
         """
-        versions: dict[int, dict[int, int]] = {}
-        for attempt in self.attempts:
-            if attempt.ok:
-                own, value = versions.setdefault(attempt.trial, {}), attempt.trajectory_ns
-                own[value] = own.get(value, 0) + attempt.weight
-        divisor = math.gcd(*(weight for own in versions.values() for weight in own.values()))
-        most = max((sum(own.values()) // divisor for own in versions.values()), default=0)
-        by_run: dict[RunKey, list[list[int]]] = {}
-        for trial, own in sorted(versions.items()):
-            told = _told(own, divisor if most <= MAX_VERSIONS else most * divisor / MAX_VERSIONS)
-            by_run.setdefault(self.trials[trial].run, []).append(told)
-        runs = list(by_run.values())
-        ascending = sorted(value for run in runs for own_ns in run for value in own_ns)
+        runs = self._successes_by_run()
+        trials = sum(map(len, runs))
+        ascending = sorted(chain.from_iterable(chain.from_iterable(runs)))
 
         @cache  # the upper percentiles of a few values are one of them
         def worth_at(value: int) -> int:
-            return min(len(versions), worth(runs, value))
+            return min(trials, worth(runs, value))
 
         def at(p: float) -> Percentile:
             found = percentile(ascending, p, worth_at(quantile(ascending, p)))
-            needs_trials = -(-found.needs * len(versions) // len(ascending))
+            needs_trials = -(-found.needs * trials // len(ascending))
             return with_runs(found._replace(needs=needs_trials), p, runs, self.assume)
 
         return list(map(at, ps))
+
+    def _successes_by_run(self) -> list[list[list[int]]]:
+        """The trajectories of each run's successful trials, those of a trial's versions by their worth."""
+        by_run: dict[RunKey, list[list[int]]] = {}
+        sample = self.attempts
+        if self._plain:
+            for (run, _), ok, value in zip(self._origins, sample.ok, sample.trajectory_ns, strict=True):
+                if ok:
+                    by_run.setdefault(run, []).append([value])
+            return list(by_run.values())
+        versions: dict[int, dict[int, int]] = {}
+        for trial, ok, value, weight in zip(sample.trial, sample.ok, sample.trajectory_ns, sample.weight, strict=True):
+            if ok:
+                own = versions.setdefault(trial, {})
+                own[value] = own.get(value, 0) + weight
+        divisor = math.gcd(*(weight for own in versions.values() for weight in own.values()))
+        most = max((sum(own.values()) // divisor for own in versions.values()), default=0)
+        for trial, own in sorted(versions.items()):
+            told = _told(own, divisor if most <= MAX_VERSIONS else most * divisor / MAX_VERSIONS)
+            by_run.setdefault(self._origins[trial][0], []).append(told)
+        return list(by_run.values())
 
     @property
     def failure(self) -> Fraction:
         """The share of attempts that fail."""
         return 1 - self.successes / len(self.trials)
 
-    @property
+    @cached_property
     def run_known(self) -> bool:
         """Whether the time inside the sandbox is known for every success."""
-        return all(attempt.run_ns != UNKNOWN for attempt in self.attempts if attempt.ok)
+        return self.attempts.run_known
 
     def held_times(self, ok: bool) -> Distribution | None:
         """How long successes, or failures, hold their worker; None if there are none."""
-        weights: Counter[int] = Counter()
-        seen: set[int] = set()
-        for attempt in self.attempts:
-            if attempt.ok == ok:
-                weights[attempt.held_ns] += attempt.weight
-                seen.add(attempt.trial)
+        sample = self.attempts
+        if self._plain:
+            weights = Counter([held for held, own in zip(sample.held_ns, sample.ok, strict=True) if bool(own) == ok])
+            return _reduced(weights, weights.total()) if weights else None
+        weights, seen = Counter(), set()
+        for trial, own, held, weight in zip(sample.trial, sample.ok, sample.held_ns, sample.weight, strict=True):
+            if bool(own) == ok:
+                weights[held] += weight
+                seen.add(trial)
         return _reduced(weights, len(seen)) if weights else None
 
     def line(self) -> StraightLine | None:
         """The straight line through the successes' fixed and per-action time; None with fewer than 3."""
-        fixed = self.by_trial(lambda attempt: (attempt.held_ns - attempt.commands_ns) * attempt.ok)
-        moving = self.by_trial(lambda attempt: attempt.commands_ns * attempt.ok)
-        steps = self.by_trial(lambda attempt: attempt.actions * attempt.ok)
+        whole = self.by_trial(lambda sample: sample.of_successes(sample.held_ns))
+        moving = self.by_trial(lambda sample: sample.of_successes(sample.commands_ns))
+        steps = self.by_trial(lambda sample: sample.of_successes(sample.actions))
         pairs = [
-            (own / weight / 1e9, slope / count / 1e9)
-            for own, slope, weight, count in zip(fixed, moving, self._ok, steps, strict=True)
+            ((own - slope) / weight / 1e9, slope / count / 1e9)
+            for own, slope, weight, count in zip(whole, moving, self._ok, steps, strict=True)
             if count
         ]
         count = len(pairs)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from operator import sub
 from random import Random
 from typing import NamedTuple
 
+from costmodel.attempts import Attempt, Sample
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
 from costmodel.engine.estimate import SimulatedRun
-from costmodel.engine.tries import Source, Try
+from costmodel.engine.tries import Source
 from costmodel.retries import Retries, with_retries
 from costmodel.runs import assumed
-from costmodel.samples import HITS, Attempt, Pool, from_pool, killed_after
+from costmodel.samples import HITS, Pool, from_pool, killed_after
 from costmodel.tally import Tally
 from costmodel.uncertainty import Interval
 from costmodel.wallclock import WholeRun, run_in_time
@@ -32,7 +34,7 @@ class TimedRun(NamedTuple):
 def timed_run(sample: Sequence[Attempt], pool: Pool, demand: Demand, *, aside: bool = False) -> TimedRun | None:
     """None where no attempt succeeds in time; ``aside`` is simulated less."""
     if demand.create_rate is not None:
-        sample = [attempt.unthrottled() for attempt in sample]
+        sample = Sample.of(sample).unthrottled()
     source = _source(sample, demand.timeout_s)
     found = _tallied(_killed(sample, demand), pool, demand, None)
     if found is None or source is None:
@@ -78,12 +80,14 @@ def _killed(sample: Sequence[Attempt], demand: Demand) -> Sequence[Attempt]:
 
 def _source(sample: Sequence[Attempt], timeout_s: float | None) -> Source | None:
     """Where the engine draws its attempts from: each as it is, and had a sandbox been ready. None: all fail."""
-    both = list(sample), [attempt.warm(attempt.weight) for attempt in sample]
-    if timeout_s is not None:
-        both = killed_after(both[0], timeout_s), killed_after(both[1], timeout_s)
-    if not any(attempt.ok for attempt in both[0]):
+    cold = Sample.of(sample)
+    warm_ok, warm_clock_ns = cold.ok, cold.sandbox_ns
+    if timeout_s is None:
+        warm_ns: Sequence[int] = list(map(sub, cold.held_ns, cold.cold_ns))
+    else:
+        warm = Sample.of(killed_after([attempt.warm(attempt.weight) for attempt in sample], timeout_s))
+        warm_ok, warm_ns, warm_clock_ns = warm.ok, warm.held_ns, warm.sandbox_ns
+        cold = Sample.of(killed_after(sample, timeout_s))
+    if not any(cold.ok):
         return None
-    return Source(
-        (Try(a.ok, a.held_ns, a.sandbox_ns, w.ok, w.held_ns, w.sandbox_ns), a.weight)
-        for a, w in zip(*both, strict=True)
-    )
+    return Source.of_columns(cold.weight, (cold.ok, cold.held_ns, cold.sandbox_ns, warm_ok, warm_ns, warm_clock_ns))

@@ -51,8 +51,8 @@ def option(field: str) -> str:
 def untold(pool: Pool, tally: Tally, demand: Demand) -> tuple[str, ...]:
     """The options that are asked for and that need what this pool's source does not tell."""
     lacking = {
-        "include_cleanup": all(trial.measures.cleanup_ns is None for trial in pool.trials),
-        "full_speed": any(attempt.run_ns == UNKNOWN for attempt in tally.attempts if attempt.ok),
-        "warm_pool": not any(attempt.cold_ns for attempt in tally.attempts) and "create" in pool.untold,
+        "include_cleanup": all(ns == UNKNOWN for ns in pool.columns.cleanup_ns),
+        "full_speed": not tally.run_known,
+        "warm_pool": not any(tally.attempts.cold_ns) and "create" in pool.untold,
     }
     return tuple(option(name) for name in asked(demand) if lacking.get(name))

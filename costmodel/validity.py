@@ -6,11 +6,10 @@ trial has its own share of such seconds; what they do to a cell is what its tria
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from costmodel.recording import RecordedTrial
+from costmodel.trials import TrialColumns
 from costmodel.uncertainty import Interval, mean_interval
 
 
@@ -34,15 +33,15 @@ class Exposure(NamedTuple):
         return low is None or high is None or abs(self.difference_ns) > (high - low) / 2
 
 
-def exposure(trials: Sequence[RecordedTrial]) -> Exposure | None:
+def exposure(trials: TrialColumns) -> Exposure | None:
     """What bad seconds do to a cell; None where no success overlaps one."""
-    good = [trial for trial in trials if trial.ok]
-    exposed = sum(trial.exposed > 0 for trial in good)
+    shares = [share for share, ok in zip(trials.exposed, trials.ok, strict=True) if ok]
+    exposed = sum(share > 0 for share in shares)
     if not exposed:
         return None
-    limit = median(trial.exposed for trial in good)
+    limit = median(shares)
+    good = [ns for ns, ok in zip(trials.trajectory_ns, trials.ok, strict=True) if ok]
     every, clean = (
-        mean_interval([trial.measures.trajectory_ns for trial in some])
-        for some in (good, [trial for trial in good if trial.exposed <= limit])
+        mean_interval(some) for some in (good, [ns for ns, share in zip(good, shares, strict=True) if share <= limit])
     )
     return Exposure(exposed, len(good), every, clean)

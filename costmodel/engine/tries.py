@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
+from operator import not_
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from costmodel.distribution import Distribution
 from costmodel.simulation import drawer
@@ -49,12 +50,42 @@ class Source:
     def __init__(self, tries: Iterable[tuple[Try, int]]) -> None:
         """Attempts with their whole weights; at least one above 0."""
         pairs = [(one, weight) for one, weight in tries if weight]
-        self.tries: Sequence[Try] = [one for one, _ in pairs]
-        self.weights = [weight for _, weight in pairs]
-        self.size = sum(self.weights)
-        self.failures = sum(weight for one, weight in pairs if not one.ok) / self.size
+        self._begin(lambda: pairs, sum(weight for _, weight in pairs), sum(w for one, w in pairs if not one.ok))
+
+    def _begin(self, pairs: Callable[[], Iterable[tuple[Try, int]]], size: int, failed: int) -> None:
+        self._told, self._failed = pairs, failed
+        self.size = size  # the sum of the weights
+        self.failures = failed / size
+
+    @classmethod
+    def _of(cls, pairs: Callable[[], Iterable[tuple[Try, int]]], size: int, failed: int) -> Self:
+        found = cls.__new__(cls)
+        found._begin(pairs, size, failed)
+        return found
+
+    @classmethod
+    def of_columns(cls, weights: Sequence[int], tries: Sequence[Sequence[int]]) -> Self:
+        """Attempts by column: the fields of a ``Try`` in their order."""
+        failed = sum(compress(weights, map(not_, tries[0])))
+        return cls._of(
+            lambda: zip(map(Try._make, zip(*tries, strict=True)), weights, strict=True), sum(weights), failed
+        )
 
     # Where nothing is simulated, nobody asks for the rest.
+
+    @cached_property
+    def _pairs(self) -> list[tuple[Try, int]]:
+        return [(one, weight) for one, weight in self._told() if weight]
+
+    @cached_property
+    def tries(self) -> Sequence[Try]:
+        """Each that has a weight."""
+        return [one for one, _ in self._pairs]
+
+    @cached_property
+    def weights(self) -> Sequence[int]:
+        """Of each of them."""
+        return [weight for _, weight in self._pairs]
 
     @cached_property
     def mean_ns(self) -> float:
@@ -89,14 +120,22 @@ class Source:
     def mixed(self, own: int, other: Source, weight: int) -> Source:
         """Of ``own + weight`` attempts, ``own`` are drawn from this source and ``weight`` from the other."""
         here, there = own * other.size, weight * self.size
-        return Source(
-            [(one, here * w) for one, w in zip(self.tries, self.weights, strict=True)]
-            + [(one, there * w) for one, w in zip(other.tries, other.weights, strict=True)]
+        return self._of(
+            lambda: [
+                *((one, here * w) for one, w in zip(self.tries, self.weights, strict=True)),
+                *((one, there * w) for one, w in zip(other.tries, other.weights, strict=True)),
+            ],
+            here * self.size + there * other.size,
+            here * self._failed + there * other._failed,
         )
 
     def scaled(self, factor: int) -> Source:
         """The same attempts, ``factor`` times as long."""
-        return Source((one.scaled(factor), weight) for one, weight in zip(self.tries, self.weights, strict=True))
+        return self._of(
+            lambda: ((one.scaled(factor), weight) for one, weight in zip(self.tries, self.weights, strict=True)),
+            self.size,
+            self._failed,
+        )
 
     def draws(self, rng: Random) -> Iterator[Try]:
         """Attempts without end."""

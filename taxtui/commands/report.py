@@ -161,7 +161,7 @@ def _answered(
         climbed = [ladder for ladder in ladders_of(rows) if full or ladder.law]
         answer = table.sections(found, "", by=choice.group, reference=bounds)
         answer += ladder_sections(climbed) if climbed else []
-        if not full and any(row.good for row in rows):
+        if not full and any(row.cell.succeeded for row in rows):
             return [*answer, files(sources, [MORE])]
         return [*answer, *sections(shown, sources, TABLES, unfinished, arranged=arranged)]
 

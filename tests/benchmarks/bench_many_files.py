@@ -2,8 +2,9 @@
 
     python tests/benchmarks/bench_many_files.py [FILES] [TRIALS]
 
-100 files of 10,000 trials of ten actions by default, which takes a while. Prints seconds and the largest memory of a
-process; the two ways take turns.
+100 files of 10,000 trials of ten actions by default, which takes a while. Prints seconds, the ratio of the two ways,
+which take turns, and the largest memory of a process. Beside other work the wall clock says little: the CPU time of the
+first process and of the others says by how much more processes can be faster at best, whatever runs beside.
 """
 
 from __future__ import annotations
@@ -22,6 +23,21 @@ from tests.support.costmodel_files import S, cell, trial, write
 
 ROUNDS = 3
 ACTIONS = 10
+USED = """
+import atexit, resource
+from pathlib import Path
+
+TOLD = Path(__file__).with_suffix(".used")
+
+def told():
+    own, others = (resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    used = [one.ru_utime + one.ru_stime for one in (own, others)]
+    TOLD.write_text(" ".join(map(str, used)))
+
+if __name__ == "__main__":
+    atexit.register(told)
+"""
+"""CPU seconds of a program and of the processes that it started."""
 EXPORT = """
 import sys
 from pathlib import Path
@@ -75,14 +91,29 @@ def beside(
     megabytes = sum(path.stat().st_size for path in paths) / 1e6
     one_mb = used([*program, "1", *options, paths[0]]).memory_mb
     ways: dict[int, list[Taken]] = {1: [], cores: []}
+    cpus: dict[int, list[tuple[float, ...]]] = {1: [], cores: []}
     for _ in range(ROUNDS):
         for workers, each in ways.items():
             each.append(used([*program, str(workers), *options, *paths]))
+            words = Path(program[1]).with_suffix(".used").read_text(encoding="utf-8").split()
+            cpus[workers].append(tuple(map(float, words)))
     alone_s, together_s = (statistics.median(one.seconds for one in each) for each in ways.values())
     print(f"{what:15} {alone_s:8.2f} s alone, {together_s:8.2f} s by {cores}: {alone_s / together_s:.2f} x")
     tell(f"{what} by {cores} processes", megabytes / together_s, "MB/s", megabytes / alone_s, "one", wanted=wanted)
+    (one_s, _), (own_s, others_s) = (
+        [statistics.median(part) for part in zip(*each, strict=True)] for each in cpus.values()
+    )
+    longest_s = own_s + others_s / cores
+    print(
+        f"{'CPU':15} {one_s:8.2f} s alone, {own_s:8.2f} s and {others_s:.2f} s in {cores} others: "
+        f"{one_s / longest_s:.2f} x at best"
+    )
+    tell(f"{what}, CPU after each other", longest_s, "s", one_s, "one")
     most_mb = max(one.memory_mb for one in ways[cores])
-    print(f"{'memory':15} {most_mb:8.1f} MB at most of a process; {one_mb:.1f} MB for one file")
+    alone_mb = max(one.memory_mb for one in ways[1])
+    print(
+        f"{'memory':15} {most_mb:8.1f} MB at most of a process, {alone_mb:.1f} MB alone; {one_mb:.1f} MB for one file"
+    )
     tell(f"{what}, memory of a process", most_mb, "MB", one_mb, "for one file")
 
 
@@ -100,13 +131,14 @@ def main(files: int, trials: int) -> None:
             ("project", COMMAND, ("project", *ASK), ""),
         ):
             script = Path(name, f"{what}.py")
-            script.write_text(program, encoding="utf-8")
+            script.write_text(USED + program, encoding="utf-8")
             beside(what, (sys.executable, script), words, paths, cores, wanted)
         shares = [times for times in (1, 2, 4, 8, 16) if times <= files]
         for what, words in {"export": ("export",), "project": ("project", *ASK)}.items():
-            taken_s = [(n, used([sys.executable, "-m", "taxtui", *words, *paths[:n]]).seconds) for n in shares]
-            print(f"{what:15} " + ", ".join(f"x{n} {took_s:.2f} s" for n, took_s in taken_s))
-            grown(f"{what} of files", "s", taken_s)
+            found = [(n, used([sys.executable, "-m", "taxtui", *words, *paths[:n]])) for n in shares]
+            print(f"{what:15} " + ", ".join(f"x{n} {one.seconds:.2f} s {one.memory_mb:.0f} MB" for n, one in found))
+            grown(f"{what} of files", "s", [(n, one.seconds) for n, one in found])
+            grown(f"{what} of files, memory of a process", "MB", [(n, one.memory_mb) for n, one in found])
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ class Repetitions:
 
 def simulated(rng: Random, runs: int, run_sd: float, kind: str, name: str, trials: int = 60) -> Recording:
     """A recording of one cell of ``simulated_runs``, whose trials take their time in ``ACTIONS`` uneven parts."""
-    cell = RecordedCell(_CELL)
+    cell, trials_of = RecordedCell(_CELL), list[RecordedTrial]()
     for number, values in enumerate(measured(rng, runs, run_sd, trials)[kind]):
         for block, value in enumerate(values):
             trial = RecordedTrial(RunKey(name, number), block)
@@ -109,7 +109,8 @@ def simulated(rng: Random, runs: int, run_sd: float, kind: str, name: str, trial
             taken_ns = sum(trial.durations_ns)
             trial.actions = Split(work_ns=taken_ns)
             trial.measures = Measures(work_ns=taken_ns, held_ns=taken_ns)
-            cell.trials.append(trial)
+            trials_of.append(trial)
+    cell.trials = trials_of
     found = _recording(name)
     found.cells.append(cell)
     return found

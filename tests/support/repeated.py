@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations, permutations
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -39,7 +39,7 @@ def everything(pool: Pool) -> Estimate:
     return _estimated(pool.trials)
 
 
-def _estimated(trials: list[RecordedTrial]) -> Estimate:
+def _estimated(trials: Sequence[RecordedTrial]) -> Estimate:
     origins = [(trial.run, trial.block) for trial in trials]
     return estimate([trial.measures.held_ns for trial in trials], list(map(_ok, trials)), origins)
 

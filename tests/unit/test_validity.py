@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from costmodel import Demand, Recording, project, read
 from costmodel.fitness import RunnerSecond, Seconds
+from costmodel.trials import TrialColumns
 from costmodel.validity import exposure
 from taxtui.cli import app
 from tests.support.costmodel_files import S, cell, trial, write
@@ -61,7 +62,7 @@ def test_a_bad_second_of_one_repetition_exposes_no_trial_of_another(tmp_path: Pa
 
 
 def test_what_bad_seconds_do_is_told_with_and_without_their_trials(tmp_path: Path) -> None:
-    found = exposure(recorded(tmp_path, 4 * S).cells[0].trials)
+    found = exposure(TrialColumns.of(recorded(tmp_path, 4 * S).cells[0].trials))
     assert found is not None
     assert (found.exposed, found.successes) == (5, 20)
     assert (found.every_ns.value, found.clean_ns.value, found.difference_ns) == (7 * S, 6 * S, S)
@@ -84,10 +85,10 @@ def test_a_row_is_badged_only_where_that_is_more_than_it_resolves(
 
 
 def test_where_most_trials_are_exposed_the_less_exposed_half_is_the_clean_one(tmp_path: Path) -> None:
-    found = exposure(recorded(tmp_path, S, bad=19).cells[0].trials)
+    found = exposure(TrialColumns.of(recorded(tmp_path, S, bad=19).cells[0].trials))
     assert found is not None
     assert found.exposed == 19
-    assert exposure(recorded(tmp_path, S, bad=0).cells[0].trials) is None
+    assert exposure(TrialColumns.of(recorded(tmp_path, S, bad=0).cells[0].trials)) is None
 
 
 def test_the_start_delay_is_shown_where_there_is_one(tmp_path: Path) -> None:

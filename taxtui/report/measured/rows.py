@@ -100,7 +100,6 @@ class Row:
         """A row that stands alone; ``rows_of`` puts it among others. ``run_sd`` as ``costmodel.Demand`` has it."""
         self.cell = cell
         self.assume = assumed(cell.identity.substrate, run_sd)
-        self.good = cell.successes
         self.identity = cell.identity
         self.length = cell.length
         self.own_label = clean(f"{PROVENANCES.get(cell.provenance, '')} {cell.identity.label}".strip())
@@ -109,11 +108,16 @@ class Row:
         self.untold = frozenset(untold if self.scheduled else untold | {"response"})  # columns
         self.median_dispatch: MedianDispatch | None = None  # of the substrate, from a reference
         self.label = self.own_label  # numbered where others would look the same
-        self.flags = _flags(cell, self.good)
+        self.flags = _flags(cell)
         self.peers: list[Row] = [self]
         self.ranks: dict[str, Ranks] = {}  # of all peers, by column: shared with them
         self._summaries: dict[str, DurationSummary | None] = {}
         self._means: dict[str, float | None] = {}
+
+    @cached_property
+    def good(self) -> list[RecordedTrial]:
+        """Its trials that succeeded."""
+        return self.cell.successes
 
     @property
     def details(self) -> str:
@@ -142,7 +146,7 @@ class Row:
     @property
     def failed(self) -> int:
         """How many trials failed or timed out."""
-        return len(self.cell.trials) - len(self.good)
+        return len(self.cell.trials) - self.cell.succeeded
 
     @cached_property
     def basis(self) -> Basis | None:
@@ -278,15 +282,15 @@ def namesakes(rows: Sequence[Row]) -> dict[str, str]:
     return found
 
 
-def _flags(cell: Pool, good: Sequence[RecordedTrial]) -> list[str]:
+def _flags(cell: Pool) -> list[str]:
     doubts = {
         flags.STAND_IN: cell.provenance == flags.STAND_IN,
         flags.IMPORTED: cell.provenance == flags.IMPORTED,
         flags.DISTORTED: cell.distorted,
         flags.INCOMPLETE: not cell.complete,
-        flags.NO_SUCCESS: not good,
+        flags.NO_SUCCESS: not cell.succeeded,
         flags.CONTENTION_UNKNOWN: cell.contention_unknown,
-        flags.RUN_UNKNOWN: not all(trial.measures.known for trial in good),
+        flags.RUN_UNKNOWN: not cell.run_known,
         PRELOADED: cell.preload == "trial",
     }
     identity = cell.identity._asdict()

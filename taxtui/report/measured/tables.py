@@ -183,7 +183,7 @@ def _breakdown(names: dict[Row, str]) -> Section:
     lines = []
     for row, named in names.items():
         total = row.mean_ns("trajectory")
-        if not row.good:
+        if not row.cell.succeeded:
             lines.append([named, *[NOTHING] * (len(found) + 1)])
             continue
         shares = [

@@ -168,7 +168,7 @@ def _only(source: Recording, kept: set[tuple[Any, str]]) -> Recording:
 
 def _gaps(cells: Sequence[Pool], rows: Sequence[Row]) -> list[Gap]:
     """Cells of which nothing is compared."""
-    gaps = [Gap(shown(f"{row.label} {row.details}"), "no trial succeeded") for row in rows if not row.good]
+    gaps = [Gap(shown(f"{row.label} {row.details}"), "no trial succeeded") for row in rows if not row.cell.succeeded]
     empty = sum(not cell.trials for cell in cells)
     return [*gaps, Gap(f"{empty:,} cells", "no trial of them has ended")] if empty else gaps
 

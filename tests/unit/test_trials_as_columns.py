@@ -1,0 +1,206 @@
+"""Trials as columns and bytes: they say to the last digit what the trials themselves say, of any recording."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from costmodel import Demand, Projection, project, reading
+from costmodel.attempts import Attempt, Sample
+from costmodel.demand import Think
+from costmodel.engine.tries import Source, Try
+from costmodel.length import Length
+from costmodel.measures import UNKNOWN
+from costmodel.reading import read, read_recordings
+from costmodel.recording import RecordedTrial, Recording
+from costmodel.samples import Pool, at_length, attempts, pools
+from costmodel.tally import Tally
+from costmodel.trials import PackedTrials, TrialColumns
+from tests.support.costmodel_files import S, cell, trial, write
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+PLAIN = Demand(trajectories=1000, workers=10)
+THINKS = Demand(trajectories=1000, workers=10, think=Think(2 * S, 0.5), include_cleanup=True)
+
+
+def varied(folder: Path) -> list[Path]:
+    """Two recordings of one cell: failures at every length, think time, clean-up, CPU time, a run that is unknown."""
+    paths = []
+    for number in range(2):
+        told = [
+            trial(
+                n,
+                create=(2 + n % 5) * S,
+                actions=[S + n] * 3 if n % 7 else [S] * (n % 4),
+                runs=[S // 2] * 3 if n % 7 else [S // 3] * (n % 4),
+                cpus=[S // 4] * 3 if n % 7 and n % 11 else (),
+                thinks=[S] * 3 if n % 7 and n % 3 else (),
+                gaps=[5] * 3 if n % 7 and n % 2 else (),
+                cleanup=n % 2 * S,
+                queued=n % 3 * S,
+                block=n // 6,
+                repetition=n // 20,
+                outcome="ok" if n % 7 else "failed",
+            )
+            for n in range(40)
+        ]
+        paths.append(write(folder / f"{number}.msgpack", told, cell(length="recorded"), run_id=f"run-{number}"))
+    return paths
+
+
+def packed(recordings: list[Recording]) -> list[Recording]:
+    return pickle.loads(pickle.dumps(recordings))  # type: ignore[no-any-return]
+
+
+def told(rows: list[Projection]) -> list[str]:
+    """All of each row."""
+    laws = [one.evidence.busy_ns for one in rows if one.evidence is not None]
+    assert laws
+    return [re.sub(" at 0x[0-9a-f]+", "", repr(rows)), *(repr((law.values, law.counts)) for law in laws)]
+
+
+def alone(pool: Pool, demand: Demand) -> list[Attempt]:
+    """Attempts at the recorded length, made one by one."""
+    found = [at_length(t, i, len(t.durations_ns), pool.cycle, pool.contended) for i, t in enumerate(pool.trials)]
+    cleanups = [t.measures.cleanup_ns or 0 for t in pool.trials]
+    if not demand.include_cleanup:
+        return found
+    return [
+        msgspec.structs.replace(one, held_ns=one.held_ns + cleanups[one.trial], cleanup_ns=cleanups[one.trial])
+        for one in found
+    ]
+
+
+@pytest.mark.parametrize("name", ["small", "kubernetes2", "varied"])
+@pytest.mark.parametrize("demand", [PLAIN, Demand(trajectories=1, workers=1, include_cleanup=True)])
+def test_attempts_by_column_are_those_made_one_by_one(tmp_path: Path, name: str, demand: Demand) -> None:
+    paths = varied(tmp_path) if name == "varied" else [RECORDINGS / f"{name}.msgpack"]
+    for pool in pools(packed(read_recordings(paths))):
+        assert isinstance(pool.trials, PackedTrials)
+        pool.contended = 0.3
+        found = attempts(pool, None, demand)
+        assert found.one_each
+        assert list(found) == alone(pool, demand)
+        assert [type(one.ok) for one in found] == [bool] * len(found)
+
+
+def test_every_row_is_the_same_to_the_last_digit(tmp_path: Path) -> None:
+    paths = [*varied(tmp_path), RECORDINGS / "small.msgpack"]
+    for demand in (PLAIN, THINKS, Demand(trajectories=500, workers=9, actions=3, timeout_s=9.0)):
+        plain = read_recordings(paths, processes=1)
+        assert told(project(packed(plain), demand)) == told(project(plain, demand))
+
+
+def test_the_length_that_was_recorded_is_no_other(tmp_path: Path) -> None:
+    trials = [trial(n, outcome="ok" if n else "failed", actions=[S] * (3 if n else 2)) for n in range(6)]
+    [pool] = pools([read_recordings([write(tmp_path / "a", trials)])[0]])
+    assert attempts(pool, Length.constant(3), PLAIN).one_each
+    assert not attempts(pool, Length.constant(2), PLAIN).one_each
+    assert not attempts(pool, Length.between(2, 3), PLAIN).one_each
+    kept = pool.columns
+    pool.trials = list(pool.trials)[1:]  # as where a pool is remade
+    assert len(pool.columns.ok) == len(kept.ok) - 1
+    pool.trials[0].measures = msgspec.structs.replace(pool.trials[0].measures, work_ns=7)
+    pool.trials = list(pool.trials)
+    assert not attempts(pool, None, PLAIN).one_each, "what its commands do not amount to is made one by one"
+
+
+def test_trials_are_made_when_one_is_asked_for_and_kept(tmp_path: Path) -> None:
+    plain = read_recordings(varied(tmp_path))
+    [pool] = pools(packed(plain))
+    whole = [one for recording in plain for own in recording.cells for one in own.trials]
+    columns = pool.columns
+    assert pool.succeeded == sum(one.ok for one in whole)
+    assert list(map(msgspec.structs.astuple, pool.trials)) == list(map(msgspec.structs.astuple, whole))
+    assert pool.trials[3] is list(pool.trials)[3]
+    assert [one.ok for one in pool.trials[5:9]] == [one.ok for one in whole[5:9]]
+    assert len({id(one.run) for one in pool.trials}) == len(pool.runs)
+    for recording, there in zip(plain, pool.recordings, strict=True):
+        trials = there.cells[0].trials
+        assert repr(TrialColumns.of(trials)) == repr(TrialColumns.of(recording.cells[0].trials)), "a part of the whole"
+    again = pickle.loads(pickle.dumps(pool.trials))
+    assert repr(again.columns) == repr(columns)
+    assert len(again) == len(whole)
+    mixed = PackedTrials.together([pool.trials, whole])
+    assert isinstance(mixed, list)
+    assert len(mixed) == 2 * len(whole)
+
+
+def test_numbers_that_no_array_holds_stay_whole(tmp_path: Path) -> None:
+    [plain] = read_recordings([write(tmp_path / "a", [trial(n) for n in range(4)])])
+    most = (1 << 63) - 1
+    for one in plain.cells[0].trials:
+        one.measures = msgspec.structs.replace(one.measures, harness_ns=2 * most, queued_ns=5_000_000_000)
+    whole = TrialColumns.together([TrialColumns.of(plain.cells[0].trials), TrialColumns.of([])])
+    assert whole.harness_ns == [2 * most] * 4
+    small = TrialColumns.of(read_recordings([write(tmp_path / "b", [trial(0)])])[0].cells[0].trials)
+    assert list(TrialColumns.together([small, whole]).queued_ns) == [0, *[5_000_000_000] * 4]
+
+
+def test_a_recording_of_no_trial_is_packed_too(tmp_path: Path) -> None:
+    [found] = packed(read_recordings([write(tmp_path / "a", [])]))
+    assert found.trials == 0
+    [pool] = pools([found])
+    assert pool.length == Length.constant(3)
+    assert pool.exposure is None
+    assert pool.waiting_ns is None
+
+
+def test_many_trials_of_several_files_take_little_memory_in_one_process_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = varied(tmp_path)
+    monkeypatch.setattr(reading, "MANY", 30)
+    assert all(isinstance(one.cells[0].trials, PackedTrials) for one in read_recordings(paths, processes=1))
+    one = read(paths[0])
+    assert isinstance(one, Recording)
+    assert isinstance(one.cells[0].trials, list), "of one file nothing is gained"
+
+
+def test_a_column_has_a_value_of_each_attempt_and_no_other_name() -> None:
+    first = at_length(RecordedTrial(("run", 0), 0), 0, 0, 1)  # type: ignore[arg-type]
+    sample = Sample([first])
+    assert sample.run_ns == [first.run_ns]
+    assert Sample.of(sample) is sample
+    with pytest.raises(AttributeError, match="runs_ns"):
+        _ = sample.runs_ns
+
+
+def test_equal_columns_are_estimated_once_and_their_idle_part_is_their_own(tmp_path: Path) -> None:
+    [pool] = pools(read_recordings([write(tmp_path / "a", [trial(n, create=n * S) for n in range(9)])]))
+    tally = Tally(attempts(pool, None, PLAIN), pool.trials)
+    held = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.cold_ns)
+    again = tally.estimate(lambda sample: list(sample.held_ns))
+    assert again.parts is held.parts
+    assert again.moving == again.value > held.moving
+
+
+def test_a_source_of_columns_is_one_of_tries() -> None:
+    tries = [Try(n % 3 > 0, 10 * n, 11 * n, True, 5 * n, 6 * n) for n in range(9)]
+    weights = [n % 4 for n in range(9)]
+    plain, told = Source(zip(tries, weights, strict=True)), Source.of_columns(weights, list(zip(*tries, strict=True)))
+    for one, other in (
+        (plain, told),
+        (plain.scaled(30), told.scaled(30)),
+        (plain.mixed(9, plain, 1), told.mixed(9, told, 1)),
+    ):
+        assert (one.size, one.failures, one.mean_ns, one.warm_mean_ns) == (
+            other.size,
+            other.failures,
+            other.mean_ns,
+            other.warm_mean_ns,
+        )
+        assert list(one.tries) == list(other.tries)
+        assert list(one.weights) == list(other.weights)
+
+
+def test_unknown_is_no_time(tmp_path: Path) -> None:
+    [pool] = pools(read_recordings([write(tmp_path / "a", [trial(n, runs=[UNKNOWN, S, S]) for n in range(4)])]))
+    assert not pool.run_known
+    assert list(pool.columns.run_ns) == [UNKNOWN] * 4
+    assert list(pool.columns.unsplit_ns) == [3 * S] * 4
+    assert list(pool.columns.waiting_ns) == [UNKNOWN] * 4
