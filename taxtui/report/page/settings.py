@@ -14,6 +14,12 @@ from taxtui.terminal_text import clean, cut
 MOST_SETTINGS: Final = 6
 MOST_ROWS: Final = 24
 """Of a panel."""
+MOST_DRAWN: Final = 36
+"""Rows of all panels of one figure: three tiers of three lengths in two modes on two substrates. Drawing is what a page
+takes longest for, and nobody compares more by eye."""
+MOST_TOLD: Final = 6
+"""Names of what is not drawn, in a note; the tables have them all."""
+CHOOSE: Final = "To draw other rows choose some with --tier, --mode, --substrate or --actions."
 NAME_COLUMNS: Final = 30
 """Of a row, in a picture; tables have it whole."""
 _FIELDS: Final = ("tier", *(field for field in WORK if field not in ("tier", "mode")))
@@ -34,6 +40,10 @@ class Setting(NamedTuple):
     apart: str  # "" where it was measured here
     rows: list[Row]
     hidden: int  # more rows than a panel takes, not among them
+
+    def first(self, count: int) -> Setting:
+        """With so many of its rows."""
+        return self._replace(rows=self.rows[:count], hidden=self.hidden + len(self.rows[count:]))
 
     @property
     def trials(self) -> int:
@@ -91,11 +101,31 @@ def settings(rows: Sequence[Row]) -> list[Setting]:
 
 def drawn(found: Sequence[Setting]) -> tuple[list[Setting], list[str]]:
     """Those with most trials, as many as a page can show, in their order; and a note of what is not drawn."""
-    kept = sorted(found, key=lambda one: -one.trials)[:MOST_SETTINGS]
-    left_out = [one.title for one in found if one not in kept]
-    notes = [f"Not drawn, but in the tables: {'; '.join(left_out)}."] if left_out else []
+    most = sorted(range(len(found)), key=lambda place: -found[place].trials)[:MOST_SETTINGS]
+    kept = [found[place] for place in sorted(most)]
+    left_out = [found[place].title for place in range(len(found)) if place not in most]
+    kept = [one.first(count) for one, count in zip(kept, shared([len(one.rows) for one in kept]), strict=True)]
+    hidden = sum(one.hidden for one in kept)
+    notes = [f"Not drawn, but in the tables: {named(left_out)}."] if left_out else []
     notes += [f"{one.title}: {one.hidden:,} more rows in the tables." for one in kept if one.hidden]
-    return [one for one in found if one in kept], notes
+    return kept, [*notes, CHOOSE] if left_out or hidden else notes
+
+
+def named(left_out: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    more = len(left_out) - MOST_TOLD
+    return "; ".join([*left_out[:MOST_TOLD], *([f"{more:,} more"] if more > 0 else [])])
+
+
+def shared(counts: Sequence[int]) -> list[int]:
+    """How many rows of each panel are drawn: all of the small ones, and as many of each other as is left for it."""
+    found, left = list(counts), MOST_DRAWN
+    for panels, place in zip(
+        range(len(counts), 0, -1), sorted(range(len(counts)), key=counts.__getitem__), strict=True
+    ):
+        found[place] = min(counts[place], left // panels)
+        left -= found[place]
+    return found
 
 
 def name_in(row: Row, rows: Sequence[Row], letters: str = "") -> str:
