@@ -41,10 +41,6 @@ class Setting(NamedTuple):
     rows: list[Row]
     hidden: int  # more rows than a panel takes, not among them
 
-    def first(self, count: int) -> Setting:
-        """With so many of its rows."""
-        return self._replace(rows=self.rows[:count], hidden=self.hidden + len(self.rows[count:]))
-
     @property
     def trials(self) -> int:
         """Of all rows."""
@@ -101,31 +97,30 @@ def settings(rows: Sequence[Row]) -> list[Setting]:
 
 def drawn(found: Sequence[Setting]) -> tuple[list[Setting], list[str]]:
     """Those with most trials, as many as a page can show, in their order; and a note of what is not drawn."""
-    most = sorted(range(len(found)), key=lambda place: -found[place].trials)[:MOST_SETTINGS]
-    kept = [found[place] for place in sorted(most)]
-    left_out = [found[place].title for place in range(len(found)) if place not in most]
-    kept = [one.first(count) for one, count in zip(kept, shared([len(one.rows) for one in kept]), strict=True)]
-    hidden = sum(one.hidden for one in kept)
+    by_trials = sorted(range(len(found)), key=lambda place: -found[place].trials)
+    kept = sorted(by_trials[place] for place in fitting([len(found[place].rows) for place in by_trials]))
+    left_out = [one.title for place, one in enumerate(found) if place not in kept]
+    shown = [found[place] for place in kept]
     notes = [f"Not drawn, but in the tables: {named(left_out)}."] if left_out else []
-    notes += [f"{one.title}: {one.hidden:,} more rows in the tables." for one in kept if one.hidden]
-    return kept, [*notes, CHOOSE] if left_out or hidden else notes
+    notes += [f"{one.title}: {one.hidden:,} more rows in the tables." for one in shown if one.hidden]
+    return shown, [*notes, CHOOSE] if notes else notes
+
+
+def fitting(counts: Sequence[int]) -> list[int]:
+    """Places of the panels of so many rows, at most ``MOST_ROWS``, that are drawn: each whole, as there is room."""
+    found: list[int] = []
+    left = MOST_DRAWN
+    for place, count in enumerate(counts):
+        if count <= left and len(found) < MOST_SETTINGS:
+            found.append(place)
+            left -= count
+    return found
 
 
 def named(left_out: Sequence[str]) -> str:
     """The first few, and how many more there are."""
     more = len(left_out) - MOST_TOLD
     return "; ".join([*left_out[:MOST_TOLD], *([f"{more:,} more"] if more > 0 else [])])
-
-
-def shared(counts: Sequence[int]) -> list[int]:
-    """How many rows of each panel are drawn: all of the small ones, and as many of each other as is left for it."""
-    found, left = list(counts), MOST_DRAWN
-    for panels, place in zip(
-        range(len(counts), 0, -1), sorted(range(len(counts)), key=counts.__getitem__), strict=True
-    ):
-        found[place] = min(counts[place], left // panels)
-        left -= found[place]
-    return found
 
 
 def name_in(row: Row, rows: Sequence[Row], letters: str = "") -> str:

@@ -19,11 +19,10 @@ from taxtui.report.page.scales import amounts
 from taxtui.report.page.settings import (
     CHOOSE,
     MOST_ROWS,
-    MOST_SETTINGS,
     NAME_COLUMNS,
     file_name,
+    fitting,
     named,
-    shared,
 )
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
 from taxtui.report.projected.attributed import WORDS, money, unit_of
@@ -70,9 +69,8 @@ def figures(material: Material) -> list[Figure]:
     rows.sort(key=lambda row: (row.provenance != MEASURED, row.provenance, row.identity.tier))
     groups = [(key, list(group)) for key, group in groupby(rows, key=lambda row: (row.provenance, row.identity.tier))]
     marks = marks_of(rows)
-    counts = shared([min(MOST_ROWS, len(own)) for _, own in groups[:MOST_SETTINGS]])
-    drawn = [(key, own[:count], len(own[count:])) for (key, own), count in zip(groups, counts, strict=False)]
-    panels = [_panel(provenance, tier, own, marks) for (provenance, tier), own, _ in drawn]
+    drawn = fitting([min(MOST_ROWS, len(own)) for _, own in groups])
+    panels = [_panel(*groups[place][0], groups[place][1], marks) for place in drawn]
     notes = [
         "Each cause: what the same run would save without it, simulated with the same random numbers; on the right all "
         "of them at once, with the 95 % interval. They need not add up: two may cost only together, or either alone."
@@ -80,14 +78,19 @@ def figures(material: Material) -> list[Figure]:
         else "Worker-hours of the tax by cause; on the right the tax with its 95 % interval.",
     ]
     notes += [*marks.of_all(), *marks.brief()]
-    left = [f"{tier}" for (_, tier), _ in groups[MOST_SETTINGS:]]
-    notes += [f"Not drawn, but in the tables: {named([clean(tier) for tier in left])}."] if left else []
-    notes += [f"{clean(tier)}: {hidden:,} more rows in the tables." for (_, tier), _, hidden in drawn if hidden]
-    notes += [CHOOSE] if left or any(hidden for _, _, hidden in drawn) else []
+    left = [clean(tier) for place, ((_, tier), _) in enumerate(groups) if place not in drawn]
+    more = [
+        f"{clean(key[1])}: {len(own) - MOST_ROWS:,} more rows in the tables."
+        for key, own in map(groups.__getitem__, drawn)
+        if len(own) > MOST_ROWS
+    ]
+    notes += [*([f"Not drawn, but in the tables: {named(left)}."] if left else []), *more]
+    notes += [CHOOSE] if left or more else []
     return [Figure(NAME, "What the sandbox costs this run", panels, notes)]
 
 
 def _panel(provenance: str, tier: str, rows: Sequence[Projection], marks: FlagMarks) -> Panel:
+    rows = rows[:MOST_ROWS]
     dollars = all(row.attribution is not None and row.attribution.run.usd is not None for row in rows)
     found = [_parts(row, dollars=dollars) for row in rows]
     roles = STEPS if any(row.attribution is not None for row in rows) else HOURS
