@@ -57,11 +57,9 @@ class Scalability(NamedTuple):
     @classmethod
     def of(cls, levels: Sequence[Level]) -> Self:
         """Fitted to four levels or more."""
-        weights = _weights(levels)
+        sums = _Sums.of(levels, _weights(levels))
         choices = (used for size in (3, 2, 1) for used in combinations(range(3), size))
-        fits = sorted(
-            (fit for used in choices if (fit := _fitted(levels, weights, used)) is not None), key=lambda fit: fit.off
-        )
+        fits = sorted((fit for used in choices if (fit := sums.fitted(used)) is not None), key=lambda fit: fit.off)
         best = fits[0]  # the constant alone is never negative, so that there is one
         # A parameter's profile: what leaves more than so many times the best sum of squares is rejected at 5 %.
         most = best.off * (1 + student_t(best.freedom) ** 2 / best.freedom)
@@ -164,30 +162,48 @@ def _basis(at_a_time: int) -> tuple[float, float, float]:
     return 1.0, at_a_time - 1.0, at_a_time * (at_a_time - 1.0)
 
 
-def _fitted(levels: Sequence[Level], weights: Sequence[float], used: tuple[int, ...]) -> Fit | None:
-    """None where a parameter is negative, or the levels do not tell them apart."""
-    rows = [[_basis(level.at_a_time)[place] for place in used] for level in levels]
-    places = range(len(used))
-    normal = [
-        [math.fsum(w * row[i] * row[j] for row, w in zip(rows, weights, strict=True)) for j in places] for i in places
-    ]
-    inverse = _inverse(normal)
-    if inverse is None:
-        return None
-    right = [
-        math.fsum(w * row[i] * level.value for row, level, w in zip(rows, levels, weights, strict=True)) for i in places
-    ]
-    parameters = tuple(_dot(row, right) for row in inverse)
-    if min(parameters) < 0:
-        return None
-    off = math.fsum(
-        w * (level.value - _dot(parameters, row)) ** 2 for row, level, w in zip(rows, levels, weights, strict=True)
-    )
-    freedom = len(levels) - len(used)
-    told = all(level.variance > 0 for level in levels)
-    scale = max(1.0, off / freedom) if told else off / freedom
-    covariance = tuple(tuple(scale * value for value in row) for row in inverse)
-    return Fit(used, parameters, covariance, off, freedom)
+class _Sums(NamedTuple):
+    """What every choice of parameters has in common: each sum over the levels is made once."""
+
+    points: list[tuple[tuple[float, float, float], float, float]]  # basis, value, weight
+    normal: list[list[float]]
+    right: list[float]
+    told: bool  # whether all variances are known
+
+    @classmethod
+    def of(cls, levels: Sequence[Level], weights: Sequence[float]) -> Self:
+        """Of all three parameters."""
+        points = [(_basis(level.at_a_time), level.value, w) for level, w in zip(levels, weights, strict=True)]
+        normal = [[math.fsum([w * row[i] * row[j] for row, _, w in points]) for j in range(3)] for i in range(3)]
+        right = [math.fsum([w * row[i] * value for row, value, w in points]) for i in range(3)]
+        return cls(points, normal, right, all(level.variance > 0 for level in levels))
+
+    def fitted(self, used: tuple[int, ...]) -> Fit | None:
+        """None where a parameter is negative, or the levels do not tell them apart."""
+        inverse = _inverse([[self.normal[i][j] for j in used] for i in used])
+        if inverse is None:
+            return None
+        right = [self.right[i] for i in used]
+        parameters = tuple(_dot(row, right) for row in inverse)
+        if min(parameters) < 0:
+            return None
+        off = math.fsum(self._squares(used, parameters))
+        freedom = len(self.points) - len(used)
+        scale = max(1.0, off / freedom) if self.told else off / freedom
+        covariance = tuple(tuple(scale * value for value in row) for row in inverse)
+        return Fit(used, parameters, covariance, off, freedom)
+
+    def _squares(self, used: tuple[int, ...], parameters: tuple[float, ...]) -> list[float]:
+        """Weighted, of what is left at each level; written out, as this is what a bootstrap takes longest for."""
+        if len(used) == 3:
+            a, b, c = parameters
+            sums = math.fsum
+            return [w * (value - sums((a * x, b * y, c * z))) ** 2 for (x, y, z), value, w in self.points]
+        if len(used) == 2:
+            (i, j), (a, b) = used, parameters
+            return [w * (value - (a * row[i] + b * row[j])) ** 2 for row, value, w in self.points]
+        (i,), (a,) = used, parameters
+        return [w * (value - a * row[i]) ** 2 for row, value, w in self.points]
 
 
 def _dot(one: Sequence[float], other: Sequence[float]) -> float:

@@ -128,6 +128,7 @@ class Demand:
     deltas: tuple[Delta, ...] = ()  # for the sensitivity table, besides the standard ones
     tolerance: float = 2e-3  # relative, of the makespan
     seed: int = 0
+    effort: float = 1.0  # share of what one simulation may cost: many rows share it
 
     def __post_init__(self) -> None:
         """Refuse what cannot be answered; raises DemandError."""

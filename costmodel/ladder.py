@@ -24,6 +24,8 @@ from costmodel.uncertainty import MIN_CLUSTERS, Interval, quantile
 
 DRAWS: Final = 400
 WITHIN: Final = 1.5
+MOST_LEVELS: Final = 32
+"""Of a ladder of more the law goes through so many, evenly from the lowest to the highest."""
 TURNS: Final = 2
 """How often the loop has to come round for a command at least: to send it, and to see its result."""
 RUNNER: Final = "runner"
@@ -81,8 +83,12 @@ class Ladder(NamedTuple):
         drawn = [step.drawn() for step in steps]
         levels = tuple(step.level(draws) for step, draws in zip(steps, drawn, strict=True))
         at = [step.concurrency for step in steps]
-        law = _law(at, [step.per_s for step in steps]) if len(steps) >= MIN_LEVELS else None
-        knee = _by_level(levels) if law is None else _by_law(levels, law, at, drawn)
+        kept = _through(len(steps))
+        law = _law([at[i] for i in kept], [steps[i].per_s for i in kept]) if len(steps) >= MIN_LEVELS else None
+        if law is None:
+            knee = _by_level(levels)
+        else:
+            knee = _by_law(levels, law, [at[i] for i in kept], [drawn[i] for i in kept])
         whose, why = _whose(levels, knee)
         return cls(tuple(pools), levels, law, knee._replace(whose=whose, why=why))
 
@@ -164,6 +170,13 @@ def _interval(value: float, draws: Sequence[float]) -> Interval:
     ordered = sorted(draws)
     low, high = ordered[round(0.025 * (len(draws) - 1))], ordered[round(0.975 * (len(draws) - 1))]
     return Interval(value, min(value, low), max(value, high) if math.isfinite(high) else None)
+
+
+def _through(count: int) -> list[int]:
+    """Which of so many levels the law goes through: the first, the last, and evenly between them."""
+    if count <= MOST_LEVELS:
+        return list(range(count))
+    return [place * (count - 1) // (MOST_LEVELS - 1) for place in range(MOST_LEVELS)]
 
 
 def _law(at: Sequence[int], per_s: Sequence[float]) -> Scalability | None:

@@ -65,11 +65,12 @@ def expected_makespan(
     *,
     tolerance: float = 2e-3,
     seed: int = 0,
+    effort: float = 1.0,
 ) -> Makespan:
     """E[makespan] of ``trajectories`` jobs drawn from the sample, within ``error_ns`` and inside guaranteed bounds.
 
     Aims at a relative error of ``tolerance``; where that would cost more than about a second it says how far off
-    it may be instead. O(distinct durations) in the usual case, never O(trajectories).
+    it may be instead; ``effort`` is a share of that. O(distinct durations) in the usual case, never O(trajectories).
 
     Raises:
         DemandError: trajectories below 0, workers below 1, or a sample that is empty, negative or not finite.
@@ -89,7 +90,7 @@ def expected_makespan(
         return Makespan(value, min(tolerance * value, high - low), "renewal")
     if middle.error_ns <= tolerance * low:
         return middle
-    ends = _replicates(law, trajectories, workers, tolerance, Random(seed))
+    ends = _replicates(law, trajectories, workers, tolerance, Random(seed), effort)
     if len(ends) < MIN_REPLICATES:
         return middle
     value = min(max(sum(ends) / len(ends), low), high)
@@ -97,7 +98,7 @@ def expected_makespan(
     return Makespan(value, error, "simulation") if error < middle.error_ns else middle
 
 
-def _replicates(law: Distribution, jobs: int, workers: int, tolerance: float, rng: Random) -> list[int]:
+def _replicates(law: Distribution, jobs: int, workers: int, tolerance: float, rng: Random, effort: float) -> list[int]:
     """Random makespans, as many as the budget allows, all at full size; none if they are too few.
 
     A smaller pool in proportion would be cheaper, but in lockstep it is another system: one job more than whole
@@ -106,7 +107,7 @@ def _replicates(law: Distribution, jobs: int, workers: int, tolerance: float, rn
     engine, draws = simulation.streams, jobs + workers * (3 + law.values[-1] / law.mean)
     if draws > workers * LEAP_DRAWS and renewal.sums_are_smooth(law, simulation.MIN_LEAP, jobs, workers, tolerance):
         engine, draws = simulation.leap, workers * LEAP_DRAWS
-    replicates = min(MAX_REPLICATES, int(DRAWS / draws))
+    replicates = min(MAX_REPLICATES, int(effort * DRAWS / draws))
     return [engine(law, jobs, workers, rng) for _ in range(replicates)] if replicates >= MIN_REPLICATES else []
 
 

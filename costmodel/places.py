@@ -35,6 +35,8 @@ def project_places(
     reference: Reference | None = None,
     providers: Sequence[Provider] = (),
     wanted: Wanted | None = None,
+    *,
+    stressed: bool = True,
 ) -> list[Projection]:
     """As ``project``, with a demand for each place; the last one is for all others, and has the baseline.
 
@@ -43,7 +45,7 @@ def project_places(
     """
     *own, common = places
     if not own:
-        return project(recordings, common.demand, common.prices, reference, providers, wanted=wanted)
+        return project(recordings, common.demand, common.prices, reference, providers, wanted=wanted, stressed=stressed)
     rows: list[Projection] = []
     for number, place in enumerate(places):
         earlier = [one.spec for one in places[:number]]
@@ -55,7 +57,7 @@ def project_places(
         known = [one for one in providers if not place.spec or one.substrate == place.spec.partition(":")[0]]
         sources = recordings if place is common else [one for one in recordings if isinstance(one, Recording)]
         demand = replace(place.demand, baseline=None)
-        rows += project(sources, demand, place.prices, reference, known, wanted=here)
+        rows += project(sources, demand, place.prices, reference, known, wanted=here, stressed=stressed)
     if common.demand.baseline is None:
         return rows
     return with_baseline(rows, common.demand.baseline, run_sd=common.demand.run_sd)

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 Wanted = Callable[[CellIdentity], bool]
 STRESS_SHARE, STRESS_FACTOR = 100, 30
 """One trajectory in 100 takes 30 times as long."""
+SIMULATED_ROWS = 40
+"""So many rows are each simulated with all that one may cost; more share what these would."""
 MOST_LENGTHS = 16
 """Of a series of more lengths so many are predicted from each other, evenly from the shortest to the longest."""
 
@@ -64,12 +66,15 @@ def project(
     effort: float = 1.0,
     wanted: Wanted | None = None,
     checked: bool = True,
+    stressed: bool = True,
 ) -> list[Projection]:
     """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
 
     Cells that differ in how many trials ran at a time only are one row, for as many as the demand has, unless
     ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded. ``checked``:
-    recorded lengths are predicted from each other (``held_out``).
+    recorded lengths are predicted from each other (``held_out``). ``stressed``: rows have their ``stress``.
+
+    What is simulated for more than 40 rows is that much less for each: its error, which every row tells, is greater.
 
     ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much is simulated for
     the attribution of a run in steps, relative to a few seconds for all rows; 0: there is none. ``wanted`` says which
@@ -91,8 +96,9 @@ def project(
     summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
     cells = _cells(recordings, demand, checked=checked)
     groups = [own for own in ([[one] for one in cells] if each_level else by_levels(cells)) if needed(own[0].identity)]
-    found = [one for one in _thought_of(groups, cells, providers, demand, prices) if needed(one.value.identity)]
-    rows = rows_of(found, reference, effort, wanted)
+    shared = replace(demand, effort=demand.effort * min(1.0, SIMULATED_ROWS / max(1, len(groups))))
+    found = [one for one in _thought_of(groups, cells, providers, shared, prices) if needed(one.value.identity)]
+    rows = rows_of(found, reference, effort, wanted, stressed=stressed)
     for place, own in enumerate(groups):
         rows[place] = replace(rows[place], held_out=sum((cells[pool] for pool in own), ()))
     baseline = demand.baseline
@@ -160,10 +166,12 @@ def rows_of(
     reference: Reference | None = None,
     effort: float = 0.0,
     wanted: Wanted | None = None,
+    *,
+    stressed: bool = True,
 ) -> list[Projection]:
     """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
     cells = [(one, pool) for one in found for pool in (one.value, *one.ends)]
-    rows = [_measured(pool, one.demand, one.prices, reference) for one, pool in cells]
+    rows = [_measured(pool, one.demand, one.prices, reference, stressed=stressed) for one, pool in cells]
     demand = found[0].demand if found else None
     if demand is not None and demand.full_speed is not None:
         rows = with_full_speed(rows, demand.full_speed)
@@ -178,7 +186,9 @@ def rows_of(
     return [one.told(next(left), list(islice(left, len(one.ends)))) for one in found]
 
 
-def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None) -> Projection:
+def _measured(
+    pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None, *, stressed: bool
+) -> Projection:
     """One row of a recorded cell."""
     length = demand.length or pool.length
     sample = attempts(pool, demand.length, demand)
@@ -244,7 +254,7 @@ def _measured(pool: Pool, demand: Demand, prices: Prices | None, reference: Refe
         gpu=run.gpu and with_split(run.gpu, sample, pool, demand, known=tally.run_known),
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
-        stress=None if by_steps else _stress(timed, demand, worker_hours),
+        stress=_stress(timed, demand, worker_hours) if stressed and not by_steps else None,
         unused=untold(pool, tally, demand),
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
         evidence=evidence_of(timed, demand, estimated, ends.run.tail),

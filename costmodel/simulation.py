@@ -32,7 +32,10 @@ def drawer(law: Distribution, rng: Random, number: type[float] = int) -> Draw:
     """An unbiased sampler of the law, several times faster than ``rng.choices`` for up to 65,536 values."""
     values = [number(value) for value in law.values]
     if law.size > 65_536:
-        return lambda count: iter(rng.choices(values, cum_weights=law.cumulative, k=count))
+        below: list[float] = list(law.cumulative)
+        if law.size < EXACT:  # the same draws: two floats are compared faster than a float and an int
+            below = [float(count) for count in below]
+        return lambda count: iter(rng.choices(values, cum_weights=below, k=count))
     table = [value for value, seen in zip(values, law.counts, strict=True) for _ in range(seen)]
     if len(table) == 1:
         return lambda count: repeat(table[0], count)

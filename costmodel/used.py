@@ -13,9 +13,9 @@ from costmodel.tally import Tally
 
 _ALL: Final = frozenset(one.name for one in fields(Demand))
 _BY_ONE_LATENCY: Final = frozenset(
-    {"trajectories", "workers", "actions", "baseline", "quota", "deltas", "tolerance", "seed"}
+    {"trajectories", "workers", "actions", "baseline", "quota", "deltas", "tolerance", "seed", "effort"}
 )
-"""The length must be the printed one; nothing is simulated, so that the tolerance and the seed change nothing."""
+"""The length must be the printed one; nothing is simulated, so that tolerance, seed and effort change nothing."""
 _UNPUBLISHED: Final = frozenset({"include_cleanup"})
 """How long ends take nobody published."""
 KINDS: Final = (flags.MEASURED, flags.STAND_IN, flags.IMPORTED, flags.PUBLISHED, flags.COMPOSED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
@@ -17,6 +17,9 @@ from costmodel.results import GpuWaiting, Steps
 from costmodel.tails import Reach, Timeout, reach
 from costmodel.timescale import NS_PER_HOUR
 from costmodel.uncertainty import Interval
+
+LEAST: Final = 500
+"""Attempts that a simulation has however many rows share the effort."""
 
 
 class WholeRun(NamedTuple):
@@ -167,6 +170,7 @@ def _sizes(demand: Demand, batch: int) -> list[tuple[int, int]]:
 
 
 def _expect(demand: Demand, source: Source, policy: Policy, *, aside: bool = False) -> SimulatedRun:
+    most = ATTEMPTS if policy is demand.effective_policy and not aside else ASIDE
     return simulate(
         Rules.of(demand, policy),
         source,
@@ -174,7 +178,7 @@ def _expect(demand: Demand, source: Source, policy: Policy, *, aside: bool = Fal
         tolerance=demand.tolerance,
         seed=demand.seed,
         batch=None if policy.barrier else demand.step_rollouts,
-        most=ATTEMPTS if policy is demand.effective_policy and not aside else ASIDE,
+        most=max(LEAST, round(demand.effort * most)),
     )
 
 
@@ -255,7 +259,9 @@ def _ends(run: WholeRun, makespan: Makespan, demand: Demand, size: int, mean: In
 
 
 def _makespan(law: Distribution, demand: Demand, jobs: int) -> Makespan:
-    return expected_makespan(law, jobs, demand.usable_workers, tolerance=demand.tolerance, seed=demand.seed)
+    return expected_makespan(
+        law, jobs, demand.usable_workers, tolerance=demand.tolerance, seed=demand.seed, effort=demand.effort
+    )
 
 
 def _gpu(demand: Demand, steps: int, walls: dict[str, Makespan]) -> dict[str, GpuWaiting] | None:

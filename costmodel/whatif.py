@@ -102,7 +102,7 @@ def curve(
     for value in at or around(_center(recordings, demand, axis)):
         if axis == "trajectories" and value < (demand.step_rollouts or 0):
             continue  # no training step is that small
-        for row in project(recordings, _moved(demand, axis, value), effort=0.0):
+        for row in project(recordings, _moved(demand, axis, value), effort=0.0, stressed=False):
             key = row.identity._replace(actions=0) if axis == "actions" else row.identity
             found = curves.setdefault(key, Curve(row.identity, row.label, []))
             found.points.append(

@@ -68,7 +68,9 @@ def command(
     asked = [one for one in identities if choice.means(one)]
     ANSWER.check(len(asked), [located(before), located(after)], "--tier, --mode or --substrate")
     wanted = choice.means if 0 < len(asked) < len(identities) else None
-    rows = [project([source], demand, None, bounds, each_level=True, wanted=wanted) for source in sources]
+    rows = [
+        project([source], demand, None, bounds, each_level=True, wanted=wanted, stressed=False) for source in sources
+    ]
     if bounds is not None:
         check_used(bounds, (row.identity.substrate for row in [*rows[0], *rows[1]] if row.tax_between_worker_hours))
     one, other = _chosen(rows[0], rows[1], choice)

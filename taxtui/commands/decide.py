@@ -115,7 +115,7 @@ def _side(
     known = [one for one in providers if one.substrate == spec.partition(":")[0]]
 
     def at(demand: Demand, effort: float = COARSE) -> Projection:
-        rows = project(recordings, demand, place.prices, None, known, effort=effort, wanted=wanted)
+        rows = project(recordings, demand, place.prices, None, known, effort=effort, wanted=wanted, stressed=False)
         if not rows:
             raise _nothing(_meant(spec, tier, mode), recordings)
         if len(rows) != 1:

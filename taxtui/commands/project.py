@@ -101,11 +101,12 @@ def command(
     _check_rows(recordings, sources, choice, cells, demand, brief=BY_NAME[form].people and not full and not explain)
     bounds = None if reference is None else reference_of(reference)
     providers = providers_of(context, opened)
-    found = project_places(sources, places, bounds, providers, _wanted(choice, cells, demand))
+    seen = full or not BY_NAME[form].people  # the answer alone has no stress
+    found = project_places(sources, places, bounds, providers, _wanted(choice, cells, demand), stressed=seen)
     rows = every = [_sourced(row, context, places) for row in found]
     if not rows:  # what was chosen is not there: without steps it takes no time to say what is
         plain = Demand(trajectories=demand.trajectories, workers=demand.workers)
-        rows = every = project_places(sources, [PlaceAsked("", plain, None)], bounds)
+        rows = every = project_places(sources, [PlaceAsked("", plain, None)], bounds, stressed=False)
     for line in idle_places(context, [row.identity for row in rows]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from costmodel import projection, wallclock
+from costmodel.demand import Demand
+from costmodel.distribution import Distribution
 from costmodel.events import MAX_CELLS
+from costmodel.makespan import Makespan
 from costmodel.percentiles import worth
+from costmodel.results import Stress
 from costmodel.runs import RunKey
+from costmodel.timed import TimedRun
+from costmodel.uncertainty import Interval
 from taxtui.cli import app
 from taxtui.errors import RecordingError
 from taxtui.report.formats import Section, plain_tables
 from taxtui.report.measured import summary
 from taxtui.report.measured.samples import Column
+from taxtui.report.page.settings import fitting
 from taxtui.report.page.site import opened
 from taxtui.report.row_limits import ANSWER, PAGE, TABLES
 from taxtui.terminal_text import widest
@@ -155,3 +164,70 @@ def test_an_export_has_no_more_rows_than_bytes_pay_for(tmp_path: Path, form: str
         told(path, "export", "FILE", "--format", form, *table)
     if table:
         assert told(path, "export", "FILE", "--format", form)
+
+
+def test_a_page_draws_whole_panels_of_36_rows_in_all_and_says_how_to_draw_others(tmp_path: Path) -> None:
+    path = many_cells(tmp_path / "many.msgpack", "square", 108)
+    page = tmp_path / "page.html"
+    told(path, "report", "FILE", "--html", str(page))
+    text = page.read_text(encoding="utf-8")
+    assert "Not drawn, but in the tables: " in text
+    assert "8 more rows in the tables." in text
+    assert "To draw other rows choose some with --tier, --mode, --substrate or --actions." in text
+    assert text.count('data-name="tax-') == 2  # 24 of 32 cells of one tier, and the 12 of the last
+
+
+def test_what_is_not_drawn_is_named_in_few_words(tmp_path: Path) -> None:
+    path, page = many_cells(tmp_path / "many.msgpack", "tiers", 108), tmp_path / "page.html"
+    told(path, "report", "FILE", "--html", str(page))
+    assert "; 96 more." in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("counts", "drawn"),
+    [
+        ([12, 12, 12], [0, 1, 2]),
+        ([24, 24, 12, 1], [0, 2]),
+        ([1] * 9, [0, 1, 2, 3, 4, 5]),
+        ([24, 5, 24, 7], [0, 1, 3]),
+        ([], []),
+    ],
+)
+def test_panels_are_drawn_whole_while_there_is_room(counts: list[int], drawn: list[int]) -> None:
+    assert fitting(counts) == drawn
+
+
+def test_the_answer_alone_simulates_no_stress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = many_cells(tmp_path / "run.msgpack", "tiers", 4)
+    asked: list[object] = []
+    stress = projection._stress
+
+    def counting(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
+        asked.append(timed)
+        return stress(timed, demand, worker_hours)
+
+    monkeypatch.setattr(projection, "_stress", counting)
+    told(path, "project", "FILE", "--trajectories", "100", "--workers", "10")
+    assert not asked
+    told(path, "project", "FILE", "--trajectories", "100", "--workers", "10", "--format", "json")
+    assert len(asked) == 4
+
+
+def test_many_rows_share_what_is_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    efforts: list[float] = []
+    simulated = wallclock.expected_makespan
+
+    def counting(law: Distribution, jobs: int, workers: int, **how: Any) -> Makespan:
+        efforts.append(how["effort"])
+        return simulated(law, jobs, workers, **how)
+
+    monkeypatch.setattr(wallclock, "expected_makespan", counting)
+    for cells in (40, 80):
+        path = many_cells(tmp_path / f"{cells}.msgpack", "tiers", cells)
+        told(path, "project", "FILE", *ASK)
+    assert efforts == [1.0] * 40 + [0.5] * 80
+
+
+def test_the_law_of_a_ladder_goes_through_32_levels(tmp_path: Path) -> None:
+    path = many_cells(tmp_path / "levels.msgpack", "levels", 100)
+    assert "the law goes through 32 of the 100 levels" in told(path, "report", "FILE", "--table", "ladder")

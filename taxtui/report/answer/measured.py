@@ -23,7 +23,7 @@ def recorded(
 ) -> list[Projection]:
     """A row for each ``wanted`` cell, of one trajectory as it was recorded. Raises ``SourceError``: no success."""
     one = Demand(trajectories=1, workers=1, run_sd=run_sd)
-    return project(sources, one, None, bounds, each_level=True, wanted=wanted, checked=False)
+    return project(sources, one, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
 
 
 def answer(

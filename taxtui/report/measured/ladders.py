@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel.concurrency import Scalability
-from costmodel.ladder import RUNNER, SUBSTRATE, WITHIN, Knee, Ladder, LadderLevel, ladders
+from costmodel.ladder import MOST_LEVELS, RUNNER, SUBSTRATE, WITHIN, Knee, Ladder, LadderLevel, ladders
 from costmodel.uncertainty import Interval
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import PROVENANCES, Row
@@ -36,6 +36,8 @@ def sections(found: Sequence[Ladder]) -> list[Section]:
     for ladder in found:
         lines = [_line(level) for level in ladder.levels]
         notes = [in_words(ladder), *([law_in_words(ladder.law)] if ladder.law else [])]
+        if ladder.law and len(lines) > MOST_LEVELS:
+            notes.append(f"the law goes through {MOST_LEVELS} of the {len(lines):,} levels, evenly from first to last")
         tables.append(Section(f"Ladder: {title(ladder)}", list(_HEAD), lines, notes))
     how = (
         "trials/s: successes per second while all lanes are taken, from a block's first start to its last; "

@@ -11,6 +11,7 @@ from typing import Any, Final
 import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
+from costmodel.collecting import paused
 from taxtui.report.page.palette import SHADES
 from taxtui.report.page.panel import Panel
 from taxtui.report.page.sheet import DOTS_PER_INCH, FONT, Sheet, legible
@@ -74,6 +75,11 @@ def drawn(panel: Panel, *, titled: bool) -> Sheet:
 
 
 def _svg(panel: Panel, *, titled: bool) -> str:
+    with paused():  # a panel is many small objects, all held until it is drawn
+        return _named(_lean(_drawn_svg(panel, titled=titled)), panel)
+
+
+def _drawn_svg(panel: Panel, *, titled: bool) -> str:
     sheet = drawn(panel, titled=titled)
     out = io.StringIO()
     # Ids are hashed with the panel's name: those of two panels on one page never meet.
@@ -82,7 +88,7 @@ def _svg(panel: Panel, *, titled: bool) -> str:
         FigureCanvasSVG(sheet.canvas)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         sheet.canvas.savefig(out, format="svg", dpi=DOTS_PER_INCH, metadata=nothing)
-    return _named(_lean(out.getvalue()), panel)
+    return out.getvalue()
 
 
 def _quiet() -> None:

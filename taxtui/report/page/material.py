@@ -93,7 +93,14 @@ class Material:
         demand = replace(demand, run_sd=self.run_sd)
         shown = {identity for identity, _ in kept}
         found = project(
-            self.sources, demand, None, self.bounds, each_level=True, wanted=shown.__contains__, checked=False
+            self.sources,
+            demand,
+            None,
+            self.bounds,
+            each_level=True,
+            wanted=shown.__contains__,
+            checked=False,
+            stressed=False,
         )
         return [*(row for row in found if (row.identity, row.provenance) in kept), *printed]
 

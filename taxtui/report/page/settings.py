@@ -14,6 +14,12 @@ from taxtui.terminal_text import clean, cut
 MOST_SETTINGS: Final = 6
 MOST_ROWS: Final = 24
 """Of a panel."""
+MOST_DRAWN: Final = 36
+"""Rows of all panels of one figure: three tiers of three lengths in two modes on two substrates. Drawing is what a page
+takes longest for, and nobody compares more by eye."""
+MOST_TOLD: Final = 6
+"""Names of what is not drawn, in a note; the tables have them all."""
+CHOOSE: Final = "To draw other rows choose some with --tier, --mode, --substrate or --actions."
 NAME_COLUMNS: Final = 30
 """Of a row, in a picture; tables have it whole."""
 _FIELDS: Final = ("tier", *(field for field in WORK if field not in ("tier", "mode")))
@@ -91,11 +97,30 @@ def settings(rows: Sequence[Row]) -> list[Setting]:
 
 def drawn(found: Sequence[Setting]) -> tuple[list[Setting], list[str]]:
     """Those with most trials, as many as a page can show, in their order; and a note of what is not drawn."""
-    kept = sorted(found, key=lambda one: -one.trials)[:MOST_SETTINGS]
-    left_out = [one.title for one in found if one not in kept]
-    notes = [f"Not drawn, but in the tables: {'; '.join(left_out)}."] if left_out else []
-    notes += [f"{one.title}: {one.hidden:,} more rows in the tables." for one in kept if one.hidden]
-    return [one for one in found if one in kept], notes
+    by_trials = sorted(range(len(found)), key=lambda place: -found[place].trials)
+    kept = sorted(by_trials[place] for place in fitting([len(found[place].rows) for place in by_trials]))
+    left_out = [one.title for place, one in enumerate(found) if place not in kept]
+    shown = [found[place] for place in kept]
+    notes = [f"Not drawn, but in the tables: {named(left_out)}."] if left_out else []
+    notes += [f"{one.title}: {one.hidden:,} more rows in the tables." for one in shown if one.hidden]
+    return shown, [*notes, CHOOSE] if notes else notes
+
+
+def fitting(counts: Sequence[int]) -> list[int]:
+    """Places of the panels of so many rows, at most ``MOST_ROWS``, that are drawn: each whole, as there is room."""
+    found: list[int] = []
+    left = MOST_DRAWN
+    for place, count in enumerate(counts):
+        if count <= left and len(found) < MOST_SETTINGS:
+            found.append(place)
+            left -= count
+    return found
+
+
+def named(left_out: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    more = len(left_out) - MOST_TOLD
+    return "; ".join([*left_out[:MOST_TOLD], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def name_in(row: Row, rows: Sequence[Row], letters: str = "") -> str:

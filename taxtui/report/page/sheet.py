@@ -24,6 +24,20 @@ DOTS_PER_INCH: Final = 72
 _NOT_IN_XML: Final = re.compile("[\ufffe\uffff]")
 
 
+class FixedAxes(Axes):
+    """Axes whose limits are told: what is drawn is not measured to find them, which takes a tenth of a panel."""
+
+    def add_line(self, line: Line2D) -> Line2D:
+        """As it is."""
+        self.add_artist(line)
+        return line
+
+    def add_patch(self, p: Patch) -> Patch:
+        """As it is."""
+        self.add_artist(p)
+        return p
+
+
 class Sheet:
     """The paper that a panel is drawn on; lengths are px."""
 
@@ -46,7 +60,8 @@ class Sheet:
                 bottom / self.height,
                 (WIDTH - left - right) / WIDTH,
                 (self.height - above - bottom) / self.height,
-            )
+            ),
+            axes_class=FixedAxes,
         )
         axes.set_facecolor("none")
         for side in ("top", "right", "left"):

@@ -138,7 +138,7 @@ def _projected(sources: Sequence[Recording], demand: Demand, prices: Prices | No
     """Worker-hours of everything, dollars of what has a price, and what has none."""
     if not any(trial.ok for source in sources for cell in source.cells for trial in cell.trials):
         return answer_of([], run_sd=demand.run_sd), []
-    rows = project(sources, demand)
+    rows = project(sources, demand, stressed=False)
     gaps: dict[str, Gap] = {}
     if prices is not None:
         priced = []
@@ -152,7 +152,7 @@ def _projected(sources: Sequence[Recording], demand: Demand, prices: Prices | No
                 gaps.setdefault(row.label, Gap(shown(row.label), f"no price: {clean(str(error))}"))
         own = [_only(source, set(priced)) for source in sources]
         if any(trial.ok for source in own for cell in source.cells for trial in cell.trials):
-            dollars = {(row.identity, row.provenance): row for row in project(own, demand, prices)}
+            dollars = {(row.identity, row.provenance): row for row in project(own, demand, prices, stressed=False)}
             rows = [dollars.get((row.identity, row.provenance), row) for row in rows]
     return answer_of(rows, run_sd=demand.run_sd), list(gaps.values())
 

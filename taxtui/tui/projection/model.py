@@ -113,7 +113,7 @@ class Projector:
                     yield Answered(rows, question, sources, _identities(rows, coarse=coarse), partly=True)
         except CostModelError:
             pass  # none of those has a success: others may have
-        rows = project_places(sources, quick.places, None, quick.providers)
+        rows = project_places(sources, quick.places, None, quick.providers, stressed=False)
         yield Answered(rows, question, sources, _identities(rows, coarse=coarse))
 
     def _source(self, path: Path) -> Source:
@@ -161,7 +161,9 @@ def _rows(question: Question, sources: Sequence[Source], wanted: Wanted) -> list
             weights = [(one.value.identity, 1 + len(one.ends)) for one in all_rows]
             whole = sum(weight for identity, weight in weights if here(identity))
             effort = sum(weight for identity, weight in weights if both(identity)) / (whole or 1)
-        found += project(sources, place.demand, place.prices, None, providers, effort=effort, wanted=both)
+        found += project(
+            sources, place.demand, place.prices, None, providers, effort=effort, wanted=both, stressed=False
+        )
     return found
 
 

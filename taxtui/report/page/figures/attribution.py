@@ -16,7 +16,14 @@ from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import amounts
-from taxtui.report.page.settings import MOST_ROWS, MOST_SETTINGS, NAME_COLUMNS, file_name
+from taxtui.report.page.settings import (
+    CHOOSE,
+    MOST_ROWS,
+    NAME_COLUMNS,
+    file_name,
+    fitting,
+    named,
+)
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
 from taxtui.report.projected.attributed import WORDS, money, unit_of
 from taxtui.report.projected.sections import marks_of
@@ -62,7 +69,8 @@ def figures(material: Material) -> list[Figure]:
     rows.sort(key=lambda row: (row.provenance != MEASURED, row.provenance, row.identity.tier))
     groups = [(key, list(group)) for key, group in groupby(rows, key=lambda row: (row.provenance, row.identity.tier))]
     marks = marks_of(rows)
-    panels = [_panel(provenance, tier, own, marks) for (provenance, tier), own in groups[:MOST_SETTINGS]]
+    drawn = fitting([min(MOST_ROWS, len(own)) for _, own in groups])
+    panels = [_panel(*groups[place][0], groups[place][1], marks) for place in drawn]
     notes = [
         "Each cause: what the same run would save without it, simulated with the same random numbers; on the right all "
         "of them at once, with the 95 % interval. They need not add up: two may cost only together, or either alone."
@@ -70,8 +78,14 @@ def figures(material: Material) -> list[Figure]:
         else "Worker-hours of the tax by cause; on the right the tax with its 95 % interval.",
     ]
     notes += [*marks.of_all(), *marks.brief()]
-    left = [f"{tier}" for (_, tier), _ in groups[MOST_SETTINGS:]]
-    notes += [f"Not drawn, but in the tables: {', '.join(map(clean, left))}."] if left else []
+    left = [clean(tier) for place, ((_, tier), _) in enumerate(groups) if place not in drawn]
+    more = [
+        f"{clean(key[1])}: {len(own) - MOST_ROWS:,} more rows in the tables."
+        for key, own in map(groups.__getitem__, drawn)
+        if len(own) > MOST_ROWS
+    ]
+    notes += [*([f"Not drawn, but in the tables: {named(left)}."] if left else []), *more]
+    notes += [CHOOSE] if left or more else []
     return [Figure(NAME, "What the sandbox costs this run", panels, notes)]
 
 

@@ -10,7 +10,7 @@ from taxtui.report.numbers import number, usd
 from taxtui.report.page.palette import INK, SURFACE, Look, light
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import amounts, limits
-from taxtui.report.page.settings import NAME_COLUMNS, file_name
+from taxtui.report.page.settings import MOST_ROWS, NAME_COLUMNS, file_name
 from taxtui.report.page.sheet import FONT, Sheet, along_x, along_y, key, legend_height, legible
 from taxtui.report.page.standings import OFF, PlaceStanding
 from taxtui.terminal_text import clean, cut
@@ -21,7 +21,7 @@ MOST_PANELS: Final = 9
 def figure(works: Mapping[str, Sequence[PlaceStanding]], looks: Mapping[str, Look]) -> Figure | None:
     """Of the works at which two places or more have a price; None without one."""
     priced = {name: [one for one in own if one.usd is not None] for name, own in works.items()}
-    shown = {name: own for name, own in priced.items() if len(own) > 1}
+    shown = {name: _nearest(own) for name, own in priced.items() if len(own) > 1}
     if not shown:
         return None
     panels = [_panel(name, own, looks) for name, own in list(shown.items())[:MOST_PANELS]]
@@ -31,7 +31,15 @@ def figure(works: Mapping[str, Sequence[PlaceStanding]], looks: Mapping[str, Loo
     ]
     if len(shown) > MOST_PANELS:
         notes.append(f"Not drawn, but in the ranks: {', '.join(cut(name, 40) for name in list(shown)[MOST_PANELS:])}.")
+    cut_short = sum(max(0, len(priced[name]) - MOST_ROWS) for name in list(shown)[:MOST_PANELS])
+    notes += [f"{cut_short:,} more places in the ranks, off the line or the farthest from it."] if cut_short else []
     return Figure("pareto", "Dollars against hours", panels, notes)
+
+
+def _nearest(own: Sequence[PlaceStanding]) -> list[PlaceStanding]:
+    """Those that a panel has room for: first what nothing beats, then the fewest hours; in their order."""
+    least = sorted(range(len(own)), key=lambda place: own[place].frontier == OFF)[:MOST_ROWS]
+    return [own[place] for place in sorted(least)]
 
 
 def _panel(name: str, own: Sequence[PlaceStanding], looks: Mapping[str, Look]) -> Panel:
