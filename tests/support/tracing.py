@@ -18,9 +18,9 @@ TRACED_CPU_S: Final = 0.5
 def traced(cpu_s: float) -> Iterator[None]:
     """Where coverage is measured: of the body only the first ``cpu_s`` of this process, in all of its threads.
 
-    For the main thread only, which alone is told by a signal. Measuring goes on behind the body: what was last started,
-    alone. In a worker of xdist's pytest-cov has begun two measurements, keeps the second, and who stops that one goes on
-    with the first.
+    For the main thread only, which alone is told by a signal. Behind the body only the last of the measurements that
+    were begun goes on: in a worker of xdist's pytest-cov begins two and forgets the first, which would be resumed by
+    whoever stops the second.
     """
     measured = Coverage.current()
     if measured is None:
