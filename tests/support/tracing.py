@@ -18,7 +18,9 @@ TRACED_CPU_S: Final = 0.5
 def traced(cpu_s: float) -> Iterator[None]:
     """Where coverage is measured: of the body only the first ``cpu_s`` of this process, in all of its threads.
 
-    For the main thread only, which alone is told by a signal. Measuring goes on behind the body.
+    For the main thread only, which alone is told by a signal. Behind the body only the last of the measurements that
+    were begun goes on: in a worker of xdist's pytest-cov begins two and forgets the first, which would be resumed by
+    whoever stops the second.
     """
     measured = Coverage.current()
     if measured is None:
@@ -26,16 +28,21 @@ def traced(cpu_s: float) -> Iterator[None]:
         return
 
     def enough(number: int, frame: FrameType | None) -> None:
-        measured.stop()
+        _stop()
 
     signal.signal(signal.SIGPROF, enough)  # and stays: one that is late must not end the process
     if cpu_s:
         signal.setitimer(signal.ITIMER_PROF, cpu_s)
     else:
-        measured.stop()
+        _stop()
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        measured.stop()
+        _stop()
         measured.start()
+
+
+def _stop() -> None:
+    while running := Coverage.current():
+        running.stop()

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -107,7 +107,7 @@ class FakeRay(ModuleType):
 
 
 @pytest.fixture
-def ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeRay:
+async def ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[FakeRay]:
     """Ray with the nodes of this file, and workers that find the paced fake."""
     fake, strategies = FakeRay(), ModuleType("ray.util.scheduling_strategies")
     strategies.NodeAffinitySchedulingStrategy = lambda node, soft: node  # type: ignore[attr-defined]
@@ -124,7 +124,9 @@ def ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeRay:
         return [HEAD, ONE, TWO]
 
     monkeypatch.setattr(ray_engine, "nodes_of", found)
-    return fake
+    yield fake
+    for handle in fake.handles:  # as the process of an actor ends, and with it what it had started
+        await handle.actor.close(0)
 
 
 def plan(workers: int = 2, **options: str) -> Plan:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import time
 
 import pytest
@@ -9,17 +10,20 @@ from tests.support.tracing import traced
 
 
 class Measured:
-    """A measurement of coverage that says what it was told."""
+    """Measurements of coverage, one begun upon the other, that say what they were told."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, running: int = 1) -> None:
         self.told: list[str] = []
-        monkeypatch.setattr(Coverage, "current", lambda: self)
+        self.running = running
+        monkeypatch.setattr(Coverage, "current", lambda: self if self.running else None)
 
     def start(self) -> None:
         self.told.append("start")
+        self.running += 1
 
     def stop(self) -> None:
         self.told.append("stop")
+        self.running -= 1
 
 
 def test_what_computes_is_traced_no_longer_than_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,3 +49,15 @@ def test_what_is_not_to_be_traced_is_not(monkeypatch: pytest.MonkeyPatch) -> Non
     with traced(0):
         assert measured.told == ["stop"]
     assert measured.told[-1] == "start"
+
+
+def test_a_measurement_beneath_another_ends_as_well_and_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = Measured(monkeypatch, running=2)
+    with traced(60):
+        pass
+    assert measured.told == ["stop", "stop", "start"]
+
+
+def test_where_coverage_is_really_measured_nothing_is_left_that_traces() -> None:
+    with traced(0):
+        assert sys.gettrace() is None
