@@ -45,7 +45,16 @@ _COUNTS: Final = (
     "nodes",
     "pods_per_node",
 )
-_ABOVE_0: Final = ("timeout_s", "create_rate", "refill_s", "refill_rate", "node_disk_gib", "pull_gb_s", "tolerance")
+_ABOVE_0: Final = (
+    "timeout_s",
+    "create_rate",
+    "refill_s",
+    "refill_rate",
+    "node_disk_gib",
+    "pull_gb_s",
+    "tolerance",
+    "effort",
+)
 _AT_LEAST_0: Final = (
     "backoff_s",
     "train_s",

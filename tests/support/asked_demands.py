@@ -33,6 +33,7 @@ ASKED: dict[str, dict[str, Any]] = {  # each field of a demand, with what it can
     "gpu_usd_hour": {"gpu_usd_hour": 2.0, "gpus": 8, "batch": 10},
     "deltas": {"deltas": (Delta(5_000_000_000, True),)},
     "tolerance": {"tolerance": 1e-2},
+    "effort": {"effort": 0.5},
     "seed": {"seed": 7},
     "run_sd": {"run_sd": 0.1},
 }

@@ -142,7 +142,7 @@ def test_an_option_is_used_by_a_published_row_or_refused_by_name(tmp_path: Path,
     if name == "deltas":
         assert sensitivity(demand, 50) != sensitivity(Demand(**usual), 50)
     else:  # the printed length is the only one; nothing is simulated
-        assert (rows == before) == (name in ("actions", "tolerance", "seed"))
+        assert (rows == before) == (name in ("actions", "tolerance", "seed", "effort"))
 
 
 def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ ALL = ASKED | STEP_MODEL_ASKED
 BY_FIELD = {field_of(one): one for one in OPTIONS}
 USUAL = {"trajectories": 2000, "workers": 7}
 NOT_OF_A_DEMAND = {"file", "profile", "compose", "prices"}
-INSIDE: set[str] = {"tolerance"}
+INSIDE: set[str] = {"tolerance", "effort"}
 """How finely something is simulated is not asked on a command line."""
 
 

@@ -33,7 +33,7 @@ Works = tuple[str | int, ...]
 QUICK: Final = frozenset(
     {
         *("trajectories", "workers", "actions", "baseline", "full_speed", "max_attempts", "backoff_s", "timeout_s"),
-        *("think", "include_cleanup", "quota", "run_sd", "deltas", "tolerance", "seed"),
+        *("think", "include_cleanup", "quota", "run_sd", "deltas", "tolerance", "seed", "effort"),
     }
 )
 """Fields of a demand that are answered without a simulation."""
