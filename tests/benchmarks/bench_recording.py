@@ -31,6 +31,7 @@ from taxtui.recording.writer import Recorder
 from tests.benchmarks.figures import tell
 
 LENGTH = 150
+CREATE_NS, READY_NS, CLEANUP_NS = 200_000_000, 45_000_000, 50_000_000
 
 
 def stream(actions: int) -> list[Event]:
@@ -45,16 +46,18 @@ def stream(actions: int) -> list[Event]:
         runs = [round(d * 0.05) // 1000 * 1000 for d in durations]
         gaps = [source.randrange(20_000, 60_000) for _ in durations]
         sizes = [source.randrange(0, 2000) for _ in durations]
-        held = sum(durations) + sum(gaps)
+        ready = now + CREATE_NS
+        done = ready + READY_NS + sum(durations) + sum(gaps)
+        ended = done + CLEANUP_NS
         events += [
             TrialStarted(trial, 0, f"taxtui-r-{trial}", now, now),
-            PhaseEnded(trial, "create", now, 200_000_000),
-            PhaseEnded(trial, "ready", now, 45_000_000),
+            PhaseEnded(trial, "create", now, CREATE_NS),
+            PhaseEnded(trial, "ready", ready, READY_NS),
             Actions(trial, ACTION, 0, gaps, [], durations, runs, [], sizes, []),
-            PhaseEnded(trial, "cleanup", now + held, 50_000_000),
-            TrialEnded(trial, "ok", "", "", "", now + held, 0, "warm"),
+            PhaseEnded(trial, "cleanup", done, CLEANUP_NS),
+            TrialEnded(trial, "ok", "", "", "", ended, 0, "warm"),
         ]
-        now += held
+        now = ended
     return [*events, RunFinished("finished", {"ok": actions // LENGTH})]
 
 
