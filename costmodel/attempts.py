@@ -36,11 +36,6 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     commands_ns: int  # from the set-up's end to the last action's: actions, gaps and think time
     continued_ns: int  # of them actions and gaps beyond the recorded ones
 
-    @property
-    def trajectory_ns(self) -> int:
-        """What the paper calls trajectory latency: without think time and throttles; clean-up is none of it, ever."""
-        return self.held_ns - self.queued_ns - self.think_ns - self.cleanup_ns
-
     def unthrottled(self) -> Attempt:
         """The same without the waits that throttles imposed when it was recorded."""
         return replace(self, held_ns=self.held_ns - self.queued_ns, queued_ns=0)
@@ -150,7 +145,7 @@ class Sample(Sequence[Attempt]):
 
     @property
     def trajectory_ns(self) -> Sequence[int]:
-        """As an attempt has it."""
+        """What the paper calls trajectory latency: without think time and throttles; clean-up is none of it, ever."""
         columns = zip(self.held_ns, self.queued_ns, self.think_ns, self.cleanup_ns, strict=True)
         return [held - queued - think - cleanup for held, queued, think, cleanup in columns]
 

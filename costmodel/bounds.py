@@ -7,7 +7,7 @@ for the median command, or its whole time where that is less.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from costmodel.attempts import Attempt
@@ -82,9 +82,10 @@ def tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiti
         dispatch_ns = median.of(attempt.actions, attempt.unsplit_ns) if median else 0
         return most(attempt) - (attempt.unsplit_ns - dispatch_ns) * attempt.ok
 
-    totals = (tally.total(lambda sample, one=one: list(map(one, sample))) for one in (least, most))  # type: ignore[misc]
-    low, high = (float(total / tally.successes) * hours + waiting_hours for total in totals)
-    return Between(max(0.0, low), high)
+    def whole(part: Callable[[Attempt], int]) -> float:
+        return float(tally.total(lambda sample: list(map(part, sample))) / tally.successes) * hours + waiting_hours
+
+    return Between(max(0.0, whole(least)), whole(most))
 
 
 def check_used(reference: Reference, unknown: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Self
 
-from costmodel.recording import RecordedTrial
+from costmodel.trials import RecordedTrial
 from costmodel.uncertainty import Interval
 
 FIRST_CYCLE: Final = (0.7, 1.05)

@@ -16,11 +16,12 @@ from costmodel.alternatives import Alternatives
 from costmodel.demand import Demand
 from costmodel.errors import DemandError
 from costmodel.pricing import Prices
-from costmodel.recording import CellIdentity, RecordedTrial
+from costmodel.recording import CellIdentity
 from costmodel.remade import Remaking, remade
 from costmodel.results import Assumption
 from costmodel.samples import Pool
 from costmodel.timescale import NS_PER_S
+from costmodel.trials import RecordedTrial
 from costmodel.used import asked, refused
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from statistics import NormalDist
 from typing import Final, NamedTuple, Self
 
-from costmodel.recording import RecordedTrial
 from costmodel.timescale import NS_PER_HOUR
+from costmodel.trials import RecordedTrial
 from costmodel.uncertainty import LEVEL, MIN_CLUSTERS, Interval, mean_interval, ratio_interval, student_t, wilson
 
 MAX_LOG: Final = 700.0

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from costmodel.errors import DemandError
 from costmodel.percentiles import percentile, spread_of, with_runs, worth
 from costmodel.quantities import PER_ACTION, PER_TRIAL, UNTOLD, values_of
-from costmodel.recording import CellIdentity, RecordedTrial, Recording
+from costmodel.recording import CellIdentity, Recording
 from costmodel.runs import (
     Assumed,
     Basis,
@@ -35,6 +35,7 @@ from costmodel.runs import (
     measures,
 )
 from costmodel.samples import Pool, pools
+from costmodel.trials import RecordedTrial
 from costmodel.uncertainty import Interval, difference, quantile, ratio, wilson
 
 PASSED: Final = "passed"

@@ -9,11 +9,11 @@ from itertools import accumulate
 
 from msgspec.structs import replace as changed
 
+from costmodel.attempts import Attempt, Sample
 from costmodel.demand import Demand
-from costmodel.grounds import work_ns
 from costmodel.policies import POLICIES
 from costmodel.results import GpuWaiting
-from costmodel.samples import Attempt, Pool
+from costmodel.samples import Pool
 from costmodel.timed import timed_run
 
 
@@ -29,7 +29,8 @@ def with_split(
     if known:
         demand = replace(demand, quota=None, create_rate=None, create_burst=1, warm_pool=None, refill_s=None)
         demand = replace(demand, refill_rate=None, group_size=None, prompts=None, batch=demand.step_rollouts)
-        sample = [changed(attempt, held_ns=attempt.think_ns + work_ns(attempt)) for attempt in sample if attempt.ok]
+        works_ns = Sample.of(sample).work_ns
+        sample = [changed(a, held_ns=a.think_ns + work) for a, work in zip(sample, works_ns, strict=True) if a.ok]
         waits.append(_waits(sample, pool, demand))
     if thinks:
         silent = [changed(attempt, held_ns=attempt.held_ns - attempt.think_ns, think_ns=0) for attempt in sample]

@@ -13,7 +13,7 @@ from costmodel.pricing import Prices
 from costmodel.results import Evidence
 from costmodel.retries import effective_workers, throttle_floor_ns
 from costmodel.runs import MIN_RUNS, Estimate, basis
-from costmodel.samples import Attempt, Pool
+from costmodel.samples import Pool
 from costmodel.tails import Reach
 from costmodel.tally import Tally
 from costmodel.timed import TimedRun
@@ -108,8 +108,3 @@ def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
     """How far the actions beyond the recorded ones may be off, per success."""
     continued_ns = float(tally.total(lambda sample: sample.of_successes(sample.continued_ns)) / tally.successes)
     return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT
-
-
-def work_ns(attempt: Attempt) -> int:
-    """The commands' own time of a success, contention left out."""
-    return (attempt.run_ns - attempt.contention_ns) * attempt.ok

@@ -16,10 +16,10 @@ from typing import Final, NamedTuple, Self
 from costmodel.concurrency import MIN_LEVELS, Level, Scalability
 from costmodel.fitness import CPU_LIMIT_PERMILLE, RunnerSecond
 from costmodel.measures import has_schedule
-from costmodel.recording import RecordedTrial
 from costmodel.runs import RunKey
 from costmodel.samples import Pool, by_levels, one_per_level
 from costmodel.throughput import BlockRate, RateSpan, summed, together
+from costmodel.trials import RecordedTrial
 from costmodel.uncertainty import MIN_CLUSTERS, Interval, quantile
 
 DRAWS: Final = 400

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from statistics import variance
@@ -127,6 +127,11 @@ def worth(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
         for own, of_run in zip(hits, sizes, strict=True)
     ]
     return max(1, math.floor(count / correlation_time(series, only_if_seen=True)))
+
+
+def worths(runs: Sequence[Sequence[Sequence[int]]]) -> Callable[[int], int]:
+    """``worth`` at values of these runs, weighed once for each: the upper percentiles of a few are one of them."""
+    return cache(lambda value: worth(runs, value))
 
 
 def with_runs(

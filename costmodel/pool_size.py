@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from costmodel.attempts import Attempt
 from costmodel.billing import cost
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
 from costmodel.errors import DemandError, SourceError
 from costmodel.pricing import Prices
 from costmodel.results import PoolUse, WallClock
-from costmodel.samples import Attempt, Pool, attempts
+from costmodel.samples import Pool, attempts
 from costmodel.timed import timed_run
 from costmodel.timescale import NS_PER_HOUR, NS_PER_S
 from costmodel.uncertainty import Interval

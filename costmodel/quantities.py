@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from costmodel.measures import parted
-from costmodel.recording import RecordedTrial
+from costmodel.trials import RecordedTrial
 
 PER_ACTION: Final = MappingProxyType[str, Callable[[RecordedTrial], Sequence[int]]](
     {

@@ -23,8 +23,7 @@ from costmodel.measures import (
     start_delay_ns,
 )
 from costmodel.runs import RunKey
-from costmodel.trials import PackedTrials
-from costmodel.trials import RecordedTrial as RecordedTrial
+from costmodel.trials import PackedTrials, RecordedTrial
 
 OK: Final = "ok"
 UNTOLD: Final = "unknown:"

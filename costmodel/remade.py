@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from costmodel.measures import UNKNOWN, Measures, Split
-from costmodel.recording import RecordedTrial
+from costmodel.trials import RecordedTrial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

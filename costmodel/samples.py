@@ -8,17 +8,16 @@ from random import Random
 
 from msgspec.structs import replace
 
-from costmodel.attempts import Attempt as Attempt
-from costmodel.attempts import Sample
+from costmodel.attempts import Attempt, Sample
 from costmodel.continuation import Continuation
 from costmodel.demand import Demand, Think
 from costmodel.errors import SourceError
 from costmodel.length import FIXED, Length
 from costmodel.measures import OPEN, UNKNOWN, Split, contended
-from costmodel.recording import CellIdentity, RecordedCell, RecordedTrial, Recording
+from costmodel.recording import CellIdentity, RecordedCell, Recording
 from costmodel.runs import RunKey
 from costmodel.thinking import strata_of_sum
-from costmodel.trials import PackedTrials, TrialColumns
+from costmodel.trials import PackedTrials, RecordedTrial, TrialColumns
 from costmodel.validity import Exposure, exposure
 
 MIN_DRAWS = 1_000

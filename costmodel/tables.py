@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 from costmodel import events, wire
 from costmodel.errors import SourceError
 from costmodel.measures import UNKNOWN, has_schedule, known_runs
-from costmodel.recording import OK, OpenTrial, RecordedCell, RecordedTrial
+from costmodel.recording import OK, OpenTrial, RecordedCell
 from costmodel.runs import RunKey
+from costmodel.trials import RecordedTrial
 
 Value = int | str | bool | None
 Row = tuple[Value, ...]

@@ -6,13 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
 from operator import eq, mul
 
 from costmodel.attempts import Attempt, Sample
 from costmodel.distribution import Distribution
-from costmodel.percentiles import Percentile, percentile, with_runs, worth
+from costmodel.percentiles import Percentile, percentile, with_runs, worths
 from costmodel.results import StraightLine
 from costmodel.runs import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
 from costmodel.trials import RecordedTrial, origins_of
@@ -64,10 +64,8 @@ class Tally:
         """Σ value over all attempts / successes; ``idle`` is the part of each value that no run can change."""
         still = 0.0 if idle is None else float(self.total(idle) / self.successes)
         column = self.by_trial(value)
-        for (
-            other,
-            found,
-        ) in self._estimates:  # a trajectory is what was held, where nobody thought, waited or failed
+        # A trajectory is what was held, where nobody thought, waited or failed.
+        for other, found in self._estimates:
             if all(map(eq, column, other)):
                 return found._replace(moving=abs(found.value - still))
         found = estimate(column, self._ok, self._origins, still)
@@ -91,12 +89,10 @@ class Tally:
         trials = sum(map(len, runs))
         ascending = sorted(chain.from_iterable(chain.from_iterable(runs)))
 
-        @cache  # the upper percentiles of a few values are one of them
-        def worth_at(value: int) -> int:
-            return min(trials, worth(runs, value))
+        worth_at = worths(runs)
 
         def at(p: float) -> Percentile:
-            found = percentile(ascending, p, worth_at(quantile(ascending, p)))
+            found = percentile(ascending, p, min(trials, worth_at(quantile(ascending, p))))
             needs_trials = -(-found.needs * trials // len(ascending))
             return with_runs(found._replace(needs=needs_trials), p, runs, self.assume)
 

@@ -94,12 +94,6 @@ class TrialColumns(NamedTuple):
         """Those that the trials are of."""
         return {run for (run, _), _ in self.origins}
 
-    @property
-    def trajectory_ns(self) -> list[int]:
-        """Held, without think time and throttles."""
-        columns = zip(self.held_ns, self.queued_ns, self.think_ns, strict=True)
-        return [held - queued - think for held, queued, think in columns]
-
     def part(self, start: int, end: int) -> TrialColumns:
         """Of the trials from one place to before another."""
         origins = [(origin, len(list(same))) for origin, same in groupby(self.each_origin[start:end])]

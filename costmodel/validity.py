@@ -9,6 +9,7 @@ from __future__ import annotations
 from statistics import median
 from typing import NamedTuple
 
+from costmodel.attempts import Sample
 from costmodel.trials import TrialColumns
 from costmodel.uncertainty import Interval, mean_interval
 
@@ -40,7 +41,7 @@ def exposure(trials: TrialColumns) -> Exposure | None:
     if not exposed:
         return None
     limit = median(shares)
-    good = [ns for ns, ok in zip(trials.trajectory_ns, trials.ok, strict=True) if ok]
+    good = [ns for ns, ok in zip(Sample.recorded(trials, None).trajectory_ns, trials.ok, strict=True) if ok]
     every, clean = (
         mean_interval(some) for some in (good, [ns for ns, share in zip(good, shares, strict=True) if share <= limit])
     )

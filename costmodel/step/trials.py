@@ -7,9 +7,10 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
+from costmodel.attempts import Attempt
 from costmodel.demand import Demand
 from costmodel.measures import UNKNOWN
-from costmodel.samples import Attempt, Pool, attempts
+from costmodel.samples import Pool, attempts
 
 
 class Parts(NamedTuple):

@@ -9,8 +9,9 @@ from typing import Final
 from costmodel.errors import SourceError
 from costmodel.measures import has_schedule
 from costmodel.reading import read
-from costmodel.recording import RecordedTrial, Recording
+from costmodel.recording import Recording
 from costmodel.samples import Pool, pools
+from costmodel.trials import RecordedTrial
 from costmodel.uncertainty import quantile
 from taxtui.terminal_text import clean
 

@@ -23,11 +23,11 @@ import simpy
 from costmodel import expected_makespan, list_makespan
 from costmodel.distribution import Distribution
 from costmodel.measures import Measures
-from costmodel.recording import RecordedTrial
 from costmodel.renewal import renewal_makespan
 from costmodel.samples import at_length
 from costmodel.simulation import drawer, leap, streams
 from costmodel.tally import Tally
+from costmodel.trials import RecordedTrial
 from tests.benchmarks.figures import tell
 
 S = 10**9

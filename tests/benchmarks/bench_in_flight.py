@@ -45,8 +45,7 @@ class Level(NamedTuple):
 
 def measured(folder: Path, in_flight: int, actions: int) -> Level:
     """Two trials for each lane, in a process of its own."""
-    path, tier = folder / f"{in_flight}.msgpack", folder / "one.toml"
-    tier.write_text('name = "one"\ntitle = ""\n[[cycle]]\nname = "one"\nrun = "true"\n')
+    path, tier = folder / f"{in_flight}.msgpack", paced_fake.tier(folder)
     words = ["-s", f"{paced_fake.NAME}:median_s={COMMAND_S},sigma=0.5", "-t", str(tier), "-n", str(actions)]
     words += ["--trials", str(2 * in_flight), "--warmup", "0", "--concurrency", str(in_flight), "--mode", "exec"]
     words += ["--no-bracket", "-o", str(path), "--progress", "none"]

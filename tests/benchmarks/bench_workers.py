@@ -65,8 +65,7 @@ def environment(folder: Path) -> dict[str, str]:
 def measure(folder: Path, trials: int, *more: str, **variables: str) -> float:
     """One run in a process of its own."""
     path = folder / "r.msgpack"
-    tier = folder / "nothing.toml"
-    tier.write_text('name = "nothing"\ntitle = ""\n[[cycle]]\nname = "one"\nrun = "true"\n')
+    tier = paced_fake.tier(folder)
     more = ("--no-bracket", "-o", str(path), "--progress", "none", *more)
     words = ["-s", paced_fake.NAME, "-t", str(tier), "-n", str(ACTIONS), "--trials", str(trials), "--warmup", "1"]
     subprocess.run(

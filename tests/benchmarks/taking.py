@@ -12,7 +12,10 @@ from typing import NamedTuple
 
 
 class Taken(NamedTuple):
-    """Wall-clock seconds, the most memory in MB that it or one of its processes had, and its exit code."""
+    """Wall-clock seconds, the most memory in MB that it or one of its processes had, and its exit code.
+
+    Memory is never less than what this process had as it started it: the kernel counts that in.
+    """
 
     seconds: float
     memory_mb: float

@@ -31,9 +31,18 @@ def test_whoever_makes_sandboxes_is_settled(tmp_path: Path, words: list[str]) ->
     (tmp_path / "telling.py").write_text(TELLER)
     entry_points = tmp_path / "paced-0.dist-info" / "entry_points.txt"
     entry_points.write_text(f"[taxtui.substrates]\n{paced_fake.NAME} = telling:TellingSubstrate\n")
-    tier = tmp_path / "one.toml"
-    tier.write_text('name = "one"\ntitle = ""\n[[cycle]]\nname = "one"\nrun = "true"\n')
-    run = ["run", "-s", paced_fake.NAME, "-t", str(tier), "-n", "1", "--mode", "exec", "--no-bracket"]
+    run = [
+        "run",
+        "-s",
+        paced_fake.NAME,
+        "-t",
+        str(paced_fake.tier(tmp_path)),
+        "-n",
+        "1",
+        "--mode",
+        "exec",
+        "--no-bracket",
+    ]
     run += ["--trials", "4", "--warmup", "0", "--concurrency", "2", "--progress", "none"]
     subprocess.run(
         [sys.executable, "-m", "taxtui", *run, *words, "-o", str(tmp_path / "r.msgpack")],

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from costmodel.comparison import crossing
 from costmodel.distribution import Distribution
 from costmodel.measures import Measures, Split
-from costmodel.recording import RecordedTrial
 from costmodel.results import StraightLine
 from costmodel.retries import Retries, with_retries
 from costmodel.samples import at_length, killed_after
 from costmodel.tally import Tally
 from costmodel.tariff import billed_ns
+from costmodel.trials import RecordedTrial
 from costmodel.uncertainty import mean_interval
 
 many = settings(max_examples=200, deadline=None)

@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple, cast
 
 from costmodel import events, gate
 from costmodel.measures import Measures, Split
-from costmodel.recording import RecordedCell, RecordedTrial, Recording, read_recording
+from costmodel.recording import RecordedCell, Recording, read_recording
 from costmodel.runs import RunKey
+from costmodel.trials import RecordedTrial
 from tests.support.costmodel_files import CELL
 from tests.support.simulated_runs import measured
 

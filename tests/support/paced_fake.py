@@ -65,6 +65,13 @@ class _Paced(FakeSandbox):
         return await super().exec(command)
 
 
+def tier(folder: Path) -> Path:
+    """A tier of one command; what it takes is the fake's."""
+    path = folder / "one.toml"
+    path.write_text('name = "one"\ntitle = ""\n[[cycle]]\nname = "one"\nrun = "true"\n')
+    return path
+
+
 def environment(folder: Path) -> dict[str, str]:
     """The variables with which a process finds it; ``folder`` holds its entry point."""
     installed = folder / "paced-0.dist-info"

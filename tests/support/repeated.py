@@ -7,9 +7,10 @@ from itertools import combinations, permutations
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel.recording import RecordedTrial, read_recording
+from costmodel.recording import read_recording
 from costmodel.runs import Estimate, assumed, estimate, interval
 from costmodel.samples import Pool, pools
+from costmodel.trials import RecordedTrial
 from costmodel.verdict import DIFFERS, judge
 
 AA: Final = Path(__file__).parents[2] / "recordings" / "aa.msgpack"

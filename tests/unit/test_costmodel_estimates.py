@@ -24,7 +24,7 @@ from costmodel.estimates import (
     poisson_interval,
     think_law,
 )
-from costmodel.recording import RecordedTrial
+from costmodel.trials import RecordedTrial
 from taxtui.commands.report import command
 from taxtui.errors import UsageError
 from taxtui.importers import registry

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import projection, wallclock
+from costmodel import percentiles, projection, wallclock
 from costmodel.demand import Demand
 from costmodel.distribution import Distribution
 from costmodel.events import MAX_CELLS
@@ -131,7 +131,7 @@ def test_the_upper_percentiles_of_a_few_values_are_weighed_once(monkeypatch: pyt
         weighed.append(at)
         return worth(runs, at)
 
-    monkeypatch.setattr(summary, "worth", counting)
+    monkeypatch.setattr(percentiles, "worth", counting)
     column = Column()
     for value in (5, 3, 8, 1):
         column.add([value])

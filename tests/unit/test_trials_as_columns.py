@@ -16,10 +16,10 @@ from costmodel.engine.tries import Source, Try
 from costmodel.length import Length
 from costmodel.measures import UNKNOWN
 from costmodel.reading import read, read_recordings
-from costmodel.recording import RecordedTrial, Recording
+from costmodel.recording import Recording
 from costmodel.samples import Pool, at_length, attempts, pools
 from costmodel.tally import Tally
-from costmodel.trials import PackedTrials, TrialColumns
+from costmodel.trials import PackedTrials, RecordedTrial, TrialColumns
 from tests.support.costmodel_files import S, cell, trial, write
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"

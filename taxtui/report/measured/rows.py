@@ -14,10 +14,11 @@ from costmodel.comparison import WORK
 from costmodel.measures import Causes, has_schedule
 from costmodel.percentiles import Percentile
 from costmodel.quantities import UNTOLD
-from costmodel.recording import CellIdentity, RecordedTrial
+from costmodel.recording import CellIdentity
 from costmodel.runs import Basis, Estimate, RunKey, assumed, basis, estimate, interval
 from costmodel.samples import Pool
 from costmodel.stability import Stability, stability
+from costmodel.trials import RecordedTrial
 from costmodel.uncertainty import Between, Interval, wilson
 from costmodel.validity import Exposure
 from taxtui.report.measured.samples import column

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from costmodel.quantities import PER_ACTION, PER_TRIAL
 from costmodel.reading import read_recordings
-from costmodel.recording import RecordedTrial, Recording
+from costmodel.recording import Recording
 from costmodel.samples import Pool, pools
+from costmodel.trials import RecordedTrial
 
 
 class Column:

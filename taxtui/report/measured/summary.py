@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from costmodel.percentiles import Percentile, percentile, with_runs, worth
+from costmodel.percentiles import Percentile, percentile, with_runs, worths
 from costmodel.runs import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
 from costmodel.uncertainty import Interval, quantile
 from taxtui.report.measured.outliers import outliers
@@ -44,10 +43,7 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
             by_run.setdefault(run, []).append(own)
 
     runs = list(by_run.values())
-
-    @cache  # the upper percentiles of a few values are one of them
-    def worth_at(value: int) -> int:
-        return worth(runs, value)
+    worth_at = worths(runs)
 
     def within(p: float) -> Percentile:
         return percentile(ascending, p, worth_at(quantile(ascending, p)))

@@ -101,9 +101,7 @@ def drawn(found: Sequence[Setting]) -> tuple[list[Setting], list[str]]:
     kept = sorted(by_trials[place] for place in fitting([len(found[place].rows) for place in by_trials]))
     left_out = [one.title for place, one in enumerate(found) if place not in kept]
     shown = [found[place] for place in kept]
-    notes = [f"Not drawn, but in the tables: {named(left_out)}."] if left_out else []
-    notes += [f"{one.title}: {one.hidden:,} more rows in the tables." for one in shown if one.hidden]
-    return shown, [*notes, CHOOSE] if notes else notes
+    return shown, left_notes(left_out, [(one.title, one.hidden) for one in shown])
 
 
 def fitting(counts: Sequence[int]) -> list[int]:
@@ -117,7 +115,14 @@ def fitting(counts: Sequence[int]) -> list[int]:
     return found
 
 
-def named(left_out: Sequence[str]) -> str:
+def left_notes(left_out: Sequence[str], hidden: Sequence[tuple[str, int]]) -> list[str]:
+    """What a figure does not draw, and how to have it drawn: panels, and of those that it has so many rows."""
+    notes = [f"Not drawn, but in the tables: {_named(left_out)}."] if left_out else []
+    notes += [f"{title}: {count:,} more rows in the tables." for title, count in hidden if count > 0]
+    return [*notes, CHOOSE] if notes else []
+
+
+def _named(left_out: Sequence[str]) -> str:
     """The first few, and how many more there are."""
     more = len(left_out) - MOST_TOLD
     return "; ".join([*left_out[:MOST_TOLD], *([f"{more:,} more"] if more > 0 else [])])

@@ -16,14 +16,7 @@ from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import amounts
-from taxtui.report.page.settings import (
-    CHOOSE,
-    MOST_ROWS,
-    NAME_COLUMNS,
-    file_name,
-    fitting,
-    named,
-)
+from taxtui.report.page.settings import MOST_ROWS, NAME_COLUMNS, file_name, fitting, left_notes
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
 from taxtui.report.projected.attributed import WORDS, money, unit_of
 from taxtui.report.projected.sections import marks_of
@@ -79,13 +72,8 @@ def figures(material: Material) -> list[Figure]:
     ]
     notes += [*marks.of_all(), *marks.brief()]
     left = [clean(tier) for place, ((_, tier), _) in enumerate(groups) if place not in drawn]
-    more = [
-        f"{clean(key[1])}: {len(own) - MOST_ROWS:,} more rows in the tables."
-        for key, own in map(groups.__getitem__, drawn)
-        if len(own) > MOST_ROWS
-    ]
-    notes += [*([f"Not drawn, but in the tables: {named(left)}."] if left else []), *more]
-    notes += [CHOOSE] if left or more else []
+    hidden = [(clean(tier), len(own) - MOST_ROWS) for (_, tier), own in map(groups.__getitem__, drawn)]
+    notes += left_notes(left, hidden)
     return [Figure(NAME, "What the sandbox costs this run", panels, notes)]
 
 
