@@ -10,7 +10,7 @@ from costmodel.continuation import EXACT, Margin, doubt
 from costmodel.demand import Demand
 from costmodel.measures import UNKNOWN
 from costmodel.pricing import Prices
-from costmodel.results import Evidence
+from costmodel.results import Evidence, StraightLine
 from costmodel.retries import effective_workers, throttle_floor_ns
 from costmodel.runs import MIN_RUNS, Estimate, basis
 from costmodel.samples import Pool
@@ -23,8 +23,8 @@ FROM_POOL: Final = "pool:"
 """How an ``acquire`` begins that takes sandboxes from a pool which stands anyway."""
 
 
-def evidence_of(timed: TimedRun, demand: Demand, held: Estimate, tail: Reach) -> Evidence:
-    """The intermediate values of a row; ``held`` is per success."""
+def evidence_of(timed: TimedRun, demand: Demand, held: Estimate, line: StraightLine | None, tail: Reach) -> Evidence:
+    """The intermediate values of a row; ``held`` is per success, ``line`` through the successes' times."""
     tally, retries, law, _, run = timed
     creates = float(retries.attempts) * demand.trajectories
     rate, busy_ns = demand.create_rate, law.mean / float(retries.attempts)
@@ -43,7 +43,7 @@ def evidence_of(timed: TimedRun, demand: Demand, held: Estimate, tail: Reach) ->
         throttle_floor_ns=None if rate is None else throttle_floor_ns(creates, rate, demand.create_burst),
         waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
         work_per_success_ns=tally.total(lambda sample: sample.work_ns) / tally.successes if tally.run_known else None,
-        line=tally.line(),
+        line=line,
         tail=tail,
     )
 

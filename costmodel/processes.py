@@ -6,14 +6,14 @@ import contextlib
 import multiprocessing
 import os
 import shutil
-import signal
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from costmodel.dealing import forks, watch
 from costmodel.errors import SourceError
 
 WORTH_BYTES: Final = 8_000_000
@@ -31,7 +31,8 @@ def worth(paths: Sequence[Path]) -> int:
 def pool(count: int, scratch: Path | None = None) -> Iterator[ProcessPoolExecutor]:
     """So many processes; they end with the block, with this process, and at once where the block raises.
 
-    A script that gets here has to guard what it does by ``if __name__ == "__main__"``: the processes import it.
+    A script that gets here has to guard what it does by ``if __name__ == "__main__"``: where they cannot be forked, the
+    processes import it.
 
     Args:
         count: how many.
@@ -40,7 +41,8 @@ def pool(count: int, scratch: Path | None = None) -> Iterator[ProcessPoolExecuto
     Raises:
         SourceError: one of them was killed.
     """
-    made = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_watch, initargs=(scratch,))
+    context = multiprocessing.get_context("fork" if forks() else "spawn")
+    made = ProcessPoolExecutor(count, context, initializer=watch, initargs=(partial(_forget, scratch),))
     try:
         yield made
     except BaseException as error:  # also where nobody wants the rest: what is under way is of no use
@@ -52,20 +54,6 @@ def pool(count: int, scratch: Path | None = None) -> Iterator[ProcessPoolExecuto
     finally:
         made.shutdown(cancel_futures=True)
         _forget(scratch)
-
-
-def _watch(scratch: Path | None) -> None:
-    """Ctrl-C is the parent's to answer; a parent that was killed takes this process and what it has written along."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def until_it_ends() -> None:
-        parent.join()
-        _forget(scratch)
-        os._exit(1)
-
-    threading.Thread(target=until_it_ends, daemon=True).start()
 
 
 def _forget(scratch: Path | None) -> None:

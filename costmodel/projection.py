@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,13 @@ from costmodel.bounds import Reference, tax_between
 from costmodel.collecting import paused
 from costmodel.comparison import meant, with_baseline, with_full_speed
 from costmodel.continuation import EXACT, Margin
+from costmodel.dealing import dealt
 from costmodel.demand import Demand
 from costmodel.engine.estimate import SimulatedRun
 from costmodel.errors import DemandError, SourceError
 from costmodel.gpu_waiting import with_split
 from costmodel.grounds import beyond_recorded_ns, evidence_of, reasons, trust
-from costmodel.percentiles import Percentile, Quantile
+from costmodel.percentiles import Quantile
 from costmodel.pricing import Prices
 from costmodel.published import Published
 from costmodel.quoted import quoted
@@ -36,6 +38,7 @@ from costmodel.results import (
 )
 from costmodel.runs import interval
 from costmodel.samples import Pool, attempts, by_levels, nearest_length, pools
+from costmodel.sweeps import told
 from costmodel.tally import Tally, Value
 from costmodel.timed import TimedRun, launched, timed_run
 from costmodel.timescale import NS_PER_HOUR, NS_PER_S
@@ -171,7 +174,10 @@ def rows_of(
 ) -> list[Projection]:
     """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
     cells = [(one, pool) for one in found for pool in (one.value, *one.ends)]
-    rows = [_measured(pool, one.demand, one.prices, reference, stressed=stressed) for one, pool in cells]
+    rows = dealt(
+        [partial(_measured, pool, one.demand, one.prices, reference, stressed=stressed) for one, pool in cells],
+        sum(len(pool.trials) for _, pool in cells),
+    )
     demand = found[0].demand if found else None
     if demand is not None and demand.full_speed is not None:
         rows = with_full_speed(rows, demand.full_speed)
@@ -209,7 +215,7 @@ def _measured(
     tally, retries, law, _, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
-    estimated = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.think_ns)
+    estimated, tax, line, quantiles = told(tally)
     held = doubt_ns.around(interval(estimated, tally.assume))
     exact_held = tally.total(lambda sample: sample.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
@@ -218,7 +224,8 @@ def _measured(
     waiting_hours = float(demand.trajectories * waiting / NS_PER_HOUR)
     exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
     worker_hours = _shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)).not_negative()
-    tax, by_cause = _tax(tally, doubt_ns, hours, waiting_hours), _by_cause(tally, pool, demand, hours, waiting_hours)
+    tax_hours = tax and _shifted(doubt_ns.around(tax).times(hours), waiting_hours).not_negative()
+    by_cause = _by_cause(tally, pool, demand, hours, waiting_hours)
     between = tax_between(tally, (reference or {}).get(pool.identity.substrate), hours, waiting_hours)
     ends = limits(run, demand, worker_hours)
     wall_clock = _wall_clock(run, worker_hours, demand, ends.run)
@@ -227,11 +234,12 @@ def _measured(
         own_ns = outcome.held_ns.value + outcome.backoff_ns.value
         kept = (own_ns - outcome.wasted_ns.value) / (law.mean * demand.trajectories or 1.0)
         worker_hours = launched(worker_hours, own_ns / NS_PER_HOUR, outcome)
-        tax, by_cause = tax and tax.times(kept), by_cause.kept(kept, outcome.wasted_ns.value / NS_PER_HOUR)
+        tax_hours = tax_hours and tax_hours.times(kept)
+        by_cause = by_cause.kept(kept, outcome.wasted_ns.value / NS_PER_HOUR)
         between = between and Between(kept * between.low, kept * between.high)
     if outcome is not None and outcome.waited_ns.value:
         waited_hours = outcome.waited_ns.value / NS_PER_HOUR
-        worker_hours, tax = _waited(worker_hours, outcome), tax and _waited(tax, outcome)
+        worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
         by_cause = by_cause._replace(queued=by_cause.queued + waited_hours)
         between = between and Between(between.low + waited_hours, between.high + waited_hours)
     wall_clock = wall_clock._replace(fluid=worker_hours.value / demand.usable_workers)
@@ -239,14 +247,14 @@ def _measured(
     return replace(
         row,
         failures=len(pool.trials) - round(tally.successes),
-        trajectory_s=_trajectory(tally, doubt_ns),
+        trajectory_s=_trajectory(tally, doubt_ns, quantiles),
         held_per_success_s=held.times(1 / NS_PER_S).not_negative(),
         think_s=float(tally.total(lambda sample: sample.of_successes(sample.think_ns)) / tally.successes) / NS_PER_S,
         cleanup_share_left_out=None if demand.include_cleanup else pool.cleanup_ns / (held.value or 1.0),
         attempts=float(retries.attempts),
         delivered=float(retries.delivered),
         worker_hours=worker_hours,
-        tax_worker_hours=tax,
+        tax_worker_hours=tax_hours,
         tax_between_worker_hours=between,
         by_cause_worker_hours=by_cause,
         wall_clock_hours=wall_clock,
@@ -257,7 +265,7 @@ def _measured(
         stress=_stress(timed, demand, worker_hours) if stressed and not by_steps else None,
         unused=untold(pool, tally, demand),
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
-        evidence=evidence_of(timed, demand, estimated, ends.run.tail),
+        evidence=evidence_of(timed, demand, estimated, line, ends.run.tail),
     )
 
 
@@ -281,30 +289,15 @@ def _pool_use(demand: Demand, outcome: SimulatedRun | None) -> PoolUse:
     return PoolUse(hit, idle, rule)
 
 
-def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
-    """In seconds."""
+def _trajectory(tally: Tally, doubt_ns: Margin, quantiles: tuple[Quantile, ...]) -> Trajectory:
+    """In seconds; a mean without an interval has no quantiles beside it."""
     mean = _mean_trajectory(tally, doubt_ns)
-    if mean.low is None:
-        return Trajectory(mean, None, None, None)
-    return Trajectory(mean, *map(_quantile, tally.percentiles((0.5, 0.95, 0.99))))
+    return Trajectory(mean, *(quantiles if mean.low is not None else (None, None, None)))
 
 
 def _mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:
     """In seconds."""
     return doubt_ns.around(tally.of_successes(lambda sample: sample.trajectory_ns)).times(1 / NS_PER_S).not_negative()
-
-
-def _quantile(found: Percentile) -> Quantile:
-    value, low, high = (None if ns is None else ns / NS_PER_S for ns in found[:3])
-    return Quantile(value, low, high, found.needs)
-
-
-def _tax(tally: Tally, doubt_ns: Margin, hours: float, waiting_hours: float) -> Interval | None:
-    """Worker-hours beyond think time and the successes' own work; None where a command's own time is unknown."""
-    if not tally.run_known:
-        return None
-    tax = tally.per_success(lambda sample: sample.tax_ns)
-    return _shifted(doubt_ns.around(tax).times(hours), waiting_hours).not_negative()
 
 
 def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_hours: float) -> ByCause:

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from costmodel.published import Published, read_published
 from costmodel.recording import Recording, read_recording
+from costmodel.scratch import Scratch
 from costmodel.trials import PackedTrials
 
 _T = TypeVar("_T")
@@ -46,11 +47,11 @@ def read_recordings(paths: Sequence[Path], processes: int | None = None) -> list
     return _each(read_recording, paths, processes)
 
 
-def _kept(found: _T) -> _T:
-    """In as little memory as what another process has read, where there is so much that it counts."""
+def _kept(found: _T, scratch: Scratch) -> _T:
+    """In little memory where there is so much that it counts, whoever has read it."""
     if isinstance(found, Recording) and found.trials >= MANY:
         for cell in found.cells:
-            cell.trials = PackedTrials.of(cell.trials)
+            cell.trials = PackedTrials.of(cell.trials).put(scratch)
     return found
 
 
@@ -58,9 +59,9 @@ def _each(one: Callable[[Path], _T], paths: Sequence[Path], processes: int | Non
     from costmodel.collecting import paused
     from costmodel.processes import pool, worth  # most never need them
 
-    count = worth(paths) if processes is None else processes
+    count, scratch = worth(paths) if processes is None else processes, Scratch()
     if count < 2:
         with paused():
-            return [one(path) for path in paths] if len(paths) < 2 else [_kept(one(path)) for path in paths]
+            return [one(path) for path in paths] if len(paths) < 2 else [_kept(one(path), scratch) for path in paths]
     with pool(count) as workers, paused():
-        return list(workers.map(one, paths))
+        return [_kept(found, scratch) for found in workers.map(one, paths)]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import datetime
 import math
+from array import array
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from operator import mul
@@ -101,7 +103,7 @@ class RunPart(NamedTuple):
     share: float  # of the denominators
     value: float  # the run's own ratio
     variance: float  # of that, within the run
-    deviations: tuple[float, ...]  # each trial's part in the error of the run's own ratio, in time order; they sum to 0
+    deviations: Sequence[float]  # each trial's part in the error of the run's own ratio, in time order; they sum to 0
 
 
 class Estimate(NamedTuple):
@@ -127,7 +129,7 @@ class Estimate(NamedTuple):
             part._replace(
                 value=part.value * factor,
                 variance=part.variance * factor**2,
-                deviations=tuple(d * factor for d in part.deviations),
+                deviations=array("d", [d * factor for d in part.deviations]),
             )
             for part in self.parts
         )
@@ -143,9 +145,9 @@ def estimate(
     """
     total = sum(denominators)
     value = sum(numerators) / total
-    by_run: dict[RunKey, list[int]] = {}
+    by_run: defaultdict[RunKey, array[int]] = defaultdict(lambda: array("q"))
     for index, (run, _) in enumerate(origins):
-        by_run.setdefault(run, []).append(index)
+        by_run[run].append(index)
     parts, residuals = [], []
     for run, members in by_run.items():
         lowers = [denominators[i] for i in members]
@@ -154,7 +156,7 @@ def estimate(
             continue
         uppers = [numerators[i] for i in members]
         ratio = sum(uppers) / own
-        deviations = tuple([(upper - ratio * lower) / own for upper, lower in zip(uppers, lowers, strict=True)])
+        deviations = array("d", [(upper - ratio * lower) / own for upper, lower in zip(uppers, lowers, strict=True)])
         correlation = correlation_time([deviations])
         parts.append(RunPart(run, own / total, ratio, _variance(deviations, correlation), deviations))
         residuals.append(deviations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -147,18 +148,18 @@ class Tally:
         whole = self.by_trial(lambda sample: sample.of_successes(sample.held_ns))
         moving = self.by_trial(lambda sample: sample.of_successes(sample.commands_ns))
         steps = self.by_trial(lambda sample: sample.of_successes(sample.actions))
-        pairs = [
-            ((own - slope) / weight / 1e9, slope / count / 1e9)
-            for own, slope, weight, count in zip(whole, moving, self._ok, steps, strict=True)
-            if count
-        ]
-        count = len(pairs)
+        columns = whole, moving, self._ok, steps
+        fixed = array(
+            "d", [(own - slope) / weight / 1e9 for own, slope, weight, count in zip(*columns, strict=True) if count]
+        )
+        slopes = array("d", [slope / count / 1e9 for _, slope, _, count in zip(*columns, strict=True) if count])
+        count = len(fixed)
         if count < 3:
             return None
-        means = [math.fsum(column) / count for column in zip(*pairs, strict=True)]
-        off = [(own - means[0], slope - means[1]) for own, slope in pairs]
+        means = [math.fsum(column) / count for column in (fixed, slopes)]
+        off = [array("d", [value - mean for value in own]) for own, mean in zip((fixed, slopes), means, strict=True)]
         var_fixed, var_slope, covariance = (
-            math.fsum(pair[i] * pair[j] for pair in off) / (count - 1) / count for i, j in ((0, 0), (1, 1), (0, 1))
+            math.fsum(map(mul, off[i], off[j])) / (count - 1) / count for i, j in ((0, 0), (1, 1), (0, 1))
         )
         return StraightLine(means[0], means[1], var_fixed, var_slope, covariance)
 

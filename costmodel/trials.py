@@ -1,15 +1,16 @@
 """Recorded trials: one by one, or, of another process, what every projection needs of them as columns.
 
 Of a million trials most commands need a dozen numbers each. So what another process has read arrives as columns of
-these, and the whole trials as bytes, which become trials when somebody asks for one.
+these, and the whole trials as bytes, which wait in a file and become trials when somebody asks for one.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, groupby, repeat
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, overload
 
 import msgspec
 
@@ -17,6 +18,8 @@ from costmodel.measures import NO_COMMANDS, NOTHING, UNKNOWN, Measures, Split
 from costmodel.runs import Origin, RunKey
 
 if TYPE_CHECKING:
+    from costmodel.scratch import Scratch
+
     _Column = array[int]
 else:
     _Column = array  # which takes no parameter at run time
@@ -181,7 +184,7 @@ class _Packed:
     def __init__(self, trials: Sequence[RecordedTrial]) -> None:
         self.count = len(trials)
         self._columns, self._place = _made(trials), -1
-        self._bytes = _PACKER.encode(trials)
+        self._bytes: Callable[[], bytes] = partial(bytes, _PACKER.encode(trials))
         self._trials: list[RecordedTrial] | None = None
 
     @property
@@ -189,6 +192,11 @@ class _Packed:
         if self._place < 0 or self.count == len(self._columns.ok):
             return self._columns
         return self._columns.part(self._place, self._place + self.count)
+
+    def put(self, scratch: Scratch) -> None:
+        """The whole trials are there from now on."""
+        if self._trials is None:
+            self._bytes = scratch.put(self._bytes())
 
     def move(self, whole: TrialColumns, place: int) -> None:
         """Its columns are part of larger ones, from that trial on: they are not kept twice."""
@@ -198,17 +206,17 @@ class _Packed:
     def trials(self) -> list[RecordedTrial]:
         if self._trials is None:
             runs: dict[RunKey, RunKey] = {}  # one for each, whichever trial has it
-            self._trials, self._bytes = _UNPACKER.decode(self._bytes), b""
+            self._trials, self._bytes = _UNPACKER.decode(self._bytes()), bytes
             for trial in self._trials:
                 trial.run = runs.setdefault(trial.run, trial.run)
         return self._trials
 
     def __getstate__(self) -> tuple[int, TrialColumns, bytes]:
-        return self.count, self.columns, self._bytes if self._trials is None else _PACKER.encode(self._trials)
+        return self.count, self.columns, self._bytes() if self._trials is None else _PACKER.encode(self._trials)
 
     def __setstate__(self, state: tuple[int, TrialColumns, bytes]) -> None:
-        self.count, self._columns, self._bytes = state
-        self._place, self._trials = -1, None
+        self.count, self._columns, whole = state
+        self._bytes, self._place, self._trials = partial(bytes, whole), -1, None
 
 
 class PackedTrials(Sequence[RecordedTrial]):
@@ -226,6 +234,12 @@ class PackedTrials(Sequence[RecordedTrial]):
     def of(cls, trials: Sequence[RecordedTrial]) -> PackedTrials:
         """Any trials, as they get to another process."""
         return trials if isinstance(trials, PackedTrials) else cls([_Packed(trials)])
+
+    def put(self, scratch: Scratch) -> Self:
+        """The same, of which the columns alone are in memory."""
+        for part in self._parts:
+            part.put(scratch)
+        return self
 
     @classmethod
     def together(cls, each: Sequence[Sequence[RecordedTrial]]) -> Sequence[RecordedTrial]:

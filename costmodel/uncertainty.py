@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cache
 from itertools import chain
 from operator import mul
@@ -59,10 +60,10 @@ def ratio_interval(
     ratio = sum(numerators) / total
     if count < MIN_TRIALS:
         return Interval(ratio)
-    residuals = [upper - ratio * lower for upper, lower in zip(numerators, denominators, strict=True)]
-    low, high = _hall([residual * count / total for residual in residuals])
+    residuals = array("d", [upper - ratio * lower for upper, lower in zip(numerators, denominators, strict=True)])
+    low, high = _hall(array("d", [residual * count / total for residual in residuals]))
     if clusters is not None and len(set(clusters)) >= MIN_CLUSTERS:
-        spread = _clustered([residual / total for residual in residuals], clusters)
+        spread = _clustered((residual / total for residual in residuals), clusters)
         low, high = min(low, -spread), max(high, spread)
     return Interval(ratio, ratio + low, ratio + high)
 
@@ -75,7 +76,7 @@ def _hall(deviations: Sequence[float]) -> tuple[float, float]:
     quantiles instead of the normal ones, for small samples.
     """
     count = len(deviations)
-    squares = list(map(mul, deviations, deviations))
+    squares = array("d", map(mul, deviations, deviations))
     variance: float = math.fsum(squares) / count
     if variance == 0:
         return 0.0, 0.0
@@ -92,7 +93,7 @@ def _hall(deviations: Sequence[float]) -> tuple[float, float]:
     return -standard_error * original(quantile), -standard_error * original(-quantile)
 
 
-def _clustered(shares: Sequence[float], clusters: Sequence[Hashable]) -> float:
+def _clustered(shares: Iterable[float], clusters: Sequence[Hashable]) -> float:
     """Half the width of the interval of Σ shares when whole clusters are what was drawn."""
     sums: defaultdict[Hashable, float] = defaultdict(float)
     for share, cluster in zip(shares, clusters, strict=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import multiprocessing
-import os
 import pickle
+import signal
 from pathlib import Path
 
 import msgspec
@@ -76,7 +76,7 @@ def test_little_to_read_starts_no_process(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_process_that_is_killed_is_one_line() -> None:
     with pytest.raises(SourceError, match="was killed"), processes.pool(1) as workers:
-        workers.submit(os.abort).result()
+        workers.submit(signal.raise_signal, signal.SIGKILL).result()
     assert not multiprocessing.active_children()
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from costmodel import Demand, Projection, project, reading
+from costmodel import Demand, project, reading
 from costmodel.attempts import Attempt, Sample
 from costmodel.demand import Think
 from costmodel.engine.tries import Source, Try
@@ -21,6 +20,7 @@ from costmodel.samples import Pool, at_length, attempts, pools
 from costmodel.tally import Tally
 from costmodel.trials import PackedTrials, RecordedTrial, TrialColumns
 from tests.support.costmodel_files import S, cell, trial, write
+from tests.support.every_digit import every_digit
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 PLAIN = Demand(trajectories=1000, workers=10)
@@ -56,13 +56,6 @@ def packed(recordings: list[Recording]) -> list[Recording]:
     return pickle.loads(pickle.dumps(recordings))  # type: ignore[no-any-return]
 
 
-def told(rows: list[Projection]) -> list[str]:
-    """All of each row."""
-    laws = [one.evidence.busy_ns for one in rows if one.evidence is not None]
-    assert laws
-    return [re.sub(" at 0x[0-9a-f]+", "", repr(rows)), *(repr((law.values, law.counts)) for law in laws)]
-
-
 def alone(pool: Pool, demand: Demand) -> list[Attempt]:
     """Attempts at the recorded length, made one by one."""
     found = [at_length(t, i, len(t.durations_ns), pool.cycle, pool.contended) for i, t in enumerate(pool.trials)]
@@ -92,7 +85,7 @@ def test_every_row_is_the_same_to_the_last_digit(tmp_path: Path) -> None:
     paths = [*varied(tmp_path), RECORDINGS / "small.msgpack"]
     for demand in (PLAIN, THINKS, Demand(trajectories=500, workers=9, actions=3, timeout_s=9.0)):
         plain = read_recordings(paths, processes=1)
-        assert told(project(packed(plain), demand)) == told(project(plain, demand))
+        assert every_digit(project(packed(plain), demand)) == every_digit(project(plain, demand))
 
 
 def test_the_length_that_was_recorded_is_no_other(tmp_path: Path) -> None:

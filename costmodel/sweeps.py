@@ -1,0 +1,45 @@
+"""What takes the longest to tell of a row: all that goes through all of its attempts time and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from costmodel.dealing import dealt
+from costmodel.percentiles import Percentile, Quantile
+from costmodel.results import StraightLine
+from costmodel.runs import Estimate
+from costmodel.tally import Tally
+from costmodel.timescale import NS_PER_S
+from costmodel.uncertainty import Interval
+
+
+class Sweeps(NamedTuple):
+    """Of a row's attempts, of which one succeeded."""
+
+    held: Estimate  # ns per success
+    tax: Interval | None  # beyond think time and the successes' own work, in ns per success
+    line: StraightLine | None
+    quantiles: tuple[Quantile, ...]  # of a success's trajectory, in s
+
+
+def told(tally: Tally) -> Sweeps:
+    """Each by another process where there are many: the first is told here, and what it told of held is used again."""
+    works: tuple[Callable[[], Any], ...] = (
+        partial(tally.estimate, lambda sample: sample.held_ns, lambda sample: sample.think_ns),
+        partial(_tax_ns, tally),
+        tally.line,
+        lambda: tuple(map(_quantile, tally.percentiles((0.5, 0.95, 0.99)))),
+    )
+    return Sweeps(*dealt(works, len(tally.trials)))
+
+
+def _tax_ns(tally: Tally) -> Interval | None:
+    """Per success, beyond think time and the successes' own work; None where a command's own time is unknown."""
+    return tally.per_success(lambda sample: sample.tax_ns) if tally.run_known else None
+
+
+def _quantile(found: Percentile) -> Quantile:
+    value, low, high = (None if ns is None else ns / NS_PER_S for ns in found[:3])
+    return Quantile(value, low, high, found.needs)
