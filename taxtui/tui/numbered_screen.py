@@ -40,9 +40,9 @@ class NumberedScreen(Screen[None]):
 
     def foot(self) -> ComposeResult:
         """The keys."""
-        from textual.widgets import Footer  # Setup's first frame has none
+        from taxtui.tui.keys import Keys  # Setup's first frame has none
 
-        yield Footer(compact=True, show_command_palette=False)
+        yield Keys(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         """Follow the theme, whoever changes it. Textual calls this besides a subclass's own."""
