@@ -11,6 +11,7 @@ import cmath
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import add, mul, sub
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
@@ -22,6 +23,7 @@ BODY: Final = 32
 TAIL_OCTAVES: Final = 19
 _UNSEEN: Final = 1e-9
 _NORMAL: Final = NormalDist()
+_ROOT: Final = math.sqrt(2)
 
 
 class Stratum(NamedTuple):
@@ -78,12 +80,15 @@ def _one_on_grid(cell: float, sigma: float) -> list[float]:
     """One pause, each share of it given to its two neighbours on the grid so that its mean is kept."""
     mean = math.exp(sigma**2 / 2)
     weights = [0.0] * CELLS
+    log, erf = math.log, math.erf
     below_share = below_part = 0.0  # P(X < x) and E[X; X < x]
     for index in range(CELLS - 1):
-        where = math.log((index + 1) * cell) / sigma
-        share, part = _NORMAL.cdf(where), mean * _NORMAL.cdf(where - sigma)
+        where = log((index + 1) * cell) / sigma
+        share = 0.5 * (1.0 + erf(where / _ROOT))
+        part = mean * (0.5 * (1.0 + erf((where - sigma) / _ROOT)))
         inside, moment = share - below_share, (part - below_part) / cell
-        upper = min(inside, max(0.0, moment - index * inside))
+        upper = moment - index * inside
+        upper = 0.0 if upper < 0.0 else inside if upper > inside else upper
         weights[index] += inside - upper
         weights[index + 1] += upper
         below_share, below_part = share, part
@@ -93,13 +98,35 @@ def _one_on_grid(cell: float, sigma: float) -> list[float]:
 
 
 def _fourier(values: Sequence[complex]) -> list[complex]:
-    """The discrete Fourier transform of 2^k values (Cooley and Tukey 1965)."""
-    count = len(values)
-    if count == 1:
-        return list(values)
-    even, odd = _fourier(values[::2]), _fourier(values[1::2])
-    turned = [one * turn for one, turn in zip(odd, _turns(count), strict=True)]
-    return [a + b for a, b in zip(even, turned, strict=True)] + [a - b for a, b in zip(even, turned, strict=True)]
+    """The discrete Fourier transform of 2^k values (Cooley and Tukey 1965).
+
+    Transforms that are short are made side by side, and joined one by one once they are long: so each list that is gone
+    through is long.
+    """
+    apart, length = len(values), 1
+    done = list(values)  # value number k of transform number r of those that are ``apart`` is at k * apart + r
+    while apart > length:
+        apart, length = apart // 2, length * 2
+        lower: list[complex] = []
+        upper: list[complex] = []
+        for k, turn in enumerate(_turns(length)):
+            place = 2 * k * apart
+            even, odd = done[place : place + apart], done[place + apart : place + 2 * apart]
+            if k:
+                odd = [one * turn for one in odd]
+            lower += map(add, even, odd)
+            upper += map(sub, even, odd)
+        done = lower + upper
+    transforms = [done[number::apart] for number in range(apart)]
+    while apart > 1:
+        apart, length = apart // 2, length * 2
+        turns = _turns(length)
+        joined = []
+        for even, odd in zip(transforms[:apart], transforms[apart:], strict=True):
+            odd = list(map(mul, odd, turns))
+            joined.append([*map(add, even, odd), *map(sub, even, odd)])
+        transforms = joined
+    return transforms[0]
 
 
 @lru_cache

@@ -73,10 +73,15 @@ class Crew:
         self._last = self._whole and len(state.told) - state.launched <= self._count
         if state.asked.workers_only:
             self._one_after_another()
-        elif self._last and state.simple and (state.nodes is None or state.pods_free(self.now) >= self._count):
+        elif self._last and state.simple and self._each_has_a_pod():
             self._all_at_once()
         else:
             self._begin(range(len(carried), self._count), self.now)
+
+    def _each_has_a_pod(self) -> bool:
+        """Whether there is one for every worker, whenever its create is let through."""
+        state = self.state
+        return state.nodes is None or (not state.gap_ns and state.pods_free(self.now) >= self._count)
 
     def _one_after_another(self) -> None:
         """Nothing but workers holds a rollout up: whoever is free first takes the next."""
@@ -104,31 +109,49 @@ class Crew:
         self._latest = max(free)
 
     def _all_at_once(self) -> None:
-        """Every rollout has a worker and a pod, and nothing else holds it up."""
-        state, now, include = self.state, self.now, self.state.asked.include_cleanup
-        first, nodes, clocks, latest = state.launched, state.nodes, state.clocks_ns, self.now
-        images = state.image[first:]
-        for worker, (ok, span, queued, cleanup, _) in enumerate(state.told[first:]):
-            end = now + span
+        """Every rollout has a worker and a pod, and nothing but the create limit holds it up."""
+        state, now, include, heap = self.state, self.now, self.state.asked.include_cleanup, self._heap
+        first, nodes, clocks = state.launched, state.nodes, state.clocks_ns
+        gap, allowance, full_again = state.gap_ns, state.allowance_ns, state.full_again
+        begin = latest = now
+        held, freed = 0, []
+        for rollout, (ok, span, queued, cleanup, _) in enumerate(state.told[first:], first):
+            if gap:
+                begin = now
+                if full_again - allowance > now:
+                    begin = int(full_again - allowance)
+                elif full_again < now:
+                    full_again = now
+                full_again += gap
+            end = begin + span
             if nodes is not None:
-                node, begin = nodes.take(images[worker], now)
-                end += begin - now
-                state.free_at(end + cleanup, node)
-            clocks.append(span - queued + cleanup)
+                node, there = nodes.take(state.image[rollout], now)
+                end += there - now
+                freed.append((end + cleanup, node))
+            clocks.append(span - queued + cleanup if span > queued or not gap else 0)
             until = end + cleanup if include else end
             if ok:
-                state.held_ns += until - now
+                held += until - now
                 self.done += 1
                 if until > latest:
                     latest = until
-            else:
-                self._job[worker] = first + worker
-                self._tries[worker] = 1
-                self._failed(worker, until)
+                continue
+            worker = rollout - first
+            self._job[worker] = rollout
+            self._tries[worker] = 1
+            self._failed(worker, until)
+            if gap and heap[0] >> self._shift == now:  # it asks again before the next one does for the first time
+                state.launched = rollout + 1
+                break
+        else:
+            state.launched = len(state.told)
+        state.free_all_at(freed)
+        state.full_again = full_again
+        state.held_ns += held
         state.delivered += self.done
-        state.attempts += len(images)
-        state.launched = len(state.told)
+        state.attempts += state.launched - first
         self._latest = latest
+        self._begin(range(state.launched - first, self._count), now)
 
     def work(self, keep: int, most: float = float("inf")) -> None:
         """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``most``."""

@@ -137,9 +137,7 @@ def _filling(asked: StepRules, world: World, count: int, wanted: int, lead: int)
         if nodes.pulls_ahead:
             nodes.pull_ahead(images[:: asked.group], 0)
         for first in range(0, launched, workers):
-            taken = [nodes.take(image, 0)[0] for image in images[first : first + workers]]
-            for node in taken:
-                nodes.let_go(node)
+            nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + workers]])
         pulled.append(nodes.pulled_gb - before)
         if number >= 2 * AVERAGED and _settled(pulled):
             kept[number + 1 + lead] = nodes.disks()

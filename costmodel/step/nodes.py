@@ -6,7 +6,7 @@ A node pulls one image after another, so that when a pull ends is known as soon 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple, Self
 
@@ -112,11 +112,14 @@ class Nodes:
         disk[image] = ready
         return node, ready if ready > now else now
 
-    def let_go(self, node: int) -> None:
-        """A pod of this node is free again."""
-        self._used[node] -= 1
-        self.free += 1
-        heappush(self._order, self._used[node] << _SHIFT | node)
+    def let_go(self, nodes: Collection[int]) -> None:
+        """A pod of each of these is free again."""
+        used = self._used
+        for node in nodes:
+            used[node] -= 1
+        self.free += len(nodes)
+        for node in set(nodes):
+            heappush(self._order, used[node] << _SHIFT | node)
 
     def pull_ahead(self, images: Iterable[int], now: int) -> None:
         """Pull each onto as many nodes as a group of its rollouts needs, those whose pulls are done first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from costmodel.demand import RESAMPLE
@@ -161,14 +161,21 @@ class State:
 
     @property
     def simple(self) -> bool:
-        """Whether no throttle, pool or time limit stands between a worker and its sandbox."""
-        return not self.gap_ns and self.pool is None and not self.asked.timeout_ns
+        """Whether no pool or time limit stands between a worker and its sandbox."""
+        return self.pool is None and not self.asked.timeout_ns
 
     def pods_free(self, now: int) -> int:
         """How many pods nobody has."""
         assert self.nodes is not None
-        while 0 <= self.next_release() <= now:
-            self.release()
+        releases, void, most = self._releases, self._void, (now + 1 << _NODE_BITS) - 1
+        freed = []
+        while releases and releases[0] <= most:
+            code = heappop(releases)
+            if void and void[code]:
+                void[code] -= 1
+            else:
+                freed.append(code & _NODES)
+        self.nodes.let_go(freed)
         return self.nodes.free
 
     def next_release(self) -> int:
@@ -181,7 +188,7 @@ class State:
     def release(self) -> None:
         """That pod is free."""
         assert self.nodes is not None
-        self.nodes.let_go(heappop(self._releases) & _NODES)
+        self.nodes.let_go([heappop(self._releases) & _NODES])
 
     def sit(self, rollout: int, now: int, *, hit: bool) -> tuple[int, int]:
         """A pod for a rollout: its node, and when its image is there."""
@@ -191,6 +198,11 @@ class State:
     def free_at(self, when: int, node: int) -> None:
         """A pod of this node will be."""
         heappush(self._releases, when << _NODE_BITS | node)
+
+    def free_all_at(self, seats: Iterable[tuple[int, int]]) -> None:
+        """The same of many, each with its node."""
+        self._releases += [when << _NODE_BITS | node for when, node in seats]
+        heapify(self._releases)
 
     def seated(self, seat: Seat) -> Seat:
         """Its pod is free again after the clean-up."""

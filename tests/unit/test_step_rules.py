@@ -83,7 +83,7 @@ def test_images_are_spread_or_kept_together() -> None:
     spread = Nodes(NodeSet(3, 2, pull_ns=(S,), sizes_gb=(1.0,)))
     assert [spread.take(0, 0)[0] for _ in range(6)] == [0, 1, 2, 0, 1, 2]
     assert spread.free == 0
-    spread.let_go(1)
+    spread.let_go([1])
     assert spread.take(0, 0)[0] == 1
     near = Nodes(NodeSet(3, 2, near=True, pull_ns=(S, S), sizes_gb=(1.0, 1.0)))
     assert [near.take(image, 0)[0] for image in (0, 0, 1, 1, 0)] == [0, 0, 1, 1, 2]
