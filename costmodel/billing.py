@@ -194,10 +194,7 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
 
     def bill(clocks_ns: Iterable[int]) -> float:
         clocks = list(clocks_ns)
-        totals = (
-            sum(meter.billed(round(ns * exists), round(ns * cpu)) for ns in clocks) for meter, exists, cpu in bills
-        )
-        return Meter.usd(sum(totals) / len(bills))
+        return Meter.usd(sum(meter.billed_of(clocks, exists, cpu) for meter, exists, cpu in bills) / len(bills))
 
     return bill
 

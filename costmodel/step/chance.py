@@ -57,6 +57,19 @@ def _anchors(low: int, high: int) -> list[int]:
     return found
 
 
+def _normals(rng: Random, count: int) -> list[float]:
+    """What ``gauss(0, 1)`` would return so many times, begun at a pair: without a call for each."""
+    random, found = rng.random, []
+    log, sqrt, cos, sin = math.log, math.sqrt, math.cos, math.sin
+    for _ in range(count // 2):
+        angle = random() * math.tau
+        radius = sqrt(-2.0 * log(1.0 - random()))
+        found += (cos(angle) * radius, sin(angle) * radius)
+    if count % 2:
+        found.append(rng.gauss(0, 1))
+    return found
+
+
 class StepDraws(NamedTuple):
     """What a step's rollouts are, in the order of the queue. Lists have one entry per rollout."""
 
@@ -76,7 +89,7 @@ class AgainDraws(NamedTuple):
     think_ns: int
     chance: float
     moment: float  # the share of its span after which it fails
-    patience_h: float
+    patience_h: float  # 0 without a hazard
     failed_row: int
     failed_think_ns: int
 
@@ -113,6 +126,7 @@ class World:
         self._failed_thinks = [law.by_pauses[one.pauses] for one in failures] if law else []
         self._own, self._common = math.sqrt(1 - demand.think_correlation), math.sqrt(demand.think_correlation)
         self._seed = seed
+        self._rng = Random(0)  # seeded anew for each attempt that is drawn apart
         self._steps: dict[int, StepDraws] = {}
         self._again: dict[int, AgainDraws] = {}
 
@@ -147,9 +161,9 @@ class World:
             edges, table = self._edges, self._thinks
             if self._common:
                 of_prompt = [z for z in shared for _ in range(self.group)][:rollouts]
-                thinks = [
-                    table[row][bisect_right(edges, self._rank(z, rng))] for row, z in zip(rows, of_prompt, strict=True)
-                ]
+                normals = [rng.gauss(0, 1)] if prompts % 2 else []  # the other one of a pair that is begun
+                ranks = self._ranks(of_prompt, normals + _normals(rng, rollouts - len(normals)))
+                thinks = [table[row][bisect_right(edges, rank)] for row, rank in zip(rows, ranks, strict=True)]
             else:
                 thinks = [table[row][bisect_right(edges, random())] for row in rows]
         elif self._thinks:
@@ -164,28 +178,31 @@ class World:
             shared,
         )
 
-    def _rank(self, z: float, rng: Random) -> float:
-        return 0.5 * math.erfc(-(self._common * z + self._own * rng.gauss(0, 1)) / _ROOT)
+    def _ranks(self, shared: Sequence[float], normals: Sequence[float]) -> list[float]:
+        """Of the think time of rollouts with these parts of their prompts and of their own."""
+        common, own, erfc = self._common, self._own, math.erfc
+        return [0.5 * erfc(-(common * z + own * one) / _ROOT) for z, one in zip(shared, normals, strict=True)]
 
     def apart(self, draws: StepDraws, rollout: int, tries: int) -> AgainDraws:
         """Attempt number ``tries`` of a rollout, the first being 0."""
         key = (draws.key << 40) + (rollout << 16) + tries
         known = self._again.get(key)
         if known is None:
-            rng = Random((self._seed << 128) + (key << 1) + 1)
+            rng = self._rng
+            rng.seed((self._seed << 128) + (key << 1) + 1)
             row = bisect_right(self._weights, rng.random() * self._weights[-1])
             failed = 0
             if self._failed_weights:
                 failed = bisect_right(self._failed_weights, rng.random() * self._failed_weights[-1])
             z = draws.shared[rollout // self.group] if self._common else 0.0
-            rank = self._rank(z, rng) if self._common else rng.random()
+            rank = self._ranks([z], [rng.gauss(0, 1)])[0] if self._common else rng.random()
             place = bisect_right(self._edges, rank)
             known = self._again[key] = AgainDraws(
                 row,
                 self._thinks[row][place] if self._thinks else 0,
                 rng.random(),
                 rng.random(),
-                rng.expovariate(1.0),
+                rng.expovariate(1.0) if self.hazard else 0.0,
                 failed,
                 self._failed_thinks[failed][place] if self._failed_thinks else 0,
             )

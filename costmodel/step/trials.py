@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import NamedTuple
 
 from costmodel.attempts import Attempt
@@ -76,7 +76,7 @@ def timed(parts: Sequence[Parts], without: Container[str], factor: float) -> lis
     cleaned, thinks = factor * ("cleanup" not in without), "think" not in without
     found = []
     for one in parts:
-        moving = sum(ns for ns, keep in zip(one[3:11], kept, strict=True) if keep) + one.work + one.other
+        moving = sum(compress(one[3:11], kept)) + one.work + one.other
         startup = one.create * create + one.ready * ready
         span = max(0, round(factor * moving)) + one.think * thinks
         found.append(
