@@ -59,7 +59,8 @@ def _anchors(low: int, high: int) -> list[int]:
 
 def _normals(rng: Random, count: int) -> list[float]:
     """What ``gauss(0, 1)`` would return so many times, begun at a pair: without a call for each."""
-    random, found = rng.random, []
+    random = rng.random
+    found: list[float] = []
     log, sqrt, cos, sin = math.log, math.sqrt, math.cos, math.sin
     for _ in range(count // 2):
         angle = random() * math.tau

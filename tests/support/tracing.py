@@ -10,7 +10,7 @@ from typing import Final
 
 from coverage import Coverage
 
-TRACED_CPU_S: Final = 0.5
+TRACED_CPU_S: Final = 0.1
 """How much of a test is traced. CPU time of its own, so that a loaded machine sees the same lines as an idle one."""
 
 

@@ -13,7 +13,10 @@ from click.testing import CliRunner
 from costmodel import Demand, DemandError, Interval, Projection, project, read
 from costmodel.comparison import with_baseline
 from costmodel.decision import CANNOT_TELL, MOVE, STAY, USD, WORKER_HOURS, Decision, Side, decide, verdict
+from costmodel.demand import Think
 from costmodel.errors import CostModelError
+from costmodel.images import Images
+from costmodel.length import Length
 from costmodel.results import Assumption, Share
 from costmodel.turning import turns
 from taxtui.cli import app
@@ -131,6 +134,31 @@ def test_inputs_turn_it_by_simulating_both_sides_anew(rows: list[Projection]) ->
     assert bills[0].run.usd is not None
     assert bills[1].run.usd is not None
     assert bills[0].run.usd.value == pytest.approx(bills[1].run.usd.value, rel=0.01)
+
+
+def test_what_an_input_is_made_of_is_changed_in_proportion(rows: list[Projection]) -> None:
+    """Steps take as long as thinking, images and actions of the start say; nothing else of it is another."""
+    steps = replace(PRICED, batch=None, prompts=10, group_size=10, images=Images.of([2.0, 6.0]), pull_gb_s=1.0)
+    asked = replace(steps, think=Think(8 * S, 0.9), actions=Length.weighted({10: 3, 30: 1}))
+    tried: list[Demand] = []
+
+    def rerun(demand: Demand) -> Projection:
+        assert demand.think is not None
+        assert demand.images is not None
+        assert demand.length is not None
+        tried.append(demand)
+        times = demand.think.median_ns / (8 * S) * demand.images.total_gb / 8 * float(demand.length.actions) / 15
+        return side(rows[0], PRICED, 3600 * times).row
+
+    start = replace(side(rows[0], asked, 3600), rerun=rerun)
+    found = {turn.input: turn for turn in turns(decide(start, side(rows[1], PRICED, 1800)))}
+    for name, now in (("think", 8.0), ("images", 4.0), ("actions", 15.0)):
+        assert (found[name].side, found[name].now) == ("docker", now)
+        assert found[name].at == pytest.approx(now / 2, rel=0.05)
+    assert {demand.think.sigma for demand in tried if demand.think} == {0.9}
+    assert {demand.images.count for demand in tried if demand.images} == {2}
+    assert found["pull_gb_s"].at is None
+    assert found["workers"].at is None
 
 
 def test_what_turns_nothing_says_so_and_comes_last(rows: list[Projection]) -> None:

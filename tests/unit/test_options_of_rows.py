@@ -58,8 +58,9 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return found
 
 
+@cache
 def row(recording: Recording, kind: str, demand: Demand) -> Projection:
-    """The docker cell's, or that of its work elsewhere."""
+    """The docker cell's, or that of its work elsewhere. Many options are left out of the same demand."""
     providers = [load_e2b()] if kind == "composed" else []
     rows = project([recording], demand, None, None, providers)
     return next(one for one in rows if one.provenance == kind)
