@@ -48,22 +48,26 @@ def told(path: Path, *words: str) -> str:
     return CliRunner().invoke(app, asked, standalone_mode=False, catch_exceptions=False).output
 
 
+@pytest.fixture(scope="module")
+def most(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As many cells as a file may announce."""
+    return many_cells(tmp_path_factory.mktemp("most") / "many.msgpack", "square", MAX_CELLS)
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_more_cells_than_a_file_may_have_rows_are_refused_with_what_to_choose(
-    tmp_path: Path, command: tuple[str, ...]
+    most: Path, command: tuple[str, ...]
 ) -> None:
-    path = many_cells(tmp_path / "many.msgpack", "square", MAX_CELLS)
     with pytest.raises(RecordingError, match=r"1,024|2,048") as refused:
-        told(path, *command)
+        told(most, *command)
     assert "\n" not in str(refused.value)
     assert "--substrate" in refused.value.fix
     assert refused.value.exit_code == 4
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_what_is_chosen_of_them_is_told(tmp_path: Path, command: tuple[str, ...]) -> None:
-    path = many_cells(tmp_path / "many.msgpack", "square", MAX_CELLS)
-    assert "T3" in told(path, *command, "--tier", "T3")
+def test_what_is_chosen_of_them_is_told(most: Path, command: tuple[str, ...]) -> None:
+    assert "T3" in told(most, *command, "--tier", "T3")
 
 
 @pytest.mark.parametrize("shape", SHAPES)
