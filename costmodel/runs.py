@@ -238,6 +238,8 @@ def between(groups: Sequence[Estimate]) -> float:
         high *= 2
     for _ in range(80):
         middle = (low + high) / 2
+        if middle in (low, high):  # no number is between them
+            break
         low, high = (middle, high) if _squares(relative, middle) > freedom else (low, middle)
     return high
 
