@@ -11,8 +11,8 @@ from costmodel.places import PlaceAsked, only, project_places, runs_of
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.every_digit import every_digit
 
-HERE = Demand(trajectories=100, workers=4, batch=20, tolerance=0.2)
-THERE = Demand(trajectories=100, workers=4, batch=20, tolerance=0.2, train_s=30.0)
+HERE = Demand(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05)
+THERE = Demand(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05, train_s=30.0)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_each_place_is_asked_its_own_and_the_last_one_is_for_all_others(recordin
 
 
 def test_all_are_compared_with_the_baseline_of_the_last(recording: Recording) -> None:
-    common = Demand(trajectories=100, workers=4, batch=20, tolerance=0.2, baseline="docker")
+    common = Demand(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05, baseline="docker")
     rows = project_places([recording], [PlaceAsked("local", THERE, None), PlaceAsked("", common, None)])
     [local] = [row for row in rows if row.identity.substrate == "local" and row.identity.tier == "T2"]
     assert local.versus is not None
