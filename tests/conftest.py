@@ -6,12 +6,14 @@ import asyncio
 import functools
 import gc
 import inspect
+import itertools
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Generator, Hashable
+from collections.abc import AsyncIterator, Callable, Generator, Hashable, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -137,10 +139,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(missing)
 
 
-@pytest.fixture(autouse=True)
-def _private_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """State and data of a test never mix with the user's; the cache of fixtures is shared, being verified by hash."""
+@pytest.fixture(scope="session")
+def _private_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A new name each time, which is made by whoever writes there: pytest would look at all that it has made before."""
     folder = tmp_path_factory.mktemp("xdg")
+    return map(folder.joinpath, map(str, itertools.count()))
+
+
+@pytest.fixture(autouse=True)
+def _private_folders(_private_folder: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """State and data of a test never mix with the user's; the cache of fixtures is shared, being verified by hash."""
+    folder = next(_private_folder)
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
 

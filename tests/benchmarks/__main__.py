@@ -3,8 +3,8 @@
     python -m tests.benchmarks [NAME...] [--json FILE] [--page FILE]
 
 NAME is that of a benchmark, as ``recording``; by default all of them run. Their own printouts go through; then comes
-the table. ``--json`` writes the figures, ``--page`` the table with date, machine and load. Exit code 1 where a
-benchmark failed: its figures until then are in the table.
+the table. ``--json`` writes the figures, and keeps what is there of benchmarks that did not run; ``--page`` writes the
+tables with date, machine and load. Exit code 1 where a benchmark failed: its figures until then are in the table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -58,20 +58,37 @@ def machine() -> str:
     return f"{when}; {model}, {os.cpu_count()} cores; {system}; Python {platform.python_version()}; load {load}"
 
 
-def page(found: Sequence[figures.Figure], began: str, ended: str, failed: Sequence[str]) -> str:
+class Run(msgspec.Struct, frozen=True):
+    """Benchmarks that ran one after the other, on one machine."""
+
+    began: str  # date, machine and load
+    ended: str
+    figures: list[figures.Figure]
+
+    @property
+    def benches(self) -> list[str]:
+        """Those that told a figure."""
+        return list(dict.fromkeys(one.bench for one in self.figures))
+
+
+def renewed(runs: Sequence[Run], last: Run, wanted: Collection[str]) -> list[Run]:
+    """The last run and, of those before it, what it has not measured anew."""
+    kept = [Run(run.began, run.ended, [one for one in run.figures if one.bench not in wanted]) for run in runs]
+    return [run for run in [*kept, last] if run.figures]
+
+
+def page(runs: Sequence[Run], failed: Sequence[str]) -> str:
     """docs/benchmarks.md."""
     lines = [
         "# Benchmarks",
         "",
-        "What `make bench` printed, made anew as a whole each time. A figure stands beside a baseline of the same run, "
-        "so that a busy or a slow machine changes both; the ratio is what to compare. Of growth the baseline is the "
-        "first figure times the work: 1 is growth in proportion.",
-        "",
-        f"Begun {began}.  ",
-        f"Ended {ended}.",
-        "",
-        figures.table(found),
+        'What `make bench` printed; `make bench ARGS="peers"` makes the rows of that benchmark anew. A figure stands '
+        "beside a baseline of the same run, so that a busy or a slow machine changes both; the ratio is what to "
+        "compare. Of growth the baseline is the first figure times the work: 1 is growth in proportion.",
     ]
+    for run in runs:
+        lines += ["", f"## {', '.join(run.benches)}", "", f"Begun {run.began}.  ", f"Ended {run.ended}."]
+        lines += ["", figures.table(run.figures)]
     if failed:
         lines += ["", f"Not all was measured: {', '.join(failed)} failed, or broke a promise."]
     return "\n".join(lines) + "\n"
@@ -87,13 +104,16 @@ def main() -> int:
     known = names()
     if unknown := set(asked.names) - set(known):
         parser.error(f"there is no benchmark {min(unknown)}; there are {', '.join(known)}")
+    wanted = asked.names or known
+    earlier = asked.json.read_bytes() if asked.json is not None and asked.json.exists() else b"[]"
     began = machine()
-    found, failed = collected(asked.names or known)
+    found, failed = collected(wanted)
     print(f"\n{began}\n\n{figures.table(found)}")
+    runs = renewed(msgspec.json.decode(earlier, type=list[Run]), Run(began, machine(), found), wanted)
     if asked.json is not None:
-        asked.json.write_bytes(msgspec.json.format(msgspec.json.encode({"machine": began, "figures": found})) + b"\n")
+        asked.json.write_bytes(msgspec.json.format(msgspec.json.encode(runs)) + b"\n")
     if asked.page is not None:
-        asked.page.write_text(page(found, began, machine(), failed), encoding="utf-8")
+        asked.page.write_text(page(runs, failed), encoding="utf-8")
     for name in failed:
         print(f"{name} failed, or broke a promise", file=sys.stderr)
     return 1 if failed else 0

@@ -41,13 +41,13 @@ class LoopGuard:
         self._thread.join()
 
     def _watch(self) -> None:
-        asked = self._look()
+        asked: _Look | None = None
         while not self._stop.wait(TICK_S):
             if self._answered.is_set():
                 self._answered.clear()
                 asked = self._look()
                 self._loop.call_soon_threadsafe(self._answered.set)
-            elif not self.blocked_at and self._look().lived_since(asked) >= BLOCKED_S:
+            elif asked and not self.blocked_at and self._look().lived_since(asked) >= BLOCKED_S:
                 self.blocked_at = "".join(traceback.format_stack(sys._current_frames()[self._watched])[-4:])
 
     def _look(self) -> _Look:

@@ -44,7 +44,7 @@ def test_one_that_fails_takes_no_other_along(tmp_path: Path, capfd: pytest.Captu
     assert [one.bench for one in found] == ["bad", "good"]
     assert failed == ["bad"]
     assert capfd.readouterr().out.count("its own words") == 2
-    page = bench.page(found, "then", "now", failed)
+    page = bench.page([bench.Run("then", "now", found)], failed)
     assert "| good | speed | 5 x | 2 x before | 2.5 |  |" in page
     assert "bad failed" in page
 
@@ -59,7 +59,23 @@ def test_the_page_and_the_data_hold_the_same(
     assert bench.main() == 0
     assert "| dispatch | speed | 5 x |" in capsys.readouterr().out
     assert "| dispatch | speed | 5 x |" in (tmp_path / "f.md").read_text(encoding="utf-8")
-    assert msgspec.json.decode((tmp_path / "f.json").read_bytes())["figures"][0]["value"] == 5.0
+    assert msgspec.json.decode((tmp_path / "f.json").read_bytes())[0]["figures"][0]["value"] == 5.0
+
+
+def test_what_is_not_measured_anew_stays_with_its_own_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["--json", str(tmp_path / "f.json"), "--page", str(tmp_path / "f.md")]
+    dates = iter(range(6))
+    monkeypatch.setattr(bench, "machine", lambda: f"day {next(dates)}")
+    for value, names in ((1.0, ["dispatch", "peers"]), (2.0, ["peers"]), (3.0, ["peers"])):
+        found = [Figure("speed", value, "x", bench=name) for name in names]
+        monkeypatch.setattr(bench, "collected", lambda names, found=found: (found, []))
+        monkeypatch.setattr(sys, "argv", ["prog", *names, *words])
+        assert bench.main() == 0
+    runs = msgspec.json.decode((tmp_path / "f.json").read_bytes(), type=list[bench.Run])
+    told = [(run.began, [(one.bench, one.value) for one in run.figures]) for run in runs]
+    assert told == [("day 0", [("dispatch", 1.0)]), ("day 4", [("peers", 3.0)])]
+    page = (tmp_path / "f.md").read_text(encoding="utf-8")
+    assert page.index("## dispatch\n\nBegun day 0") < page.index("| dispatch |") < page.index("## peers\n\nBegun day 4")
 
 
 def test_every_benchmark_tells_or_is_a_study() -> None:
