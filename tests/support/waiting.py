@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 POLL_S: Final = 0.01
 LONGEST_S: Final = 0.1
-"""Between two looks of who has waited for long: a look may go through every process there is, or read a whole recording."""
+"""Between two looks of who has waited for long: a look may go through all processes, or read a whole recording."""
 SHARE: Final = 0.9
 """Of its limit a test may wait this much; the rest is for saying so and for cleaning up."""
 
