@@ -51,14 +51,15 @@ _WAITER: Final = (
 )
 # `cat` takes from the terminal what comes, at once: a shell would read it byte by byte. A program may open what it has
 # as standard output once more, by /dev/stdout, also where it is not root's.
+# Each program that is started here takes its time, before every command: so one makes all pipes, and one removes them.
 _INNER: Final = (
-    'exec 3<>"$1" 4>&2 2>/dev/null; rm -f "$2.in" "$2.out"; mkfifo "$2.in"; mkfifo -m 666 "$2.out"; '
+    'exec 3<>"$1" 4>&2 2>/dev/null; '
     'cat <&3 >"$2.in" 3<&- 4<&- & exec <"$2.in"; cat <"$2.out" >&3 3<&- 4<&- & exec >"$2.out" 2>&4 3<&- 4<&-; '
-    'rm -f "$2.in" "$2.out"; shift 2; exec "$@"'
+    'rm -f "$2.in" "$2.out" "$2.err"; shift 2; exec "$@"'
 )
 _OUTER: Final = (
-    'exec 3<>"$1"; rm -f "$2.err"; mkfifo -m 666 "$2.err"; cat <"$2.err" >&3 3<&- & exec 2>"$2.err"; '
-    'rm -f "$2.err"; shift 2; setsid "$@" 3<&-'
+    '[ ! -e "$2.err" ] || rm -f "$2.in" "$2.out" "$2.err"; exec 3<>"$1"; mkfifo -m 666 "$2.in" "$2.out" "$2.err"; '
+    'cat <"$2.err" >&3 3<&- & exec 2>"$2.err"; shift 2; setsid "$@" 3<&-'
 )
 
 
