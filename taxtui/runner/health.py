@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import resource
 import shutil
@@ -40,13 +41,19 @@ def floor_ns() -> int:
     return sorted(took)[len(took) // 2]
 
 
+@functools.cache
+def floor_here_ns() -> int:
+    """``floor_ns`` as this process first found it: once for all its runs."""
+    return floor_ns()
+
+
 class Reports:
     """What a second of the loop's life amounts to, from the lags that were seen in it."""
 
     def __init__(self, now: Callable[[], int], in_flight: Callable[[], int]) -> None:
         """``now`` is what instants in the recording are relative to."""
         self._now, self._in_flight = now, in_flight
-        self._floor_ns = floor_ns()
+        self._floor_ns = floor_here_ns()
         self._lags: list[int] = []
         self._begin()
 

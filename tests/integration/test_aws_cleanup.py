@@ -164,7 +164,7 @@ async def test_cancelling_anything_else_at_any_await_leaves_nothing(account: Acc
 async def test_after_sigkill_at_random_moments_a_sweep_leaves_nothing(account: Account) -> None:
     rng = random.Random(12)
     forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["tests.support.aws_standin_victim"])
+    forks.set_forkserver_preload(["tests.support.aws_standin_preload"])
     entry = LedgerEntry(run_id="r1", substrates=(), create_timeout_s=CREATE_TIMEOUT_S)
     killed = made = 0
     async with account.connect() as substrate:

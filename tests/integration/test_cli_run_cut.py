@@ -45,7 +45,7 @@ def tmpfs(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(home: Home, tmpfs: Path) -> None:
-    (tmpfs / "ballast").write_bytes(b"x" * (40 << 10))
+    (tmpfs / "ballast").write_bytes(b"x" * (44 << 10))
     path = tmpfs / "r.msgpack"
     done = home.run("run", *PLAIN, "-t", "T0", "-n", "50", "--trials", "2000", "--progress", "none", "-o", str(path))
     assert (done.code, done.out) == (1, f"{path}\n")
@@ -58,7 +58,8 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(home: Home, tmpfs:
 
 
 def test_a_budget_ends_the_run_in_good_order(home: Home) -> None:
-    done = home.run("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "5000", "--budget", "3s", "-o", "r.msgpack")
+    asked = ("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "5000", "--think", "100ms")
+    done = home.run(*asked, "--budget", "3s", "-o", "r.msgpack")
     assert done.code == 0
     finished = last(home.cwd / "r.msgpack")
     assert finished.outcome == "budget"

@@ -119,7 +119,7 @@ def test_whoever_ends_the_run_ends_it_on_every_node(nodes: Nodes, blow: signal.S
 
 def test_a_node_that_is_killed_costs_no_trial(nodes: Nodes) -> None:
     path = nodes.here.cwd / "killed.msgpack"
-    text = killed_scenario(nodes.here, "local:isolation=plain", actions=50)
+    text = killed_scenario(nodes.here, "local:isolation=plain", actions=10, think="100ms")
     process = nodes.here.start("run", str(text), *RAY, "-o", str(path), "--progress", "none")
 
     def begun() -> bool:
@@ -132,7 +132,7 @@ def test_a_node_that_is_killed_costs_no_trial(nodes: Nodes) -> None:
     nodes.cluster.kill_node()
     told = ended(process)
     assert told.code == 0, told
-    whole(path, actions=50)
+    whole(path, actions=10)
     notices = [event.text for event in events(path) if isinstance(event, Notice)]
     assert sum("was lost" in text for text in notices) in range(1, WORKERS), notices
     nodes.assert_nothing_left()

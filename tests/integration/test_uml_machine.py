@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from taxtui.errors import SandboxLost
 from taxtui.plan.spec import Command, Limits, SandboxSpec
@@ -15,20 +16,20 @@ from taxtui.substrates.machine.uml.sandbox import UmlSandbox
 from taxtui.substrates.machine.uml.substrate import UmlSubstrate
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.asyncio(loop_scope="module")]  # they share a machine, but for the last
 
 
 def _spec(ttl_s: float) -> SandboxSpec:
     return SandboxSpec(name=f"taxtui-{new_mark()}-0", labels={}, limits=Limits(), ttl_s=ttl_s)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def substrate() -> AsyncIterator[UmlSubstrate]:
     async with UmlSubstrate() as one:
         yield one
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sandbox(substrate: UmlSubstrate) -> AsyncIterator[UmlSandbox]:
     one = substrate.sandbox((spec := _spec(600)).name)
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import functools
 import json
 import math
 import sys
@@ -353,6 +354,7 @@ def selected(request: web.Request) -> Callable[[Json], bool]:
     return matches
 
 
+@functools.cache  # a client reads the certificates of all authorities there are, and this one calls nobody
 def _validator() -> Callable[[Json, str], None]:
     """Refuses a body that the published model does not take, or that has a field which it does not know."""
     from kubernetes.aio.client import ApiClient

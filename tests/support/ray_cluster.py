@@ -37,6 +37,7 @@ class TwoNodes:
             "RAY_TMPDIR": str(self.folder),
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_DISABLE_IMPORT_WARNING": "1",
+            "RAY_prestart_worker_first_driver": "0",  # processes for tasks, by cores: nobody sends any
         }
         paths = [environment.get("PYTHONPATH"), str(ROOT)]
         nodes = {**environment, **self.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}

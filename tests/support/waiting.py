@@ -15,6 +15,8 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 POLL_S: Final = 0.01
+LONGEST_S: Final = 0.1
+"""Between two looks of who has waited for long: a look may go through all processes, or read a whole recording."""
 SHARE: Final = 0.9
 """Of its limit a test may wait this much; the rest is for saying so and for cleaning up."""
 
@@ -47,7 +49,8 @@ async def until(holds: Callable[[], T], what: str) -> T:
 
 def block_until(holds: Callable[[], T], what: str) -> T:
     """Sleep until ``holds()`` is true; its value."""
+    began = time.monotonic()
     while not (value := holds()):
         still(what)
-        time.sleep(POLL_S)
+        time.sleep(min(LONGEST_S, max(POLL_S, (time.monotonic() - began) / 10)))
     return value

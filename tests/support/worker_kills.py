@@ -46,12 +46,13 @@ def workers(home: Home) -> list[int]:
     return sorted(found)
 
 
-def scenario(home: Home, substrate: str, actions: int = 5) -> Path:
+def scenario(home: Home, substrate: str, actions: int = 5, think: str = "0s") -> Path:
     """A run that lasts long enough to be hit."""
     path = home.cwd / "killed.toml"
     path.write_text(
         f'create_timeout = "2s"\nworkers = {WORKERS}\n[[cells]]\nsubstrates = ["{substrate}"]\ntiers = ["T0"]\n'
         f'actions = [{actions}]\ntrials = {TRIALS}\nconcurrency = 6\nwarmup = 1\nmodes = ["exec"]\n'
+        f'think = "{think}"\n'
     )
     return path
 

@@ -25,7 +25,7 @@ TRIALS: Final = 6
 EARLY: Final = 0.2
 """Of the strikes, from the start of the process on, and as many once the recording is there; then as trials begin."""
 SPREAD_S: Final = 0.7
-POLL_S: Final = 0.02
+POLL_S: Final = 0.05
 SCENARIO: Final = """
 create_timeout = "5s"
 timeout = "20s"

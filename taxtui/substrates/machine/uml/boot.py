@@ -37,6 +37,8 @@ SHARED: Final = "/dev/taxtui"
 """Where a sandbox's folder on this machine is seen, read-only: what is too large for a line goes through it."""
 _FIFOS: Final = "/dev/.lines"
 _MODULES: Final = Path("/usr/lib/uml/modules")
+_LEFT_OUT: Final = "raid6_select_algo"
+"""Of the kernel's start: it tries out ways of computing RAID 6 for most of a second, and a machine has no disks."""
 
 # Descriptor 3 of the outer one is its session's terminal, and so is that of the inner one: the end of each hangs its
 # line up, and ends its `cat`s. The program in a session of its own gets no signal from that.
@@ -49,14 +51,15 @@ _WAITER: Final = (
 )
 # `cat` takes from the terminal what comes, at once: a shell would read it byte by byte. A program may open what it has
 # as standard output once more, by /dev/stdout, also where it is not root's.
+# Each program that is started here takes its time, before every command: so one makes all pipes, and one removes them.
 _INNER: Final = (
-    'exec 3<>"$1" 4>&2 2>/dev/null; rm -f "$2.in" "$2.out"; mkfifo "$2.in"; mkfifo -m 666 "$2.out"; '
+    'exec 3<>"$1" 4>&2 2>/dev/null; '
     'cat <&3 >"$2.in" 3<&- 4<&- & exec <"$2.in"; cat <"$2.out" >&3 3<&- 4<&- & exec >"$2.out" 2>&4 3<&- 4<&-; '
-    'rm -f "$2.in" "$2.out"; shift 2; exec "$@"'
+    'rm -f "$2.in" "$2.out" "$2.err"; shift 2; exec "$@"'
 )
 _OUTER: Final = (
-    'exec 3<>"$1"; rm -f "$2.err"; mkfifo -m 666 "$2.err"; cat <"$2.err" >&3 3<&- & exec 2>"$2.err"; '
-    'rm -f "$2.err"; shift 2; setsid "$@" 3<&-'
+    '[ ! -e "$2.err" ] || rm -f "$2.in" "$2.out" "$2.err"; exec 3<>"$1"; mkfifo -m 666 "$2.in" "$2.out" "$2.err"; '
+    'cat <"$2.err" >&3 3<&- & exec 2>"$2.err"; shift 2; setsid "$@" 3<&-'
 )
 
 
@@ -144,6 +147,7 @@ def kernel_argv(
         *(("--seccomp", str(seccomp)) if seccomp >= 0 else ()),
         *("--", KERNEL, f"mem={memory_mib}M", "uml_dir=/tmp", "root=/dev/root", "rootfstype=hostfs"),
         *("rootflags=/rootfs", "ro", "quiet", "con=null", "ssl=null", *ports),
+        f"initcall_blacklist={_LEFT_OUT}",
         *(*(f"{key}={value}" for key, value in env.items()), "init=/bin/sh", "--"),
         *("-c", '"mount -t hostfs none /mnt -o / && . /mnt/taxtui/boot"'),
     ]

@@ -1,0 +1,21 @@
+"""For the process that victims are forked from: all that they are made of, and megabytes of JSON, are read once.
+
+A victim is then killed while it makes sandboxes, not while it reads. Nothing but that process imports this.
+"""
+
+from __future__ import annotations
+
+import os
+
+from taxtui.substrates.aws.connection import open_client
+from taxtui.substrates.aws.ec2.api import Ec2Api
+from taxtui.substrates.aws.ecs.api import EcsApi
+from taxtui.substrates.aws.options import AwsOptions
+from tests.support import aws_models, aws_standin_victim
+from tests.support.ecs_standin_setup import CREDENTIALS
+
+__all__ = ["aws_models", "aws_standin_victim"]
+
+os.environ.update(CREDENTIALS)
+for _service in {*Ec2Api.services, *EcsApi.services}:
+    open_client(_service, AwsOptions())
