@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from textual.app import ComposeResult
 from textual.pilot import Pilot
 from textual.widget import Widget
 
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.live.screen import LiveScreen
+from taxtui.tui.numbered_screen import NumberedScreen
 from taxtui.tui.setup.screen import SetupScreen
 from tests.support import waiting
 from tests.tui import story
@@ -45,9 +47,21 @@ def setup(pilot: Pilot[None]) -> SetupScreen:
     return screen
 
 
+class Nothing(NumberedScreen):
+    """Where an app begins that a test looks at elsewhere; Setup would first be filled in."""
+
+    scope = "setup"
+
+    def contents(self) -> ComposeResult:
+        yield from ()
+
+    foot = contents
+
+
 def looking_at(*paths: Path, against: Path | None = None) -> TaxtuiApp:
-    """An app whose Results and Projection are about these."""
+    """An app whose Results and Projection are about these; it has no Setup."""
     app = TaxtuiApp(None, answers)
+    app.get_default_screen = Nothing  # type: ignore[method-assign]
     app.chosen, app.against = paths, against
     return app
 

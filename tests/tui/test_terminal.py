@@ -86,7 +86,7 @@ def test_killing_the_interface_leaves_a_cancelled_and_cleaned_up_run(tmp_path: P
         terminal.until(r"\[x\] ○ local +\S")
         terminal.keys("C-r")
         terminal.until(r"[1-9]\d*/100")
-        subprocess.run(["tmux", "-L", terminal.socket, "kill-server"], check=True)
+        terminal.end()
     (path,) = (tmp_path / "recordings").glob("*.msgpack")
     block_until(lambda: folded(path).outcome, "the run is told to stop")
     state = folded(path)
@@ -98,7 +98,7 @@ def test_no_color_is_obeyed(tmp_path: Path) -> None:
     path = record(tmp_path / "story.msgpack", story.run(5))
     with Terminal(tmp_path, "replay", str(path), "--speed", "0", NO_COLOR="1") as terminal:
         terminal.until("REPLAY END")
-        coloured = terminal._tmux("capture-pane", "-p", "-e", "-t", "s")
+        coloured = terminal.tmux("capture-pane", "-p", "-e", "-t", "s")
         greys = {tuple(code) for code in _rgb(coloured)}
         assert all(max(code) - min(code) <= 3 for code in greys), greys
         terminal.keys("q")
@@ -109,7 +109,7 @@ def test_sixteen_colours_are_enough(tmp_path: Path) -> None:
     path = record(tmp_path / "story.msgpack", story.run(5))
     with Terminal(tmp_path, "replay", str(path), "--speed", "0", TERM="xterm-16color") as terminal:
         terminal.until("REPLAY END")
-        coloured = terminal._tmux("capture-pane", "-p", "-e", "-t", "s")
+        coloured = terminal.tmux("capture-pane", "-p", "-e", "-t", "s")
         assert "\x1b[93m" in coloured  # what local is drawn in, as near as such a terminal can
         assert not re.search(r"[34]8;[25];", coloured)
         terminal.keys("q")

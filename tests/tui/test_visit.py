@@ -79,8 +79,8 @@ def test_from_the_start_to_the_answer_of_a_fresh_run_in_two_keys(tmp_path: Path)
 
 @pytest.mark.bwrap
 def test_a_whole_visit(tmp_path: Path) -> None:
-    """Start, pick, launch, watch, freeze, results, project, recordings, replay, quit."""
-    with Terminal(tmp_path, width=80, height=24) as terminal:
+    """Start with every SDK, pick, launch, watch, freeze, results, project, recordings, replay, quit."""
+    with Terminal(tmp_path, width=80, height=24, sdks=True) as terminal:
         terminal.until(r"\[x\] ○ local +\S")
         terminal.keys("Tab")
         terminal.until("▸ Tiers")  # a key right behind Tab may still go to the list before
@@ -141,8 +141,7 @@ log_view.LogView.present = present
 
 @pytest.mark.bwrap
 def test_a_crash_of_the_interface_gives_the_terminal_back_and_cleans_the_run_up(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(BROKEN)
-    with Terminal(tmp_path, PYTHONPATH=str(tmp_path)) as terminal:
+    with Terminal(tmp_path, site=BROKEN) as terminal:
         terminal.until("= 100 trials")
         terminal.keys("C-r")
         terminal.until("(?s)a bug in the interface.*EXIT=1")
