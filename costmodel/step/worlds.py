@@ -24,7 +24,7 @@ from costmodel.step.chance import ThinkQuantiles, View, World
 from costmodel.step.horizon import FEW, Horizon, horizon
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken, taken
-from costmodel.step.trials import Trials, timed
+from costmodel.step.trials import AttemptTimes, Trials, timed
 from costmodel.uncertainty import correlation_time
 
 PLAIN: Final = (6, 16)
@@ -55,6 +55,16 @@ class _Asked(NamedTuple):
     law: ThinkQuantiles | None
     looks: tuple[frozenset[str], ...]  # without what: nothing, each cause, all of them, and think time too
     bill: Callable[[Sequence[int]], float]
+    known: dict[frozenset[str], tuple[list[AttemptTimes], list[AttemptTimes]]]
+
+    def timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
+        """Successes and failures without these causes; those of plain worlds, whose ``factor`` is 1, are made once."""
+        if factor == 1.0 and without in self.known:
+            return self.known[without]
+        made = timed(self.trials.successes, without, factor), timed(self.trials.failures, without, factor)
+        if factor == 1.0:
+            self.known[without] = made
+        return made
 
 
 class Sampling(NamedTuple):
@@ -114,7 +124,7 @@ def worlds(
     alone = [frozenset({cause}) for cause, acts in causes.items() if acts]
     looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
     ones = [1] * len(pool.trials)
-    asked = _Asked(demand, trials, law, looks, _billed(pool, prices))
+    asked = _Asked(demand, trials, law, looks, _billed(pool, prices), {})
     first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
     each = len(looks) / _checked_chance(asked, first) * (1 if rules.workers_only else SHARED)
     least = each * rules.rules.launched(rules.size) * FEW * (PLAIN[0] + TWINS[0])
@@ -232,8 +242,7 @@ def _looked_at(asked: _Asked, times: Sequence[int], factor: float, seed: int, pl
     for without in asked.looks:
         view = View(
             world,
-            timed(asked.trials.successes, without, factor),
-            timed(asked.trials.failures, without, factor),
+            *asked.timed(without, factor),
             failing="failures" not in without,
             thinking=THINK not in without,
         )
