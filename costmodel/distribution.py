@@ -38,6 +38,16 @@ class Distribution:
         self.second_moment = squares / self.size
         self.sd = math.sqrt((self.size * squares - self.total**2) / self.size**2)  # int difference: no cancellation
 
+    def __eq__(self, other: object) -> bool:
+        """The same durations as often, resting on as many trials."""
+        if not isinstance(other, Distribution):
+            return NotImplemented
+        return self.trials == other.trials and self.values == other.values and self.counts == other.counts
+
+    def __hash__(self) -> int:
+        """As ``==``."""
+        return hash((self.trials, *self.values, *self.counts))
+
     @classmethod
     def of(cls, sample: Iterable[float]) -> Distribution:
         """Each of the sample's durations once, rounded to whole ns.

@@ -10,6 +10,7 @@ holds for every table that does not say otherwise.
 from __future__ import annotations
 
 import datetime
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -179,8 +180,9 @@ def read_published(path: Path) -> Published:
     return Published(**msgspec.structs.asdict(told) | {"name": path.name, "title": told.title or path.stem})
 
 
+@cache
 def shipped() -> tuple[Published, ...]:
-    """The files of starts and speeds that come with the cost model."""
+    """The files of starts and speeds that come with the cost model; read once, for they do not change."""
     return tuple(map(read_published, sorted(SHIPPED.glob("*.toml"))))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from fractions import Fraction
+from functools import lru_cache
 from random import Random
 from typing import Final, NamedTuple
 
@@ -50,18 +52,18 @@ def with_retries(
     """
     if failure is None or not retries.failure:
         return success
-    chance = float(retries.failure)
+    scale = math.log(float(retries.failure))
     longest = retries.cap if retries.cap is not None else math.inf
     strata = list(range(CHAINS))
     rng.shuffle(strata)
     draw = drawer(failure, rng)
     weights: Counter[int] = Counter()
     for number, stratum in enumerate(strata):
-        failures = min(int(math.log((number + 0.5) / CHAINS) / math.log(chance)), longest)
+        failures = min(int(math.log((number + 0.5) / CHAINS) / scale), longest)
         busy = int(sum(draw(int(failures)))) + backoff_ns * int(min(failures, longest - 1))
         if failures < longest:
             index = (2 * stratum + 1) * success.size // (2 * CHAINS)
-            busy += _at(success, index)
+            busy += success.values[bisect_right(success.cumulative, index)]
         weights[busy] += 1
     chained = Distribution(weights, success.trials)
     retried = retries.attempts - 1
@@ -74,13 +76,12 @@ def with_retries(
     return chained.scaled(ratio.numerator, ratio.denominator)
 
 
-def _at(law: Distribution, index: int) -> int:
-    """The ``index``-th smallest of the law's sample."""
-    low, high = 0, len(law.values) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if law.cumulative[middle] > index else (middle + 1, high)
-    return law.values[low]
+@lru_cache(maxsize=32)
+def retried(
+    success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, seed: int
+) -> Distribution:
+    """As ``with_retries`` by this seed, remembered: each point of a curve over workers asks for the same."""
+    return with_retries(success, failure, retries, backoff_ns, Random(seed))
 
 
 def throttle_floor_ns(creates: float, rate: float, burst: int) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from operator import sub
-from random import Random
 from typing import NamedTuple
 
 from costmodel.attempts import Attempt, Sample
@@ -13,7 +12,7 @@ from costmodel.demand import Demand
 from costmodel.distribution import Distribution
 from costmodel.engine.estimate import SimulatedRun
 from costmodel.engine.tries import Source
-from costmodel.retries import Retries, with_retries
+from costmodel.retries import Retries, retried
 from costmodel.runs import assumed
 from costmodel.samples import HITS, Pool, from_pool, killed_after
 from costmodel.tally import Tally
@@ -70,7 +69,7 @@ def _tallied(
         # Attempts that find a sandbox ready may fail less, and which ones do is for the simulation to say.
         retries = retries._replace(simulated=Fraction(outcome.attempts.value / demand.trajectories))
     backoff_ns = round(demand.backoff_s * 1e9)
-    law = with_retries(success, tally.held_times(ok=False), retries, backoff_ns, Random(demand.seed))
+    law = retried(success, tally.held_times(ok=False), retries, backoff_ns, demand.seed)
     return tally, retries, law
 
 

@@ -54,6 +54,9 @@ def parsed_once(
     return _parsed[key]
 
 
+RuleSet.__hash__ = object.__hash__  # type: ignore[method-assign]  # its own is the same in Python: id(self)
+
+
 @pytest.fixture(autouse=True)
 def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """The zone, the colours, the installed substrates and the recordings are the test's, not the machine's."""

@@ -93,6 +93,6 @@ async def test_q_asks_while_a_run_goes_on_cancels_it_and_leaves_when_it_is_clean
 
 
 def test_every_action_has_a_test() -> None:
-    for name in (*(f"test_actions_{tab.scope}" for tab in actions.SCREENS), "test_ecdf"):
+    for name in (*(f"test_actions_{tab.scope}" for tab in actions.SCREENS), "test_actions_page", "test_ecdf"):
         importlib.import_module(f"tests.tui.{name}")  # adds what it covers
     assert {(action.scope, action.name) for action in actions.ACTIONS} == TESTED

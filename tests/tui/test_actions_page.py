@@ -38,6 +38,11 @@ async def test_h_writes_the_report_beside_the_recording_and_never_over_a_file(pa
         await pages(pilot, first)
         await pages(pilot, second)
         answer = str(pilot.app.screen.query_one("#said", Static).render())
+        told = [(note.title, note.message) for note in pilot.app._notifications]
+        assert all(
+            any(title == "Page written" and page.name in text for title, text in told) for page in (first, second)
+        )
+    assert first.read_text().startswith("<!doctype html>")
     assert " ".join(answer.split()) in first.read_text()
     assert first.read_bytes() == second.read_bytes()
 
@@ -65,6 +70,7 @@ async def test_a_page_that_cannot_be_written_is_one_line_and_one_is_written_at_a
         await pilot.press("h")
         await hears(pilot, "story.html is being written")
         await hears(pilot, f"there is no {path}, neither here nor among what ships with taxtui")
+        assert "No page" in {note.title for note in pilot.app._notifications}
     assert not path.with_name("story.html").exists()
 
 

@@ -228,41 +228,6 @@ async def test_e_writes_the_screen_beside_the_recording(path: Path) -> None:
         assert (path.parent / "story.results.svg").read_text().startswith("<svg")
 
 
-@covers("results", "page")
-async def test_h_writes_the_report_as_a_page_beside_the_recording_and_never_over_one(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE, notifications=True) as pilot:
-        await pilot.press("3")
-        await answered(pilot)
-        for name in ("story.html", "story.2.html"):
-            await pilot.press("h")
-            await until(pilot, lambda name=name: heard(pilot, "Page written", name))  # type: ignore[misc]
-            assert (path.parent / name).read_text().startswith("<!doctype html>")
-        assert (path.parent / "story.html").read_bytes() == (path.parent / "story.2.html").read_bytes()
-
-
-async def test_a_page_that_cannot_be_written_is_one_line(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE, notifications=True) as pilot:
-        await pilot.press("3")
-        await answered(pilot)
-        path.unlink()
-        await pilot.press("h", "h")  # the second is told of the first
-        await until(pilot, lambda: heard(pilot, "No page", "there is no"))
-        assert heard(pilot, "", "story.html is being written")
-        assert not (path.parent / "story.html").exists()
-
-
-async def test_without_a_recording_there_is_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taxtui.tui.recordings.catalogue.newest", lambda **_: None)
-    async with looking_at().run_test(size=SIZE, notifications=True) as pilot:
-        await pilot.press("3", "h")
-        await until(pilot, lambda: heard(pilot, "", "there is no recording yet"))
-
-
-def heard(pilot: Pilot[None], title: str, words: str) -> bool:
-    """Whether the app has said so."""
-    return any(one.title == title and words in one.message for one in pilot.app._notifications)
-
-
 async def test_two_recordings_that_share_no_cell_are_not_compared(path: Path, tmp_path: Path) -> None:
     lonely = [
         story.header([story.planned("ec2", "T2", 150)]),

@@ -51,14 +51,14 @@ async def on_screen(path: Path, key: str) -> tuple[str, list[str]]:
 @pytest.mark.parametrize("name", ["run", "small", "page"])
 async def test_the_answer_is_the_same_everywhere(name: str, tmp_path: Path) -> None:
     path = recordings(tmp_path)[0] if name == "page" else SHIPPED / f"{name}.msgpack"
-    reported = printed(report, path)
+    reported, projected, summed_up = printed(report, path), printed(project, path, *ASKED), summary(path)
     sentence = words(reported.split("\n\n")[0])
-    assert words(printed(project, path, *ASKED).split("\n\n")[0]) == sentence
-    assert words(summary(path).split("\n\n")[-1]) == sentence
+    assert words(projected.split("\n\n")[0]) == sentence
+    assert words(summed_up.split("\n\n")[-1]) == sentence
     for key in ("3", "4"):
         said, ratios = await on_screen(path, key)
         assert said == sentence
-        for told in (reported, printed(project, path, *ASKED), summary(path)):
+        for told in (reported, projected, summed_up):
             compared = re.findall(r"[\d.]+x +[±(][\d.…]+\)?", told.split("\n\n±")[0])
             assert sorted(map(words, compared)) == sorted(ratios)
     for command, asked in ((report, []), (project, ASKED)):
