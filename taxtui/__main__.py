@@ -2,9 +2,12 @@
 
 import sys
 
+from taxtui import starting
+
 
 def main() -> None:
     """Run the command line; Ctrl-C while that is still being loaded ends it without a word."""
+    starting.quickly("__main__")
     try:
         from taxtui import cli
 

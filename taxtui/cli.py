@@ -14,6 +14,7 @@ from typing import Final
 
 import click
 
+from taxtui import starting
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.terminal_text import clean_lines
 
@@ -56,6 +57,7 @@ class LazyGroup(click.Group):
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
             raise UsageError(f"unknown command {cmd_name!r}", fix=hint)
         command = importlib.import_module(f"taxtui.commands.{MODULES.get(cmd_name, cmd_name)}").command
+        starting.loaded()
         assert isinstance(command, click.Command)
         return command
 
@@ -84,6 +86,7 @@ def app(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         from taxtui.tui.launch import launch
 
+        starting.loaded()
         ctx.exit(launch())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import resource
 import shutil
@@ -25,7 +24,8 @@ SET_S: Final = 0.5
 """A wall clock that leaves the monotonic one by more within a second has been set."""
 TICK_S: Final = 0.004  # 240 of them in a second: their 99th percentile is not their maximum
 REPORT_S: Final = 1.0
-FLOOR_SPAWNS: Final = 60
+FLOOR_SPAWNS: Final = 21
+"""Each process that measures begins with these; the median of three times as many is no steadier from run to run."""
 
 
 def floor_ns() -> int:
@@ -41,19 +41,13 @@ def floor_ns() -> int:
     return sorted(took)[len(took) // 2]
 
 
-@functools.cache
-def floor_here_ns() -> int:
-    """``floor_ns`` as this process first found it: once for all its runs."""
-    return floor_ns()
-
-
 class Reports:
     """What a second of the loop's life amounts to, from the lags that were seen in it."""
 
     def __init__(self, now: Callable[[], int], in_flight: Callable[[], int]) -> None:
         """``now`` is what instants in the recording are relative to."""
         self._now, self._in_flight = now, in_flight
-        self._floor_ns = floor_here_ns()
+        self._floor_ns = floor_ns()
         self._lags: list[int] = []
         self._begin()
 

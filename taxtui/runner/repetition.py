@@ -7,6 +7,10 @@ last how it has ended.
 
 from __future__ import annotations
 
+from taxtui import starting
+
+starting.quickly(__name__)
+
 import asyncio
 import contextlib
 import os

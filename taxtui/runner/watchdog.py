@@ -8,6 +8,10 @@ again, until nothing has been found for as long as a create that was under way c
 
 from __future__ import annotations
 
+from taxtui import starting
+
+starting.quickly(__name__)
+
 import asyncio
 import contextlib
 import os

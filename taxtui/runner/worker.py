@@ -7,6 +7,10 @@ that a slow reader slows no measurement. The end of its input cancels it: it cle
 
 from __future__ import annotations
 
+from taxtui import starting
+
+starting.quickly(__name__)
+
 import asyncio
 import os
 import signal
