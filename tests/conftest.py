@@ -140,16 +140,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session")
-def _private_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def _new_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A new name each time, which is made by whoever writes there: pytest would look at all that it has made before."""
     folder = tmp_path_factory.mktemp("xdg")
     return map(folder.joinpath, map(str, itertools.count()))
 
 
 @pytest.fixture(autouse=True)
-def _private_folders(_private_folder: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def _private_folders(_new_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """State and data of a test never mix with the user's; the cache of fixtures is shared, being verified by hash."""
-    folder = next(_private_folder)
+    folder = next(_new_folders)
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
 
