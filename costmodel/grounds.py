@@ -71,7 +71,7 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
     tally, run = timed.tally, timed.run
     sample, recorded = tally.attempts, pool.columns.actions
     asked = zip(sample.ok, sample.actions, sample.trial, strict=True)
-    beyond = any(ok and actions > recorded[trial] for ok, actions, trial in asked)
+    beyond = sample.actions is not recorded and any(ok and actions > recorded[trial] for ok, actions, trial in asked)
     in_flight = min(demand.usable_workers, demand.trajectories)
     simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
     loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > demand.tolerance * run.rollouts.value_ns

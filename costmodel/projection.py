@@ -215,7 +215,7 @@ def _measured(
     tally, retries, law, _, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
-    estimated, tax, line, quantiles = told(tally)
+    estimated, quantiles, tax, line = told(tally)
     held = doubt_ns.around(interval(estimated, tally.assume))
     exact_held = tally.total(lambda sample: sample.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory

@@ -181,9 +181,10 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
 
 def _tell_contention(cells: Sequence[Pool]) -> None:
     """What waiting at concurrency 1 is none of ours; elsewhere what exceeds it is, where both are known."""
-    alone = {pool.alone: pool.waiting_ns for pool in cells if pool.identity.concurrency == 1}
-    for pool in cells:
-        waiting_ns, alone_ns = pool.waiting_ns, alone.get(pool.alone)
+    waits = [(pool, pool.waiting_ns) for pool in cells]
+    alone = {pool.alone: waiting_ns for pool, waiting_ns in waits if pool.identity.concurrency == 1}
+    for pool, waiting_ns in waits:
+        alone_ns = alone.get(pool.alone)
         if waiting_ns is not None and alone_ns is not None:
             pool.contended = 0.0 if pool.identity.concurrency == 1 else contended(waiting_ns, alone_ns)
 

@@ -19,18 +19,18 @@ class Sweeps(NamedTuple):
     """Of a row's attempts, of which one succeeded."""
 
     held: Estimate  # ns per success
+    quantiles: tuple[Quantile, ...]  # of a success's trajectory, in s
     tax: Interval | None  # beyond think time and the successes' own work, in ns per success
     line: StraightLine | None
-    quantiles: tuple[Quantile, ...]  # of a success's trajectory, in s
 
 
 def told(tally: Tally) -> Sweeps:
-    """Each by another process where there are many: the first is told here, and what it told of held is used again."""
-    works: tuple[Callable[[], Any], ...] = (
+    """By several processes where there are many: the first is told here, and what it told of held is used again."""
+    works: tuple[Callable[[], Any], ...] = (  # of two processes each has a half
         partial(tally.estimate, lambda sample: sample.held_ns, lambda sample: sample.think_ns),
+        lambda: tuple(map(_quantile, tally.percentiles((0.5, 0.95, 0.99)))),
         partial(_tax_ns, tally),
         tally.line,
-        lambda: tuple(map(_quantile, tally.percentiles((0.5, 0.95, 0.99)))),
     )
     return Sweeps(*dealt(works, len(tally.trials)))
 

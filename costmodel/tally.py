@@ -134,7 +134,12 @@ class Tally:
         """How long successes, or failures, hold their worker; None if there are none."""
         sample = self.attempts
         if self._plain:
-            weights = Counter([held for held, own in zip(sample.held_ns, sample.ok, strict=True) if bool(own) == ok])
+            if ok and sample.all_ok:
+                weights = Counter(sample.held_ns)
+            else:
+                weights = Counter(
+                    [held for held, own in zip(sample.held_ns, sample.ok, strict=True) if bool(own) == ok]
+                )
             return _reduced(weights, weights.total()) if weights else None
         weights, seen = Counter(), set()
         for trial, own, held, weight in zip(sample.trial, sample.ok, sample.held_ns, sample.weight, strict=True):

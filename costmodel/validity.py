@@ -36,6 +36,8 @@ class Exposure(NamedTuple):
 
 def exposure(trials: TrialColumns) -> Exposure | None:
     """What bad seconds do to a cell; None where no success overlaps one."""
+    if not any(trials.exposed):
+        return None
     shares = [share for share, ok in zip(trials.exposed, trials.ok, strict=True) if ok]
     exposed = sum(share > 0 for share in shares)
     if not exposed:
