@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkProcess
 
 _T = TypeVar("_T")
 WORTH_TRIALS: Final = 50_000
@@ -31,35 +32,47 @@ def dealt(works: Sequence[Callable[[], _T]], trials: int) -> list[_T]:
     """What each of these gives, in their order: dealt out to a process per core, of which this is the first.
 
     Where that is worth it: they are told over so many trials; one after the other elsewhere. What they change stays in
-    their process. One that raises there, or whose process ends, is done again here.
+    their process. One that raises there, or whose process ends, is done again here; so is what no process can be made
+    for.
     """
     count = min(len(works), os.cpu_count() or 1) if trials >= WORTH_TRIALS else 1
     if count < 2 or not forks():
         return [work() for work in works]
-    from multiprocessing import get_context  # most never need it
-
-    fork = get_context("fork")
+    parts = [works[first::count] for first in range(count)]
     others = []
-    found = []
     try:
-        for first in range(1, count):
-            ours, theirs = fork.Pipe(duplex=False)
-            process = fork.Process(target=_tell, args=(theirs, works[first::count]), daemon=True)
-            process.start()
-            theirs.close()
-            others.append((process, ours))
-        found.append([work() for work in works[::count]])
-        for first, (_, ours) in enumerate(others, 1):
+        with contextlib.suppress(OSError):  # no more processes or descriptors
+            for part in parts[1:]:
+                others.append(_forked(part))
+        found = [[work() for work in parts[0]]]
+        for (_, ours), part in zip(others, parts[1:], strict=False):
             try:
                 found.append(ours.recv())
             except EOFError:
-                found.append([work() for work in works[first::count]])
+                found.append([work() for work in part])
+        found += [[work() for work in part] for part in parts[1 + len(others) :]]
     finally:
         for process, ours in others:
             ours.close()
             process.kill()
             process.join()
     return [found[place % count][place // count] for place in range(len(works))]
+
+
+def _forked(works: Sequence[Callable[[], _T]]) -> tuple[ForkProcess, Connection[None, list[_T]]]:
+    """A process that has begun with these, and where it tells what they give. Raises ``OSError``."""
+    from multiprocessing import get_context  # most never need it
+
+    fork = get_context("fork")
+    ours, theirs = fork.Pipe(duplex=False)
+    with theirs:
+        process = fork.Process(target=_tell, args=(theirs, works), daemon=True)
+        try:
+            process.start()
+        except OSError:
+            ours.close()
+            raise
+    return process, ours
 
 
 def _tell(theirs: Connection, works: Sequence[Callable[[], object]]) -> None:

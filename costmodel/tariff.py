@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, NamedTuple
@@ -76,21 +76,13 @@ class Meter(NamedTuple):
         beyond_ns = max(0, cpu_ns - self.included_milli * clock_ns // 1000)
         return self.exists * clock_ns + self.cpu * beyond_ns + self.create * (exists_ns > 0)
 
-    def billed_of(self, clocks_ns: Iterable[int], exists: float, cpu: float) -> int:
+    def billed_of(self, clocks_ns: Sequence[int], exists: float, cpu: float) -> int:
         """The sum for sandboxes of so many ns each, of which these shares are what exists and what CPU time is used."""
-        minimum_ns, increment_ns, included_milli = self.minimum_ns, self.increment_ns, self.included_milli
-        number = all_ns = beyond_ns = 0
-        for ns in clocks_ns:
-            clock_ns, exists_ns = 0, round(ns * exists)
-            if exists_ns > 0:
-                clock_ns = -(-exists_ns // increment_ns) * increment_ns
-                if clock_ns < minimum_ns:
-                    clock_ns = minimum_ns
-                all_ns += clock_ns
-                number += 1
-            if self.cpu:
-                beyond_ns += max(0, round(ns * cpu) - included_milli * clock_ns // 1000)
-        return self.exists * all_ns + self.cpu * beyond_ns + self.create * number
+        if self.cpu:
+            return sum(self.billed(round(ns * exists), round(ns * cpu)) for ns in clocks_ns)
+        exist_ns = [round(ns * exists) for ns in clocks_ns]
+        all_ns = sum(billed_ns(ns, self.minimum_ns, self.increment_ns) for ns in exist_ns)
+        return self.exists * all_ns + self.create * sum(ns > 0 for ns in exist_ns)
 
     @staticmethod
     def usd(billed: float) -> float:

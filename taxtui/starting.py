@@ -9,18 +9,19 @@ import atexit
 import gc
 from typing import Final
 
-_RARELY: Final = (50_000, 10, 10)
+RARELY: Final = (50_000, 10, 10)
+"""After how many allocations Python looks for cycles, where it should hardly ever; its own 700 is for any program."""
 _usual: Final = gc.get_threshold()
 
 
 def quickly(name: str) -> None:
     """Before a program's own imports; nothing where ``name`` is not that of one, as it is imported by others."""
     if name == "__main__":
-        gc.set_threshold(*_RARELY)
+        gc.set_threshold(*RARELY)
         atexit.register(gc.freeze)
 
 
 def loaded() -> None:
     """From now on collect as usual."""
-    if gc.get_threshold() == _RARELY:
+    if gc.get_threshold() == RARELY:
         gc.set_threshold(*_usual)

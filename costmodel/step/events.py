@@ -112,17 +112,12 @@ class Crew:
         """Every rollout has a worker and a pod, and nothing but the create limit holds it up."""
         state, now, include, heap = self.state, self.now, self.state.asked.include_cleanup, self._heap
         first, nodes, clocks = state.launched, state.nodes, state.clocks_ns
-        gap, allowance, full_again = state.gap_ns, state.allowance_ns, state.full_again
+        gap = state.gap_ns
         begin = latest = now
         held, freed = 0, []
         for rollout, (ok, span, queued, cleanup, _) in enumerate(state.told[first:], first):
             if gap:
-                begin = now
-                if full_again - allowance > now:
-                    begin = int(full_again - allowance)
-                elif full_again < now:
-                    full_again = now
-                full_again += gap
+                begin = int(state.granted(now))
             end = begin + span
             if nodes is not None:
                 node, there = nodes.take(state.image[rollout], now)
@@ -146,7 +141,6 @@ class Crew:
         else:
             state.launched = len(state.told)
         state.free_all_at(freed)
-        state.full_again = full_again
         state.held_ns += held
         state.delivered += self.done
         state.attempts += state.launched - first
@@ -156,8 +150,7 @@ class Crew:
     def work(self, keep: int, most: float = float("inf")) -> None:
         """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``most``."""
         state, heap, stage, line = self.state, self._heap, self._stage, self._line
-        shift, mask, gap = self._shift, (1 << self._shift) - 1, state.gap_ns
-        allowance, void = state.allowance_ns, self._void
+        shift, mask, gap, void = self._shift, (1 << self._shift) - 1, state.gap_ns, self._void
         while self.done < keep:
             if line and 0 <= (freed := state.next_release()) <= most and (not heap or freed <= heap[0] >> shift):
                 self.now = freed
@@ -187,12 +180,10 @@ class Crew:
                 self._begin(idle, now)
                 continue
             if gap and step != GRANTED:
-                granted = state.full_again - allowance
+                granted = state.granted(now)
                 if granted > now:
-                    state.full_again += gap
                     self._next(worker, int(granted), GRANTED)
                     continue
-                state.full_again = (state.full_again if state.full_again > now else now) + gap
             self._let_through(worker, now)
         if self.done >= keep or not heap:
             self.now = max(self.now, self._latest)

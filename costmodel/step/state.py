@@ -135,6 +135,16 @@ class State:
         draws, first = self._drawn[rollout]
         return self.view.again(draws, rollout - first, tries, warm=warm)
 
+    def granted(self, now: int) -> float:
+        """When a create that is asked for now is let through, in ns; it counts from now on."""
+        full_again = self.full_again
+        granted = full_again - self.allowance_ns
+        if granted > now:
+            self.full_again = full_again + self.gap_ns
+            return granted
+        self.full_again = (full_again if full_again > now else now) + self.gap_ns
+        return now
+
     def claim(self, prompt: int, now: int, startup: int) -> int:
         """When a sandbox of the pool is ready for who asks now; below 0: there is none, and one has to be made."""
         pool = self.pool

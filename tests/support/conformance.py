@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-CORE: Final = (
-    "check answers",
+COMMANDS: Final = (
     "exit codes",
     "streams",
     "exact bytes",
@@ -13,6 +12,12 @@ CORE: Final = (
     "standard input",
     "timeout",
     "a killed shell",
+)
+"""Checks that ask nothing of how a sandbox comes and goes, and leave nothing running in it."""
+
+CORE: Final = (
+    "check answers",
+    *COMMANDS,
     "from create to destroy",
     "destroy while a command runs",
     "find and reap",

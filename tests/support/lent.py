@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Self
 
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.conformance import Check
 from taxtui.sandboxes.protocol import Found, Marks, Sandbox, Substrate
-
-COMMANDS: Final = (
-    "exit codes",
-    "streams",
-    "exact bytes",
-    "5 MB output",
-    "standard input",
-    "timeout",
-    "a killed shell",
-)
-"""Checks that ask nothing of how a sandbox comes and goes, and leave nothing running in it."""
+from tests.support.conformance import COMMANDS
 
 
 def lends(check: Check) -> bool:

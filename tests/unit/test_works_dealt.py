@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import multiprocessing
 import os
 import signal
@@ -77,6 +79,22 @@ def test_a_process_that_is_killed_costs_nothing_but_time() -> None:
 
     parent = os.getpid()
     assert dealt(works(5, one), 10**9) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("what", "most"), [("fork", 0), ("fork", 1), ("pipe", 0), ("pipe", 2)])
+def test_what_no_process_can_be_made_for_is_done_here(what: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of processes, and that of descriptors."""
+    real, calls = getattr(os, what), itertools.count()
+
+    def limited() -> object:
+        if next(calls) >= most:
+            raise OSError(errno.EAGAIN if what == "fork" else errno.EMFILE, "no more")
+        return real()
+
+    monkeypatch.setattr(os, what, limited)
+    found = dealt(works(7, lambda place: (place, os.getpid())), 10**9)
+    assert [place for place, _ in found] == list(range(7))  # type: ignore[misc]
+    assert len({pid for _, pid in found}) == (2 if (what, most) == ("fork", 1) else 1)  # type: ignore[misc]
 
 
 def test_ctrl_c_is_answered_by_the_parent_alone() -> None:
