@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Self, cast
+from typing import Final, Self, cast
 
-from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.sandboxes.conformance import Check, checks
-from taxtui.sandboxes.conformance.bench import SPEC_ENV
-from taxtui.sandboxes.kit.kill import new_mark
-from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
+from taxtui.plan.spec import SandboxSpec
+from taxtui.sandboxes.conformance import checks
+from taxtui.sandboxes.conformance.bench import Bench, Factory
 from taxtui.sandboxes.protocol import Found, Marks, Sandbox, Substrate
-from tests.support.conformance import SHARING
+from tests.support.conformance import COMMANDS
 
-TTL_S = 3600.0
-
-
-def lends(check: Check) -> bool:
-    """Whether the check may be given a sandbox that others have used."""
-    return check.name in SHARING
+TTL_S: Final = 3600.0
 
 
-LENDING = [check for check in checks() if lends(check)]
-KEEPING = [check for check in checks() if not lends(check)]
-"""All checks: those that share a sandbox, and those that have sandboxes of their own."""
+SHARING: Final = [check for check in checks() if check.name in COMMANDS]
+OWNING: Final = [check for check in checks() if check.name not in COMMANDS]
+"""All checks: those that may be given a sandbox that others have used, and those that have their own."""
 
 
 class Lent:
@@ -55,22 +48,11 @@ class Lent:
 
 
 @contextlib.asynccontextmanager
-async def lent(substrate: Substrate, acquire: str = "create") -> AsyncIterator[Substrate]:
-    """Enter the substrate, and make the sandbox as a check would; it is destroyed in the end, and found no more."""
-    run_id = f"c{new_mark()[:10]}"
-    spec = SandboxSpec(
-        name=f"taxtui-{run_id}-1",
-        labels={LABEL_RUN: run_id, LABEL_DEADLINE: "2000000000"},
-        limits=Limits(),
-        ttl_s=TTL_S,
-        acquire=acquire,
-        env=SPEC_ENV,
-    )
-    async with substrate:
-        sandbox = await substrate.create(spec, Marks())
+async def lent(factory: Factory, acquire: str = "create") -> AsyncIterator[Substrate]:
+    """Enter the substrate, and lend a sandbox of it, which is made as for a check, and in the end is found no more."""
+    async with Bench(factory, "exec", None, acquire) as bench:
+        sandbox = await bench.create(bench.spec(ttl_s=TTL_S))
         try:
-            await sandbox.wait_ready(Marks())
-            yield cast(Substrate, Lent(substrate, sandbox))
+            yield cast(Substrate, Lent(bench.substrate, sandbox))
         finally:
             await sandbox.destroy()
-        assert await substrate.find(run_id) == []
