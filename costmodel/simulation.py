@@ -11,7 +11,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import accumulate, chain, islice, repeat
 from random import Random
 
@@ -30,43 +30,72 @@ EXACT = 2**53
 
 def drawer(law: Distribution, rng: Random, number: type[float] = int) -> Draw:
     """An unbiased sampler of the law, several times faster than ``rng.choices`` for up to 65,536 values."""
-    values = [number(value) for value in law.values]
     if law.size > 65_536:
-        below: list[float] = list(law.cumulative)
-        if law.size < EXACT:  # the same draws: two floats are compared faster than a float and an int
-            below = [float(count) for count in below]
+        values, below = _cumulative(law, number is float)
         return lambda count: iter(rng.choices(values, cum_weights=below, k=count))
-    table = [value for value, seen in zip(values, law.counts, strict=True) for _ in range(seen)]
+    table = _table(law, number is float)
     if len(table) == 1:
         return lambda count: repeat(table[0], count)
-    return _byte_drawer(table, rng) if len(table) <= 256 else _word_drawer(table, rng)
+    return _byte_drawer(table, rng) if len(table) <= 256 else _word_drawer(_words(law, number is float), rng)
+
+
+# What is drawn from, once for the hundreds of runs that are simulated of one law.
+
+
+@lru_cache(maxsize=8)
+def _cumulative(law: Distribution, floats: bool) -> tuple[list[float], list[float]]:
+    below: list[float] = list(law.cumulative)
+    if law.size < EXACT:  # the same draws: two floats are compared faster than a float and an int
+        below = [float(count) for count in below]
+    return _values(law, floats), below
+
+
+@lru_cache(maxsize=8)
+def _table(law: Distribution, floats: bool) -> list[float]:
+    """Every value as often as it was seen."""
+    return list(chain.from_iterable(map(repeat, _values(law, floats), law.counts)))
+
+
+def _values(law: Distribution, floats: bool) -> list[float]:
+    return [float(value) for value in law.values] if floats else list(law.values)
+
+
+@lru_cache(maxsize=8)
+def _words(law: Distribution, floats: bool) -> list[float]:
+    """The table again and again, as often as 16 bits have room for all of it."""
+    table = _table(law, floats)
+    return table * (65_536 // len(table))
+
+
+@lru_cache(maxsize=256)
+def _bytes(size: int) -> tuple[bytes, bytes]:
+    """Of each byte the place in a table of this size, and the bytes beyond the last multiple of it."""
+    return bytes(byte % size for byte in range(256)), bytes(range(256 // size * size, 256))
 
 
 def _byte_drawer(table: list[float], rng: Random) -> Draw:
     """One random byte per draw; bytes beyond the last multiple of the table's size are rejected."""
-    usable = 256 // len(table) * len(table)
-    index = bytes(byte % len(table) for byte in range(256))
-    rejected = bytes(range(usable, 256))
+    index, rejected = _bytes(len(table))
+    factor = 256 / (256 - len(rejected))
 
     def draw(count: int) -> Iterator[float]:
         indices = b""
         while (missing := count - len(indices)) > 0:
-            indices += rng.randbytes(_padded(missing, 256 / usable)).translate(index, rejected)
+            indices += rng.randbytes(_padded(missing, factor)).translate(index, rejected)
         return map(table.__getitem__, indices[:count])
 
     return draw
 
 
-def _word_drawer(table: list[float], rng: Random) -> Draw:
-    """The same with 16 random bits per draw."""
-    usable = 65_536 // len(table) * len(table)
-    spread = table * (usable // len(table))
+def _word_drawer(words: list[float], rng: Random) -> Draw:
+    """The same with 16 random bits per draw, from as many values as are whole tables."""
+    usable = len(words)
 
     def draw(count: int) -> Iterator[float]:
         drawn: list[float] = []
         while (missing := count - len(drawn)) > 0:
-            words = array("H", rng.randbytes(2 * _padded(missing, 65_536 / usable)))
-            drawn += [spread[word] for word in words if word < usable]
+            bits = array("H", rng.randbytes(2 * _padded(missing, 65_536 / usable)))
+            drawn += [words[word] for word in bits if word < usable]
         return islice(drawn, count)
 
     return draw

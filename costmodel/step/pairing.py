@@ -7,6 +7,7 @@ same runs are resampled alike, those of different runs each for themselves.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from costmodel.demand import Demand
@@ -43,7 +44,18 @@ def apart(one: RunInSteps, other: RunInSteps, effort: float = 1.0) -> Apart | No
     Raises:
         PriceError: a sheet lacks a price.
     """
-    found = _both(one, other, effort)
+    [found] = each_apart([(one, other)], effort)
+    return found
+
+
+def each_apart(pairs: Sequence[tuple[RunInSteps, RunInSteps]], effort: float = 1.0) -> list[Apart | None]:
+    """``apart`` for each pair, with this effort for each; a run that several pairs have is simulated once."""
+    known = _Known(effort)
+    return [_apart(one, other, known) for one, other in pairs]
+
+
+def _apart(one: RunInSteps, other: RunInSteps, known: _Known) -> Apart | None:
+    found = _both(one, other, known)
     if found is None:
         return None
     usd = _differences(*(_dollars(run, own) for run, own in zip((one, other), found, strict=True)))
@@ -52,12 +64,29 @@ def apart(one: RunInSteps, other: RunInSteps, effort: float = 1.0) -> Apart | No
     return Apart(interval_of(usd[0], usd[1], times, signed=True), interval_of(hours[0], hours[1], times, signed=True))
 
 
-def _both(one: RunInSteps, other: RunInSteps, effort: float) -> tuple[Worlds, Worlds] | None:
+class _Known:
+    """The worlds of runs as they are, each simulated once."""
+
+    def __init__(self, effort: float) -> None:
+        self._effort = effort
+        self._found: list[tuple[RunInSteps, Sampling | None, Worlds | None]] = []
+
+    def worlds(self, run: RunInSteps, sampling: Sampling | None = None) -> Worlds | None:
+        """As the function of this name."""
+        for own, how, found in self._found:
+            if own is run and how == sampling:
+                return found
+        found = worlds(run.pool, run.demand, run.prices, effort=self._effort, as_it_is=True, sampling=sampling)
+        self._found.append((run, sampling, found))
+        return found
+
+
+def _both(one: RunInSteps, other: RunInSteps, known: _Known) -> tuple[Worlds, Worlds] | None:
     """The worlds of both, for the same steps."""
     first, second = (one, other) if one.demand.images is not None else (other, one)
     if (one.demand.trajectories, one.demand.step_rollouts) != (other.demand.trajectories, other.demand.step_rollouts):
         return None
-    here = worlds(first.pool, first.demand, first.prices, effort=effort, as_it_is=True)
+    here = known.worlds(first)
     if here is None:
         return None
     scale, demand = smaller(second.demand, here.scale)
@@ -65,8 +94,7 @@ def _both(one: RunInSteps, other: RunInSteps, effort: float) -> tuple[Worlds, Wo
     if scale != here.scale or plan is None:
         return None
     salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
-    sampling = Sampling(plan, len(here.plain), len(here.twins), scale, salt)
-    there = worlds(second.pool, second.demand, second.prices, as_it_is=True, sampling=sampling)
+    there = known.worlds(second, Sampling(plan, len(here.plain), len(here.twins), scale, salt))
     if there is None:
         return None
     return (here, there) if first is one else (there, here)

@@ -56,6 +56,13 @@ class _Asked(NamedTuple):
     looks: tuple[frozenset[str], ...]  # without what: nothing, each cause, all of them, and think time too
     bill: Callable[[Sequence[int]], float]
     known: dict[frozenset[str], tuple[list[AttemptTimes], list[AttemptTimes]]]
+    ruled: dict[frozenset[str], StepRules]
+
+    def rules(self, without: frozenset[str]) -> StepRules:
+        """The demand's without these causes, made once: with how long each image takes."""
+        if without not in self.ruled:
+            self.ruled[without] = StepRules.of(self.demand, without)
+        return self.ruled[without]
 
     def timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
         """Successes and failures without these causes; those of plain worlds, whose ``factor`` is 1, are made once."""
@@ -124,15 +131,15 @@ def worlds(
     alone = [frozenset({cause}) for cause, acts in causes.items() if acts]
     looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
     ones = [1] * len(pool.trials)
-    asked = _Asked(demand, trials, law, looks, _billed(pool, prices), {})
-    first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
+    asked = _Asked(demand, trials, law, looks, _billed(pool, prices), {}, {})
+    first, rules = _world(asked, ones, demand.seed), asked.rules(frozenset())
     each = len(looks) / _checked_chance(asked, first) * (1 if rules.workers_only else SHARED)
     least = each * rules.rules.launched(rules.size) * FEW * (PLAIN[0] + TWINS[0])
     rollouts = demand.trajectories
     scale, demand = smaller(demand, math.ceil(least / ATTEMPTS) if sampling is None else sampling.scale)
     if scale > 1:
-        asked = asked._replace(demand=demand)
-        first, rules = _world(asked, ones, demand.seed), StepRules.of(demand)
+        asked = asked._replace(demand=demand, ruled={})
+        first, rules = _world(asked, ones, demand.seed), asked.rules(frozenset())
     if sampling is None:
         steps = effort * ATTEMPTS / (each * rules.rules.launched(rules.size))  # of all worlds
         count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 3 / 5)))
@@ -246,7 +253,7 @@ def _looked_at(asked: _Asked, times: Sequence[int], factor: float, seed: int, pl
             failing="failures" not in without,
             thinking=THINK not in without,
         )
-        rules = StepRules.of(asked.demand, without)
+        rules = asked.rules(without)
         steps: list[StepTaken] = []
         for part in plan.parts:
             steps += taken(rules, view, part.stretch, asked.bill)[part.lead :]

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import difflib
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Final
 
+from taxtui import installed
 from taxtui.errors import TaxtuiError, UsageError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from taxtui.importers.protocol import Reader
 
 GROUP: Final = "taxtui.importers"
 
 
-def _found() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
 def names() -> list[str]:
     """Every installed format, shipped or third-party, sorted."""
-    return sorted(_found())
+    return sorted(installed.points(GROUP))
 
 
 def point(name: str) -> EntryPoint:
     """Where the reader of a format is. Raises ``UsageError``: no such format or file; with the nearest name."""
-    points = _found()
+    points = installed.points(GROUP)
     if name not in points:
         close = difflib.get_close_matches(name, points, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"formats: {', '.join(sorted(points))}"

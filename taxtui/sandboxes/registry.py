@@ -9,11 +9,11 @@ import contextlib
 import difflib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from taxtui import installed
 from taxtui.errors import SubstrateError, SubstrateUnavailable, TaxtuiError, UsageError, located
 
 if TYPE_CHECKING:
@@ -39,13 +39,9 @@ OLDEST_PYTHON = {"harbor": (3, 12)}
 """Where an SDK needs a newer Python than taxtui does: with an older one its extra brings nothing."""
 
 
-def _found() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
 def names() -> list[str]:
     """Every installed substrate, shipped or third-party, sorted."""
-    return sorted(_found())
+    return sorted(installed.points(GROUP))
 
 
 def load(name: str) -> type[Substrate]:
@@ -55,7 +51,7 @@ def load(name: str) -> type[Substrate]:
         UsageError: no such substrate; the message has the nearest name.
         SubstrateUnavailable: it exists but its SDK is not installed; the message has the extra.
     """
-    points = _found()
+    points = installed.points(GROUP)
     if name not in points:
         close = difflib.get_close_matches(name, points, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(points))}"

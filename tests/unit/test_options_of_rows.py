@@ -60,9 +60,12 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 @cache
 def row(recording: Recording, kind: str, demand: Demand) -> Projection:
-    """The docker cell's, or that of its work elsewhere. Many options are left out of the same demand."""
+    """The docker cell's, or that of its work elsewhere. Many options are left out of the same demand.
+
+    As few worlds of a run in steps are simulated as there may be: that something changes is seen in these, too.
+    """
     providers = [load_e2b()] if kind == "composed" else []
-    rows = project([recording], demand, None, None, providers)
+    rows = project([recording], demand, None, None, providers, effort=0.01)
     return next(one for one in rows if one.provenance == kind)
 
 

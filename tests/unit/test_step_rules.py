@@ -61,7 +61,7 @@ def test_pods_are_a_quota_that_cleaning_up_takes_part_of() -> None:
 
 
 def test_a_node_pulls_one_image_after_another_and_each_once() -> None:
-    asked = demand(nodes=1, pods_per_node=16, images=Images.of([2.0] * 10**6), pull_gb_s=0.5)
+    asked = demand(nodes=1, pods_per_node=16, images=Images.of([2.0] * 10**5), pull_gb_s=0.5)
     first = stepped(asked, TEN)[0]
     assert first.wall_ns / S == 4 * 4 + 10
     assert first.pulled_gb == 8
@@ -91,7 +91,7 @@ def test_images_are_spread_or_kept_together() -> None:
 
 
 def test_the_next_images_are_pulled_while_a_step_runs() -> None:
-    images = Images.of([1.0] * 10**6)
+    images = Images.of([1.0] * 10**5)
     asked = demand(nodes=4, pods_per_node=4, images=images, pull_gb_s=0.25, placement="prefetched")
     assert wall_s(asked, TEN, steps=3) == [14, 10, 10]
     slow = demand(nodes=4, pods_per_node=4, images=images, pull_gb_s=0.0625, placement="prefetched")
@@ -103,7 +103,7 @@ def test_the_next_images_are_pulled_while_a_step_runs() -> None:
 
 
 def test_a_smaller_last_step_has_only_its_own_images_pulled_and_none_follow() -> None:
-    images = Images.of([1.0] * 10**6)
+    images = Images.of([1.0] * 10**5)
     asked = demand(nodes=4, pods_per_node=4, images=images, pull_gb_s=0.25, placement="prefetched")
     for sizes, after, pulled in (((16, 16, 4), 0, [8, 1, 0]), ((4, 16), 0, [5, 0]), ((16,), 0, [4]), ((16,), 16, [8])):
         found = stepped(asked, TEN, sizes=sizes, after=after)
@@ -115,7 +115,7 @@ def test_a_smaller_last_step_has_only_its_own_images_pulled_and_none_follow() ->
 def test_images_are_pulled_ahead_before_whoever_waits_for_a_pod_has_one() -> None:
     """The disk holds one image: that of the step after takes the place of this one's while pods are cleaned up."""
     room = {"nodes": 1, "pods_per_node": 4, "node_disk_gib": 1.5 / GB_PER_GIB, "pull_gb_s": 1.0}
-    asked = demand(prompts=1, group_size=4, images=Images.of([1.0] * 10**6), placement="prefetched", **room)
+    asked = demand(prompts=1, group_size=4, images=Images.of([1.0] * 10**5), placement="prefetched", **room)
     assert wall_s(asked, [parts(work=10, cleanup=3)], steps=2, after=4) == [11, 3 + 1 + 10]
 
 
@@ -185,7 +185,7 @@ def test_a_time_limit_ends_an_attempt_wherever_it_is() -> None:
     limit = {"timeout_s": 6.0, "max_attempts": 1}
     assert wall_s(demand(**limit), TEN) == [6]
     assert wall_s(demand(**limit), TEN, without={"failures"}) == [6]
-    pulled = demand(nodes=1, pods_per_node=16, images=Images.of([9.0] * 10**6), pull_gb_s=1.0, **limit)
+    pulled = demand(nodes=1, pods_per_node=16, images=Images.of([9.0] * 10**5), pull_gb_s=1.0, **limit)
     assert [(step.wall_ns / S, step.usd) for step in stepped(pulled, TEN)] == [(6, 0)]
     lined = demand(nodes=1, pods_per_node=8, workers=16, timeout_s=12.0, max_attempts=1)
     slow = [parts(work=10, cleanup=20)]
