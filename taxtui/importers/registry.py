@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 GROUP: Final = "taxtui.importers"
 
 
+@functools.cache  # each look reads a file of every package there is, and what is installed stays
 def _found() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
 

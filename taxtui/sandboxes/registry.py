@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
@@ -39,6 +40,7 @@ OLDEST_PYTHON = {"harbor": (3, 12)}
 """Where an SDK needs a newer Python than taxtui does: with an older one its extra brings nothing."""
 
 
+@functools.cache  # each look reads a file of every package there is, and what is installed stays
 def _found() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
 
