@@ -10,7 +10,7 @@ import difflib
 import functools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -45,6 +45,15 @@ def _found() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
+@functools.cache
+def _point(name: str) -> EntryPoint | None:
+    """One of ours without a look at all other packages."""
+    with contextlib.suppress(PackageNotFoundError):
+        for point in distribution("taxtui").entry_points.select(group=GROUP, name=name):
+            return point
+    return _found().get(name)
+
+
 def names() -> list[str]:
     """Every installed substrate, shipped or third-party, sorted."""
     return sorted(_found())
@@ -57,20 +66,21 @@ def load(name: str) -> type[Substrate]:
         UsageError: no such substrate; the message has the nearest name.
         SubstrateUnavailable: it exists but its SDK is not installed; the message has the extra.
     """
-    points = _found()
-    if name not in points:
+    point = _point(name)
+    if point is None:
+        points = _found()
         close = difflib.get_close_matches(name, points, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(points))}"
         raise UsageError(f"unknown substrate {name!r}", fix=hint)
     try:
-        cls: type[Substrate] = points[name].load()
+        cls: type[Substrate] = point.load()
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "taxtui":
             raise  # a bug of ours, not a missing extra
         if too_old := needs_newer_python(name):
             raise too_old from error
         extra = EXTRAS.get(name)
-        fix = f'pip install "taxtui[{extra}]"' if extra else f"install what {points[name].value} imports"
+        fix = f'pip install "taxtui[{extra}]"' if extra else f"install what {point.value} imports"
         raise SubstrateUnavailable(f"{name}: the module {error.name!r} is not installed", fix=fix) from error
     return cls
 

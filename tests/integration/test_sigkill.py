@@ -23,7 +23,7 @@ from tests.support.waiting import block_until
 pytestmark = pytest.mark.slow(together=True)  # they share the process that runs are forked from
 
 SEED: Final = 20_260_101
-CLEAN_WITHIN: Final = 32
+CLEAN_WITHIN: Final = 18
 """Looks: two seconds where nothing else runs. A machine that is slow to clean up is as slow to look."""
 CREATE_TIMEOUT_S: Final = 5
 TRIAL_S: Final = {"docker": 1.5}
@@ -31,7 +31,7 @@ TRIAL_S: Final = {"docker": 1.5}
 SPREAD_S: Final = 0.5  # elsewhere
 EARLY: Final = 0.1  # of the kills, at any moment from the start of the process on
 STARTING: Final = 0.3  # of the kills, once the recording is there; all others once a trial has begun
-POLL_S: Final = 0.05
+POLL_S: Final = 0.1
 SCENARIO: Final = f"""
 create_timeout = "{CREATE_TIMEOUT_S}s"
 [[cells]]
