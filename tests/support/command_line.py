@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -147,16 +148,24 @@ def containers(run: str) -> list[str]:
 def marked(marker: bytes) -> list[tuple[int, str]]:
     """Living processes with this in their environment, arguments or working directory: id and name."""
     found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                name, state = (folder / "stat").read_text().partition("(")[2].rpartition(")")[::2]
-                about = (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
-                if marker in about + os.fsencode((folder / "cwd").readlink()) and state.split()[0] != "Z":
-                    found.append((int(folder.name), name))
-            except OSError:  # it has ended, or is another user's
-                continue
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):  # it has ended, or is another user's
+                    folder = Path(entry.path)
+                    if _has(folder, marker):
+                        name, state = (folder / "stat").read_text().partition("(")[2].rpartition(")")[::2]
+                        if state.split()[0] != "Z":
+                            found.append((int(folder.name), name))
     return found
+
+
+def _has(process: Path, marker: bytes) -> bool:
+    for about in ("environ", "cmdline"):
+        with io.FileIO(f"{process}/{about}") as file:  # of every process there is, again and again: quickly
+            if marker in file.readall():
+                return True
+    return marker in os.fsencode((process / "cwd").readlink())
 
 
 def tier(path: Path, script: str, **more: str) -> Path:

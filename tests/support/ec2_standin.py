@@ -22,6 +22,7 @@ from typing import Any, Self
 from unittest import mock
 
 import boto3
+from moto import backends
 from moto.core.responses import BaseResponse
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models import EC2Backend, amis, ec2_backends
@@ -118,6 +119,8 @@ class Ec2Standin:
         self._patch(Instance, "terminate", self._terminate)
         # Amazon's own images are enough; over a thousand for ECS, in each region that is looked at, take half a second.
         self._patches.enter_context(mock.patch.object(amis, "load_resource", _without_ecs_images))
+        modules = list(backends.list_of_moto_modules())  # which moto lists anew for each request
+        self._patches.enter_context(mock.patch.object(backends, "list_of_moto_modules", return_value=modules))
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
         host, port = self._server.get_host_and_port()

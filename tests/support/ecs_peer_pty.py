@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import io
 import json
 import os
 import random
@@ -17,7 +18,6 @@ import termios
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from aiohttp import WSMsgType, web
@@ -284,9 +284,10 @@ def kill_marked(marker: str) -> None:
 def marked(marker: str) -> list[int]:
     """Processes whose environment holds ``marker``; one that is dead and not yet waited for has none."""
     found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            with contextlib.suppress(OSError):
-                if marker.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if entry.name.isdecimal():
+                with contextlib.suppress(OSError), io.FileIO(f"{entry.path}/environ") as environ:
+                    if marker.encode() in environ.readall().split(b"\0"):
+                        found.append(int(entry.name))
     return found
