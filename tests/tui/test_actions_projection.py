@@ -22,10 +22,17 @@ from taxtui.tui.projection.picture_panel import NO_STEPS
 from taxtui.tui.projection.rows import ProjectionRows
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.stacked_bars import StackedBars
+from tests.support.simulating import run_coarsely
 from tests.tui.driving import SIZE, covers, looking_at, until
 from tests.tui.story import record
 
 ESSAY = Path(__file__).parents[2] / "scenarios" / "published" / "essay.toml"
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here looks at how exact a simulation is."""
+    run_coarsely(monkeypatch)
 
 
 @pytest.fixture
@@ -93,14 +100,14 @@ async def test_enter_types_an_exact_value_that_is_answered_while_it_is_typed(pat
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        await pilot.press("enter", *"44")  # fewer than workers: nothing has to be simulated
-        await answered(pilot, trajectories=44)
-        await pilot.press("4")
-        await answered(pilot, trajectories=444)
+        await pilot.press("enter", *"77")
+        await answered(pilot, trajectories=77)
+        await pilot.press(*"7")
+        await answered(pilot, trajectories=777)
         await pilot.press("enter")
         assert pilot.app.focused is panel(pilot)
         await pilot.press("enter", *"5", "escape")  # thought better of it
-        await answered(pilot, trajectories=444)
+        await answered(pilot, trajectories=777)
         assert not projection(pilot).query_one("#exact", Input).display
 
 
