@@ -30,3 +30,9 @@ def _remembered(law: Distribution, *asked: int, **how: Any) -> Makespan:
 def attribute_coarsely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every run in steps attributed with as little as there is."""
     monkeypatch.setattr(worlds, "ATTEMPTS", 1_000)
+
+
+def run_coarsely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have runs that no closed form answers simulated with few attempts."""
+    monkeypatch.setattr(wallclock, "ATTEMPTS", 1_000)
+    monkeypatch.setattr(wallclock, "ASIDE", 1_000)

@@ -22,10 +22,17 @@ from taxtui.tui.projection.picture_panel import NO_STEPS
 from taxtui.tui.projection.rows import ProjectionRows
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.stacked_bars import StackedBars
+from tests.support.simulating import run_coarsely
 from tests.tui.driving import SIZE, covers, looking_at, until
 from tests.tui.story import record
 
 ESSAY = Path(__file__).parents[2] / "scenarios" / "published" / "essay.toml"
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here looks at how exact a simulation is."""
+    run_coarsely(monkeypatch)
 
 
 @pytest.fixture

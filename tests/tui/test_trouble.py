@@ -22,6 +22,7 @@ from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.results.screen import ResultsScreen
 from taxtui.tui.setup import expense, form
+from tests.support.simulating import run_coarsely
 from tests.tui import story
 from tests.tui.driving import SIZE, finished, live, looking_at, running, setup, until
 from tests.tui.feeds import StoryRun, app
@@ -151,7 +152,10 @@ async def test_a_tier_made_of_markup_is_shown_as_it_is(
         await until(pilot, lambda: TIER in pilot.app.export_screenshot().replace("&#160;", " "))
 
 
-async def test_escape_takes_back_the_option_that_was_typed_wherever_the_cursor_is(tmp_path: Path) -> None:
+async def test_escape_takes_back_the_option_that_was_typed_wherever_the_cursor_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_coarsely(monkeypatch)
     async with looking_at(record(tmp_path / "x.msgpack")).run_test(size=SIZE) as pilot:
         await pilot.press("4", "enter", *"77")
         panel = pilot.app.screen.query_one(FormPanel)

@@ -27,31 +27,20 @@ def folded(path: Path) -> RunState:
     return state
 
 
-def test_from_the_start_to_the_answer_of_the_shipped_recording_in_one_key(tmp_path: Path) -> None:
+def test_the_answer_of_the_shipped_recording_takes_one_key_a_question_of_ones_own_ten_and_its_page_one_more(
+    tmp_path: Path,
+) -> None:
     assert len(WITH_THE_SHIPPED_RECORDING) == 1
+    assert len(WITH_A_QUESTION_OF_ONES_OWN) <= 10
+    assert len(TO_A_PAGE) <= 3
+    assert WITH_A_QUESTION_OF_ONES_OWN[:1] == WITH_THE_SHIPPED_RECORDING
     with Terminal(tmp_path) as terminal:
         terminal.until(r"1 Setup")
         terminal.keys(*WITH_THE_SHIPPED_RECORDING)
         terminal.until(r"docker:runc costs [\d.]+x local:bwrap for T1 x 50 by exec")
         terminal.until(HOURS)
         terminal.until("run.msgpack")
-        terminal.keys(*TO_A_PAGE)
-        terminal.until("Page written")
-        terminal.keys("q")
-        terminal.until("EXIT=0")
-    html = (tmp_path / "taxtui" / "recordings" / "run.html").read_text()
-    assert re.search(r"docker:runc costs [\d.]+x local:bwrap for T1 x 50 by exec", html)
-
-
-def test_a_question_of_ones_own_takes_ten_keys_and_a_page_of_it_one_more(tmp_path: Path) -> None:
-    assert len(WITH_A_QUESTION_OF_ONES_OWN) <= 10
-    assert len(TO_A_PAGE) <= 3
-    first, *others = WITH_A_QUESTION_OF_ONES_OWN
-    with Terminal(tmp_path) as terminal:
-        terminal.until(r"1 Setup")
-        terminal.keys(first)
-        terminal.until(HOURS)
-        terminal.keys(*others)
+        terminal.keys(*WITH_A_QUESTION_OF_ONES_OWN[1:])
         terminal.until(r"gpus +├.*┤ +2\b")
         terminal.until("≈ worker-hours")  # at once, whatever takes a simulation
         terminal.keys(*TO_A_PAGE)
@@ -59,6 +48,7 @@ def test_a_question_of_ones_own_takes_ten_keys_and_a_page_of_it_one_more(tmp_pat
         terminal.keys("q")
         terminal.until("EXIT=0")
     html = (tmp_path / "taxtui" / "recordings" / "run.html").read_text()
+    assert re.search(r"docker:runc costs [\d.]+x local:bwrap for T\d x \d+ by exec", html)
     assert re.search("The run that is asked for: 2,000,000 trajectories of .+ on 1,000 workers", html)
 
 
