@@ -80,13 +80,9 @@ class Meter(NamedTuple):
         """The sum for sandboxes of so many ns each, of which these shares are what exists and what CPU time is used."""
         if self.cpu:
             return sum(self.billed(round(ns * exists), round(ns * cpu)) for ns in clocks_ns)
-        minimum_ns, increment_ns = self.minimum_ns, self.increment_ns
-        exist_ns = [whole for ns in clocks_ns if (whole := round(ns * exists)) > 0]
-        # As ``billed_ns`` has it, without a call for each of millions.
-        charged = [
-            minimum_ns if (paid := -(-ns // increment_ns) * increment_ns) < minimum_ns else paid for ns in exist_ns
-        ]
-        return self.exists * sum(charged) + self.create * len(exist_ns)
+        exist_ns = [round(ns * exists) for ns in clocks_ns]
+        all_ns = sum(billed_ns(ns, self.minimum_ns, self.increment_ns) for ns in exist_ns)
+        return self.exists * all_ns + self.create * sum(ns > 0 for ns in exist_ns)
 
     @staticmethod
     def usd(billed: float) -> float:

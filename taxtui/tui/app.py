@@ -56,6 +56,16 @@ class TaxtuiApp(RunApp):
         """The first, where there is nothing to watch: the stylesheets are not parsed again for a default screen."""
         return _made(FIRST)
 
+    def _load_screen_css(self, screen: Screen[Any]) -> None:
+        """Add the stylesheet of a screen that is gone to for the first time.
+
+        Textual would parse all there are three times anew, and style and lay out the screen that is being left.
+        """
+        for path in screen.css_path:
+            if not self.stylesheet.has_source(str(path), ""):
+                self.stylesheet.read(path)
+        screen._css_update_count = self._css_update_count  # it is made with the styles there are
+
     def on_mount(self) -> None:
         """The first screen is there."""
         self.add_mode(FIRST.scope, partial(_made, FIRST))

@@ -48,6 +48,12 @@ class NumberedScreen(Screen[None]):
         """Follow the theme, whoever changes it. Textual calls this besides a subclass's own."""
         self.app.theme_changed_signal.subscribe(self, lambda _: self.restyle())
 
+    def _compositor_refresh(self) -> None:
+        """Under a dialog draw what has changed: Textual would draw everything anew with each message that comes."""
+        super()._compositor_refresh()
+        if self is not self.app.screen:
+            self._repaint_required = False  # what has changed is drawn
+
     def arrive(self) -> None:
         """A person has come here: show what the app holds now."""
 

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance import Check, NotApplicable, checks
+from taxtui.sandboxes.conformance.bench import Factory
 from taxtui.sandboxes.kit.limits import NoLimiter
-from taxtui.sandboxes.protocol import Marks
+from taxtui.sandboxes.protocol import Marks, Substrate
 from taxtui.sandboxes.registry import load
 from taxtui.substrates.harness import folders
 from tests.support.conformance import CORE
 from tests.support.harness_images import swerex_image
+from tests.support.lent import OWNING, SHARING, lent
 from tests.support.sandboxes import spec
 
 # A harness leaves pipes to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 CHECKS = [check for check in checks() if check.mode != "session"]
+CORE_OWNING = [check for check in OWNING if check.name in CORE]
+CORE_SHARING = [check for check in SHARING if check.name in CORE and check.mode != "session"]
 
 
-async def _run(check: Check, substrate: str, **options: str) -> None:
-    kind = load(substrate)
+def _harness(name: str, **options: str) -> Factory:
+    kind = load(name)
+    return lambda: kind(kind.Options(**options))  # type: ignore[call-arg]
+
+
+async def _run(check: Check, factory: Factory) -> None:
     try:
-        await check(lambda: kind(kind.Options(**options)))  # type: ignore[call-arg]
+        await check(factory)
     except NotApplicable as reason:
         pytest.skip(str(reason))
 
@@ -35,40 +45,92 @@ async def _run(check: Check, substrate: str, **options: str) -> None:
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 async def test_swerex_local(check: Check) -> None:
     pytest.importorskip("swerex")
-    await _run(check, "swerex")
+    await _run(check, _harness("swerex"))
 
 
-@pytest.mark.docker
-@pytest.mark.parametrize("check", [check for check in CHECKS if check.name in CORE], ids=str)
-async def test_swerex_docker(check: Check) -> None:
+def _swerex_in_docker() -> Factory:
     pytest.importorskip("swerex")
     image = swerex_image()
     if image.startswith(" "):
         pytest.skip(image.strip())
+    return _harness("swerex", deployment="docker", image=image)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("check", CORE_OWNING, ids=str)
+async def test_swerex_docker(check: Check) -> None:
     try:
-        await _run(check, "swerex", deployment="docker", image=image)
+        await _run(check, _swerex_in_docker())
     finally:
         gc.collect()  # here, and not in whose test comes next
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def swerex_container() -> AsyncIterator[Substrate]:
+    async with lent(_swerex_in_docker()) as one:
+        yield one
+    gc.collect()
+
+
+@pytest.mark.docker
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("check", CORE_SHARING, ids=str)
+async def test_swerex_docker_commands(check: Check, swerex_container: Substrate) -> None:
+    await _run(check, lambda: swerex_container)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 async def test_inspect_local(check: Check) -> None:
     pytest.importorskip("inspect_ai")
-    await _run(check, "inspect")
+    await _run(check, _harness("inspect"))
 
 
-@pytest.mark.compose
-@pytest.mark.parametrize("check", [check for check in CHECKS if check.name in CORE], ids=str)
-async def test_inspect_docker(check: Check) -> None:
+def _inspect_in_docker() -> Factory:
     pytest.importorskip("inspect_ai")
-    await _run(check, "inspect", environment="docker")
+    return _harness("inspect", environment="docker")
 
 
 @pytest.mark.compose
-@pytest.mark.parametrize("check", [check for check in CHECKS if check.name in CORE], ids=str)
+@pytest.mark.parametrize("check", CORE_OWNING, ids=str)
+async def test_inspect_docker(check: Check) -> None:
+    await _run(check, _inspect_in_docker())
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def inspect_container() -> AsyncIterator[Substrate]:
+    async with lent(_inspect_in_docker()) as one:
+        yield one
+
+
+@pytest.mark.compose
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("check", CORE_SHARING, ids=str)
+async def test_inspect_docker_commands(check: Check, inspect_container: Substrate) -> None:
+    await _run(check, lambda: inspect_container)
+
+
+@pytest.mark.compose
+@pytest.mark.parametrize("check", CORE_OWNING, ids=str)
 async def test_harbor_docker(check: Check) -> None:
+    await _run(check, _harbor())
+
+
+def _harbor() -> Factory:
     pytest.importorskip("harbor", reason="harbor needs Python 3.12 or newer, and an extra")
-    await _run(check, "harbor")
+    return _harness("harbor")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def harbor_container() -> AsyncIterator[Substrate]:
+    async with lent(_harbor()) as one:
+        yield one
+
+
+@pytest.mark.compose
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("check", CORE_SHARING, ids=str)
+async def test_harbor_docker_commands(check: Check, harbor_container: Substrate) -> None:
+    await _run(check, lambda: harbor_container)
 
 
 async def test_what_cannot_be_held_to_its_limits_does_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

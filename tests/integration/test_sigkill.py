@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,10 +16,11 @@ import pytest
 
 from taxtui.recording.events import TrialStarted
 from tests.support.command_line import Home, events, run_id
+from tests.support.forked_run import ForkedRun
 from tests.support.private_sshd import ssh_box
 from tests.support.waiting import block_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(together=True)  # they share the process that runs are forked from
 
 SEED: Final = 20_260_101
 CLEAN_WITHIN: Final = 32
@@ -96,7 +96,10 @@ def in_trials(path: Path) -> bool:
 
 
 def kill_at_random(home: Home, substrate: str, listing: Listing, part: int = 0, kills: int = 10) -> None:
-    """Kill ``kills`` runs, each at a moment that the seed decides, and look on until their watchdogs have ended."""
+    """Kill ``kills`` runs, each at a moment that the seed decides, and look on until their watchdogs have ended.
+
+    Only those that may be struck while they start are started from nothing.
+    """
     source = random.Random(f"{SEED}:{substrate}:{part}")
     scenario = home.cwd / "scenario.toml"
     scenario.write_text(SCENARIO.replace("SUBSTRATE", substrate))
@@ -104,14 +107,16 @@ def kill_at_random(home: Home, substrate: str, listing: Listing, part: int = 0, 
     with lookout(listing) as watch:
         for number in range(kills):
             path = home.cwd / f"{number}.msgpack"
-            process = home.start("run", str(scenario), "--progress", "none", "-o", str(path))
+            words = ("run", str(scenario), "--progress", "none", "-o", str(path))
+            early = number < EARLY * kills
+            process = home.start(*words) if early else ForkedRun(home, *words)
             if number >= (EARLY + STARTING) * kills:
                 block_until(lambda path=path: in_trials(path), "the first trial")
-            elif number >= EARLY * kills:
+            elif not early:
                 block_until(path.exists, "the recording")
             time.sleep(source.uniform(0, TRIAL_S.get(substrate, SPREAD_S)))
             assert process.poll() is None, "it was to be killed while it runs"
-            process.send_signal(signal.SIGKILL)
+            process.kill()
             when = watch.now()
             process.wait()
             if in_trials(path):
@@ -131,7 +136,7 @@ def kill_at_random(home: Home, substrate: str, listing: Listing, part: int = 0, 
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("part", range(5))  # ten each: side by side they take as long as the slowest
+@pytest.mark.parametrize("part", range(5))  # ten each
 def test_fifty_kills_with_docker(home: Home, part: int) -> None:
     with contextlib.closing(docker.APIClient()) as client:
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from taxtui.substrates.aws.connection import open_client
+from taxtui.substrates.aws.connection import open_clients
 from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.ecs.api import EcsApi
 from taxtui.substrates.aws.options import AwsOptions
@@ -17,5 +17,4 @@ from tests.support.ecs_standin_setup import CREDENTIALS
 __all__ = ["aws_models", "aws_standin_victim"]
 
 os.environ.update(CREDENTIALS)
-for _service in {*Ec2Api.services, *EcsApi.services}:
-    open_client(_service, AwsOptions())
+open_clients([*Ec2Api.services, *EcsApi.services], AwsOptions())

@@ -1,18 +1,23 @@
-"""A sandbox that checks of what commands do share, where making one takes longer than all of them."""
+"""A sandbox that checks of what commands do share, where making one takes longer than most of them."""
 
 from __future__ import annotations
 
-from typing import Self
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final, Self, cast
 
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.conformance import Check
+from taxtui.sandboxes.conformance import checks
+from taxtui.sandboxes.conformance.bench import Bench, Factory
 from taxtui.sandboxes.protocol import Found, Marks, Sandbox, Substrate
 from tests.support.conformance import COMMANDS
 
+TTL_S: Final = 3600.0
 
-def lends(check: Check) -> bool:
-    """Whether the check may be given a sandbox that others have used."""
-    return check.name in COMMANDS
+
+SHARING: Final = [check for check in checks() if check.name in COMMANDS]
+OWNING: Final = [check for check in checks() if check.name not in COMMANDS]
+"""All checks: those that may be given a sandbox that others have used, and those that have their own."""
 
 
 class Lent:
@@ -40,3 +45,14 @@ class Lent:
     async def find(self, run_id: str) -> list[Found]:
         """Of the check's own run there is nothing."""
         return []
+
+
+@contextlib.asynccontextmanager
+async def lent(factory: Factory, acquire: str = "create") -> AsyncIterator[Substrate]:
+    """Enter the substrate, and lend a sandbox of it, which is made as for a check, and in the end is found no more."""
+    async with Bench(factory, "exec", None, acquire) as bench:
+        sandbox = await bench.create(bench.spec(ttl_s=TTL_S))
+        try:
+            yield cast(Substrate, Lent(bench.substrate, sandbox))
+        finally:
+            await sandbox.destroy()

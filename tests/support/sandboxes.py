@@ -16,7 +16,7 @@ _NUMBERS = itertools.count(1)
 
 MEMORY_HOG: Final = "python3 -c 'x = b\"x\" * (700 << 20); print(len(x))'"
 
-BUSY_S: Final = 1.5
+BUSY_S: Final = 0.8
 CPU_SHARE: Final = f"""python3 - <<'END'
 import os, resource, time
 began = time.monotonic()

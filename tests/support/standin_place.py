@@ -67,7 +67,7 @@ class Place:
 
     def alive(self) -> int:
         """How many process groups that were started here still have a member that is not a zombie."""
-        return sum(group_lives(process.pid) for process in self.processes)
+        return len(living_groups().intersection(process.pid for process in self.processes))
 
     async def remove(self) -> None:
         """Kill everything and delete the folder; what is just beginning is killed too."""
@@ -79,12 +79,13 @@ class Place:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def group_lives(group: int) -> bool:
-    """Whether a process group has a member that is not a zombie."""
+def living_groups() -> set[int]:
+    """Process groups of this machine that have a member which is not a zombie."""
+    groups = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                state, _, pgrp = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
-                if int(pgrp) == group and state != "Z":
-                    return True
-    return False
+                state, _, group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+                if state != "Z":
+                    groups.add(int(group))
+    return groups

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import importlib
 
+import pytest
+from rich.text import Text
+from textual.app import App
+from textual.screen import Screen
+
 from taxtui.recording import events
 from taxtui.tui import actions
 from taxtui.tui import app as app_module
 from taxtui.tui.colours import THEMES
 from taxtui.tui.dialogs import Confirm, Tell
-from tests.tui.driving import SIZE, TESTED, covers, finished, live, running, setup
+from taxtui.tui.top_bar import TopBar
+from tests.tui.driving import SIZE, TESTED, covers, finished, live, running, setup, until
 from tests.tui.feeds import app
 
 
@@ -90,6 +96,34 @@ async def test_q_asks_while_a_run_goes_on_cancels_it_and_leaves_when_it_is_clean
         live(pilot).advance()
         await pilot.pause()
         assert not pilot.app.is_running
+
+
+async def test_under_a_dialog_a_screen_is_drawn_when_it_changes_and_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Screen[object]] = []
+    display = App._display
+
+    def displayed(tui: App[None], screen: Screen[object], renderable: object) -> None:
+        drawn.append(screen)
+        display(tui, screen, renderable)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(App, "_display", displayed)
+    async with app(running()).run_test(size=SIZE) as pilot:
+        screen = live(pilot)
+        for timer in (screen._timer, screen._next):
+            if timer:
+                timer.stop()
+        await pilot.press("question_mark")
+        await pilot.pause()
+        screen.query_one(TopBar).say(Text("changed"))
+        await until(pilot, lambda: drawn[-1:] == [pilot.app.screen])
+        await pilot.pause()
+        drawn.clear()
+        for _ in range(3):
+            screen.call_later(lambda: None)
+            await pilot.pause()
+        assert drawn == []
+        screen.query_one(TopBar).say(Text("changed again"))
+        await until(pilot, lambda: drawn == [pilot.app.screen])
 
 
 def test_every_action_has_a_test() -> None:

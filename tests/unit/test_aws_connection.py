@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taxtui.errors import SubstrateUnavailable
-from taxtui.substrates.aws.connection import found, open_client, provenance, tag_list
+from taxtui.substrates.aws.connection import found, open_clients, provenance, tag_list
 from taxtui.substrates.aws.options import AwsOptions
 
 
@@ -33,9 +33,9 @@ def test_without_credentials_one_line_says_what_to_do(monkeypatch: pytest.Monkey
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
     with pytest.raises(SubstrateUnavailable, match="aws configure"):
-        open_client("ecs", AwsOptions(region="us-east-1"))
+        open_clients(["ecs"], AwsOptions(region="us-east-1"))
     with pytest.raises(SubstrateUnavailable, match="nobody"):
-        open_client("ecs", AwsOptions(region="us-east-1", profile="nobody"))
+        open_clients(["ecs"], AwsOptions(region="us-east-1", profile="nobody"))
 
 
 def test_labels_survive_as_tags() -> None:

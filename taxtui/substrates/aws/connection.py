@@ -43,11 +43,13 @@ SDK_ERRORS: Final = (
 """Everything that a client raises for a refusal, a network, or an answer that is none."""
 
 
-def open_client(service: str, options: AwsOptions) -> Any:
-    """A client that never retries by itself, because a retry would hide in a latency. Blocks while it loads.
+def open_clients(services: Sequence[str], options: AwsOptions) -> dict[str, Any]:
+    """A client for each service, all of one session, so that what they share is read once. Blocks while they load.
+
+    They never retry by themselves, because a retry would hide in a latency.
 
     Raises:
-        SubstrateUnavailable: no region, no credentials, no such profile.
+        SubstrateUnavailable: no region, no credentials, no such profile; it names the first service.
     """
     config = botocore.config.Config(
         retries={"total_max_attempts": 1},
@@ -59,10 +61,12 @@ def open_client(service: str, options: AwsOptions) -> Any:
     try:
         session: Any = boto3.Session(profile_name=options.profile or None, region_name=options.region or None)
         if session.get_credentials() is None:
-            raise SubstrateUnavailable(f"{service}: no AWS credentials", fix="run 'aws configure' or set AWS_PROFILE")
-        return session.client(service, endpoint_url=options.endpoint_url or None, config=config)
+            fix = "run 'aws configure' or set AWS_PROFILE"
+            raise SubstrateUnavailable(f"{services[0]}: no AWS credentials", fix=fix)
+        url = options.endpoint_url or None
+        return {service: session.client(service, endpoint_url=url, config=config) for service in services}
     except botocore.exceptions.BotoCoreError as error:
-        raise SubstrateUnavailable(f"{service}: {redacted(str(error))}") from error
+        raise SubstrateUnavailable(f"{services[0]}: {redacted(str(error))}") from error
 
 
 def provenance(endpoint_url: str) -> Literal["measured", "stand_in"]:
@@ -229,9 +233,8 @@ class AwsApi(Generic[S]):
 
     async def open(self) -> None:
         """Open clients. Raises ``SubstrateUnavailable``."""
-        for service in self.services:
-            client = await self._pool.run(partial(open_client, service, self._opened_with))
-            self._clients[service] = client.value
+        opening = partial(open_clients, self.services, self._opened_with)
+        self._clients = (await self._pool.run(opening)).value
 
     async def close(self) -> None:
         """Stop looking, and wait for the calls under way."""

@@ -17,6 +17,7 @@ from taxtui.substrates.docker.http import Daemon, Multiplexed
 
 _SETTLES_WITHIN_S: Final = 10.0
 _FIRST_POLL_S: Final = 0.001
+_LAST_POLL_S: Final = 0.05
 _KILLED: Final = 137
 _SHOWS_WITHIN_S: Final = 0.1
 
@@ -133,7 +134,7 @@ class Exec:
 
     async def has_begun(self) -> bool:
         """Whether there is or was a process: waits for a start that the daemon may still be working on."""
-        give_up = time.monotonic() + _SETTLES_WITHIN_S
+        give_up, pause_s = time.monotonic() + _SETTLES_WITHIN_S, _FIRST_POLL_S
         while self._asked_to_start and time.monotonic() < give_up:
             try:
                 state = await self._state()
@@ -141,7 +142,8 @@ class Exec:
                 return False
             if state.Pid or state.ExitCode is not None:
                 return True
-            await asyncio.sleep(_FIRST_POLL_S)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, _LAST_POLL_S)
         return False
 
     def release(self) -> None:

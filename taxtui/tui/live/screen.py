@@ -197,6 +197,8 @@ class LiveScreen(PlaybackScreen):
 
     def _conclude(self, feed: Feed) -> None:
         self._concluded = True
+        if self._timer:
+            self._timer.stop()  # there is nothing more to look at
         if isinstance(feed, RunFeed) and not feed.state.run_id:
             self.failure = "\n".join(["The run did not start:", "", *feed.complaint])
         elif isinstance(feed, RunFeed) and feed.state.outcome is None:
