@@ -19,6 +19,7 @@ import hypothesis
 import pytest
 from pytest_timeout import Settings
 
+from taxtui.starting import RARELY
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
 from tests.support.dealing import dealt
@@ -33,6 +34,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
+gc.set_threshold(*RARELY)  # what is collected now is no garbage, and a test makes little
 os.environ["COLUMNS"] = "80"  # tables are as wide as the terminal, which differs from one developer to the next
 
 # What an example takes on a busy machine says nothing about it.
@@ -166,36 +168,11 @@ async def unblocked_loop() -> AsyncIterator[None]:
 
 COVERING = {"unit", "property", "recording"}
 """The folders whose tests alone hold up the coverage gate: tracing the others would double what they cost."""
-BESIDE = (
-    "test_answer_*",
-    "test_doctor*",
-    "test_flavours*",
-    "test_gate_rates*",
-    "test_hostile_commands*",
-    "test_no_markup*",
-    "test_notation*",
-    "test_options_of_commands*",
-    "test_redaction*",
-    "test_report_*",
-    "test_row_limits*",
-    "test_scenario*",
-    "test_step_twin*",
-    "test_substrate*",
-    "test_terminal_text*",
-    "test_tier_*",
-    "test_workloads_*",
-)
-"""Files among these whose tests are of what the gate leaves out, or reach no line of it that others do not."""
-
-
-@functools.cache
-def _holds_the_gate_up(path: Path) -> bool:
-    return not COVERING.isdisjoint(path.parts) and not any(map(path.match, BESIDE))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    with traced(TRACED_CPU_S if _holds_the_gate_up(item.path) else 0):
+    with traced(0 if COVERING.isdisjoint(item.path.parts) else TRACED_CPU_S):
         return (yield)
 
 
