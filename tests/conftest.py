@@ -22,7 +22,7 @@ from pytest_timeout import Settings
 from taxtui.starting import RARELY
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
-from tests.support.dealing import dealt
+from tests.support.dealing import dealt, mixed
 from tests.support.loop_guard import LoopGuard
 from tests.support.tracing import TRACED_CPU_S, traced
 
@@ -166,6 +166,7 @@ async def unblocked_loop() -> AsyncIterator[None]:
         pytest.fail(f"the event loop was blocked here:\n{guard.blocked_at}", pytrace=False)
 
 
+TESTS = Path(__file__).parent
 COVERING = {"unit", "property", "recording"}
 """The folders whose tests alone hold up the coverage gate: tracing the others would double what they cost."""
 
@@ -198,9 +199,16 @@ def _slow(item: pytest.Item) -> Hashable:
     return mark and (item.path if mark.kwargs.get("together") else item.nodeid)
 
 
+def _folder(item: pytest.Item) -> str:
+    """That of the tests: those of one compute, those of another wait."""
+    return item.path.relative_to(TESTS).parts[0]
+
+
 @pytest.hookimpl(trylast=True)  # once it is known what is left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > 1:
+        items[:] = mixed(items, _folder, lambda item: item.path)
     items[:] = dealt(items, _slow, workers)
     for item in items:
         if item.get_closest_marker("slow"):

@@ -1,12 +1,30 @@
-"""The order in which tests run: what takes long is begun first, as what is begun last decides when all is done."""
+"""The order in which tests run: what takes long is begun first, as what is begun last decides when all is done.
+
+Of the others, what waits stands beside what computes: there are more workers than cores.
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+def mixed(items: Sequence[T], kind: Callable[[T], Hashable], block: Callable[[T], Hashable]) -> list[T]:
+    """Blocks in an order in which any stretch has its share of each kind; each block stays in one piece."""
+    kinds = Counter(map(kind, items))
+    seen: Counter[Hashable] = Counter()
+    placed: list[tuple[float, list[T]]] = []
+    for _, group in itertools.groupby(items, block):
+        together = list(group)
+        own = kind(together[0])
+        placed.append(((seen[own] + len(together) / 2) / kinds[own], together))
+        seen[own] += len(together)
+    placed.sort(key=lambda one: one[0])
+    return [item for _, together in placed for item in together]
 
 
 def dealt(items: Sequence[T], slow: Callable[[T], Hashable], workers: int) -> list[T]:

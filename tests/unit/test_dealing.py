@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.dealing import dealt
+from tests.support.dealing import dealt, mixed
 
 
 def slow(item: str) -> str | None:
@@ -23,3 +23,13 @@ def test_every_worker_begins_with_its_share_of_what_is_slow() -> None:
 @pytest.mark.parametrize("items", ["", "a", "A", "ABCDE", "AbCdE", "AAAAAAAAb", "abcdefgh"])
 def test_nothing_is_lost_and_nothing_runs_twice(items: str, workers: int) -> None:
     assert sorted(dealt(items, slow, workers)) == sorted(items)
+
+
+def test_any_stretch_has_its_share_of_each_kind_and_blocks_stay_whole() -> None:
+    items = [
+        f"{kind}{block}{item}" for kind, blocks in (("a", 8), ("b", 4)) for block in range(blocks) for item in "xyz"
+    ]
+    found = mixed(items, lambda item: item[0], lambda item: item[:2])
+    assert sorted(found) == items
+    assert [item[:2] for item in found[::3]] == ["a0", "b0", "a1", "a2", "b1", "a3", "a4", "b2", "a5", "a6", "b3", "a7"]
+    assert [item[2] for item in found] == list("xyz") * 12
