@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Hashable, Iterator
 from pathlib import Path
+from typing import Final
 
 import hypothesis
 import pytest
@@ -24,7 +25,7 @@ from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
 from tests.support.dealing import dealt, mixed
 from tests.support.loop_guard import LoopGuard
-from tests.support.tracing import TRACED_CPU_S, traced
+from tests.support.tracing import TRACED_AGAIN_CPU_S, TRACED_CPU_S, traced
 
 # In the background a shell has SIGINT and SIGQUIT ignored, and nohup SIGHUP; children inherit that, and the stand-ins'
 # commands are children of these tests. A handler, unlike SIG_IGN, is reset to the default in children.
@@ -173,8 +174,20 @@ COVERING = {"unit", "property", "recording"}
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    with traced(0 if COVERING.isdisjoint(item.path.parts) else TRACED_CPU_S):
+    with traced(0 if COVERING.isdisjoint(item.path.parts) else _traced_cpu_s(item)):
         return (yield)
+
+
+_begun: Final[set[str]] = set()
+
+
+def _traced_cpu_s(item: pytest.Item) -> float:
+    """Further cases of a test go where its first one in this process has been, and turn off somewhere."""
+    test, _, case = item.nodeid.partition("[")
+    if not case or test not in _begun:
+        _begun.add(test)
+        return TRACED_CPU_S
+    return TRACED_AGAIN_CPU_S
 
 
 @pytest.hookimpl(wrapper=True)

@@ -26,7 +26,7 @@ SEED: Final = 20_260_101
 CLEAN_WITHIN_S: Final = 1.6
 """Of pauses between looks: two seconds on a quiet machine. One that is slow to clean up is as slow to look."""
 CREATE_TIMEOUT_S: Final = 5
-TRIAL_S: Final = {"docker": 1.5}
+TRIAL_S: Final = {"docker": 1.0}
 """What a kill is spread over, longer than several trials take; so is the watchdog's start."""
 SPREAD_S: Final = 0.5  # elsewhere
 EARLY: Final = 0.1  # of the kills, at any moment from the start of the process on

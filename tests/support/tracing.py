@@ -12,6 +12,8 @@ from coverage import Coverage
 
 TRACED_CPU_S: Final = 0.1
 """How much of a test is traced. CPU time of its own, so that a loaded machine sees the same lines as an idle one."""
+TRACED_AGAIN_CPU_S: Final = 0.02
+"""And of each further case of the same test."""
 
 
 @contextlib.contextmanager
