@@ -350,6 +350,7 @@ class EcsStandin:
         task.stopped_at, task.stop_code, task.reason = time.time(), code, reason
         for session in task.sessions:
             self._loop.call_soon_threadsafe(session.die)  # the agent dies with its container, without a word
+        task.process.kill()  # while it begins another program, there is no environment to be found by
         kill_marked(f"{MARKER}={task.env[MARKER]}")
         task.process.wait()
         with contextlib.suppress(OSError):
