@@ -15,8 +15,9 @@ from typing import Final
 
 import pytest
 
+from taxtui.sandboxes.kit import kill
 from taxtui.sandboxes.kit.frames import STDOUT
-from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
+from taxtui.sandboxes.kit.kill import MARK, kill_marked, kill_script, new_mark
 from taxtui.sandboxes.kit.process import Process
 from tests.support.waiting import until
 
@@ -101,6 +102,14 @@ async def test_all_that_came_of_a_command_is_killed(
     finally:
         await mine.close()
         await other.close()
+
+
+def test_what_cannot_be_seen_while_it_begins_another_program_is_killed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = subprocess.Popen(["sleep", "600"])
+    looks = iter([set[int](), {process.pid}])
+    monkeypatch.setattr(kill, "_marked", lambda wanted: next(looks, set()))
+    asyncio.run(kill_marked(f"{MARK}=0"))
+    assert process.wait() == -signal.SIGKILL
 
 
 def test_it_does_not_kill_itself(killer: tuple[list[str], dict[str, str]]) -> None:

@@ -69,7 +69,9 @@ async def kill_marked(variable: str) -> None:
 
     Not by recorded process ids: those are reused. Raises ``CleanupFailed``.
     """
-    await kill_all(lambda: _marked(variable.encode()))
+    wanted = variable.encode()
+    # Twice: a process that begins another program just then has no environment for a moment.
+    await kill_all(lambda: _marked(wanted) or _marked(wanted))
 
 
 async def kill_all(alive: Callable[[], set[int]]) -> None:
