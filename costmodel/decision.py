@@ -166,11 +166,11 @@ def together(start: Side, goal: Side, unit: str, effort: float = 1.0) -> Interva
     """
     if not start.runs or not goal.runs:
         return None
-    from costmodel.step.pairing import each_apart  # who asks for no steps does not wait for it
+    from costmodel.step.pairing import apart  # who asks for no steps does not wait for it
 
     pairs = [(start.runs[0], goal.runs[0])]
     pairs += [(run, goal.runs[0]) for run in start.runs[1:]] + [(start.runs[0], run) for run in goal.runs[1:]]
-    found = each_apart(pairs, effort / len(pairs))
+    found = apart(pairs, effort / len(pairs))
     told = [one.usd if unit == USD else one.worker_hours for one in found if one is not None]
     if len(told) < len(pairs):
         return None

@@ -30,13 +30,14 @@ EXACT = 2**53
 
 def drawer(law: Distribution, rng: Random, number: type[float] = int) -> Draw:
     """An unbiased sampler of the law, several times faster than ``rng.choices`` for up to 65,536 values."""
+    floats = number is float
     if law.size > 65_536:
-        values, below = _cumulative(law, number is float)
+        values, below = _cumulative(law, floats)
         return lambda count: iter(rng.choices(values, cum_weights=below, k=count))
-    table = _table(law, number is float)
+    table = _table(law, floats)
     if len(table) == 1:
         return lambda count: repeat(table[0], count)
-    return _byte_drawer(table, rng) if len(table) <= 256 else _word_drawer(_words(law, number is float), rng)
+    return _byte_drawer(table, rng) if len(table) <= 256 else _word_drawer(_words(law, floats), rng)
 
 
 # What is drawn from, once for the hundreds of runs that are simulated of one law.

@@ -36,20 +36,14 @@ class Apart(NamedTuple):
     worker_hours: Interval
 
 
-def apart(one: RunInSteps, other: RunInSteps, effort: float = 1.0) -> Apart | None:
-    """``one`` − ``other``. None: they cannot be simulated for the same steps, or no attempt succeeds.
+def apart(pairs: Sequence[tuple[RunInSteps, RunInSteps]], effort: float = 1.0) -> list[Apart | None]:
+    """Of each pair the first − the second. None: they cannot be simulated for the same steps, or no attempt succeeds.
 
-    ``effort`` is how much is simulated, relative to a few seconds.
+    ``effort`` is how much is simulated of a run, relative to a few seconds; one that several pairs have, is once.
 
     Raises:
         PriceError: a sheet lacks a price.
     """
-    [found] = each_apart([(one, other)], effort)
-    return found
-
-
-def each_apart(pairs: Sequence[tuple[RunInSteps, RunInSteps]], effort: float = 1.0) -> list[Apart | None]:
-    """``apart`` for each pair, with this effort for each; a run that several pairs have is simulated once."""
     known = _Known(effort)
     return [_apart(one, other, known) for one, other in pairs]
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import pytest_asyncio
 
-from taxtui.sandboxes.conformance import Check, NotApplicable
-from taxtui.sandboxes.conformance.bench import Factory
+from taxtui.sandboxes.conformance import Check
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.daytona_standin import KEY, DaytonaStandin
-from tests.support.lent import OWNING, SHARING, lent
+from tests.support.lent import OWNING, SHARING, lending, lent, passes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -23,31 +22,27 @@ def _key() -> Iterator[None]:
         yield
 
 
-async def _run(check: Check, factory: Factory) -> None:
-    try:
-        await check(factory, short_ttl_s=2.0)
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
-
-
 @pytest.mark.parametrize("check", OWNING, ids=str)
 async def test_conformance(check: Check) -> None:
     async with DaytonaStandin() as standin:
         if check.name == "deadline":
             standin.minute_s = 2.0  # the shortest life that Daytona grants is a minute
-        await _run(check, lambda: DaytonaSubstrate(DaytonaOptions(api_url=standin.url)))
+        await passes(check, lambda: DaytonaSubstrate(DaytonaOptions(api_url=standin.url)), short_ttl_s=2.0)
         assert standin.left() == (0, 0)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def sandbox() -> AsyncIterator[Substrate]:
+@contextlib.asynccontextmanager
+async def _lent() -> AsyncIterator[Substrate]:
     async with DaytonaStandin() as standin:
         async with lent(lambda: DaytonaSubstrate(DaytonaOptions(api_url=standin.url))) as one:
             yield one
         assert standin.left() == (0, 0)
 
 
+sandbox = lending(_lent)
+
+
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("check", SHARING, ids=str)
 async def test_conformance_of_commands(check: Check, sandbox: Substrate) -> None:
-    await _run(check, lambda: sandbox)
+    await passes(check, lambda: sandbox, short_ttl_s=2.0)

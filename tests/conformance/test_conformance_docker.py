@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
-from taxtui.sandboxes.conformance import Check, NotApplicable
-from taxtui.sandboxes.conformance.bench import Factory
+from taxtui.sandboxes.conformance import Check
 from taxtui.sandboxes.protocol import Substrate
-from tests.support.conformance import CORE
-from tests.support.lent import OWNING, SHARING, lent
+from tests.support.lent import CORE_OWNING, CORE_SHARING, OWNING, SHARING, lending, lent, passes
 
 _SHORT_TTL_S = 4.0
 
@@ -33,42 +29,29 @@ def gvisor() -> None:
         pytest.skip("docker has no runtime runsc")
 
 
-async def _run(check: Check, factory: Factory) -> None:
-    try:
-        await check(factory, short_ttl_s=_SHORT_TTL_S)
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
-
-
 @pytest.mark.parametrize("check", OWNING, ids=str)
 async def test_runc(check: Check) -> None:
-    await _run(check, lambda: _docker("runc"))
+    await passes(check, lambda: _docker("runc"), short_ttl_s=_SHORT_TTL_S)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def runc() -> AsyncIterator[Substrate]:
-    async with lent(lambda: _docker("runc")) as one:
-        yield one
+runc = lending(lambda: lent(lambda: _docker("runc")))
 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("check", SHARING, ids=str)
 async def test_runc_commands(check: Check, runc: Substrate) -> None:
-    await _run(check, lambda: runc)
+    await passes(check, lambda: runc, short_ttl_s=_SHORT_TTL_S)
 
 
-@pytest.mark.parametrize("check", [each for each in OWNING if each.name in CORE], ids=str)
+@pytest.mark.parametrize("check", CORE_OWNING, ids=str)
 async def test_runsc(check: Check, gvisor: None) -> None:
-    await _run(check, lambda: _docker("runsc"))
+    await passes(check, lambda: _docker("runsc"), short_ttl_s=_SHORT_TTL_S)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def runsc(gvisor: None) -> AsyncIterator[Substrate]:
-    async with lent(lambda: _docker("runsc")) as one:
-        yield one
+runsc = lending(lambda: lent(lambda: _docker("runsc")))
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("check", [each for each in SHARING if each.name in CORE], ids=str)
-async def test_runsc_commands(check: Check, runsc: Substrate) -> None:
-    await _run(check, lambda: runsc)
+@pytest.mark.parametrize("check", CORE_SHARING, ids=str)
+async def test_runsc_commands(check: Check, gvisor: None, runsc: Substrate) -> None:
+    await passes(check, lambda: runsc, short_ttl_s=_SHORT_TTL_S)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from taxtui.sandboxes.conformance import Check, NotApplicable
+from taxtui.sandboxes.conformance import Check
 from taxtui.sandboxes.conformance.bench import Factory
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.support.ec2_standin_setup import options, standin
 from tests.support.ecs_standin_setup import CREDENTIALS
-from tests.support.lent import OWNING, SHARING, lent
+from tests.support.lent import OWNING, SHARING, lent, passes
 
 if TYPE_CHECKING:
     from tests.support.ec2_standin import Ec2Standin
@@ -34,10 +34,7 @@ def ec2() -> Iterator[Ec2Standin]:
 async def _run(check: Check, factory: Factory, ec2: Ec2Standin) -> None:
     """A sandbox that is lent may be there, before and after."""
     before = ec2.leftovers()
-    try:
-        await check(factory, short_ttl_s=60.0)
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
+    await passes(check, factory, short_ttl_s=60.0)
     assert ec2.leftovers() == before
 
 

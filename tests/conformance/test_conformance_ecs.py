@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from taxtui.sandboxes.conformance import Check, NotApplicable
+from taxtui.sandboxes.conformance import Check
 from taxtui.sandboxes.conformance.bench import Factory
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support.ecs_standin import EcsStandin
 from tests.support.ecs_standin_setup import CREDENTIALS, options, standin
-from tests.support.lent import OWNING, SHARING, lent
+from tests.support.lent import OWNING, SHARING, lent, passes
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +33,7 @@ def _ecs(ecs: EcsStandin) -> Substrate:
 async def _run(check: Check, factory: Factory, ecs: EcsStandin) -> None:
     """A sandbox that is lent may be there, before and after."""
     before = ecs.running(), ecs.active_definitions()
-    try:
-        await check(factory, short_ttl_s=1.0)
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
+    await passes(check, factory, short_ttl_s=1.0)
     assert (ecs.running(), ecs.active_definitions()) == before
 
 

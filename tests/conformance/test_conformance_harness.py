@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.conformance import Check, NotApplicable, checks
+from taxtui.sandboxes.conformance import Check, checks
 from taxtui.sandboxes.conformance.bench import Factory
 from taxtui.sandboxes.kit.limits import NoLimiter
 from taxtui.sandboxes.protocol import Marks, Substrate
 from taxtui.sandboxes.registry import load
 from taxtui.substrates.harness import folders
-from tests.support.conformance import CORE
 from tests.support.harness_images import swerex_image
-from tests.support.lent import OWNING, SHARING, lent
+from tests.support.lent import CORE_OWNING, CORE_SHARING, lending, lent, passes
 from tests.support.sandboxes import spec
 
 # A harness leaves pipes to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 CHECKS = [check for check in checks() if check.mode != "session"]
-CORE_OWNING = [check for check in OWNING if check.name in CORE]
-CORE_SHARING = [check for check in SHARING if check.name in CORE and check.mode != "session"]
+COMMANDS = [check for check in CORE_SHARING if check.mode != "session"]
 
 
 def _harness(name: str, **options: str) -> Factory:
@@ -35,17 +33,10 @@ def _harness(name: str, **options: str) -> Factory:
     return lambda: kind(kind.Options(**options))  # type: ignore[call-arg]
 
 
-async def _run(check: Check, factory: Factory) -> None:
-    try:
-        await check(factory)
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
-
-
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 async def test_swerex_local(check: Check) -> None:
     pytest.importorskip("swerex")
-    await _run(check, _harness("swerex"))
+    await passes(check, _harness("swerex"))
 
 
 def _swerex_in_docker() -> Factory:
@@ -60,29 +51,32 @@ def _swerex_in_docker() -> Factory:
 @pytest.mark.parametrize("check", CORE_OWNING, ids=str)
 async def test_swerex_docker(check: Check) -> None:
     try:
-        await _run(check, _swerex_in_docker())
+        await passes(check, _swerex_in_docker())
     finally:
         gc.collect()  # here, and not in whose test comes next
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def swerex_container() -> AsyncIterator[Substrate]:
+@contextlib.asynccontextmanager
+async def _swerex_lent() -> AsyncIterator[Substrate]:
     async with lent(_swerex_in_docker()) as one:
         yield one
     gc.collect()
 
 
+swerex_container = lending(_swerex_lent)
+
+
 @pytest.mark.docker
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("check", CORE_SHARING, ids=str)
+@pytest.mark.parametrize("check", COMMANDS, ids=str)
 async def test_swerex_docker_commands(check: Check, swerex_container: Substrate) -> None:
-    await _run(check, lambda: swerex_container)
+    await passes(check, lambda: swerex_container)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 async def test_inspect_local(check: Check) -> None:
     pytest.importorskip("inspect_ai")
-    await _run(check, _harness("inspect"))
+    await passes(check, _harness("inspect"))
 
 
 def _inspect_in_docker() -> Factory:
@@ -93,26 +87,23 @@ def _inspect_in_docker() -> Factory:
 @pytest.mark.compose
 @pytest.mark.parametrize("check", CORE_OWNING, ids=str)
 async def test_inspect_docker(check: Check) -> None:
-    await _run(check, _inspect_in_docker())
+    await passes(check, _inspect_in_docker())
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def inspect_container() -> AsyncIterator[Substrate]:
-    async with lent(_inspect_in_docker()) as one:
-        yield one
+inspect_container = lending(lambda: lent(_inspect_in_docker()))
 
 
 @pytest.mark.compose
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("check", CORE_SHARING, ids=str)
+@pytest.mark.parametrize("check", COMMANDS, ids=str)
 async def test_inspect_docker_commands(check: Check, inspect_container: Substrate) -> None:
-    await _run(check, lambda: inspect_container)
+    await passes(check, lambda: inspect_container)
 
 
 @pytest.mark.compose
 @pytest.mark.parametrize("check", CORE_OWNING, ids=str)
 async def test_harbor_docker(check: Check) -> None:
-    await _run(check, _harbor())
+    await passes(check, _harbor())
 
 
 def _harbor() -> Factory:
@@ -120,17 +111,14 @@ def _harbor() -> Factory:
     return _harness("harbor")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def harbor_container() -> AsyncIterator[Substrate]:
-    async with lent(_harbor()) as one:
-        yield one
+harbor_container = lending(lambda: lent(_harbor()))
 
 
 @pytest.mark.compose
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("check", CORE_SHARING, ids=str)
+@pytest.mark.parametrize("check", COMMANDS, ids=str)
 async def test_harbor_docker_commands(check: Check, harbor_container: Substrate) -> None:
-    await _run(check, lambda: harbor_container)
+    await passes(check, lambda: harbor_container)
 
 
 async def test_what_cannot_be_held_to_its_limits_does_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

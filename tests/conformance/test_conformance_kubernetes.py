@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
-from taxtui.sandboxes.conformance import Check, NotApplicable
+from taxtui.sandboxes.conformance import Check
 from taxtui.sandboxes.conformance.bench import Factory
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_pool_standin import POOL, PoolStandin
 from tests.support.kubernetes_standin import KubernetesStandin
-from tests.support.lent import OWNING, SHARING, lent
+from tests.support.lent import OWNING, SHARING, lending, lent, passes
 
 THROUGH_A_POOL = f"pool:{POOL}"
 
@@ -23,50 +23,41 @@ def _kubernetes(standin: KubernetesStandin) -> Factory:
     return lambda: KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig)))
 
 
-async def _run(check: Check, factory: Factory, acquire: str = "create") -> None:
-    try:
-        await check(factory, short_ttl_s=2.0, acquire=acquire)
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
+async def _passes_alone(check: Check, kind: type[KubernetesStandin], acquire: str = "create") -> None:
+    async with kind() as standin:
+        await passes(check, _kubernetes(standin), short_ttl_s=2.0, acquire=acquire)
+        assert standin.left() == (0, 0)
+
+
+@contextlib.asynccontextmanager
+async def _lent(kind: type[KubernetesStandin], acquire: str = "create") -> AsyncIterator[Substrate]:
+    async with kind() as standin:
+        async with lent(_kubernetes(standin), acquire) as one:
+            yield one
+        assert standin.left() == (0, 0)
+
+
+pod = lending(lambda: _lent(KubernetesStandin))
+claimed = lending(lambda: _lent(PoolStandin, THROUGH_A_POOL))
 
 
 @pytest.mark.parametrize("check", OWNING, ids=str)
 async def test_conformance(check: Check) -> None:
-    async with KubernetesStandin() as standin:
-        await _run(check, _kubernetes(standin))
-        assert standin.left() == (0, 0)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pod() -> AsyncIterator[Substrate]:
-    async with KubernetesStandin() as standin:
-        async with lent(_kubernetes(standin)) as one:
-            yield one
-        assert standin.left() == (0, 0)
+    await _passes_alone(check, KubernetesStandin)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("check", SHARING, ids=str)
 async def test_conformance_of_commands(check: Check, pod: Substrate) -> None:
-    await _run(check, lambda: pod)
+    await passes(check, lambda: pod, short_ttl_s=2.0)
 
 
 @pytest.mark.parametrize("check", OWNING, ids=str)
 async def test_conformance_through_a_pool(check: Check) -> None:
-    async with PoolStandin() as standin:
-        await _run(check, _kubernetes(standin), THROUGH_A_POOL)
-        assert standin.left() == (0, 0)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def claimed() -> AsyncIterator[Substrate]:
-    async with PoolStandin() as standin:
-        async with lent(_kubernetes(standin), THROUGH_A_POOL) as one:
-            yield one
-        assert standin.left() == (0, 0)
+    await _passes_alone(check, PoolStandin, THROUGH_A_POOL)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("check", SHARING, ids=str)
 async def test_conformance_of_commands_through_a_pool(check: Check, claimed: Substrate) -> None:
-    await _run(check, lambda: claimed)
+    await passes(check, lambda: claimed, short_ttl_s=2.0)

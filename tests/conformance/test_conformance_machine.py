@@ -3,78 +3,57 @@ core on gVisor and user-mode Linux, whose commands take ten times as long."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
-from taxtui.sandboxes.conformance import Check, NotApplicable
-from taxtui.sandboxes.conformance.bench import Factory
+from taxtui.sandboxes.conformance import Check
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.sandboxes.registry import load
-from tests.support.conformance import CORE
-from tests.support.lent import OWNING, SHARING, lent
-
-
-async def _run(check: Check, factory: Factory) -> None:
-    try:
-        await check(factory)
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
+from tests.support.lent import CORE_OWNING, CORE_SHARING, OWNING, SHARING, lending, lent, passes
 
 
 @pytest.mark.nspawn
 @pytest.mark.parametrize("check", OWNING, ids=str)
 async def test_nspawn(check: Check) -> None:
-    await _run(check, load("nspawn"))
+    await passes(check, load("nspawn"))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nspawn() -> AsyncIterator[Substrate]:
-    async with lent(load("nspawn")) as one:
-        yield one
+nspawn = lending(lambda: lent(load("nspawn")))
 
 
 @pytest.mark.nspawn
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("check", SHARING, ids=str)
 async def test_nspawn_commands(check: Check, nspawn: Substrate) -> None:
-    await _run(check, lambda: nspawn)
+    await passes(check, lambda: nspawn)
 
 
 @pytest.mark.runsc
-@pytest.mark.parametrize("check", [each for each in OWNING if each.name in CORE], ids=str)
+@pytest.mark.parametrize("check", CORE_OWNING, ids=str)
 async def test_runsc(check: Check) -> None:
-    await _run(check, load("runsc"))
+    await passes(check, load("runsc"))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def runsc() -> AsyncIterator[Substrate]:
-    async with lent(load("runsc")) as one:
-        yield one
+runsc = lending(lambda: lent(load("runsc")))
 
 
 @pytest.mark.runsc
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("check", [each for each in SHARING if each.name in CORE], ids=str)
+@pytest.mark.parametrize("check", CORE_SHARING, ids=str)
 async def test_runsc_commands(check: Check, runsc: Substrate) -> None:
-    await _run(check, lambda: runsc)
+    await passes(check, lambda: runsc)
 
 
 @pytest.mark.uml
-@pytest.mark.parametrize("check", [each for each in OWNING if each.name in CORE], ids=str)
+@pytest.mark.parametrize("check", CORE_OWNING, ids=str)
 async def test_uml(check: Check) -> None:
-    await _run(check, load("uml"))
+    await passes(check, load("uml"))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def uml() -> AsyncIterator[Substrate]:
-    async with lent(load("uml")) as one:
-        yield one
+uml = lending(lambda: lent(load("uml")))
 
 
 @pytest.mark.uml
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("check", [each for each in SHARING if each.name in CORE], ids=str)
+@pytest.mark.parametrize("check", CORE_SHARING, ids=str)
 async def test_uml_commands(check: Check, uml: Substrate) -> None:
-    await _run(check, lambda: uml)
+    await passes(check, lambda: uml)

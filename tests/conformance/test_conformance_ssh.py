@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from taxtui.sandboxes.conformance import Check, NotApplicable
+from taxtui.sandboxes.conformance import Check
 from taxtui.sandboxes.conformance.bench import Factory
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.substrates.ssh.substrate import SshSubstrate
-from tests.support.lent import OWNING, SHARING, lent
+from tests.support.lent import OWNING, SHARING, lent, passes
 from tests.support.private_sshd import SshBox, ssh_box
 
 pytestmark = pytest.mark.sshd
@@ -27,10 +27,7 @@ def box() -> Iterator[SshBox]:
 async def _run(check: Check, factory: Factory, box: SshBox) -> None:
     """A sandbox that is lent may be there, before and after."""
     before = box.left()
-    try:
-        await check(factory, short_ttl_s=3.0)
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
+    await passes(check, factory, short_ttl_s=3.0)
     assert box.left() == before
 
 

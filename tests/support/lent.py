@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
-from typing import Final, Self, cast
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, Self, cast
+
+import pytest
+import pytest_asyncio
 
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.conformance import checks
+from taxtui.sandboxes.conformance import Check, NotApplicable, checks
 from taxtui.sandboxes.conformance.bench import Bench, Factory
 from taxtui.sandboxes.protocol import Found, Marks, Sandbox, Substrate
-from tests.support.conformance import COMMANDS
+from tests.support.conformance import COMMANDS, CORE
 
 TTL_S: Final = 3600.0
 
@@ -18,6 +22,8 @@ TTL_S: Final = 3600.0
 SHARING: Final = [check for check in checks() if check.name in COMMANDS]
 OWNING: Final = [check for check in checks() if check.name not in COMMANDS]
 """All checks: those that may be given a sandbox that others have used, and those that have their own."""
+CORE_SHARING: Final = [check for check in SHARING if check.name in CORE]
+CORE_OWNING: Final = [check for check in OWNING if check.name in CORE]
 
 
 class Lent:
@@ -56,3 +62,22 @@ async def lent(factory: Factory, acquire: str = "create") -> AsyncIterator[Subst
             yield cast(Substrate, Lent(bench.substrate, sandbox))
         finally:
             await sandbox.destroy()
+
+
+def lending(place: Callable[[], AbstractAsyncContextManager[Substrate]]) -> Any:
+    """A fixture of its module: what ``lent`` gives of a place, for all checks of commands there."""
+
+    @pytest_asyncio.fixture(scope="module", loop_scope="module")
+    async def one() -> AsyncIterator[Substrate]:
+        async with place() as substrate:
+            yield substrate
+
+    return one
+
+
+async def passes(check: Check, factory: Factory, **asked: Any) -> None:
+    """Run the check; its test is skipped where it has nothing to ask of this place."""
+    try:
+        await check(factory, **asked)
+    except NotApplicable as reason:
+        pytest.skip(str(reason))

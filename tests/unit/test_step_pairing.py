@@ -9,7 +9,7 @@ import pytest
 
 from costmodel import Demand, Images, Recording, Think, read
 from costmodel.samples import Pool, pools
-from costmodel.step.pairing import RunInSteps, apart
+from costmodel.step.pairing import Apart, RunInSteps, apart
 from tests.support.costmodel_files import S, cell, trial, write
 
 DEMAND = Demand(
@@ -17,6 +17,12 @@ DEMAND = Demand(
 )
 """8 steps; two GPUs cost $2 a second."""
 NODES = replace(DEMAND, nodes=2, pods_per_node=4, images=Images.between(2, 8, 50), pull_gb_s=1.0)
+
+
+def less(one: RunInSteps, other: RunInSteps) -> Apart | None:
+    """A pair that stands alone."""
+    [found] = apart([(one, other)])
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +36,10 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Pool]:
 
 
 def test_what_both_share_cancels(cells: list[Pool]) -> None:
-    same = apart(RunInSteps(cells[0], DEMAND, None), RunInSteps(cells[0], DEMAND, None))
+    same = less(RunInSteps(cells[0], DEMAND, None), RunInSteps(cells[0], DEMAND, None))
     assert same is not None
     assert same.usd == (0.0, 0.0, 0.0)
-    slower = apart(RunInSteps(cells[1], DEMAND, None), RunInSteps(cells[0], DEMAND, None))
+    slower = less(RunInSteps(cells[1], DEMAND, None), RunInSteps(cells[0], DEMAND, None))
     assert slower is not None
     assert slower.usd.value == pytest.approx(8 * 10 * 2, rel=1e-6)  # steps, s, $ a second: think times are the same
     assert slower.usd.low == pytest.approx(slower.usd.value)
@@ -42,18 +48,19 @@ def test_what_both_share_cancels(cells: list[Pool]) -> None:
 
 def test_a_place_with_nodes_is_paired_with_one_without(cells: list[Pool]) -> None:
     one, other = RunInSteps(cells[0], NODES, None), RunInSteps(cells[0], DEMAND, None)
-    pulls, back = apart(one, other), apart(other, one)
+    pulls, back = less(one, other), less(other, one)
     assert pulls is not None
     assert back is not None
     assert pulls.usd.value > 0
     assert back.usd.value == pytest.approx(-pulls.usd.value)
+    assert apart([(one, other), (other, one)]) == [pulls, back], "what both have is simulated once, and is the same"
 
 
 def test_other_steps_or_other_nodes_are_not_paired(cells: list[Pool]) -> None:
     run = RunInSteps(cells[0], DEMAND, None)
-    assert apart(run, RunInSteps(cells[0], replace(DEMAND, trajectories=32), None)) is None
+    assert less(run, RunInSteps(cells[0], replace(DEMAND, trajectories=32), None)) is None
     nodes = RunInSteps(cells[0], NODES, None)
-    assert apart(nodes, RunInSteps(cells[0], replace(NODES, nodes=3), None)) is None
+    assert less(nodes, RunInSteps(cells[0], replace(NODES, nodes=3), None)) is None
 
 
 def test_other_runs_are_resampled_each_for_themselves(cells: list[Pool], tmp_path: Path) -> None:
@@ -61,7 +68,7 @@ def test_other_runs_are_resampled_each_for_themselves(cells: list[Pool], tmp_pat
     files = [write(tmp_path / f"{name}.msgpack", trials, cell(0), run_id=name) for name in ("one", "two")]
     found = [read(file) for file in files]
     one, two = (next(iter(pools([file]))) for file in found if isinstance(file, Recording))
-    apart_ = apart(RunInSteps(one, DEMAND, None), RunInSteps(two, DEMAND, None))
+    apart_ = less(RunInSteps(one, DEMAND, None), RunInSteps(two, DEMAND, None))
     assert apart_ is not None
     assert apart_.usd.value == 0  # the same trials, drawn alike
     assert apart_.usd.low is not None
