@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import functools
 import gc
 import inspect
@@ -201,6 +202,18 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 SLOW_LIMIT_S = 1800
 """Of what is marked as slow: hundreds of real trials, kills or visits, many times as long beside a load."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        # Nobody reads a worker's summary, and syrupy's compares every test that ran with every snapshot on the disk.
+        config.option.no_summary = True
+        atexit.register(os._exit, 0)  # it has told all: nobody needs a million objects taken apart one by one
+
+
+def pytest_sessionfinish() -> None:
+    gc.collect()  # what is never awaited or closed says so now
+    gc.freeze()  # and pytest's five searches after this one have nothing to go through
 
 
 def pytest_collection_finish() -> None:
