@@ -169,6 +169,8 @@ async def unblocked_loop() -> AsyncIterator[None]:
 
 
 TESTS = Path(__file__).parent
+WAITING = {"integration", "conformance"}
+"""The folders whose tests wait for processes and daemons, most of their time; those of the others compute."""
 COVERING = {"unit", "property", "recording"}
 """The folders whose tests alone hold up the coverage gate: tracing the others would double what they cost."""
 
@@ -230,12 +232,18 @@ def _folder(item: pytest.Item) -> str:
     return item.path.relative_to(TESTS).parts[0]
 
 
+def _path(item: pytest.Item) -> Path:
+    return item.path
+
+
 @pytest.hookimpl(trylast=True)  # once it is known what is left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if workers > 1:
-        items[:] = mixed(items, _folder, lambda item: item.path)
-    items[:] = dealt(items, _slow, workers)
+    if workers > 1:  # a share of each kind for everybody, who then begins early with what waits
+        shares = mixed(items, _folder, _path)
+        items[:] = dealt(shares, _slow, workers, lambda share: mixed(share, _folder, _path, WAITING))
+    else:
+        items[:] = dealt(items, _slow, workers)
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))

@@ -33,3 +33,16 @@ def test_any_stretch_has_its_share_of_each_kind_and_blocks_stay_whole() -> None:
     assert sorted(found) == items
     assert [item[:2] for item in found[::3]] == ["a0", "b0", "a1", "a2", "b1", "a3", "a4", "b2", "a5", "a6", "b3", "a7"]
     assert [item[2] for item in found] == list("xyz") * 12
+
+
+def test_what_is_begun_early_is_not_at_the_end() -> None:
+    items = [f"{kind}{block}" for kind in "ab" for block in range(20)]
+    found = mixed(items, lambda item: item[0], lambda item: item, early="b")
+    assert sorted(found) == sorted(items)
+    assert {item[0] for item in found[-4:]} == {"a"}
+    assert all({item[0] for item in found[at : at + 4]} == {"a", "b"} for at in range(0, 32, 4))
+
+
+def test_each_worker_has_its_quick_ones_arranged_for_itself() -> None:
+    items = [*"dcba", "A", *"hgfe"]
+    assert dealt(items, slow, 3, arranged=sorted) == ["A", "c", "d", *"abh", *"efg"]
