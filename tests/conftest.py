@@ -26,7 +26,7 @@ from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
 from tests.support.dealing import dealt, mixed
 from tests.support.loop_guard import LoopGuard
-from tests.support.tracing import TRACED_AGAIN_CPU_S, TRACED_CPU_S, traced
+from tests.support.tracing import TRACED_AGAIN_CPU_S, TRACED_CPU_S, pause, traced
 
 # In the background a shell has SIGINT and SIGQUIT ignored, and nohup SIGHUP; children inherit that, and the stand-ins'
 # commands are children of these tests. A handler, unlike SIG_IGN, is reset to the default in children.
@@ -176,8 +176,18 @@ COVERING = {"unit", "property", "recording"}
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    with traced(0 if COVERING.isdisjoint(item.path.parts) else _traced_cpu_s(item)):
+def pytest_pyfunc_call(pyfuncitem: pytest.Item) -> Generator[None, object, object]:
+    if COVERING.isdisjoint(pyfuncitem.path.parts):
+        return (yield)
+    with traced(_traced_cpu_s(pyfuncitem)):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, object, object]:
+    if COVERING.isdisjoint(request.path.parts):
+        return (yield)
+    with traced(TRACED_CPU_S):
         return (yield)
 
 
@@ -196,10 +206,12 @@ def _traced_cpu_s(item: pytest.Item) -> float:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """All workers import the same: what runs at import is traced in the first of them alone."""
-    if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0":
+    if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
+        pause()
+    try:
         return (yield)
-    with traced(0):
-        return (yield)
+    finally:
+        pause()
 
 
 SLOW_LIMIT_S = 1800

@@ -16,16 +16,27 @@ TRACED_AGAIN_CPU_S: Final = 0.02
 """And of each further case of the same test."""
 
 
+_measured: Coverage | None = None
+
+
+def pause() -> None:
+    """From now on only what ``traced`` is around is: pytest's own work between and for tests would be traced as well.
+
+    Goes on with the last of the measurements that were begun: in a worker of xdist's pytest-cov begins two and forgets
+    the first, which would be resumed by whoever stops the second.
+    """
+    global _measured
+    _measured = Coverage.current() or _measured
+    _stop()
+
+
 @contextlib.contextmanager
 def traced(cpu_s: float) -> Iterator[None]:
-    """Where coverage is measured: of the body only the first ``cpu_s`` of this process, in all of its threads.
+    """Where coverage is measured, and paused: of the body the first ``cpu_s`` of this process, in all of its threads.
 
-    For the main thread only, which alone is told by a signal. Behind the body only the last of the measurements that
-    were begun goes on: in a worker of xdist's pytest-cov begins two and forgets the first, which would be resumed by
-    whoever stops the second.
+    For the main thread only, which alone is told by a signal. A body in a body has what is left of the outer one's.
     """
-    measured = Coverage.current()
-    if measured is None:
+    if _measured is None or Coverage.current():
         yield
         return
 
@@ -33,16 +44,13 @@ def traced(cpu_s: float) -> Iterator[None]:
         _stop()
 
     signal.signal(signal.SIGPROF, enough)  # and stays: one that is late must not end the process
-    if cpu_s:
-        signal.setitimer(signal.ITIMER_PROF, cpu_s)
-    else:
-        _stop()
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    _measured.start()
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         _stop()
-        measured.start()
 
 
 def _stop() -> None:

@@ -52,7 +52,6 @@ def simulated(law: Distribution, jobs: int, workers: int, seed: int) -> tuple[fl
     return statistics.fmean(ends), max(noise, unseen if len(set(ends)) <= 2 else 0.0) + 1e-9 * max(ends)
 
 
-@pytest.mark.no_cover  # the draws of hundreds of simulations, which the tests below reach as well
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("make", LAWS)
 def test_random_laws_stay_within_bounds_and_stated_error(make: Maker, part: int) -> None:
@@ -70,7 +69,6 @@ def test_random_laws_stay_within_bounds_and_stated_error(make: Maker, part: int)
         assert abs(found.value_ns - mean) <= found.error_ns + noise, case
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("workers", [1_000, 10_000, 100_000])
 @pytest.mark.parametrize("make", [bimodal, lattice, lambda rng, size: [rng.gauss(20, 1) for _ in range(size)]])
 def test_lockstep_states_an_error_that_holds(make: Maker, workers: int) -> None:

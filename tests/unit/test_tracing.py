@@ -1,21 +1,23 @@
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 from coverage import Coverage
 
-from tests.support.tracing import traced
+from tests.support import tracing
+from tests.support.tracing import pause, traced
 
 
 class Measured:
     """Measurements of coverage, one begun upon the other, that say what they were told."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, running: int = 1) -> None:
+    def __init__(self, running: int) -> None:
         self.told: list[str] = []
         self.running = running
-        monkeypatch.setattr(Coverage, "current", lambda: self if self.running else None)
 
     def start(self) -> None:
         self.told.append("start")
@@ -26,38 +28,67 @@ class Measured:
         self.running -= 1
 
 
-def test_what_computes_is_traced_no_longer_than_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = Measured(monkeypatch)
-    with traced(0.01):
-        assert measured.told == []
-        while not measured.told:
-            sum(range(1000))
+@contextlib.contextmanager
+def paused(running: int = 1) -> Iterator[Measured]:
+    """So many were running. Undone before the test ends, as it is traced itself."""
+    measured = Measured(running)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Coverage, "current", lambda: measured if measured.running else None)
+        patch.setattr(tracing, "_measured", None)
+        pause()
+        yield measured
+
+
+def test_what_computes_is_traced_no_longer_than_asked_for() -> None:
+    with paused() as measured:
+        with traced(0.01):
+            assert measured.told == ["stop", "start"]
+            while measured.running:
+                sum(range(1000))
+        assert measured.told == ["stop", "start", "stop"]
+
+
+def test_what_waits_is_traced_to_its_end() -> None:
+    with paused() as measured:
+        with traced(60):
+            time.sleep(0.05)
+            assert measured.running
+        assert measured.told == ["stop", "start", "stop"]
+
+
+def test_what_was_running_is_remembered_however_often_it_is_paused() -> None:
+    with paused() as measured:
+        pause()
         assert measured.told == ["stop"]
-    assert measured.told[-1] == "start"
+        with traced(60):
+            assert measured.running
+        assert not measured.running
 
 
-def test_what_waits_is_traced_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = Measured(monkeypatch)
-    with traced(60):
-        time.sleep(0.05)
+def test_a_measurement_beneath_another_ends_as_well_and_does_not_go_on() -> None:
+    with paused(running=2) as measured:
+        assert measured.told == ["stop", "stop"]
+        with traced(60):
+            assert measured.running == 1
+        assert not measured.running
+
+
+def test_a_body_in_a_body_is_traced_with_it() -> None:
+    with paused() as measured:
+        with traced(60):
+            with traced(60):
+                assert measured.running == 1
+            assert measured.running == 1
+        assert measured.told == ["stop", "start", "stop"]
+
+
+def test_where_nothing_is_measured_nothing_is_begun() -> None:
+    with paused(running=0) as measured, traced(60):
         assert measured.told == []
-    assert measured.told == ["stop", "start"]
-
-
-def test_what_is_not_to_be_traced_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = Measured(monkeypatch)
-    with traced(0):
-        assert measured.told == ["stop"]
-    assert measured.told[-1] == "start"
-
-
-def test_a_measurement_beneath_another_ends_as_well_and_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = Measured(monkeypatch, running=2)
-    with traced(60):
-        pass
-    assert measured.told == ["stop", "stop", "start"]
 
 
 def test_where_coverage_is_really_measured_nothing_is_left_that_traces() -> None:
-    with traced(0):
-        assert sys.gettrace() is None
+    if Coverage.current() is not None:
+        assert sys.gettrace() is not None
+    pause()
+    assert sys.gettrace() is None
