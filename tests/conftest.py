@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import functools
 import gc
 import inspect
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Hashable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
@@ -175,19 +177,25 @@ COVERING = {"unit", "property", "recording"}
 """The folders whose tests alone hold up the coverage gate: tracing the others would double what they cost."""
 
 
+def _folder(path: Path) -> str:
+    """That of a test's file: those of one compute, those of another wait."""
+    return path.relative_to(TESTS).parts[0]
+
+
+def _gated(path: Path, cpu_s: float) -> AbstractContextManager[None]:
+    return traced(cpu_s) if _folder(path) in COVERING else contextlib.nullcontext()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Item) -> Generator[None, object, object]:
-    if COVERING.isdisjoint(pyfuncitem.path.parts):
-        return (yield)
-    with traced(_traced_cpu_s(pyfuncitem)):
+    with _gated(pyfuncitem.path, _traced_cpu_s(pyfuncitem)):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, object, object]:
-    if COVERING.isdisjoint(request.path.parts):
-        return (yield)
-    with traced(TRACED_CPU_S):
+    """Pytest does not ask here for those of the session, which are of no folder."""
+    with _gated(request.path, TRACED_CPU_S):
         return (yield)
 
 
@@ -239,9 +247,8 @@ def _slow(item: pytest.Item) -> Hashable:
     return mark and (item.path if mark.kwargs.get("together") else item.nodeid)
 
 
-def _folder(item: pytest.Item) -> str:
-    """That of the tests: those of one compute, those of another wait."""
-    return item.path.relative_to(TESTS).parts[0]
+def _kind(item: pytest.Item) -> str:
+    return _folder(item.path)
 
 
 def _path(item: pytest.Item) -> Path:
@@ -252,12 +259,12 @@ def _path(item: pytest.Item) -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if workers > 1:  # a share of each kind for everybody, who then begins early with what waits
-        shares = mixed(items, _folder, _path)
-        items[:] = dealt(shares, _slow, workers, lambda share: mixed(share, _folder, _path, WAITING))
+        shares = mixed(items, _kind, _path)
+        items[:] = dealt(shares, _slow, workers, lambda share: mixed(share, _kind, _path, WAITING))
     else:
         items[:] = dealt(items, _slow, workers)
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
-        if isinstance(item, pytest.Function) and "unit" in item.path.parts and inspect.iscoroutinefunction(item.obj):
+        if isinstance(item, pytest.Function) and _kind(item) == "unit" and inspect.iscoroutinefunction(item.obj):
             item.fixturenames.insert(0, "unblocked_loop")

@@ -11,10 +11,12 @@ from typing import Final
 from coverage import Coverage
 
 TRACED_CPU_S: Final = 0.1
-"""How much of a test is traced. CPU time of its own, so that a loaded machine sees the same lines as an idle one."""
+"""How much of a test is traced, and of each fixture.
+
+CPU time of their own, so that a loaded machine sees the same lines as an idle one.
+"""
 TRACED_AGAIN_CPU_S: Final = 0.02
 """And of each further case of the same test."""
-
 
 _measured: Coverage | None = None
 
@@ -34,7 +36,7 @@ def pause() -> None:
 def traced(cpu_s: float) -> Iterator[None]:
     """Where coverage is measured, and paused: of the body the first ``cpu_s`` of this process, in all of its threads.
 
-    For the main thread only, which alone is told by a signal. A body in a body has what is left of the outer one's.
+    For the main thread only, which alone is told by a signal. A body in one that is traced ends with it.
     """
     if _measured is None or Coverage.current():
         yield
