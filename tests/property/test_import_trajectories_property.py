@@ -78,7 +78,7 @@ SOURCES: dict[str, tuple[str, Any]] = {
 WRONG = st.sampled_from([
     None, True, 0, -1, 1e308, -1e308, 10**400, float("nan"), float("inf"), 1795297016.1, 1e-320,
     "", "x", "\ud800", "1970-01-01T00:00:00Z", "9999-12-31", "2026-11-22T03:13:10", [], {}, [None], [[[]]],
-])
+]).map(copy.deepcopy)  # a later damage would change what is sampled for all examples, and put it into itself
 # fmt: on
 
 
