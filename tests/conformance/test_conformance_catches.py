@@ -199,6 +199,34 @@ class TestWalker:
 
         assert [number async for number in cancellations(endless)] == [1, 2]
 
+    async def test_what_never_ends_is_cancelled_once_it_runs(self) -> None:
+        begun, cancelled = asyncio.Event(), []
+
+        async def endless() -> None:
+            await asyncio.sleep(0)
+            try:
+                await asyncio.sleep(1)
+                begun.set()
+                await asyncio.sleep(0)
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.append(begun.is_set())
+                raise
+
+        async for _ in cancellations(endless, running=begun.wait):
+            begun.clear()
+        assert cancelled == [False, True, True, True], "at its 2nd, 3rd and 4th suspension, and where it then stays"
+
+    async def test_nothing_goes_on_where_it_never_runs(self) -> None:
+        tasks = asyncio.all_tasks()
+
+        async def refused() -> None:
+            raise Violation("no command can be run")
+
+        with pytest.raises(Violation, match="no command can be run"):
+            [number async for number in cancellations(asyncio.Event().wait, running=refused)]
+        assert asyncio.all_tasks() == tasks
+
 
 class TestCommandLine:
     def test_it_passes(self) -> None:

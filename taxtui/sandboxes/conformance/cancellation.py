@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from typing import Final
 
 from taxtui.plan.spec import Command
@@ -13,6 +14,7 @@ from taxtui.sandboxes.protocol import Marks, Sandbox
 
 _DELAYS_S: Final = (0.0, 0.2)
 _FOREVER: Final = Command(script=BEAT, timeout_s=120)
+_ALL_BEAT: Final = Command(script=ALL_BEAT)
 
 
 async def _works(sandbox: Sandbox) -> None:
@@ -22,7 +24,7 @@ async def _works(sandbox: Sandbox) -> None:
 async def _cancelled_in_full_swing(sandbox: Sandbox, running: Awaitable[object]) -> None:
     """Cancel a command once all that it starts has begun, which no delay promises on a busy machine."""
     task = asyncio.ensure_future(running)
-    await sandbox.exec(Command(script=ALL_BEAT))
+    await sandbox.exec(_ALL_BEAT)
     task.cancel()
     await asyncio.wait({task})
     expect(task.cancelled(), "a cancelled command went on or raised something else instead")
@@ -55,9 +57,10 @@ async def cancel_ready(bench: Bench) -> None:
 async def cancel_exec(bench: Bench) -> None:
     """A cancelled command leaves no process that it started, and the sandbox usable."""
     sandbox = await bench.create()
+    running = partial(sandbox.exec, _ALL_BEAT)
     for delay_s in _DELAYS_S:
         async with beats_stop(sandbox, "after the last cancellation"):
-            async for number in cancellations(lambda: sandbox.exec(_FOREVER), delay_s=delay_s):
+            async for number in cancellations(lambda: sandbox.exec(_FOREVER), delay_s=delay_s, running=running):
                 async with beats_stop(sandbox, f"after cancelling at await {number}"):
                     pass
     async with beats_stop(sandbox, "after cancelling what runs"):
@@ -69,9 +72,11 @@ async def cancel_exec(bench: Bench) -> None:
 async def cancel_session_exec(bench: Bench) -> None:
     """A cancelled command ends its session with all that ran in it; the sandbox stays usable."""
     sandbox = await bench.create()
+    running = partial(sandbox.exec, _ALL_BEAT)
     for delay_s in _DELAYS_S:
         session = await sandbox.open_session()
-        async for number in cancellations(lambda: session.exec(_FOREVER), delay_s=delay_s):  # noqa: B023  # same turn
+        command = lambda: session.exec(_FOREVER)  # noqa: B023, E731  # same turn
+        async for number in cancellations(command, delay_s=delay_s, running=running):
             async with beats_stop(sandbox, f"after cancelling at await {number}"):
                 await session.close()
             session = await sandbox.open_session()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from typing import Any, Final, TypeVar
 
 from taxtui.sandboxes.conformance.bench import Violation
@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 MAX_AWAITS: Final = 40
 STUCK_S: Final = 2.0
+QUIET_S: Final = 0.3
 
 
 async def cancellations(
@@ -20,13 +21,15 @@ async def cancellations(
     *,
     delay_s: float = 0.0,
     dispose: Callable[[T], Coroutine[Any, Any, object]] | None = None,
+    running: Callable[[], Awaitable[object]] | None = None,
     limit: int = MAX_AWAITS,
 ) -> AsyncIterator[int]:
     """Make and cancel a coroutine at its 1st, 2nd, … suspension; the caller looks around after each.
 
     ``delay_s``: how long it stays suspended there before it is cancelled; a suspension that ends earlier is not
     cancelled there, but whenever the next one has lasted so long. The walk ends when a run completed, or was
-    suspended somewhere for ever; ``dispose`` gets the result of one that completed.
+    suspended somewhere for ever; ``dispose`` gets the result of one that completed. ``running`` returns once that which
+    never ends has begun: it is suspended for ever where it then goes on with nothing; otherwise after ``STUCK_S``.
 
     Raises:
         Violation: it swallowed the cancellation, or raised something else instead.
@@ -34,12 +37,14 @@ async def cancellations(
     for number in range(1, limit + 1):
         step = _Step(number, delay_s)
         task: asyncio.Task[T] = asyncio.create_task(_run(make(), step))
-        await asyncio.wait({task}, timeout=STUCK_S + delay_s)
-        stuck = not task.done()
-        if stuck:
-            task.cancel()
-            step.cancelled = True
-            await asyncio.wait({task})
+        stuck = True
+        try:
+            stuck = await _stuck(task, step, running)
+        finally:
+            if stuck:
+                task.cancel()
+                step.cancelled = True
+                await asyncio.wait({task})
         if not task.cancelled():
             if error := task.exception():
                 raise Violation(f"cancelled at await {number}, it raised {type(error).__name__}: {error}") from error
@@ -51,6 +56,28 @@ async def cancellations(
         yield number
         if stuck:
             return
+
+
+async def _stuck(task: asyncio.Task[T], step: _Step, running: Callable[[], Awaitable[object]] | None) -> bool:
+    """Wait until it has ended, or is suspended for ever."""
+    if running is None:
+        await asyncio.wait({task}, timeout=STUCK_S + step.delay_s)
+        return not task.done()
+    await asyncio.wait({task}, timeout=QUIET_S + step.delay_s)
+    if not task.done():
+        begun = asyncio.ensure_future(running())
+        try:
+            await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
+            if begun.done():
+                begun.result()
+        finally:
+            begun.cancel()
+            await asyncio.wait({begun})
+    seen = 0
+    while not task.done() and seen < step.seen:
+        seen = step.seen
+        await asyncio.wait({task}, timeout=QUIET_S + step.delay_s)
+    return not task.done()
 
 
 class _Step:
