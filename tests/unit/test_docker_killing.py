@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +14,7 @@ from taxtui.plan.spec import Command
 from taxtui.substrates.docker import sandbox as docker_sandbox
 from taxtui.substrates.docker.containers import Image
 from taxtui.substrates.docker.exec import Exec
+from taxtui.substrates.docker.http import Address, Daemon
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from tests.support.sandboxes import spec
 
@@ -39,3 +42,39 @@ async def test_a_killer_that_fails_is_not_killed_in_its_turn(monkeypatch: pytest
         await sandbox.exec(Command(script="true"))
     assert [(argv[0], folder) for argv, folder in started] == [("bash", ""), ("sh", "/")]
     assert not sandbox._running
+
+
+def answer(status: int, body: bytes) -> bytes:
+    return b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body)
+
+
+async def test_what_is_cancelled_before_the_daemon_has_answered_is_heard_before_it_is_killed(tmp_path: Path) -> None:
+    """As dockerd does: one whose client has gone by its answer starts nothing, and never says so."""
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+    running = False
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal running
+        while head := (await reader.read(1 << 16)).partition(b" HTTP")[0]:
+            if head == b"POST /exec/e/start":
+                asked.set()
+                await may_answer.wait()
+                running = not reader.at_eof()
+                writer.write(b"HTTP/1.1 101 UPGRADED\r\n\r\n")
+            elif head == b"POST /containers/c/exec":
+                writer.write(answer(201, b'{"Id": "e"}'))
+            else:
+                writer.write(answer(200, b'{"Running": %b, "Pid": %d}' % (str(running).lower().encode(), running)))
+        writer.close()
+
+    async with await asyncio.start_unix_server(talk, tmp_path / "d.sock"):
+        daemon = Daemon(Address(path=str(tmp_path / "d.sock")))
+        command = Exec(daemon, "c")
+        starting = asyncio.create_task(command.start(["sleep", "9"], stdin=False))
+        await asked.wait()
+        starting.cancel()
+        await asyncio.wait({starting})
+        asyncio.get_running_loop().call_later(0.05, may_answer.set)
+        assert await command.has_begun()
+        command.release()
+        await daemon.close()

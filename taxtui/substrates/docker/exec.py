@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import Annotated, Final
 
@@ -13,7 +14,7 @@ from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, new_mark
 from taxtui.substrates.docker.failure import exec_refused, not_started
-from taxtui.substrates.docker.http import Daemon, Multiplexed
+from taxtui.substrates.docker.http import Connection, Daemon, Multiplexed
 
 _SETTLES_WITHIN_S: Final = 10.0
 _FIRST_POLL_S: Final = 0.001
@@ -52,7 +53,7 @@ class Exec:
         self._daemon = daemon
         self._container = container
         self._id = ""
-        self._asked_to_start = False
+        self._connection: Connection | None = None
         self._stream: Multiplexed | None = None
 
     async def start(self, argv: list[str], *, stdin: bool, user: str = "", folder: str = "") -> None:
@@ -70,13 +71,12 @@ class Exec:
         if created.status != 201:
             raise exec_refused(created.status, created.message)
         self._id = created.read(_Made).Id
-        connection = await self._daemon.connect()
-        self._asked_to_start = True
-        refused = await self._daemon.hijack(connection, f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
-        if refused is not None:
-            self._asked_to_start = False
+        self._connection = await self._daemon.connect()
+        wanted = {"Detach": False, "Tty": False}
+        if refused := await self._daemon.hijack(self._connection, f"/exec/{self._id}/start", wanted):
+            self.release()
             raise exec_refused(refused.status, refused.message)
-        self._stream = Multiplexed(connection)
+        self._stream = Multiplexed(self._connection)
 
     @property
     def _streams(self) -> Multiplexed:
@@ -133,9 +133,18 @@ class Exec:
         return False
 
     async def has_begun(self) -> bool:
-        """Whether there is or was a process: waits for a start that the daemon may still be working on."""
+        """Whether there is or was a process: waits for a start that the daemon may still be working on.
+
+        Before ``release``: a daemon that nobody hears when it answers starts nothing, and does not say so either.
+        """
+        if self._connection is None:
+            return False
         give_up, pause_s = time.monotonic() + _SETTLES_WITHIN_S, _FIRST_POLL_S
-        while self._asked_to_start and time.monotonic() < give_up:
+        if self._stream is None:
+            with contextlib.suppress(ExecFailed, TimeoutError):
+                async with asyncio.timeout(_SETTLES_WITHIN_S):
+                    await self._daemon.answer(self._connection)
+        while time.monotonic() < give_up:
             try:
                 state = await self._state()
             except SandboxLost:
@@ -148,8 +157,9 @@ class Exec:
 
     def release(self) -> None:
         """Drop the connection; a running process is not touched."""
-        if self._stream is not None:
-            self._stream.close()
+        if self._connection is not None:
+            self._connection.drop()
+            self._connection = None
 
     async def _state(self) -> _State:
         reply = await self._daemon.request("GET", f"/exec/{self._id}/json")

@@ -100,25 +100,25 @@ class Daemon:
             return reply
 
     async def hijack(self, connection: Connection, path: str, body: Any) -> Reply | None:
-        """A POST that turns a new ``connection`` into a raw stream; a :class:`Reply` if the daemon refused."""
+        """A POST that turns a new ``connection`` into a raw stream; a :class:`Reply` if the daemon refused.
+
+        Whoever has opened the connection drops it. Until then a cancelled one is not lost: ``answer`` still comes.
+        """
+        connection.writer.write(_request("POST", path, body, upgrade=True))
+        return await self.answer(connection)
+
+    async def answer(self, connection: Connection) -> Reply | None:
+        """What came of ``hijack``, also of one that was cancelled while it waited."""
         try:
             async with asyncio.timeout(_REPLY_TIMEOUT_S):
-                connection.writer.write(_request("POST", path, body, upgrade=True))
                 status, headers = await _head(connection.reader)
                 if status in (101, 200):
                     return None
-                reply = Reply(status, await _body(connection.reader, headers))
+                return Reply(status, await _body(connection.reader, headers))
         except (OSError, asyncio.IncompleteReadError) as error:
-            connection.drop()
             raise unanswered(error) from error
         except _NO_HTTP as error:
-            connection.drop()
             raise garbled("it is no HTTP") from error
-        except BaseException:
-            connection.drop()
-            raise
-        connection.drop()
-        return reply
 
     async def close(self) -> None:
         """Close idle connections."""
@@ -144,7 +144,6 @@ class Multiplexed:
 
     def __init__(self, connection: Connection) -> None:
         """Take the connection over."""
-        self._connection = connection
         self._reader, self._writer = connection
         self._channel = STDOUT
         self._left = 0
@@ -186,10 +185,6 @@ class Multiplexed:
         """Send to standard input and end it, in the background. Only where ``Daemon.half_closes``."""
         self._writer.write(data)
         self._writer.write_eof()
-
-    def close(self) -> None:
-        """Drop the connection. The process at its other end is not told."""
-        self._connection.drop()
 
 
 def _request(method: str, path: str, body: Any, *, upgrade: bool = False) -> bytes:

@@ -134,9 +134,11 @@ class DockerSandbox:
 
         A killer that fails is not killed in its turn: what it has left ends with the container.
         """
-        self._release(running)
-        if not await running.has_begun():
-            return
+        try:
+            if not await running.has_begun():
+                return
+        finally:
+            self._release(running)
         killer = self._exec()
         try:
             with contextlib.suppress(SandboxLost):
