@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 
 
@@ -16,6 +16,19 @@ def points(group: str) -> Mapping[str, EntryPoint]:
     the same and has not changed, which is also when Python looks for packages anew.
     """
     return _points(group, tuple((place, _changed_ns(place)) for place in sys.path))
+
+
+def point(group: str, name: str) -> EntryPoint | None:
+    """The one of a name, None where there is none. Ours are looked through first: a run needs no other package's."""
+    return _ours(group).get(name) or points(group).get(name)
+
+
+@lru_cache(maxsize=16)
+def _ours(group: str) -> Mapping[str, EntryPoint]:
+    try:
+        return {point.name: point for point in distribution("taxtui").entry_points.select(group=group)}
+    except PackageNotFoundError:
+        return {}
 
 
 @lru_cache(maxsize=16)

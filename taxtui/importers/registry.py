@@ -23,12 +23,12 @@ def names() -> list[str]:
 
 def point(name: str) -> EntryPoint:
     """Where the reader of a format is. Raises ``UsageError``: no such format or file; with the nearest name."""
-    points = installed.points(GROUP)
-    if name not in points:
-        close = difflib.get_close_matches(name, points, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"formats: {', '.join(sorted(points))}"
+    found = installed.point(GROUP, name)
+    if found is None:
+        close = difflib.get_close_matches(name, names(), 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"formats: {', '.join(names())}"
         raise UsageError(f"{name!r} is no format and no file", fix=hint)
-    return points[name]
+    return found
 
 
 def load(name: str) -> Reader:

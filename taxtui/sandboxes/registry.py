@@ -51,20 +51,20 @@ def load(name: str) -> type[Substrate]:
         UsageError: no such substrate; the message has the nearest name.
         SubstrateUnavailable: it exists but its SDK is not installed; the message has the extra.
     """
-    points = installed.points(GROUP)
-    if name not in points:
-        close = difflib.get_close_matches(name, points, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(points))}"
+    point = installed.point(GROUP, name)
+    if point is None:
+        close = difflib.get_close_matches(name, names(), 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names())}"
         raise UsageError(f"unknown substrate {name!r}", fix=hint)
     try:
-        cls: type[Substrate] = points[name].load()
+        cls: type[Substrate] = point.load()
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "taxtui":
             raise  # a bug of ours, not a missing extra
         if too_old := needs_newer_python(name):
             raise too_old from error
         extra = EXTRAS.get(name)
-        fix = f'pip install "taxtui[{extra}]"' if extra else f"install what {points[name].value} imports"
+        fix = f'pip install "taxtui[{extra}]"' if extra else f"install what {point.value} imports"
         raise SubstrateUnavailable(f"{name}: the module {error.name!r} is not installed", fix=fix) from error
     return cls
 
