@@ -211,6 +211,23 @@ def _traced_cpu_s(item: pytest.Item) -> float:
     return TRACED_AGAIN_CPU_S
 
 
+class Turned(pytest.Dir):
+    """One that each worker begins to read elsewhere: what one has compiled, the next does not compile once more."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        found = list(super().collect())
+        first = len(found) * int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw")) // _workers()
+        yield from found[first:] + found[:first]
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    return Turned.from_parent(parent, path=path) if _workers() > 1 else None
+
+
+def _workers() -> int:
+    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """All workers import the same: what runs at import is traced in the first of them alone."""
@@ -255,9 +272,11 @@ def _path(item: pytest.Item) -> Path:
     return item.path
 
 
-@pytest.hookimpl(trylast=True)  # once it is known what is left out
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    workers = _workers()
+    items.sort(key=_path)  # all workers in one order, wherever they began
+    yield  # to know what is left out
     if workers > 1:  # a share of each kind for everybody, who then begins early with what waits
         shares = mixed(items, _kind, _path)
         items[:] = dealt(shares, _slow, workers, lambda share: mixed(share, _kind, _path, WAITING))
