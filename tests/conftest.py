@@ -13,7 +13,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Generator, Hashable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -67,11 +66,9 @@ def _compose() -> str:
 
 @functools.cache
 def _bwrap() -> str:
-    if sys.platform != "linux" or shutil.which("bwrap") is None:
-        return "no bubblewrap"
-    probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
-    found = subprocess.run(probe, capture_output=True, check=False)
-    return "" if found.returncode == 0 else "bubblewrap may not make namespaces here"
+    from taxtui.substrates.local.bubblewrap import complaint
+
+    return complaint()
 
 
 @functools.cache

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +30,24 @@ def substrate(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
             pytest.skip("that is who runs it")
         monkeypatch.setattr(local_bwrap, "_root", lambda: False)
     return LocalSubstrate(LocalOptions(isolation="bwrap"))
+
+
+def test_whether_it_works_is_tried_with_what_a_sandbox_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with all of the host: what is mounted elsewhere may go away meanwhile, as with a container that ends."""
+    tried: list[list[str]] = []
+    really = subprocess.run
+
+    def run(argv: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+        tried.append(argv)
+        return really(argv, **options)
+
+    def bound(argv: list[str]) -> set[str]:
+        return {argv[at + 1] for at, word in enumerate(argv) if word == "--ro-bind"}
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert local_bwrap.complaint.__wrapped__() == ""
+    assert bound(tried[0])
+    assert bound(tried[0]) <= bound(local_bwrap.wrap(tmp_path, None, network=False))
 
 
 async def test_nothing_of_the_host_s_etc_but_a_short_list(substrate: LocalSubstrate) -> None:

@@ -51,12 +51,7 @@ def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
     Each is mounted by itself: where a sandbox could replace one by a link, the next command's mount would follow it
     out of the sandbox.
     """
-    argv = [*_entered(network=network), "--hostname", "sandbox"]
-    for path in map(Path, _SYSTEM):
-        if path.is_symlink():
-            argv += ["--symlink", str(path.readlink()), str(path)]
-        elif path.exists():
-            argv += ["--ro-bind", str(path), str(path)]
+    argv = [*_entered(network=network), "--hostname", "sandbox", *_system()]
     argv += ["--ro-bind", str(folder / ETC), "/etc"]
     for name in _shown():
         argv += ["--ro-bind", f"/etc/{name}", f"/etc/{name}"]
@@ -95,7 +90,8 @@ def complaint() -> str:
         return "bubblewrap is not installed"
     if _root() and not shutil.which("setpriv", path=PATH):
         return "setpriv (util-linux) is not installed, and as root bubblewrap isolates nothing without it"
-    probe = [*_entered(network=False), "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", *_as_nobody()]
+    # With a sandbox's own folders: of all that is mounted below /, a container's file system may go away meanwhile.
+    probe = [*_entered(network=False), *_system(), "--proc", "/proc", "--dev", "/dev", "--", *_as_nobody()]
     try:
         done = subprocess.run([*probe, "true"], capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -119,6 +115,17 @@ def _entered(*, network: bool) -> list[str]:
         return [*argv, "--unshare-user", "--uid", str(_NOBODY), "--gid", str(_NOBODY)]
     for capability in _BECOMING_NOBODY:
         argv += ["--cap-add", capability]
+    return argv
+
+
+def _system() -> list[str]:
+    """The folders of the system's programs, read-only."""
+    argv = []
+    for path in map(Path, _SYSTEM):
+        if path.is_symlink():
+            argv += ["--symlink", str(path.readlink()), str(path)]
+        elif path.exists():
+            argv += ["--ro-bind", str(path), str(path)]
     return argv
 
 
