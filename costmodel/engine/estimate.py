@@ -39,6 +39,8 @@ MAX_STEPS: Final = 40
 LONGEST: Final = 2 * WAVES + 1
 """Rollouts per worker that are simulated of one step."""
 CONFIDENCE: Final = 0.997
+_NOTHING: Final = 1e-9
+"""Of a value: what its error is by rounding alone."""
 
 
 class SimulatedValue(NamedTuple):
@@ -156,7 +158,16 @@ def _rare(runs: Sequence[TimelineRun], source: Source, found: SimulatedValue) ->
     least, most = source.shortest_ns, source.longest_ns
     if len({run.wall_ns for run in runs}) > 1 or least == most:
         return found
-    return found._replace(error=found.error + (most - least) * (1 - math.pow(1 - CONFIDENCE, 1 / len(runs))))
+    return found._replace(error=found.error + (most - least) * _unseen(len(runs)))
+
+
+def _exact(found: SimulatedValue) -> bool:
+    return found.error <= _NOTHING * found.value
+
+
+def _unseen(runs: int) -> float:
+    """How likely at most an outcome is that none of so many runs had."""
+    return 1 - math.pow(1 - CONFIDENCE, 1 / runs)
 
 
 def _steps(small: Rules, rules: Rules, rollouts: int, settling: float, budget: float) -> tuple[list[int], float, int]:
@@ -198,8 +209,14 @@ def _outcome(runs: Sequence[TimelineRun], source: Source, larger: float, *, cont
         - run.counts.hits * source.warm_mean_ns
         for run in runs
     ]
-    columns = zip(*((run.wall_ns, run.step_ns, run.steps_ns, *run.counts) for run in runs), strict=True)
+    columns = list(zip(*((run.wall_ns, run.step_ns, run.steps_ns, *run.counts) for run in runs), strict=True))
     found = [estimated(column, off if controlled else None) for column in columns]
+    if min(columns[3]) < max(columns[3]) and _exact(found[3]):
+        # Tries of one length each tell by their time how many there were, but not of a rollout that is given up.
+        unseen = _unseen(len(runs))
+        for at, column in enumerate(columns):
+            if _exact(found[at]):
+                found[at] = found[at]._replace(error=(max(column) - min(column)) * unseen)
     clocks: dict[int, float] = {}
     for run in runs:
         for ns, often in run.clocks.items():

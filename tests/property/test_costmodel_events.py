@@ -123,6 +123,7 @@ def test_a_pool_made_at_a_rate_hits_what_the_rate_gives() -> None:
 
 @few
 @given(durations, durations, st.integers(1, 5), st.integers(0, 10**10), st.integers(1, 60))
+@example([1, 1, 1], [2], 5, 0, 1)  # none of the runs gives its rollout up, and all else is told by its time
 def test_retries_are_walds_identity(good: list[int], bad: list[int], cap: int, backoff: int, jobs: int) -> None:
     pairs = [(Try.plain(one), 1) for one in good] + [(Try.plain(one, ok=False), 1) for one in bad]
     source = Source(pairs)
