@@ -218,7 +218,9 @@ class Turned(pytest.Dir):
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    return Turned.from_parent(parent, path=path) if _workers() > 1 else None
+    if _workers() > 1 and not (path / "__init__.py").is_file():
+        return Turned.from_parent(parent, path=path)
+    return None
 
 
 def _workers() -> int:
