@@ -12,9 +12,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Most tests wait, for a daemon, a process or a screen: three workers for each of two cores keep both busy. Whoever is
-# done takes over tests of those who are not, as files differ a hundredfold.
-WORKERS ?= 6
+# Half of the tests wait, for a daemon, a process or a screen: seven workers keep two cores busy, and eight cost more than
+# they bring. Whoever is done takes over tests of those who are not, as files differ a hundredfold.
+WORKERS ?= 7
 
 COVERED := 'costmodel/*,taxtui/recording/*,taxtui/live/state.py,taxtui/sandboxes/kit/framed_shell.py,taxtui/runner/*'
 
