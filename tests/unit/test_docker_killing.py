@@ -48,7 +48,10 @@ def answer(status: int, body: bytes) -> bytes:
     return b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body)
 
 
-async def test_what_is_cancelled_before_the_daemon_has_answered_is_heard_before_it_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_what_is_cancelled_before_the_daemon_has_answered_is_heard_before_it_is_killed(
+    refuses: bool, tmp_path: Path
+) -> None:
     """As dockerd does: one whose client has gone by its answer starts nothing, and never says so."""
     asked, may_answer = asyncio.Event(), asyncio.Event()
     running = False
@@ -59,8 +62,8 @@ async def test_what_is_cancelled_before_the_daemon_has_answered_is_heard_before_
             if head == b"POST /exec/e/start":
                 asked.set()
                 await may_answer.wait()
-                running = not reader.at_eof()
-                writer.write(b"HTTP/1.1 101 UPGRADED\r\n\r\n")
+                running = not refuses and not reader.at_eof()
+                writer.write(answer(409, b"{}") if refuses else b"HTTP/1.1 101 UPGRADED\r\n\r\n")
             elif head == b"POST /containers/c/exec":
                 writer.write(answer(201, b'{"Id": "e"}'))
             else:
@@ -75,6 +78,6 @@ async def test_what_is_cancelled_before_the_daemon_has_answered_is_heard_before_
         starting.cancel()
         await asyncio.wait({starting})
         asyncio.get_running_loop().call_later(0.05, may_answer.set)
-        assert await command.has_begun()
+        assert await command.has_begun() is not refuses
         command.release()
         await daemon.close()

@@ -13,7 +13,9 @@ T = TypeVar("T")
 
 MAX_AWAITS: Final = 40
 STUCK_S: Final = 2.0
+"""Suspended for so long is suspended for ever, where nothing else tells."""
 QUIET_S: Final = 0.3
+"""And for so long, once that which never ends is seen to run."""
 
 
 async def cancellations(

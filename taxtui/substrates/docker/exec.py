@@ -143,7 +143,8 @@ class Exec:
         if self._stream is None:
             with contextlib.suppress(ExecFailed, TimeoutError):
                 async with asyncio.timeout(_SETTLES_WITHIN_S):
-                    await self._daemon.answer(self._connection)
+                    if await self._daemon.answer(self._connection):  # it refused
+                        return False
         while time.monotonic() < give_up:
             try:
                 state = await self._state()
