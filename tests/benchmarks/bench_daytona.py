@@ -24,6 +24,7 @@ from tests.support.standin_process import serving
 
 async def main() -> None:
     from daytona import AsyncDaytona, DaytonaConfig
+
     os.environ["DAYTONA_API_KEY"] = KEY
     async with serving("tests.support.daytona_standin") as url:
         options = DaytonaOptions(api_url=url)

@@ -181,6 +181,7 @@ async def test_polling_stays_within_its_budget(standin: DaytonaStandin, monkeypa
 
 async def test_daytonas_own_sdk_takes_the_stand_in_for_daytona(standin: DaytonaStandin) -> None:
     from daytona import AsyncDaytona, CreateSandboxFromSnapshotParams, DaytonaConfig
+
     async with AsyncDaytona(DaytonaConfig(api_key=KEY, api_url=standin.url, target="local")) as sdk:
         box = await sdk.create(CreateSandboxFromSnapshotParams(name="by-the-sdk", ephemeral=True), timeout=10)
         got = await box.process.exec("echo hello", timeout=5)
