@@ -149,7 +149,7 @@ def taken_over(entry: LedgerEntry) -> bool:
 
 
 def earlier(entry: LedgerEntry) -> bytes | None:
-    """The file that an entry would replace, None where there is none: an entry of a run that is resumed, for example."""
+    """The file that an entry would replace, such as that of a run which is resumed; None where there is none."""
     try:
         return entry.path.read_bytes()
     except OSError:

@@ -30,8 +30,9 @@ class Follower:
         {"sandbox": "s"},
         {"sandbox": []},
         {"state": "started"},
-    ]
-    + [{"sandbox": {"id": 7, "state": "started"}}, {"sandbox": {"id": "s", "state": None}}],
+        {"sandbox": {"id": 7, "state": "started"}},
+        {"sandbox": {"id": "s", "state": None}},
+    ],
 )
 async def test_a_payload_that_is_no_event_changes_nothing(payload: Any) -> None:
     unused: Any = None
