@@ -78,7 +78,7 @@ class ApiRefused(Refused):
 
     @property
     def by_policy(self) -> bool:
-        """Admission refused the object itself: PodSecurity, a LimitRange, a quota, a webhook, a missing RuntimeClass."""
+        """Admission refused the object itself: PodSecurity, a LimitRange, a quota, a webhook, no such RuntimeClass."""
         return bool(_POLICY.search(self.message))
 
 
