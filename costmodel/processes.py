@@ -46,7 +46,7 @@ def pool(count: int, scratch: Path | None = None) -> Iterator[ProcessPoolExecuto
     try:
         yield made
     except BaseException as error:  # also where nobody wants the rest: what is under way is of no use
-        for process in multiprocessing.active_children():
+        for process in list((made._processes or {}).values()):  # of this pool: the caller may have other children
             process.terminate()
         if isinstance(error, BrokenProcessPool):
             raise SourceError("a process that read recordings was killed: give fewer, or more memory") from None

@@ -23,7 +23,7 @@ from taxtui.terminal_text import clean
 Fact = tuple[str, str, str]
 """Part, name, value."""
 
-PACKAGES: Final = ("taxtui", "textual", "msgspec", "docker", "kubernetes", "daytona-sdk", "boto3", "asyncssh")
+PACKAGES: Final = ("taxtui", "textual", "msgspec", "docker", "kubernetes", "daytona", "boto3", "asyncssh")
 ENOUGH_FILES: Final = 1024
 ENOUGH_DISK_GIB: Final = 1.0
 WIDTH: Final = 24

@@ -80,7 +80,8 @@ class Run(Steered):
             self.progress.ended, self.progress.ok = resumed.ended, resumed.ok
         self.write_error: WriteFailed | None = None
         self.crash: Exception | None = None  # what nobody expected, and ended the run
-        self.cleanup_failed = False
+        self.cleanup_failed = False  # at its end: something may be left, after the last look
+        self._failed_removals = 0  # of trials; the last look tries again
         self.unmeasured: list[str] = []  # cells without one ok trial, once the run has ended
         self.outcome = "finished"
         self.out_of_time = False  # its budget has stopped the launching
@@ -329,7 +330,7 @@ class Run(Steered):
             cell.idle.append((spec, trial.sandbox))
         else:
             self._gone(spec.name)
-        self.cleanup_failed |= trial.cleanup_failed
+        self._failed_removals += trial.cleanup_failed
         cell.lasted(time.monotonic() - began)
         if not warm_up:
             self._count(cell, trial.outcome)
@@ -371,6 +372,9 @@ class Run(Steered):
         left = await last_look(substrates, self.run_id, self._is_ours)
         for text in left:
             journal.emit(Notice(journal.now(), "error", f"{text}; taxtui sweep --run {self.run_id} --force"))
+        if not left and (failed := self._failed_removals):
+            text = f"the last look found nothing left; {failed} clean-up{'s' if failed > 1 else ''} had failed before"
+            journal.emit(Notice(journal.now(), "info", text))
         self.cleanup_failed |= bool(left)
         return not left
 

@@ -148,6 +148,32 @@ def taken_over(entry: LedgerEntry) -> bool:
         return True
 
 
+def earlier(entry: LedgerEntry) -> bytes | None:
+    """The file that an entry would replace, such as that of a run which is resumed; None where there is none."""
+    try:
+        return entry.path.read_bytes()
+    except OSError:
+        return None
+
+
+def withdraw(entry: LedgerEntry, replaced: bytes | None) -> None:
+    """Undo the writing of an entry that has covered nothing yet, and nothing else.
+
+    An earlier entry of the run covers sandboxes that may still exist, and its workers' recordings are not merged yet.
+
+    Args:
+        entry: it is left alone where another runner has taken over.
+        replaced: as ``earlier`` returned it before the entry was written.
+    """
+    if taken_over(entry):
+        return
+    with contextlib.suppress(OSError):
+        if replaced is None:
+            entry.path.unlink()
+        elif entry.path.exists():  # else ``taxtui sweep`` has found nothing left
+            entry.path.write_bytes(replaced)
+
+
 def settled(entry: LedgerEntry) -> None:
     """Forget what an entry covers."""
     if entry.share is None:

@@ -34,6 +34,7 @@ _NUMBER: Final = re.compile(
     r"v?\d{1,4}(\.\d{1,4}){1,2}|v\d|[-+±]?\d{1,6}([./]\d{1,6})?(ns|us|ms|s|m|h|d|x|%|[KMG]i?B)?"
 )
 _CAMEL: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_FIELDS: Final = re.compile(r"[a-z]\w*(\.[a-z]\w*)*\.[a-z]\w*")
 _REPEATED: Final = re.compile(r"(<[a-z]+>)([\s,:=]*\1)+")
 
 
@@ -64,10 +65,15 @@ def _plain(token: str) -> str:
 
 
 def known(word: str) -> bool:
-    """Whether a word, or all that an identifier such as ImagePullBackOff is made of, is in the vocabulary."""
+    """Whether a word is in the vocabulary, or every part of an identifier or of the path of a field.
+
+    Words that a slash or a dot joins are known as a whole only: two plain words may name a namespace and a pod.
+    """
     words = vocabulary()
     if word.lower() in words:
         return True
+    if _FIELDS.fullmatch(word) and not word.islower():  # securityContext.runAsNonRoot; a host's name has no capitals
+        return all(map(known, word.split(".")))
     parts = _CAMEL.findall(word)
     return len(parts) > 1 and "".join(parts) == word and all(part.lower() in words for part in parts)
 

@@ -56,6 +56,8 @@ class Watchdog:
             TaxtuiError: there is no room for it on this machine.
         """
         self._entry = entry
+        self._replaced = ledger.earlier(entry)
+        self._guarding = False
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -87,6 +89,7 @@ class Watchdog:
         if said != READY:
             why = said.decode().strip() or "the watchdog died, or did not answer"
             raise TaxtuiError(f"nobody to clean up after a crash: {why}")
+        self._guarding = True
 
     async def keep(self, replaced: Callable[[], None]) -> None:
         """Until cancelled: whenever it has died, put another in its place and tell ``replaced``.
@@ -103,9 +106,15 @@ class Watchdog:
                 replaced()
 
     def release(self, *, clean: bool) -> None:
-        """The run has ended. ``clean``: nothing is left; otherwise the watchdog sweeps as if the runner had died."""
+        """The run has ended. ``clean``: nothing is left; otherwise the watchdog sweeps as if the runner had died.
+
+        A watchdog that was never ready has guarded nothing: an earlier entry of the run is put back.
+        """
         if clean:
-            ledger.settled(self._entry)
+            if self._guarding:
+                ledger.settled(self._entry)
+            else:
+                ledger.withdraw(self._entry, self._replaced)
             self._say(DONE)
         self._let_go()
         if clean:
@@ -171,12 +180,13 @@ async def _main() -> None:
     if not line:
         return  # the runner died before it had made anything
     entry = msgspec.json.decode(line, type=LedgerEntry)
+    replaced = ledger.earlier(entry)
     async with contextlib.AsyncExitStack() as stack:
         try:
             ledger.write(entry)
             substrates = [await stack.enter_async_context(build(ref)) for ref in entry.substrates]
         except TaxtuiError as error:
-            ledger.settled(entry)
+            ledger.withdraw(entry, replaced)
             _answer(f"{error}\n".encode())
             return
         _answer(READY)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-import warnings
 from pathlib import Path
 
 from taxtui.plan.spec import Command, Limits, SandboxSpec
@@ -24,9 +23,8 @@ from tests.support.standin_process import serving
 
 
 async def main() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from daytona_sdk import AsyncDaytona, DaytonaConfig
+    from daytona import AsyncDaytona, DaytonaConfig
+
     os.environ["DAYTONA_API_KEY"] = KEY
     async with serving("tests.support.daytona_standin") as url:
         options = DaytonaOptions(api_url=url)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -181,9 +180,8 @@ async def test_polling_stays_within_its_budget(standin: DaytonaStandin, monkeypa
 
 
 async def test_daytonas_own_sdk_takes_the_stand_in_for_daytona(standin: DaytonaStandin) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from daytona_sdk import AsyncDaytona, CreateSandboxFromSnapshotParams, DaytonaConfig
+    from daytona import AsyncDaytona, CreateSandboxFromSnapshotParams, DaytonaConfig
+
     async with AsyncDaytona(DaytonaConfig(api_key=KEY, api_url=standin.url, target="local")) as sdk:
         box = await sdk.create(CreateSandboxFromSnapshotParams(name="by-the-sdk", ephemeral=True), timeout=10)
         got = await box.process.exec("echo hello", timeout=5)

@@ -83,6 +83,18 @@ async def test_a_pool_that_goes_away_during_the_run(
     await box.destroy()
 
 
+async def test_a_sandbox_whose_configuration_is_refused_is_not_waited_for(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    await emptied(standin)
+    standin.sandboxes.invalid = "spec.podTemplate: volume is not mounted"
+    box = await substrate.create(spec(), Marks())
+    with pytest.raises(CreateFailed, match="the claim gets no sandbox: InvalidConfiguration: spec"):
+        async with asyncio.timeout(30):
+            await box.wait_ready(Marks())
+    await box.destroy()
+
+
 @pytest.mark.parametrize(
     ("fate", "why"), [("unschedulable", "no node takes the pod"), ("image_pull_backoff", "ImagePullBackOff")]
 )

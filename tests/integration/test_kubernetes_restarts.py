@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from taxtui.errors import SubstrateUnavailable
+from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import backoff
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes import access as kubernetes_access
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
@@ -76,6 +79,25 @@ async def test_four_restarts_during_a_run_cost_no_trial(
 
     got = await measure(standin, tmp_path, monkeypatch, strike(), trials=25, concurrency=4, mode=mode)
     assert (len(got.ends), lost(got), got.cleanup_failed) == (25, [], False)
+    await standin.leaves(0, 0)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_removal_outlasts_an_outage_that_is_longer_than_the_doubt(
+    standin: KubernetesStandin, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    """A server that is back has not read its roles yet, however long it was away."""
+    monkeypatch.setattr(kubernetes_access, "DOUBT_S", 0.5)
+    async with KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig))) as substrate:
+        spec = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=60)
+        sandbox = await substrate.create(spec, Marks())
+        await sandbox.wait_ready(Marks())
+        restarting = asyncio.create_task(standin.restart(refuses_s=0, down_s=1.5, hang_up=True))
+        await asyncio.sleep(0.05)
+        standin.fail("delete", status=status)
+        await sandbox.destroy()
+        await restarting
+    assert standin.faults.struck == 1
     await standin.leaves(0, 0)
 
 

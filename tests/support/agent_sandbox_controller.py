@@ -47,6 +47,7 @@ class Sandboxes:
         self.late_s = 0.0
         self.refills = True
         self.pods_quota: int | None = None
+        self.invalid = ""  # why no sandbox's configuration is accepted
         self._running: asyncio.Task[None] | None = None
         self._filled: set[str] = set()  # pools
         self._since_s: dict[str, float] = {}  # by uid: when a claim was first looked at, or its deletion asked for
@@ -210,7 +211,9 @@ class Sandboxes:
         """A sandbox's state, into its claim."""
         status = self._status(name)
         given = {"name": name, **({"podIPs": ["10.0.0.1"]} if "podIPs" in status else {})}
-        if self.sandboxes[name].get("refused"):
+        if self.invalid:
+            self._say(claim, "False", "InvalidConfiguration", self.invalid, given)
+        elif self.sandboxes[name].get("refused"):
             self._say(claim, "False", "ReconcilerError", f"Error seen: {self.sandboxes[name]['refused']}", given)
         elif status.get("phase") == "Failed":
             self._say(claim, "False", "PodFailed", "Pod failed", given)

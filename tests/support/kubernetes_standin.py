@@ -56,6 +56,7 @@ class KubernetesStandin:
         self.exec_protocols = kubernetes_exec_server.PROTOCOLS
         self.requests: list[str] = []
         self._filled_s = 0.0  # until then, as time.monotonic has it, its caches are empty and it refuses everything
+        self._busy: set[asyncio.Transport | None] = set()  # connections of requests under way
         self.watches: set[asyncio.Transport] = set()  # their connections
         self.execs: set[asyncio.Transport] = set()  # likewise
         self.namespace = namespace
@@ -105,10 +106,15 @@ class KubernetesStandin:
         """Add a ``Fault``."""
         self.faults.add(on, **how)
 
-    async def restart(self, refuses_s: float = 3.0, down_s: float = 0.05) -> None:
+    async def restart(self, refuses_s: float = 3.0, down_s: float = 0.05, *, hang_up: bool = False) -> None:
         """As a real one does it: watches are cut, nobody can connect, and then nobody has any rights until the roles
-        have been read. Requests under way are finished, and connections that are idle stay."""
+        have been read. Requests under way are finished. Connections that are idle stay, or are closed (``hang_up``):
+        a request that is on its way just then gets no answer."""
         await self._site.stop()
+        assert self._runner.server is not None
+        for connection in self._runner.server.connections if hang_up else ():
+            if connection.transport not in self._busy:
+                connection.force_close()
         self.cut_watches()
         self._filled_s = time.monotonic() + down_s + refuses_s
         await asyncio.sleep(down_s)
@@ -158,6 +164,14 @@ class KubernetesStandin:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        connection = request.transport
+        self._busy.add(connection)
+        try:
+            return await self._answer(request, handler)
+        finally:
+            self._busy.discard(connection)
+
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         kind = str(request.match_info.route.name)
         if request.query.get("watch") == "true":
             kind = kind.replace("list", "watch")

@@ -48,7 +48,17 @@ PROVIDERS: Final = """
     disk full memory limit exceeded killed signal segmentation fault aborted out of memory
     daemon is not running starting up socket missing overloaded busy maintenance upgrade
     error dialing backend dial lookup eof
+    rpc desc disconnected deallocate victims incoming falling shim unable unrestricted udp filesystem binding accessed
+    localhost configmap
 """
+JOINED: Final = """
+    i/o affinity/selector MountVolume.SetUp
+    node.kubernetes.io/not-ready node.kubernetes.io/unreachable node.kubernetes.io/unschedulable
+    node.kubernetes.io/disk-pressure node.kubernetes.io/memory-pressure node.kubernetes.io/pid-pressure
+    node.kubernetes.io/network-unavailable node.kubernetes.io/out-of-service
+    node.cloudprovider.kubernetes.io/uninitialized node-role.kubernetes.io/control-plane
+"""
+"""Words of Kubernetes' own messages, and its well-known taints, that are plain only together."""
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z']*(?:-[A-Za-z]+)*")
 _CAMEL: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _QUOTED: Final = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+", re.DOTALL)  # code and links name things
@@ -86,7 +96,7 @@ def vocabulary() -> set[str]:
     texts = [*strings(), *messages(), PROVIDERS, *(os.strerror(number) for number in errno.errorcode)]
     texts += [_QUOTED.sub(" ", path.read_text(encoding="utf-8")) for path in sorted((ROOT / "docs").rglob("*.md"))]
     pages = {path.relative_to(ROOT).as_posix().lower() for path in (ROOT / "docs").rglob("*.md")}
-    return pages | {word for text in texts for word in words(text)}
+    return pages | set(JOINED.lower().split()) | {word for text in texts for word in words(text)}
 
 
 if __name__ == "__main__":

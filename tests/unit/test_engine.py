@@ -226,8 +226,9 @@ async def test_what_a_trial_could_not_remove_the_last_sweep_does(tmp_path: Path,
     fake.destroy_hook = refuse
     run, got = await execute(tmp_path, plan(trials=1, warmup=0))
     assert fake.alive == {}, "the sweep went by label"
-    assert run.cleanup_failed
+    assert not run.cleanup_failed, "exit 1 is for what is left"
     assert any("may still exist" in notice.text for notice in of(got, Notice))
+    assert "the last look found nothing left; 1 clean-up had failed before" in [it.text for it in of(got, Notice)]
     assert QuietWatchdog.released == [True]
 
 
@@ -244,6 +245,7 @@ async def test_what_stays_behind_is_named_and_the_watchdog_goes_on(
     monkeypatch.setattr(fake, "reap", stuck)
     run, got = await execute(tmp_path, plan(trials=1, warmup=0))
     assert run.cleanup_failed
+    assert not any("nothing left" in notice.text for notice in of(got, Notice))
     assert any("is left; taxtui sweep --run" in notice.text for notice in of(got, Notice))
     assert QuietWatchdog.released == [False]
 

@@ -1,17 +1,21 @@
-"""The import contracts of pyproject.toml catch what they are for: each is broken by an import that it forbids."""
+"""The import contracts of pyproject.toml catch what they are for, and an extra names the packages that are imported."""
 
 from __future__ import annotations
 
+import ast
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONTRACTS = PROJECT["tool"]["importlinter"]["contracts"]
 
 PLANTED = {
     "One direction": ("taxtui/recording/frames.py", "import taxtui.report.numbers"),
@@ -60,3 +64,29 @@ def test_no_exception_outlives_its_reason() -> None:
         if "ignore_imports" in contract
     }
     assert set(alerts.values()) == {"error"}
+
+
+def imported_packages(folder: Path) -> set[str]:
+    """The top-level packages that the modules of a folder import."""
+    packages = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                packages |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                packages.add(node.module.partition(".")[0])
+    return packages - sys.stdlib_module_names - {"taxtui"}
+
+
+def declared(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w-]", requirement)[0].replace("_", "-").lower() for requirement in requirements}
+
+
+def test_the_daytona_extra_names_every_distribution_that_the_substrate_imports() -> None:
+    distributions = packages_distributions()
+    imports = imported_packages(ROOT / "taxtui" / "substrates" / "daytona")
+    needed = {name.replace("_", "-").lower() for package in imports for name in distributions[package]}
+    extra = declared(PROJECT["project"]["optional-dependencies"]["daytona"])
+    assert "daytona-api-client-async" in needed
+    assert needed - declared(PROJECT["project"]["dependencies"]) <= extra
+    assert "daytona-sdk" not in extra, "PyPI: deprecated, migrate to daytona"

@@ -60,6 +60,48 @@ def test_doubt_ends_after_a_while_and_begins_anew_after_a_success(monkeypatch: p
     assert access.judge("watch", no).in_doubt
 
 
+@pytest.mark.parametrize(
+    ("history", "in_doubt"),
+    [
+        # An outage is no refusal: the server reads its roles when it is back, however long that took.
+        ([(0.0, "delete", "silence"), (50.0, "delete", "no")], True),
+        (
+            [(0.0, "delete", "silence"), (30.0, "delete", "silence"), (62.0, "delete", "no"), (100.0, "delete", "no")],
+            True,
+        ),
+        ([(0.0, "delete", "silence"), (62.0, "delete", "no"), (108.0, "delete", "no")], False),
+        # Two restarts: between them nobody could connect, or other rights were granted.
+        ([(0.0, "delete", "no"), (30.0, "delete", "silence"), (60.0, "delete", "no")], True),
+        ([(0.0, "delete", "no"), (30.0, "list", "silence"), (60.0, "delete", "no")], True),
+        ([(0.0, "delete", "no"), (30.0, "list", "cut"), (60.0, "delete", "no")], True),
+        ([(0.0, "delete", "no"), (3.0, "list", "yes"), (60.0, "delete", "no")], True),
+        ([(0.0, "delete", "silence"), (3.0, "list", "yes"), (60.0, "delete", "silence")], True),
+        # One right that was revoked is missed while the others are granted.
+        ([(0.0, "delete", "no"), (1.0, "list", "yes"), (30.0, "delete", "no"), (50.0, "delete", "no")], False),
+        # Nothing else has happened.
+        ([(0.0, "delete", "no"), (60.0, "delete", "no")], False),
+    ],
+)
+def test_the_time_of_doubt_begins_with_the_first_answer_after_an_outage(
+    history: list[tuple[float, str, str]], in_doubt: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(kubernetes_access, "time", SimpleNamespace(monotonic=lambda: now_s))
+    access = Access()
+    access.granted("delete")
+    for now_s, right, what in history:  # noqa: B007
+        if what == "yes":
+            access.granted(right)
+            continue
+        error = {
+            "no": refused(403, {}, answer(CANNOT)),
+            "silence": unanswered(aiohttp.ClientConnectorError(None, OSError("refused"))),  # type: ignore[arg-type]
+            "cut": unanswered(aiohttp.ServerDisconnectedError()),
+        }[what]
+        access.judge(right, error)
+    assert error.in_doubt is in_doubt
+
+
 def test_what_is_done_to_a_pod_comes_after_a_success() -> None:
     access = Access()
     access.granted("create")

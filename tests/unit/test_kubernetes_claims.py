@@ -94,7 +94,9 @@ def test_warm_is_what_has_another_name_than_the_claim() -> None:
     assert not said("True", "DependenciesReady", "").ready, "a claim that names no pod gives none"
 
 
-@pytest.mark.parametrize("reason", ["WarmPoolNotFound", "TemplateNotFound", "InvalidMetadata", "MultiplePods"])
+@pytest.mark.parametrize(
+    "reason", ["WarmPoolNotFound", "TemplateNotFound", "InvalidMetadata", "InvalidConfiguration", "MultiplePods"]
+)
 def test_what_waiting_does_not_help(reason: str) -> None:
     assert said("False", reason).refused() == f"{reason}: because of it"
 

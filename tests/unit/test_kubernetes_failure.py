@@ -21,12 +21,17 @@ from taxtui.substrates.kubernetes.failure import (
 from taxtui.substrates.kubernetes.pod import Pod
 
 ADVISED = {"Retry-After": "3"}
-ROLE = "grant docs/substrates/kubernetes.md's role, or fix what it names"
+ROLE = "grant docs/substrates/kubernetes.md's role"
 RENEW = "renew the credentials of this kubeconfig context"
 NO_RIGHT = 'pods is forbidden: User "system:serviceaccount:ci:x" cannot create resource "pods" in API group ""'
 NO_RIGHT_TOLD = 'pods is forbidden: this user cannot create resource "pods" in API group ""'
 QUOTA = 'pods "x" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=9, limited: pods=9'
 SECURITY = 'pods "x" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true'
+LIMIT_RANGE = 'pods "x" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
+RUNTIME = 'pods "x" is forbidden: pod rejected: RuntimeClass "gvisor" not found'
+WEBHOOK = 'admission webhook "validation.example" denied the request: no sandboxes here'
+UNREAD = f'{NO_RIGHT}: RBAC: role.rbac.authorization.k8s.io "taxtui" not found'
+UNREAD_TOLD = f'{NO_RIGHT_TOLD}: RBAC: role.rbac.authorization.k8s.io "taxtui" not found'
 ETCD = "etcdserver: request timed out"
 NODE = "error dialing backend: dial tcp 10.0.0.7:10250: connect: connection refused"
 
@@ -45,8 +50,13 @@ REFUSALS: list[tuple[int, dict[str, str], bytes, type[SubstrateError], type[Subs
     (403, {}, status(NO_RIGHT), ExecFailed, ExecFailed, f"doing: {NO_RIGHT_TOLD} (403)"),
     # A used-up quota is a 403 as well: waiting would not help, and no role would either.
     (403, {}, status(QUOTA), CreateFailed, QuotaExceeded, f"doing: {QUOTA} (403)"),
-    # An admission policy: what it names is to be fixed in the options.
-    (403, {}, status(SECURITY), CreateFailed, SubstrateUnavailable, f"doing: {SECURITY} (403); {ROLE}"),
+    # An admission policy refuses this pod: its words name the option to change, and no role would help.
+    (403, {}, status(SECURITY), CreateFailed, CreateFailed, f"doing: {SECURITY} (403)"),
+    (403, {}, status(LIMIT_RANGE), CreateFailed, CreateFailed, f"doing: {LIMIT_RANGE} (403)"),
+    (403, {}, status(RUNTIME), CreateFailed, CreateFailed, f"doing: {RUNTIME} (403)"),
+    (403, {}, status(WEBHOOK), CreateFailed, CreateFailed, f"doing: {WEBHOOK} (403)"),
+    # A server that has not read its roles yet: a missing right, unless an earlier success puts it in doubt.
+    (403, {}, status(UNREAD), CreateFailed, SubstrateUnavailable, f"doing: {UNREAD_TOLD} (403); {ROLE}"),
     (409, {}, status('pods "x" already exists'), CreateFailed, CreateFailed, 'doing: pods "x" already exists (409)'),
     # Priority and fairness says 429 with or without an advice.
     (429, ADVISED, status("too many requests"), CreateFailed, Throttled, "doing: too many requests (429)"),

@@ -80,6 +80,22 @@ def test_a_process_that_is_killed_is_one_line() -> None:
     assert not multiprocessing.active_children()
 
 
+def test_other_children_of_the_caller_outlive_a_pool_that_ends_by_an_exception() -> None:
+    context = multiprocessing.get_context("fork")
+    other = context.Process(target=signal.pause, daemon=True)
+    other.start()
+    before = set(multiprocessing.active_children())
+    try:
+        with pytest.raises(ValueError, match="of the caller"), processes.pool(2) as workers:
+            raise workers.submit(ValueError, "of the caller").result()
+        assert set(multiprocessing.active_children()) == before
+        other.join(0.2)
+        assert other.is_alive()
+    finally:
+        other.kill()
+        other.join()
+
+
 def test_no_garbage_is_collected_while_many_objects_are_made_and_afterwards_as_before() -> None:
     with paused():
         assert not gc.isenabled()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +47,12 @@ SECRETS = [
     "ghcr.io/acme/agent:latest",
     "acme.azurecr.io/agent",
     "myrepo/agent:v2-jsmith",
+    # joined plain words
+    "build.internal",
+    "agent.default.local",
+    "team/agent",
+    "default/python",
+    "dedicated.example/agent",
     # users and groups
     "jsmith",
     "jsmith:staff",
@@ -96,6 +103,16 @@ def test_what_could_name_a_person_a_machine_or_an_account_is_replaced(secret: st
 )
 def test_what_helps_stays(text: str) -> None:
     assert scrub(text) == text
+
+
+KUBERNETES = (Path(__file__).parents[1] / "support" / "kubernetes_messages.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("line", [line for line in KUBERNETES.splitlines() if not line.startswith("#")])
+def test_kubernetes_messages_lose_the_names_in_them_and_nothing_else(line: str) -> None:
+    words = re.split("«[^»]*»", line)
+    said = scrub(line.replace("«", "").replace("»", ""))
+    assert re.fullmatch("<[a-z]+>".join(map(re.escape, words)), said), said
 
 
 def test_only_our_own_messages_are_shown() -> None:

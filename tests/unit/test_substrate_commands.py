@@ -80,7 +80,8 @@ class TestSubstrates:
             "import sys; from taxtui.cli import app\n"
             "try: app(['substrates'])\n"
             "except SystemExit: pass\n"
-            "print(sorted({'docker', 'requests', 'kubernetes', 'boto3', 'daytona_sdk'} & set(sys.modules)))"
+            "sdks = {'docker', 'requests', 'kubernetes', 'boto3', 'daytona_api_client_async'}\n"
+            "print(sorted(sdks & set(sys.modules)))"
         )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == "[]"

@@ -200,6 +200,49 @@ async def test_a_provider_out_of_reach_is_the_answer_and_no_entry_is_left(monkey
     assert ledger.entries() == []
 
 
+EARLIER = msgspec.structs.replace(FAKE, create_timeout_s=60.0, pid=1)
+"""The entry of a run that is about to be resumed."""
+
+
+def recording_of_a_worker() -> Path:
+    path = ledger.worker_file(RUN, 0, 1)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"not merged yet")
+    return path
+
+
+@pytest.mark.parametrize("before", [FAKE, EARLIER], ids=["one that died is replaced", "the run is resumed"])
+async def test_a_provider_out_of_reach_costs_no_earlier_entry_and_no_workers_recording(
+    before: LedgerEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(ref: SubstrateRef) -> FakeSubstrate:
+        raise SubstrateUnavailable(f"{ref.name}: no daemon")
+
+    ledger.write(before)
+    recording = recording_of_a_worker()
+    monkeypatch.setattr(watchdog, "build", refuse)
+    conversation = Conversation(monkeypatch, ENTRY_LINE)
+    await watchdog._main()
+    assert conversation.heard() == b"fake: no daemon\n"
+    assert ledger.entries() == [before]
+    assert recording.read_bytes() == b"not merged yet"
+
+
+def test_withdrawing_an_entry_leaves_what_others_wrote_or_swept() -> None:
+    replaced = ledger.earlier(FAKE)
+    ledger.write(FAKE)
+    ledger.withdraw(FAKE, replaced)
+    assert ledger.entries() == []
+    ledger.write(EARLIER)
+    ledger.withdraw(FAKE, None)
+    assert ledger.entries() == [EARLIER], "another runner has taken over"
+    replaced = ledger.earlier(FAKE)
+    ledger.write(FAKE)
+    ledger.remove(RUN)
+    ledger.withdraw(FAKE, replaced)
+    assert ledger.entries() == [], "swept by hand"
+
+
 # --------------------------------------------------------------------------------------------- the process itself
 
 
@@ -257,6 +300,19 @@ async def test_without_it_there_is_no_run(
         await dog.wait_ready()
     dog.release(clean=True)
     assert ledger.entries() == []
+
+
+async def test_a_run_that_cannot_be_resumed_is_still_known_to_a_sweep() -> None:
+    entry = local(fixtures="/proc/nothing")
+    before = msgspec.structs.replace(entry, pid=1)
+    ledger.write(before)
+    recording = recording_of_a_worker()
+    dog = Watchdog(entry)
+    with pytest.raises(TaxtuiError, match="is not a folder"):
+        await dog.wait_ready()
+    dog.release(clean=True)
+    assert ledger.entries() == [before]
+    assert recording.exists()
 
 
 async def test_one_that_dies_at_once_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The two HTTP clients that daytona-sdk is made of, and how they are asked.
+"""The two HTTP clients that Daytona's SDK is made of, and how they are asked.
 
 ``AsyncDaytona`` itself is not used: its ``create`` returns only once the sandbox has started, so that a lost or
 cancelled one has no handle, and it does not tell by which of its ways, events or polling, it saw the start.

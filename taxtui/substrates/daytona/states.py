@@ -123,7 +123,9 @@ class States:
 
     async def _heard(self, data: Any) -> None:
         now = time.monotonic_ns()
-        sandbox = data.get("sandbox", data) if isinstance(data, dict) else {}
+        sandbox = data.get("sandbox", data) if isinstance(data, dict) else None
+        if not isinstance(sandbox, dict):
+            return  # not an event as Daytona sends it: the sandbox is looked at in its turn
         state, name = sandbox.get("state") or data.get("newState"), sandbox.get("id")
         if not isinstance(state, str) or not isinstance(name, str):
             return

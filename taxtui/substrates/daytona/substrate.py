@@ -1,4 +1,4 @@
-"""Daytona's sandboxes, through the asyncio clients that daytona-sdk is made of."""
+"""Daytona's sandboxes, through the asyncio clients that Daytona's SDK is made of."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class DaytonaSubstrate:
             region=self._clients.target or "the organization's default",
             latency_ns=latency_ns,
             facts={
-                "daytona_sdk": version("daytona-sdk"),
+                "daytona_sdk": version("daytona"),
                 "states": observed,
                 "warm_pool": "missed: custom resources" if options.image else "possible: plain snapshot",
                 **await self._quota(key.organization_id),

@@ -1,7 +1,7 @@
 """A claim on a sandbox of a warm pool (kubernetes-sigs/agent-sandbox, v1beta1), and what its states amount to.
 
 Plain data in, nothing is called. A claim's ``Ready`` condition is its sandbox's, handed on by the controller; the
-reasons are those of its ``sandboxclaim_controller.go`` and ``sandbox_types.go``.
+reasons are those of its ``sandboxclaim_controller.go`` and ``sandbox_types.go``, and of its client 1.0.8.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _REFUSED: Final = frozenset(
         "WarmPoolNotFound",
         "TemplateNotFound",
         "InvalidMetadata",
+        "InvalidConfiguration",  # of its sandbox, since agent-sandbox 1.0
         "EnvVarsInjectionRejected",
         "VolumeClaimTemplatesError",
         "MultiplePods",

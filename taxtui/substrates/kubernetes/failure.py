@@ -51,10 +51,11 @@ class ApiRefused(Refused):
         Meaning(
             QuotaExceeded, lambda said: said.status == 403 and "exceeded quota" in said.message, before_a_sandbox=True
         ),
+        # A missing right. What a policy refuses is this pod or claim, and no role would help.
         Meaning(
             SubstrateUnavailable,
-            lambda said: said.status == 403,
-            fix="grant docs/substrates/kubernetes.md's role, or fix what it names",
+            lambda said: said.status == 403 and not said.by_policy,
+            fix="grant docs/substrates/kubernetes.md's role",
             before_a_sandbox=True,
         ),
     )
@@ -73,7 +74,12 @@ class ApiRefused(Refused):
     @property
     def closed(self) -> bool:
         """It turned us away as a server does that has not read its roles yet, not as a policy or a quota does."""
-        return self.unsent or (self.status in (401, 403) and not _POLICY.search(str(self)))
+        return self.unsent or (self.status in (401, 403) and not self.by_policy)
+
+    @property
+    def by_policy(self) -> bool:
+        """Admission refused the object itself: PodSecurity, a LimitRange, a quota, a webhook, no such RuntimeClass."""
+        return bool(_POLICY.search(self.message))
 
 
 def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:

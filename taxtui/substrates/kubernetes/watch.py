@@ -1,8 +1,8 @@
 """One watch for all the objects of a kind that a run has to do with, however many there are.
 
 The server ends every watch without a word after a while, and forgets old resource versions (410): the stream is
-resumed in the first case and listed anew in the second. A state that was seen only after such a gap is reported with
-the gap as its resolution.
+resumed in the first case and listed anew in the second. A server that answers 410 again and again is listed after
+growing pauses. A state that was seen only after such a gap is reported with the gap as its resolution.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from taxtui.substrates.kubernetes.failure import ApiRefused
 
 CATCH_UP_NS: Final = 100_000_000
 """What arrives within this time of a reconnection may have happened while nobody watched."""
+FIRST_PAUSE_S: Final = 0.1
 MAX_PAUSE_S: Final = 5.0
+"""A watch that lasted longer than this worked; after a shorter one each list waits longer than the one before."""
 _GONE: Final = 410
 
 
@@ -53,6 +55,7 @@ class ObjectWatch(Generic[Kept]):
         self._followers: dict[str, ObjectFollower[Kept]] = {}
         self._seen: dict[str, Kept] = {}  # those that were there when last looked
         self._blind_since_ns = time.monotonic_ns()
+        self._heard = False  # since the last list, from the stream
         self._error: ApiRefused | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -82,17 +85,20 @@ class ObjectWatch(Generic[Kept]):
             await self._task
 
     async def _run(self) -> None:
-        pause_s = 0.1
+        pause_s = FIRST_PAUSE_S
         while True:
+            began, self._heard = time.monotonic(), False
             try:
                 version = await self._list()
-                pause_s = 0.1
                 await self._follow_from(version)
             except ApiRefused as error:
                 if error.final:
                     self._fail(error)
                     return
-                if error.status == _GONE:
+                lasted = time.monotonic() - began > MAX_PAUSE_S
+                if lasted or self._heard:
+                    pause_s = FIRST_PAUSE_S
+                if lasted and error.status == _GONE:
                     continue
                 wait_s = error.retry_after_s if error.retry_after_s is not None else pause_s * random.uniform(0.5, 1.0)
                 await asyncio.sleep(wait_s)
@@ -114,6 +120,7 @@ class ObjectWatch(Generic[Kept]):
             began = time.monotonic_ns()
             gap_ns = began - self._blind_since_ns
             async for event, about in self._api.watch(self._kind, self._namespace, self._selector, version):
+                self._heard = True
                 now = self._blind_since_ns = time.monotonic_ns()
                 version = about.metadata.resource_version or version
                 if event == "DELETED":
