@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, Final
 
 _KINDS: Final = (
     (stat.S_ISFIFO, "a pipe"),
@@ -26,11 +26,11 @@ def open_regular(path: Path, most: int | None = None, *, buffered: bool = True) 
     Raises:
         OSError: the file cannot be opened, is no regular file, or is larger. ``strerror`` says which.
     """
-    _require(path, os.stat(path), most)  # before opening: to open some devices has an effect
+    _require(path, path.stat(), most)  # before opening: to open some devices has an effect
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         _require(path, os.fstat(descriptor), most)  # it may have been replaced in between
-        return cast(BinaryIO, os.fdopen(descriptor, "rb", -1 if buffered else 0))
+        return os.fdopen(descriptor, "rb", -1 if buffered else 0)
     except BaseException:
         os.close(descriptor)
         raise

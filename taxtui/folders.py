@@ -17,7 +17,6 @@ import platformdirs
 
 from taxtui.errors import UsageError
 
-
 RUN_ID_PATTERN: Final = r"^[0-9a-z-]{1,40}\Z"
 """Run ids name folders, sandboxes and labels: no separators, no wildcards, never empty."""
 

@@ -144,7 +144,7 @@ class Unfinished:
             was = self._cells.get(cell.id)
             if was is None:
                 raise UsageError(f"{self.path} ends before its cells are described", fix="start another run")
-            if (differing := _differences(msgspec.to_builtins(was), msgspec.to_builtins(cell))):
+            if differing := _differences(msgspec.to_builtins(was), msgspec.to_builtins(cell)):
                 names = cell.__struct_fields__
                 place, _, change = differing[0].partition(": ")
                 field = names[int(place) - 1] if place.isdigit() and 0 < int(place) <= len(names) else place

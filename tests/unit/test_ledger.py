@@ -85,6 +85,6 @@ def test_a_process_id_that_was_used_again_is_not_the_runner() -> None:
     ours = ledger.born(os.getpid())
     for run_id, born in (("ours", ours), ("before-us", f"{ours}0"), ("of-an-old-version", "")):
         ledger.write(msgspec.structs.replace(entry(run_id), pid=os.getpid(), born=born))
-    assert set(ledger.going_on()) == {"ours", "of an old version"}
-    assert ledger.left_behind("ours") == ["before us"]
-    assert ledger.left_behind("before us") == []
+    assert set(ledger.going_on()) == {"ours", "of-an-old-version"}
+    assert ledger.left_behind("ours") == ["before-us"]
+    assert ledger.left_behind("before-us") == []

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from taxtui.errors import ExecFailed, SandboxLost
@@ -244,7 +245,7 @@ def _keep_foreign_descriptors() -> None:
     that Python opens later are closed by exec anyway, so once per process is enough.
     """
     try:
-        descriptors = [int(name) for name in os.listdir("/dev/fd")]
+        descriptors = [int(path.name) for path in Path("/dev/fd").iterdir()]
     except OSError:  # no such folder on this platform, or no /proc
         descriptors = list(range(os.sysconf("SC_OPEN_MAX")))
     for descriptor in descriptors:
