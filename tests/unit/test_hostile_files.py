@@ -1,4 +1,4 @@
-"""Files that an enemy has put where recordings, logs and scenarios lie: refused in one line, and no pipe is waited for."""
+"""Files that an enemy has put where recordings, logs and scenarios lie: refused in one line, and no pipe blocks."""
 
 from __future__ import annotations
 
