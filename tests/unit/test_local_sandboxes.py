@@ -62,8 +62,7 @@ from taxtui.sandboxes.kit.process import Process
 async def main():
     descriptor = int(sys.argv[1])
     assert os.get_inheritable(descriptor) and os.pread(descriptor, 6, 0) == b"secret"
-    script = f"cat <&{descriptor}; cat /proc/self/fd/{descriptor}"
-    process = Process(["/bin/sh", "-c", script], dict(os.environ), stdin=False)
+    process = Process(["/bin/cat", f"/dev/fd/{descriptor}"], dict(os.environ), stdin=False)
     out, err = await process.output()
     print(out.length, process.returncode)
 
