@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar, Union, get
 import msgspec
 
 from costmodel.events import MAX_INT
+from costmodel.regular_file import open_regular
 
 T = TypeVar("T")
 
@@ -44,8 +45,8 @@ class Document:
     def __init__(self, path: Path) -> None:
         """Read it. Raises ``MalformedDocument``; ``OSError`` where it cannot be read."""
         self.path = path
-        with path.open("rb") as file:  # not all of it: it may be a device, and have no end
-            raw = file.read(MAX_BYTES + 1)
+        with open_regular(path) as file:
+            raw = file.read(MAX_BYTES + 1) or b""  # not all: a file of /proc may have no end
         if len(raw) > MAX_BYTES:
             raise MalformedDocument(f"{path}: more than {MAX_BYTES >> 20} MiB")
         try:

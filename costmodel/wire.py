@@ -14,6 +14,7 @@ import msgspec
 from costmodel.causality import Causality
 from costmodel.errors import SourceError
 from costmodel.events import TAGS, Event, Header, Link
+from costmodel.regular_file import read_regular
 
 FORMAT_VERSION: Final = 1
 MAGIC: Final = "taxtui"
@@ -24,6 +25,8 @@ FRAME_TYPE: Final = 0x54
 CRC_BYTES: Final = 4
 MAX_LENGTH: Final = 1 << 20
 MAX_EVENTS: Final = 65_536
+MAX_FILE: Final = 4 << 30
+"""Bytes of a recording. The model needs up to 20 times as much memory."""
 MAX_SEARCHED: Final = 64 << 20
 """Bytes whose checksums are tried in looking for an intact frame: what has more beginnings was made to have them."""
 
@@ -45,7 +48,7 @@ class Frames:
         self.torn_bytes = 0  # an unfinished last frame: the writer died
         self.offset = 0  # of the frame whose batch was handed out last
         try:
-            self._data = path.read_bytes()
+            self._data = read_regular(path, MAX_FILE)
         except OSError as error:
             raise SourceError(f"cannot read {path}: {error.strerror}") from error
         if not self._data:

@@ -6,14 +6,26 @@ them the place is the platform's own.
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import platformdirs
 
 from taxtui.errors import UsageError
+
+RUN_ID_PATTERN: Final = r"^[0-9a-z-]{1,40}\Z"
+"""Run ids name folders, sandboxes and labels: no separators, no wildcards, never empty."""
+
+
+def require_run_id(run_id: str, source: str) -> str:
+    """Return a run id that is one. Raises ``UsageError``, which names the ``source`` and quotes nothing."""
+    if re.search(RUN_ID_PATTERN, run_id) is None:
+        raise UsageError(f"{source}: its run id is not one", fix="a run id has 1 to 40 of 0-9, a-z and -")
+    return run_id
 
 
 def recordings() -> Path:

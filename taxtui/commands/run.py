@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     AnyRun = Run | Repetitions
 
 PROGRESS_S = 0.5
-RUN_ID = re.compile("[0-9a-z-]{1,40}")
 
 
 @click.command("run")
@@ -88,8 +86,10 @@ def command(
     SCENARIO is a TOML or JSON file, or the name of a shipped one; options replace what it says. Without any, a quick
     run on this machine. Ctrl-C once: start nothing more, finish what runs; twice: abandon what runs. Both clean up.
     """
-    if run_id is not None and not RUN_ID.fullmatch(run_id):  # it names sandboxes, folders and labels
-        raise UsageError(f"--run-id {run_id!r} is not one", fix="leave it out")
+    if run_id is not None:  # it names sandboxes, folders and labels
+        from taxtui import folders
+
+        folders.require_run_id(run_id, "--run-id")
     if resume is not None and output is not None:
         raise UsageError("--resume goes on in its own file", fix="leave --output out")
     ray = _ray(options)

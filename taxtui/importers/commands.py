@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from costmodel.regular_file import open_regular
 from taxtui.errors import UsageError
 from taxtui.importers import inspect, mini_swe_agent, swe_agent
 from taxtui.importers.files import document
@@ -39,14 +40,14 @@ def commands_of(path: Path, trial: int = 1) -> CommandLog:
         Unreadable: it is damaged, or tells no commands.
     """
     try:
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
+        with open_regular(path) as file:
+            head = file.read(HEAD_BYTES) or b""
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     if InspectReader().recognises(path, head):
-        samples = list(inspect.samples(path))
-        _within(path, trial, len(samples))
-        return CommandLog("inspect_ai", list(_inspect(samples[trial - 1])), "", len(samples))
+        sample, samples = inspect.sample(path, trial)
+        _within(path, trial, samples)
+        return CommandLog("inspect_ai", list(_inspect(sample)), "", samples)
     _within(path, trial, 1)
     if MiniSweAgentReader().recognises(path, head):
         told = document(path)

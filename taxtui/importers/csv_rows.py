@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from itertools import groupby
+from io import TextIOWrapper
+from itertools import groupby, islice
 from pathlib import Path
 from typing import ClassVar, Final
 
-from taxtui.importers.files import walk
+from costmodel.regular_file import open_regular
+from taxtui.importers.files import unreadable, walk
 from taxtui.importers.protocol import (
     CREATE as CREATE_TIME,
 )
@@ -48,13 +50,29 @@ NUMBERS: Final = ("image_bytes", "training_step", "attempt", "cpu_milli", "memor
 ENDS: Final = ("outcome", "error")
 COLUMNS: Final = (*REQUIRED, *TIMES, *NAMES, *NUMBERS, *ENDS)
 """All columns that mean something; others are left alone."""
+KNOWN: Final = frozenset(COLUMNS)
 
 PHASES: Final = (CREATE, READY, SETUP, VERIFY, CLEANUP)
 THINK: Final = "think"
 MOST_CHARACTERS: Final = 1 << 20
 """Of one field."""
+MOST_LINE: Final = 4 << 20
+"""Characters of one line."""
+MOST_ROWS: Final = 100_000
+"""Of one trial: they are in memory together."""
 
-Line = tuple[int, dict[str, str]]
+
+class Row(dict[str, str]):
+    """The values of one row by column; a column that is missing or empty has "" and takes no memory."""
+
+    __slots__ = ()
+
+    def __missing__(self, column: str) -> str:
+        """The value that is not there."""
+        return ""
+
+
+Line = tuple[int, Row]
 
 
 class CsvReader:
@@ -77,23 +95,39 @@ class CsvReader:
         """The trials in the order of the file."""
         csv.field_size_limit(MOST_CHARACTERS)
         seen: set[int] = set()
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        try:
+            binary = open_regular(path)
+        except OSError as error:
+            raise unreadable(error) from error
+        with TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="") as file:
             for name, rows in groupby(_rows(file), lambda line: line[1]["trial"]):
-                own = list(rows)
+                own = list(islice(rows, MOST_ROWS + 1))  # groupby passes over the others one by one
                 where = f"line {own[0][0]}"
                 if hash(name) in seen:
                     yield Skipped(where, "its trial has ended before: the rows of a trial stand together")
                     continue
                 seen.add(hash(name))
+                if len(own) > MOST_ROWS:
+                    yield Skipped(where, f"its trial has more than {MOST_ROWS:,} rows")
+                    continue
                 try:
                     yield _trial(own)
                 except Unreadable as error:
                     yield Skipped(where, str(error))
 
 
-def _rows(file: Iterator[str]) -> Iterator[Line]:
+def _lines(file: TextIOWrapper) -> Iterator[str]:
+    number = 0
+    while line := file.readline(MOST_LINE + 1):
+        number += 1
+        if len(line) > MOST_LINE:
+            raise Unreadable(f"line {number} has more than {MOST_LINE:,} characters")
+        yield line
+
+
+def _rows(file: TextIOWrapper) -> Iterator[Line]:
     """Rows with the number of their line. Raises ``Unreadable``: no such columns, or no CSV from somewhere on."""
-    reader = csv.reader(file)
+    reader = csv.reader(_lines(file))
     try:
         columns = [column.strip() for column in next(reader, [])]
         if missing := [column for column in REQUIRED if column not in columns]:
@@ -101,8 +135,8 @@ def _rows(file: Iterator[str]) -> Iterator[Line]:
         if not ({"start", "end"} <= set(columns) or "duration_s" in columns):
             raise Unreadable("it has neither the columns start and end nor duration_s")
         for values in reader:
-            row = dict.fromkeys(COLUMNS, "")
-            row.update((column, value.strip()) for column, value in zip(columns, values, strict=False))
+            pairs = zip(columns, values, strict=False)
+            row = Row((column, text) for column, value in pairs if column in KNOWN and (text := value.strip()))
             if any(values):
                 yield reader.line_num, row
     except csv.Error:
@@ -157,7 +191,7 @@ def _trial(lines: list[Line]) -> ImportedTrial:
     )
 
 
-def _place(timeline: Timeline, row: dict[str, str], number: int, dated: bool) -> None:
+def _place(timeline: Timeline, row: Row, number: int, dated: bool) -> None:
     """One row; what cannot be read of it is said."""
     phase = row["phase"]
     if phase not in (*PHASES, THINK, ACTION):
@@ -190,7 +224,7 @@ def _place(timeline: Timeline, row: dict[str, str], number: int, dated: bool) ->
         timeline.phase(phase, start_ns, end_ns, why)
 
 
-def _failure(rows: list[dict[str, str]]) -> Failure | None:
+def _failure(rows: list[Row]) -> Failure | None:
     outcome = next((row["outcome"] for row in reversed(rows) if row["outcome"]), "")
     error = next((row["error"] for row in reversed(rows) if row["error"]), "")
     if outcome in (TIMEOUT, CANCELLED, FAILED) or (error and outcome != OK):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from costmodel.regular_file import open_regular
 from taxtui.errors import RecordingError, TaxtuiError, UsageError, located
 from taxtui.importers import registry
 from taxtui.importers.names import Names
@@ -73,8 +74,8 @@ def _shows(reader: Reader, path: Path) -> bool:
         if number == MOST_GUESSES:
             break
         try:
-            with file.open("rb") as opened:
-                head = opened.read(HEAD_BYTES)
+            with open_regular(file) as opened:
+                head = opened.read(HEAD_BYTES) or b""
         except OSError:
             continue
         if reader.recognises(file, head):

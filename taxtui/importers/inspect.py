@@ -6,8 +6,7 @@ Its ``sandbox`` events are commands exactly. A log without them has its tool cal
 from __future__ import annotations
 
 import re
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -26,7 +25,7 @@ from taxtui.importers.protocol import (
 from taxtui.importers.protocol import CREATE as CREATE_TIME
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, items, maps, text
-from taxtui.importers.zipped import member
+from taxtui.importers.zipped import TooMuch, archive, is_archive
 from taxtui.recording.events import ACTION, CREATE, FAILED, TIMEOUT, UNKNOWN, VERIFY
 
 SAMPLES: Final = "samples/"
@@ -57,7 +56,7 @@ class InspectReader:
 
     def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
         """A trial per sample; one that is damaged is skipped."""
-        if zipfile.is_zipfile(path):
+        if is_archive(path):
             yield from _zipped(path)
             return
         log = document(path)
@@ -67,34 +66,36 @@ class InspectReader:
             yield _or_skipped(f"sample {number}", log, sample)
 
 
-def samples(path: Path) -> Iterator[dict[str, Any]]:
-    """The samples of a log as they stand in it. Raises as ``InspectReader.trials``."""
-    if not zipfile.is_zipfile(path):
-        yield from maps(document(path), "samples")
-        return
-    with zipfile.ZipFile(path) as archive:
-        for info in _members(archive):
-            if isinstance(sample := decoded(member(archive, info)), dict):
-                yield sample
+def sample(path: Path, number: int) -> tuple[Any, int]:
+    """One sample of a log, by its number from 1, and how many there are; None where there is no such number.
+
+    Raises as ``InspectReader.trials``.
+    """
+    if not is_archive(path):
+        samples = list(maps(document(path), "samples"))
+        return at(samples, number - 1) if number > 0 else None, len(samples)
+    with archive(path) as log:
+        members = log.members()
+        names = _samples_in(members)
+        there = 0 < number <= len(names)
+        return decoded(log.content(members[names[number - 1]])) if there else None, len(names)
 
 
-def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    names = {info.filename: info for info in archive.infolist()}  # the last of a name is the one that counts
-    return [names[name] for name in sorted(names) if name.startswith(SAMPLES) and name.endswith(".json")]
+def _samples_in(names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if name.startswith(SAMPLES) and name.endswith(".json"))
 
 
 def _zipped(path: Path) -> Iterator[ImportedTrial | Skipped]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            known = set(archive.namelist())
-            header = next((decoded(member(archive, archive.getinfo(name))) for name in HEADERS if name in known), None)
-            for number, info in enumerate(_members(archive), 1):
-                try:
-                    yield _or_skipped(f"sample {number}", header, decoded(member(archive, info)))
-                except Unreadable as error:
-                    yield Skipped(f"sample {number}", str(error))
-    except zipfile.BadZipFile as error:
-        raise Unreadable("it is no zip file, or was cut off") from error
+    with archive(path) as log:
+        members = log.members()
+        header = next((decoded(log.content(members[name])) for name in HEADERS if name in members), None)
+        for number, name in enumerate(_samples_in(members), 1):
+            try:
+                yield _or_skipped(f"sample {number}", header, decoded(log.content(members[name])))
+            except TooMuch:
+                raise
+            except Unreadable as error:
+                yield Skipped(f"sample {number}", str(error))
 
 
 def _or_skipped(where: str, log: object, sample: object) -> ImportedTrial | Skipped:

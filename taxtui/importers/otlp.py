@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
-from taxtui.importers.files import MOST_BYTES, decoded, lines, walk
+from taxtui.importers.files import MOST_BYTES, decoded, document, lines, walk
 from taxtui.importers.protocol import (
     CREATE as CREATE_TIME,
 )
@@ -119,7 +119,7 @@ def _exports(path: Path) -> Iterator[tuple[int, dict[str, Any] | Skipped]]:
         yield number, export if isinstance(export, dict) else Skipped(f"line {number}", "it is no export of spans")
     else:
         return
-    export = decoded(path.read_bytes())
+    export = document(path)
     yield 1, export if isinstance(export, dict) else Skipped("", "it is no export of spans")
 
 

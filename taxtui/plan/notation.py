@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from costmodel.length import RECORDED, Length
+from costmodel.regular_file import read_regular
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.spec import SubstrateRef, ThinkTime
@@ -25,6 +26,8 @@ _COUNT: Final = re.compile(
 )
 _IMAGES: Final = re.compile(r"(?:([0-9.]+[kM]?):)?([0-9.]+)(?:-([0-9.]+))?(?:GB)?", re.ASCII)
 _IMAGES_FIX: Final = "write 500:2-8 (500 images of 2 to 8 GB), 500:4, 2,4,8, or a file with a size in GB on each line"
+_MOST_IMAGE_BYTES: Final = 64 << 20
+"""Of a file of images' sizes."""
 MAX_LEVELS: Final = 32
 """Of a ladder."""
 _LADDER: Final = re.compile(r"(\d{1,6}):(\d{1,6})(?::x(\d{1,3}(?:\.\d{1,3})?))?", re.ASCII)
@@ -128,16 +131,19 @@ def parse_images(text: str) -> Images:
 def _sizes_of(path: Path) -> list[float]:
     """One from each line of a file."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the images' sizes from {path}: {error}", fix=_IMAGES_FIX) from error
+        lines = read_regular(path, _MOST_IMAGE_BYTES).decode("utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"cannot read the images' sizes from {path}: {error.strerror}", fix=_IMAGES_FIX) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read the images' sizes from {path}: it is no text", fix=_IMAGES_FIX) from error
     sizes = []
     for number, line in enumerate(lines, 1):
         words = line.partition("#")[0].replace(",", " ").split()
         try:
             sizes += [float(words[-1])] if words else []
         except ValueError as error:
-            raise UsageError(f"{path}:{number}: {words[-1]!r} is no size in GB", fix=_IMAGES_FIX) from error
+            # The line stays unquoted: the path may come from somebody else's file and lead to any other.
+            raise UsageError(f"{path}:{number}: the line does not end in a size in GB", fix=_IMAGES_FIX) from error
     return sizes
 
 

@@ -11,6 +11,7 @@ from typing import Final, Self
 
 import msgspec
 
+from costmodel.regular_file import open_regular, read_regular
 from taxtui.errors import RecordingError
 from taxtui.recording.causality import Causality
 from taxtui.recording.events import FORMAT_VERSION, MAGIC, Event, Header, Notice, RunFinished, TrialEnded, TrialStarted
@@ -27,6 +28,8 @@ from taxtui.recording.frames import (
     split,
 )
 
+MOST_SALVAGED: Final = 4 << 30
+"""Bytes of a damaged file: they are searched in memory."""
 SEARCHED_PER_BYTE: Final = 128
 """Of a damaged file, besides ``MAX_SEARCHED``: so many bytes are tried in vain for each that it has, 0.1 s a MB."""
 
@@ -43,7 +46,7 @@ class Follower:
             RecordingError: there is no such file, or it cannot be read.
         """
         try:
-            self._file = path.open("rb", buffering=0)
+            self._file = open_regular(path, buffered=False)
         except OSError as error:
             raise RecordingError(f"cannot read {path}: {error.strerror}") from error
         self.path = path
@@ -243,7 +246,7 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
         RecordingError: it cannot be read, no header frame is left, or ``out`` exists.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path, MOST_SALVAGED)
     except OSError as error:
         raise RecordingError(f"cannot read {path}: {error.strerror}") from error
     kept: list[bytes] = []

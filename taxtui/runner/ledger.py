@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -37,7 +37,7 @@ class TrialShare(msgspec.Struct, frozen=True):
 class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One run that has not yet been swept clean."""
 
-    run_id: str
+    run_id: Annotated[str, msgspec.Meta(pattern=folders.RUN_ID_PATTERN)]
     substrates: tuple[SubstrateRef, ...]
     create_timeout_s: float  # how long a create that was under way may still appear
     pid: int = 0  # of the runner, on this machine
@@ -46,9 +46,9 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> Path:
-        """Where it is kept."""
+        """Where it is kept. Raises ``UsageError``: its run id names no file of the ledger."""
         if self.share is None:
-            return folders.ledger() / f"{self.run_id}.json"
+            return _entry_of(self.run_id)
         return workers_folder(self.run_id) / f"{self.share.worker}.json"
 
     def covers(self, sandbox: str) -> bool:
@@ -121,9 +121,17 @@ def read(path: Path) -> LedgerEntry:
     return msgspec.json.decode(path.read_bytes(), type=LedgerEntry)
 
 
+def _entry_of(run_id: str) -> Path:
+    """The file of a whole run's entry. Raises ``UsageError`` as ``LedgerEntry.path``."""
+    return folders.ledger() / f"{folders.require_run_id(run_id, 'ledger')}.json"
+
+
 def workers_folder(run_id: str) -> Path:
-    """Where the workers of a run on this machine keep their entries and, until it is merged, what they measured."""
-    return folders.ledger() / run_id
+    """Where the workers of a run on this machine keep their entries and, until it is merged, what they measured.
+
+    Raises ``UsageError``: the run id may come from a recording, and this folder is removed with all that is in it.
+    """
+    return folders.ledger() / folders.require_run_id(run_id, "ledger")
 
 
 def worker_file(run_id: str, repetition: int, worker: int) -> Path:
@@ -134,7 +142,7 @@ def worker_file(run_id: str, repetition: int, worker: int) -> Path:
 def remove(run_id: str) -> None:
     """Forget a run: nothing of it is left anywhere. Idempotent; an entry that cannot be deleted a later sweep meets."""
     with contextlib.suppress(OSError):
-        (folders.ledger() / f"{run_id}.json").unlink()
+        _entry_of(run_id).unlink()
     shutil.rmtree(workers_folder(run_id), ignore_errors=True)
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from taxtui import folders
 from taxtui.errors import UsageError
 from taxtui.plan.spec import Plan
 from taxtui.recording.events import (
@@ -52,7 +53,7 @@ class Unfinished:
 
         Raises:
             RecordingError: it is damaged or no recording.
-            UsageError: there is nothing left to do, it still goes on, or it is of another plan.
+            UsageError: there is nothing left to do, it still goes on, it is of another plan, or its run id is none.
         """
         self.path = path
         self.run_id = ""
@@ -76,7 +77,7 @@ class Unfinished:
             summary = follower.summary(count)
         if not summary.chained and summary.frames > 1:
             raise UsageError(f"{path}: of an early version, whose frames are not chained", fix="start another run")
-        self.run_id = summary.header.run_id
+        self.run_id = folders.require_run_id(summary.header.run_id, str(path))
         if plan is not None:
             self._require(plan, summary.header)
 
@@ -137,11 +138,13 @@ class Unfinished:
         """Take the end of the file back, and a frame that was torn, so that it can be gone on with.
 
         Raises:
-            UsageError: its cells would not be the same: this is another environment. The file is as it was.
+            UsageError: its cells are missing, or would not be the same in this environment. The file is as it was.
         """
         for cell in cells:
             was = self._cells.get(cell.id)
-            if was is not None and (differing := _differences(msgspec.to_builtins(was), msgspec.to_builtins(cell))):
+            if was is None:
+                raise UsageError(f"{self.path} ends before its cells are described", fix="start another run")
+            if differing := _differences(msgspec.to_builtins(was), msgspec.to_builtins(cell)):
                 names = cell.__struct_fields__
                 place, _, change = differing[0].partition(": ")
                 field = names[int(place) - 1] if place.isdigit() and 0 < int(place) <= len(names) else place

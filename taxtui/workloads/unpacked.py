@@ -17,12 +17,15 @@ from typing import Any, Final
 
 import msgspec
 
+from costmodel.regular_file import read_regular
 from taxtui import folders
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.workloads.image import DEFAULT_IMAGE, DIGEST, FIXTURES_LABEL, asked_of_docker
 
 FILES: Final = "files"
 ABOUT: Final = "root.json"
+MOST_ABOUT: Final = 1 << 20
+"""Bytes of it."""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +81,7 @@ def default_folder() -> Path:
 def about(folder: Path) -> About | None:
     """What was unpacked into a folder; None where nothing was."""
     try:
-        return msgspec.json.decode((folder / ABOUT).read_bytes(), type=About)
+        return msgspec.json.decode(read_regular(folder / ABOUT, MOST_ABOUT), type=About)
     except (OSError, msgspec.DecodeError):
         return None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from costmodel.recording import read_recording
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
 from taxtui.importers.protocol import Asked, ImportedTrial, Skipped, Unreadable
-from taxtui.importers.zipped import member
+from taxtui.importers.zipped import archive
 
 LOGS = Path(__file__).parents[1] / "logs"
 CANARY = "cAnArY-7f3a"
@@ -40,9 +39,10 @@ EVENT = {*STRUCTURE, "name", "action", "cmd", "options", "result", "output", "wo
 
 
 def _inspect() -> Any:
-    with zipfile.ZipFile(LOGS / "inspect-slept.eval") as archive:
-        header = json.loads(member(archive, archive.getinfo("header.json")))
-        sample = json.loads(member(archive, archive.getinfo("samples/s_epoch_1.json")))
+    with archive(LOGS / "inspect-slept.eval") as log:
+        members = log.members()
+        header = json.loads(log.content(members["header.json"]))
+        sample = json.loads(log.content(members["samples/s_epoch_1.json"]))
     told = [{key: value for key, value in one.items() if key in EVENT} for one in sample["events"]]
     for bulky in ("messages", "events_data", "output"):
         del sample[bulky]

@@ -69,7 +69,7 @@ def test_a_folder_that_cannot_be_written_says_what_to_set(monkeypatch: pytest.Mo
 def test_a_run_is_going_on_as_long_as_its_runner_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
-    for run_id, pid in (("alive", os.getpid()), ("ended", ended.pid), ("of an old version", 0)):
+    for run_id, pid in (("alive", os.getpid()), ("ended", ended.pid), ("of-an-old-version", 0)):
         ledger.write(msgspec.structs.replace(entry(run_id), pid=pid))
     assert ledger.going_on() == {"alive": os.getpid()}
 
@@ -83,8 +83,8 @@ def test_a_run_is_going_on_as_long_as_its_runner_is_alive(monkeypatch: pytest.Mo
 @pytest.mark.skipif(not ledger.born(os.getpid()), reason="this machine does not tell when a process was born")
 def test_a_process_id_that_was_used_again_is_not_the_runner() -> None:
     ours = ledger.born(os.getpid())
-    for run_id, born in (("ours", ours), ("before us", f"{ours}0"), ("of an old version", "")):
+    for run_id, born in (("ours", ours), ("before-us", f"{ours}0"), ("of-an-old-version", "")):
         ledger.write(msgspec.structs.replace(entry(run_id), pid=os.getpid(), born=born))
-    assert set(ledger.going_on()) == {"ours", "of an old version"}
-    assert ledger.left_behind("ours") == ["before us"]
-    assert ledger.left_behind("before us") == []
+    assert set(ledger.going_on()) == {"ours", "of-an-old-version"}
+    assert ledger.left_behind("ours") == ["before-us"]
+    assert ledger.left_behind("before-us") == []

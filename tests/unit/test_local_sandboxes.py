@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -52,6 +53,31 @@ async def test_a_command_begins_with_the_signals_of_a_fresh_login() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert [each.length for each in await process.output()] == [0, 0]
+
+
+HEIR = """
+import asyncio, os, sys
+from taxtui.sandboxes.kit.process import Process
+
+async def main():
+    descriptor = int(sys.argv[1])
+    assert os.get_inheritable(descriptor) and os.pread(descriptor, 6, 0) == b"secret"
+    process = Process(["/bin/cat", f"/dev/fd/{descriptor}"], dict(os.environ), stdin=False)
+    out, err = await process.output()
+    print(out.length, process.returncode)
+
+asyncio.run(main())
+"""
+
+
+def test_a_command_inherits_no_descriptor_of_whoever_started_this_program(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    with (tmp_path / "secret").open() as file:
+        argv = [sys.executable, "-c", HEIR, str(file.fileno())]
+        done = subprocess.run(argv, pass_fds=[file.fileno()], capture_output=True, text=True, check=True)
+    length, code = map(int, done.stdout.split())
+    assert length == 0
+    assert code != 0
 
 
 def a_pipe(meta: Path) -> None:

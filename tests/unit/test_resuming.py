@@ -15,8 +15,9 @@ import costmodel
 from taxtui.errors import RecordingError, UsageError
 from taxtui.plan.spec import Plan
 from taxtui.recording import reader
-from taxtui.recording.events import Event, Header, RunFinished, TrialEnded, TrialStarted
-from taxtui.runner import ledger
+from taxtui.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, RunFinished, TrialEnded, TrialStarted
+from taxtui.recording.writer import Recorder
+from taxtui.runner import identity, ledger
 from taxtui.runner.engine import Run
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.resuming import Unfinished
@@ -137,3 +138,46 @@ async def test_another_environment_is_refused_and_the_file_stays_as_it_was(tmp_p
     with pytest.raises(UsageError, match=r"another environment: substrate_version: '', now '2\.0'; start another run"):
         await resumed(path, plan(trials=5))
     assert path.read_bytes() == data
+
+
+def only_header(path: Path, run_id: str, what: Plan) -> Path:
+    """A recording that anybody can write: the beginning of this plan's, and of no trial."""
+    with Recorder(path) as recorder:
+        recorder.add(Header(MAGIC, FORMAT_VERSION, run_id, identity.describe(what), {}))
+    return path
+
+
+@pytest.mark.parametrize("name", ["/ABSOLUTE", "../../victim", "", ".", "..", "*", "a/b", "x" * 41, "a\n"])
+def test_a_run_id_of_a_file_names_nothing_else(name: str, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "thesis.txt").write_text("thesis")
+    victim.with_suffix(".json").write_text("{}")
+    name = name.replace("/ABSOLUTE", str(victim))
+    path = only_header(tmp_path / "r.msgpack", name, plan())
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match=r"r\.msgpack: its run id is not one"):
+        Unfinished(path, plan())
+    entry = LedgerEntry(run_id=name, substrates=(), create_timeout_s=1.0)
+    for act in (lambda: entry.path, lambda: ledger.write(entry), lambda: ledger.remove(name)):
+        with pytest.raises(UsageError, match="its run id is not one"):
+            act()
+    assert (victim / "thesis.txt").read_text() == "thesis"
+    assert victim.with_suffix(".json").read_text() == "{}"
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_that_names_something_else_is_passed_over() -> None:
+    path = ledger.write(LedgerEntry(run_id="r", substrates=(), create_timeout_s=1.0))
+    path.with_name("x.json").write_bytes(path.read_bytes().replace(b'"r"', b'"../../x"'))
+    assert [entry.run_id for entry in ledger.entries()] == ["r"]
+
+
+async def test_a_run_without_its_cells_is_not_resumed(tmp_path: Path, fake: FakeSubstrate) -> None:
+    path = only_header(tmp_path / "r.msgpack", RUN, plan())
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="ends before its cells are described"):
+        await resumed(path, plan())
+    assert path.read_bytes() == before
+    assert not of(told(path), Cell)
+    assert fake.alive == {}

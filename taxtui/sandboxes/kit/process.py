@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import signal
 import sys
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from taxtui.errors import ExecFailed, SandboxLost
@@ -62,6 +64,7 @@ class Process:
         self._stdin = -1
         self._outputs: dict[int, int] = {}  # our end of a pipe → channel
         theirs: list[int] = []
+        _keep_foreign_descriptors()
         try:
             self._stdin = _pipe(theirs, writing=True) if stdin else -1
             self._outputs[_pipe(theirs)] = STDOUT
@@ -232,6 +235,23 @@ class Process:
             self._watch.remove_reader(fd)
             os.close(fd)
         self._outputs.clear()
+
+
+@functools.cache
+def _keep_foreign_descriptors() -> None:
+    """Have exec close the descriptors above 2 that the caller of this program left open.
+
+    ``posix_spawn`` hands them down otherwise, and bubblewrap closes none: a sandbox could read any of them. Descriptors
+    that Python opens later are closed by exec anyway, so once per process is enough.
+    """
+    try:
+        descriptors = [int(path.name) for path in Path("/dev/fd").iterdir()]
+    except OSError:  # no such folder on this platform, or no /proc
+        descriptors = list(range(os.sysconf("SC_OPEN_MAX")))
+    for descriptor in descriptors:
+        if descriptor > 2:
+            with contextlib.suppress(OSError):  # not open: the listing's own
+                os.set_inheritable(descriptor, False)
 
 
 def _pipe(theirs: list[int], *, writing: bool = False) -> int:

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from costmodel.documents import MAX_BYTES
+from costmodel.regular_file import read_regular
 from taxtui.errors import ScenarioError, TaxtuiError, UsageError
 from taxtui.plan import scenario
 from taxtui.plan.durations import parse_duration_ns
@@ -199,8 +201,8 @@ def presets(folder: Path) -> list[Preset]:
     """The shipped scenarios, and those in ``folder`` and its ``scenarios``."""
     found = {name: name for name in scenario.shipped_names()}
     for path in sorted([*folder.glob("*.toml"), *folder.glob("scenarios/*.toml")]):
-        with contextlib.suppress(OSError):  # a folder of that name, a link that leads nowhere
-            if "[[cells]]" in path.read_text(errors="replace"):
+        with contextlib.suppress(OSError):  # a folder or a pipe of that name, a link that leads nowhere
+            if b"[[cells]]" in read_regular(path, MAX_BYTES):
                 found.setdefault(path.stem, str(path))
     return [_preset(name, argument) for name, argument in found.items()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
@@ -16,6 +17,11 @@ from taxtui.substrates.aws.failure import code_of
 
 ALIVE: Final = ("pending", "running", "stopping", "stopped")
 """States in which an instance, or at least its volume, costs money and goes on doing so."""
+
+
+def _literal(value: str) -> str:
+    """A filter's value that matches itself alone: EC2 reads ``*`` and ``?`` as wildcards."""
+    return re.sub(r"[*?\\]", r"\\\g<0>", value)
 
 
 class Ec2Api(AwsApi[InstanceState]):
@@ -60,9 +66,8 @@ class Ec2Api(AwsApi[InstanceState]):
         self, what: Literal["instances", "volumes", "security_groups"], run_id: str | None, *filters: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
         """All pages of what carries our tags; instances as reservations. Raises ``SubstrateUnavailable``."""
-        ours = (
-            {"Name": f"tag:{LABEL_RUN}", "Values": [run_id]} if run_id else {"Name": "tag-key", "Values": [LABEL_RUN]}
-        )
+        every_run = {"Name": "tag-key", "Values": [LABEL_RUN]}
+        ours = every_run if run_id is None else {"Name": f"tag:{LABEL_RUN}", "Values": [_literal(run_id)]}
         key = {"instances": "Reservations", "volumes": "Volumes", "security_groups": "SecurityGroups"}[what]
 
         def pages() -> list[dict[str, Any]]:
