@@ -66,7 +66,10 @@ def assumptions(demand: Demand, basis: Basis, *, failures: int, trials: int, sca
 
 
 def borrowed(found: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    """The same for a place where nothing was measured: trials of elsewhere are no measurement of it."""
+    """The same for a place where nothing was measured: trials of elsewhere are no measurement of it.
+
+    Who asks for limits of their own puts the source of these in afterwards.
+    """
     return tuple(_NOT_MEASURED.get(one.name, lambda own: own)(one) for one in found)
 
 
@@ -80,7 +83,13 @@ def _no_failures(one: Assumption) -> Assumption:
     return one._replace(value="none", source="unmeasured: give failure_rate of this place")
 
 
-_NOT_MEASURED: Final = {"run-to-run sd": _elsewhere, "failure_rate": _no_failures}
+def _plan(one: Assumption) -> Assumption:
+    return one._replace(source="published limits of its plan") if one.source == ASKED else one
+
+
+_NOT_MEASURED: Final = {"run-to-run sd": _elsewhere, "failure_rate": _no_failures} | dict.fromkeys(
+    ("quota", "create_rate", "create_burst"), _plan
+)
 
 
 def _asked(demand: Demand) -> Iterator[Assumption]:

@@ -62,8 +62,9 @@ def as_sure_as(row: Projection, found: Attribution, demand: Demand) -> Attributi
         found = _each(found, _unknown, _unknown)
     elif wall.high is None or (evidence.tail.later_ns and evidence.successes < LEAST_TRIALS):
         found = _each(found, _opened, _unknown)
-    below = None if wall.low is None else wall.value - wall.low
-    above = None if wall.high is None else wall.high - wall.value
+    error = wall.error or 0.0  # of the row's own simulation, which is not this one's
+    below = None if wall.low is None else max(0.0, wall.value - error - wall.low)
+    above = None if wall.high is None else max(0.0, wall.high - wall.value - error)
 
     def widened(amount: Interval, each_hour: float) -> Interval:
         """Of the run, which changes by so much with each hour; the limits are None where the row's are."""
