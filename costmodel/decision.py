@@ -169,16 +169,18 @@ def _open_points(side: Side, own: Bill) -> list[Unverified]:
     """Why there can be no verdict about a side: it was not measured, or nothing bounds it from above."""
     row, name = side.row, side.name
     if row.provenance in UNMEASURED:
-        inputs = {one.name: one for one in row.assumptions}
         points = [Unverified(name, "nothing was measured there", "")]
-        for cause, do in _UNMEASURED_INPUTS:
-            if cause in inputs and not (cause == DISPATCH and flags.DISPATCH_BORROWED not in row.flags):
-                value = inputs[cause].source if cause == LIMITS else inputs[cause].value
-                points.append(
-                    Unverified(name, f"{cause}: {value}{UNMEASURED_THERE}", do.replace("{}", row.identity.substrate))
+        if row.provenance == COMPOSED:
+            values = {one.name: one.value for one in row.assumptions} | {LIMITS: _limits(side)}
+            if flags.DISPATCH_BORROWED not in row.flags:
+                del values[DISPATCH]
+            points += [
+                Unverified(
+                    name, f"{cause}: {values[cause]}{UNMEASURED_THERE}", do.replace("{}", row.identity.substrate)
                 )
-        if row.provenance == COMPOSED and LIMITS not in inputs:
-            points.append(Unverified(name, f"limits: none{UNMEASURED_THERE}", "ask for those of your plan"))
+                for cause, do in _UNMEASURED_INPUTS
+                if cause in values
+            ]
         return points
     if own.whole.high is not None or own.whole.low is None:
         return []
@@ -259,6 +261,16 @@ def by_rows(start: Side, goal: Side, unit: str) -> Interval:
     if unit == WORKER_HOURS and all(side.row.attribution is None for side in (start, goal)):
         return judged(start.row, goal.row, one.whole, other.whole, start.demand.run_sd).value
     return difference(one.whole, other.whole)
+
+
+def _limits(side: Side) -> str:
+    """What limits the sandboxes of a place: by the demand, else by its plan."""
+    demand = side.demand
+    told = [] if demand.quota is None else [f"{demand.quota:,} at a time"]
+    if demand.create_rate is not None:
+        told += [f"{demand.create_rate:.3g} creates a second, bursts of {demand.create_burst:,}"]
+    plans = dict.fromkeys(one.source for one in side.row.assumptions if one.name == LIMITS)
+    return ", ".join([*told, *plans]) or "none"
 
 
 def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> list[Unverified]:

@@ -172,7 +172,9 @@ def unmeasured(demand: Demand, substrate: str) -> list[Assumption]:
         failures = f"{demand.failure_rate:.3g} of attempts"
     elif demand.failure_hazard is not None:
         failures = f"{demand.failure_hazard:.3g} an hour"
-    images = "none" if demand.images is None else f"{demand.images.count} of {demand.images.total_gb:.3g} GB in all"
+    images = "none"
+    if demand.images is not None:
+        images = f"{demand.images.count} images, {demand.images.total_gb / demand.images.count:.3g} GB on average"
     return [
         Assumption(FAILURES, failures, f"unmeasured: failure_rate under [at.{substrate}.failures] says otherwise"),
         Assumption(PULLS, images, f"unmeasured: images under [at.{substrate}.images] says otherwise"),
