@@ -121,7 +121,7 @@ def decide(start: Side, goal: Side) -> Decision:
     for side in (start, goal):
         if side.row.worker_hours is None:
             raise DemandError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
-        if side.demand.think is None and not side.row.think_s:
+        if side.demand.think is None and not side.row.think_s and side.row.provenance != flags.PUBLISHED:
             raise DemandError(
                 "the model's time before each action is missing, and the length of the run depends on it: "
                 "add --think lognormal:8s,1 (--think 0s: it takes none)"
@@ -154,11 +154,11 @@ def _check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) 
     if len(free) != 1:
         return
     [side] = free
-    other = goal if side is start else start
-    raise DemandError(
-        f"{side.name} costs nothing here and {other.name} is billed: add nodes, pods_per_node and node_usd_hour under "
-        f"[at.{side.row.identity.substrate}.nodes] of --demand FILE, or a price sheet of it with --prices"
-    )
+    other, substrate = goal if side is start else start, side.row.identity.substrate
+    add = f"a price sheet of it with --compose {substrate}:prices=FILE"
+    if side.row.provenance != COMPOSED:
+        add = f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --demand FILE, or --prices FILE"
+    raise DemandError(f"{side.name} costs nothing here and {other.name} is billed: add {add}")
 
 
 def _free(own: Bill, unit: str) -> bool:

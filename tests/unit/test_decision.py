@@ -272,6 +272,15 @@ def test_with_one_side_free_there_is_no_verdict(rows: list[Projection]) -> None:
     with pytest.raises(DemandError, match="kubernetes costs nothing here and docker is billed"):
         decide(side(rows[0], PRICED, 3600), side(rows[1], DEMAND, 1800))
     assert decide(side(rows[0], DEMAND, 3600), side(rows[1], DEMAND, 1800)).verdict == MOVE  # GPUs alone, on both
+    with pytest.raises(DemandError, match=r"daytona costs nothing here .*: add .* --compose daytona:prices=FILE"):
+        decide(side(rows[0], PRICED, 3600), side(unmeasured(rows[1]), DEMAND, 1800))
+
+
+def test_a_published_row_is_not_asked_for_the_models_time(rows: list[Projection]) -> None:
+    """It refuses that option, as one latency cannot answer it."""
+    printed = [replace(row, provenance="published") for row in rows]
+    asked = replace(PRICED, think=None)
+    assert decide(side(printed[0], asked, 3600), side(printed[1], asked, 1800)).verdict == CANNOT_TELL
 
 
 def test_trials_that_do_not_bound_a_step_decide_nothing(rows: list[Projection]) -> None:
