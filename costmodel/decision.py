@@ -256,9 +256,14 @@ def together(start: Side, goal: Side, unit: str, effort: float = 1.0) -> Interva
 
 
 def by_rows(start: Side, goal: Side, unit: str) -> Interval:
-    """What moving saves, from the rows: worker-hours that were measured in the same runs are paired, as everywhere."""
+    """What moving saves, from the rows: worker-hours that were measured in the same runs are paired, as everywhere.
+
+    Beyond the measured concurrency nothing pairs: how much slower either place becomes there is its own.
+    """
     one, other = bill(start, unit), bill(goal, unit)
-    if unit == WORKER_HOURS and all(side.row.attribution is None for side in (start, goal)):
+    rows = start.row, goal.row
+    paired = all(row.attribution is None and (row.levels is None or row.levels.beyond == 1) for row in rows)
+    if unit == WORKER_HOURS and paired:
         return judged(start.row, goal.row, one.whole, other.whole, start.demand.run_sd).value
     return difference(one.whole, other.whole)
 

@@ -302,6 +302,29 @@ def test_trials_that_do_not_bound_a_step_decide_nothing(rows: list[Projection]) 
     assert "| the whole run | 180 (≥ 178) |" in told
 
 
+def test_beyond_the_measured_concurrency_each_place_has_its_own_limits(tmp_path: Path) -> None:
+    """Half of a saving is sure at the 8 that were measured, not at 12, and at 500 nothing is."""
+
+    def not_asked(_: Demand) -> Projection:
+        raise AssertionError
+
+    cells, trials = [], []
+    for number, (substrate, level) in enumerate((s, n) for s in ("docker", "local") for n in (1, 8)):
+        cells.append(cell(number, substrate=substrate, concurrency=level))
+        create = (8 if substrate == "docker" else 5) * S
+        trials += [trial(100 * number + n, cell=number, create=create + n * S // 100) for n in range(10)]
+    recording = read(write(tmp_path / "levels.msgpack", trials, *cells))
+    for workers, told in ((8, MOVE), (12, CANNOT_TELL), (500, CANNOT_TELL)):
+        demand = Demand(trajectories=1000, workers=workers, think=Think(0))
+        rows = project([recording], demand)
+        start, goal = (Side(name=row.label, row=row, demand=demand, rerun=not_asked) for row in rows)
+        found = decide(start, goal)
+        assert found.verdict == told
+        assert [point.side for point in found.open_points] == (["docker", "local"] if workers == 500 else [])
+    assert found.open_points[0].words == "measured with up to 8 at a time, and 500 share a host"
+    assert found.open_points[0].do == "taxtui run --concurrency 500 there"
+
+
 def test_inputs_of_a_place_are_tried_on_its_own_side_only(rows: list[Projection]) -> None:
     """Twice as many failures at both places is no answer to: what if there are more there?"""
     asked = replace(PRICED, failure_rate=0.1)
