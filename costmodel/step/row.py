@@ -53,15 +53,15 @@ def as_sure_as(row: Projection, found: Attribution, demand: Demand) -> Attributi
     """The attribution with limits at least as far off as those of the row's wall-clock.
 
     The simulation draws from the recorded trials, and never shows a trajectory slower than all of them. The limits of
-    the row's wall-clock do allow for one. Where these trials cannot bound it, no cause has an upper limit either.
+    the row's wall-clock do allow for one. Where the trials cannot bound it, what each cause costs has no limits: a
+    rollout that outlasts all others hides what delays the others, and prolongs what delays itself.
     """
     wall, evidence = row.wall_clock_hours, row.evidence
     assert wall is not None
     assert evidence is not None
-    if wall.low is None:
-        found = _each(found, _unknown, _unknown)
-    elif wall.high is None or (evidence.tail.later_ns and evidence.successes < LEAST_TRIALS):
-        found = _each(found, _opened, _unknown)
+    unseen = wall.high is None or (evidence.tail.later_ns and evidence.successes < LEAST_TRIALS)
+    if unseen:
+        found = _without_limits(found)
     error = wall.error or 0.0  # of the row's own simulation, which is not this one's
     below = None if wall.low is None else max(0.0, wall.value - error - wall.low)
     above = None if wall.high is None else max(0.0, wall.high - wall.value - error)
@@ -84,27 +84,20 @@ def as_sure_as(row: Projection, found: Attribution, demand: Demand) -> Attributi
     )
 
 
-def _unknown(amount: Interval) -> Interval:
-    return amount if amount == NOTHING else Interval(amount.value)
+def _without_limits(found: Attribution) -> Attribution:
+    """With no limits of what causes cost in step time; in dollars neither where GPUs or nodes have a price."""
 
+    def unknown(amount: Interval) -> Interval:
+        return amount if amount == NOTHING else Interval(amount.value)
 
-def _opened(amount: Interval) -> Interval:
-    return amount if amount == NOTHING else amount._replace(high=None)
-
-
-def _each(
-    found: Attribution, change: Callable[[Interval], Interval], interaction: Callable[[Interval], Interval]
-) -> Attribution:
-    """With each amount that depends on how long a step lasts changed; dollars do where GPUs or nodes have a price."""
-
-    def share(one: Share, how: Callable[[Interval], Interval]) -> Share:
-        usd = one.usd if one.usd is None or not found.usd_per_critical_second else how(one.usd)
-        return one._replace(step_s=how(one.step_s), gpu_hours=one.gpu_hours and how(one.gpu_hours), usd=usd)
+    def share(one: Share) -> Share:
+        usd = one.usd if one.usd is None or not found.usd_per_critical_second else unknown(one.usd)
+        return one._replace(step_s=unknown(one.step_s), gpu_hours=one.gpu_hours and unknown(one.gpu_hours), usd=usd)
 
     return found._replace(
-        causes={cause: one and share(one, change) for cause, one in found.causes.items()},
-        sandbox=share(found.sandbox, change),
-        interaction=share(found.interaction, interaction),
+        causes={cause: one and share(one) for cause, one in found.causes.items()},
+        sandbox=share(found.sandbox),
+        interaction=share(found.interaction),
     )
 
 
