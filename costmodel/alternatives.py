@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 from costmodel import flags
 from costmodel.demand import Demand
 from costmodel.pricing import Prices
-from costmodel.results import Assumption, LevelLaw, Projection
+from costmodel.results import Assumption, LevelLaw, Projection, Share
 from costmodel.samples import Pool
-from costmodel.uncertainty import Between
+from costmodel.uncertainty import Between, Interval
 
 
 class Alternatives(NamedTuple):
@@ -66,12 +66,19 @@ def _across(ones: Sequence[Any]) -> Any:
         return {key: _across([one.get(key) for one in ones]) for key, _ in first.items()}
     if not hasattr(first, "_fields"):
         return first
+    if isinstance(first, Share):  # without limits it stays: a range of what was assumed is none of what was measured
+        parts = {name: [getattr(one, name) for one in ones] for name in first._fields}
+        return Share(**{name: each[0] if _unlimited(each[0]) else _across(each) for name, each in parts.items()})
     wider = {name: _across([getattr(one, name) for one in ones]) for name in first._fields}
     for low, high, value in (("low", "high", "value"), ("low_s", "high_s", "")):
         if low in wider:
             wider[low] = _end([_limit(one, low, value) for one in ones], min)
             wider[high] = _end([_limit(one, high, value) for one in ones], max)
     return first._replace(**wider)
+
+
+def _unlimited(one: Interval | None) -> bool:
+    return one is not None and one.low is None and one.high is None
 
 
 def _limit(one: Any, limit: str, value: str) -> Any:

@@ -208,6 +208,21 @@ def test_inputs_that_nobody_published_are_said_to_be_unmeasured(tmp_path: Path) 
     assert told(failure_hazard=0.5, batch=16)["failures"][0] == "0.5 an hour"
 
 
+def test_a_range_of_what_is_assumed_gives_no_limits_to_what_is_unknown(tmp_path: Path) -> None:
+    """20 trials that differ do not bound a step of 16, whatever the dispatch there is."""
+    trials = [trial(n, actions=(S + n * S // 10,) * 3, runs=(n * S // 10,) * 3) for n in range(20)]
+    source = read(write(tmp_path / "varied.msgpack", trials))
+    provider = acme(tmp_path, '[provider]\ndispatch = "100ms..300ms"\n')
+    demand = Demand(trajectories=160, workers=16, batch=16)
+    [row] = [one for one in project([source], demand, providers=[provider], effort=0.01) if one.label == "acme"]
+    assert row.attribution is not None
+    dispatch = row.attribution.causes["dispatch"]
+    assert dispatch is not None
+    assert (dispatch.step_s.low, dispatch.step_s.high) == (None, None)
+    assert dispatch.worker_hours.low is not None
+    assert dispatch.worker_hours.low * 3600 <= 160 * 3 * 0.1 * 1.01 < dispatch.worker_hours.value * 3600
+
+
 def test_nothing_of_a_place_that_was_not_measured_is_called_measured(tmp_path: Path) -> None:
     recordings = [recorded(tmp_path, f"run-{number}") for number in range(3)]
     demand = Demand(trajectories=160, workers=16, batch=16)
