@@ -29,12 +29,13 @@ _PARTS: Final[dict[str, Part]] = {
 
 
 def at_scale(levels: Sequence[Pool], demand: Demand, prices: Prices | None) -> Alternatives:
-    """One row of a cell measured at several levels, for the demand's sandboxes at a time.
+    """One row of a cell measured at several levels, for the sandboxes that share a host in this demand.
 
-    It is made of the trials of the nearest level above (the highest, where that is not as high), whose start, dispatch
-    and work are each scaled along a curve of their own; what the curve of the whole does not tell are its ends.
+    It is made of the trials of the nearest level above, whose start, dispatch and work are each scaled along a curve of
+    their own; the limits of the curve of the whole are its ends. Beyond the highest level it is that level's row, which
+    from ``FARTHEST`` times that level on has no upper limit.
     """
-    at_a_time = min(demand.usable_workers, max(1, demand.trajectories))
+    at_a_time = demand.host_concurrency
     ordered = one_per_level(levels)
     if len(ordered) == 1:
         return Alternatives(ordered[0], demand, prices)
@@ -47,10 +48,11 @@ def at_scale(levels: Sequence[Pool], demand: Demand, prices: Prices | None) -> A
     ends = [_scaled(base, {name: factor * end / value for name, factor in factors.items()}) for end in limits]
     exact = at_a_time == base.identity.concurrency
     return Alternatives(
-        value=base if exact else _scaled(base, factors),
+        value=base if at_a_time >= base.identity.concurrency else _scaled(base, factors),
         demand=demand,
         prices=prices,
         ends=() if exact or len(ends) < 2 else tuple(ends),
+        at_least=found.high is None,
         levels=LevelLaw(
             tuple((level.at_a_time, level.value / NS_PER_S) for level in whole.levels),
             at_a_time,
@@ -110,5 +112,10 @@ def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
         return f"as at {above}, the lowest level"
     if above:
         return f"between {below} and {above}, x{factor:.3g} of the latter"
-    law = "the scalability law" if curve.scalability is not None else "the last slope at most"
-    return f"{curve.beyond(at_a_time):.3g} times the highest level of {curve.last}, x{factor:.3g} by {law}"
+    beyond = f"{curve.beyond(at_a_time):.3g} times the highest level of {curve.last}"
+    high = curve.at(at_a_time).high
+    if high is None:
+        return f"{beyond}: at least as there; measure it with --concurrency {at_a_time}"
+    return (
+        f"{beyond}: as there, or at most x{high / (curve.levels[-1].value or 1.0):.3g}; --concurrency {at_a_time} tells"
+    )

@@ -150,14 +150,18 @@ def times(row: Projection, other: Projection, own: Interval, theirs: Interval, r
 
 
 def _estimates(row: Projection, other: Projection, own: Interval, theirs: Interval) -> tuple[Estimate, Estimate] | None:
-    """Of the amounts; None where one is published: no trials, no interval."""
-    if row.evidence is None or other.evidence is None:
+    """Of the amounts; None where one is published, without trials, or has a lower limit only."""
+    if row.evidence is None or other.evidence is None or _at_least(own) or _at_least(theirs):
         return None
     one, another = row.evidence.held, other.evidence.held
     return (
         one.scaled(own.value / one.value) if one.value else one,
         another.scaled(theirs.value / another.value) if another.value else another,
     )
+
+
+def _at_least(amount: Interval) -> bool:
+    return amount.low is not None and amount.high is None
 
 
 def _either(row: Projection, other: Projection, run_sd: float | None) -> Assumed:

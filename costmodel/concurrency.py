@@ -1,9 +1,11 @@
 """How long something takes that several do at a time: one curve through the levels that were measured.
 
 Between levels it is monotone: values that fall where they must not are pooled with their neighbours (Ayer et al., Ann.
-Math. Statist. 26, 1955), and it is linear in both logarithms from one level to the next. Beyond the last it goes on as
-the universal scalability law (N. J. Gunther, Guerrilla Capacity Planning, 2007) where there are four levels or more;
-with fewer it stays between the last value and the last slope.
+Math. Statist. 26, 1955), and it is linear in both logarithms from one level to the next. Beyond the highest level the
+value stays that level's. Up to twice as many it has an upper limit; above that the value is a lower limit only.
+
+The universal scalability law (N. J. Gunther, Guerrilla Capacity Planning, 2007) describes levels that were measured. It
+is never used beyond them: it takes a limit that was reached for a slowdown that grows without end.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from typing import Final, NamedTuple, Self
 from costmodel.uncertainty import Interval, student_t
 
 MIN_LEVELS: Final = 4
-"""With fewer the scalability law has no interval."""
+"""With fewer the scalability law is not fitted."""
+FARTHEST: Final = 2
+"""An upper limit is given for at most this many times the highest level."""
 
 
 class Level(NamedTuple):
@@ -32,62 +36,38 @@ class Fit(NamedTuple):
 
     used: tuple[int, ...]
     parameters: tuple[float, ...]  # of those
-    covariance: tuple[tuple[float, ...], ...]
     off: float  # the weighted sum of squares that is left
-    freedom: int
-
-    def at(self, at_a_time: int) -> Interval:
-        """With its 95 % interval by Student's t."""
-        basis = [_basis(at_a_time)[place] for place in self.used]
-        value = _dot(self.parameters, basis)
-        variance = math.fsum(x * _dot(row, basis) for x, row in zip(basis, self.covariance, strict=True))
-        half = student_t(self.freedom) * math.sqrt(max(0.0, variance))
-        return Interval(value, max(0.0, value - half), value + half)
 
 
 class Scalability(NamedTuple):
     """h(n) = a + b·(n − 1) + c·n·(n − 1): alone, waiting for each other, keeping each other informed; none negative.
 
-    With throughput n / h(n) it is Gunther's law: σ = b / a and κ = c / a. A few levels seldom tell b from c, of which
-    each extrapolates otherwise: the interval is that of all choices of parameters that the levels do not reject.
+    With throughput n / h(n) it is Gunther's law: σ = b / a and κ = c / a. It describes the levels that it was fitted
+    to: these seldom tell b from c, of which each extrapolates otherwise.
     """
 
-    fits: tuple[Fit, ...]  # the best first
+    parameters: tuple[float, float, float]
 
     @classmethod
     def of(cls, levels: Sequence[Level]) -> Self:
         """Fitted to four levels or more."""
         sums = _Sums.of(levels, _weights(levels))
         choices = (used for size in (3, 2, 1) for used in combinations(range(3), size))
-        fits = sorted((fit for used in choices if (fit := sums.fitted(used)) is not None), key=lambda fit: fit.off)
-        best = fits[0]  # the constant alone is never negative, so that there is one
-        # A parameter's profile: what leaves more than so many times the best sum of squares is rejected at 5 %.
-        most = best.off * (1 + student_t(best.freedom) ** 2 / best.freedom)
-        return cls(tuple(fit for fit in fits if fit.off <= most))
-
-    @property
-    def parameters(self) -> tuple[float, float, float]:
-        """The best a, b and c."""
-        best = dict(zip(self.fits[0].used, self.fits[0].parameters, strict=True))
-        return best.get(0, 0.0), best.get(1, 0.0), best.get(2, 0.0)
-
-    def at(self, at_a_time: int) -> Interval:
-        """With its 95 % interval."""
-        each = [fit.at(at_a_time) for fit in self.fits]
-        return Interval(each[0].value, min(one.low or 0.0 for one in each), max(one.high or 0.0 for one in each))
+        fits = [fit for used in choices if (fit := sums.fitted(used)) is not None]
+        best = min(fits, key=lambda fit: fit.off)  # the constant alone is never negative, so that there is one
+        values = dict(zip(best.used, best.parameters, strict=True))
+        return cls((values.get(0, 0.0), values.get(1, 0.0), values.get(2, 0.0)))
 
 
 class LevelCurve(NamedTuple):
     """One curve through levels, ascending and of different numbers at a time."""
 
     levels: tuple[Level, ...]  # made monotone
-    scalability: Scalability | None  # None: fewer than four levels
 
     @classmethod
     def of(cls, levels: Sequence[Level]) -> Self:
         """Through one level or more."""
-        ordered = sorted(levels)
-        return cls(_rising(ordered), Scalability.of(ordered) if len(ordered) >= MIN_LEVELS else None)
+        return cls(_rising(sorted(levels)))
 
     @property
     def last(self) -> int:
@@ -116,18 +96,22 @@ class LevelCurve(NamedTuple):
         return Interval(value, max(0.0, below.value - low), above.value + high)
 
     def _further(self, at_a_time: int) -> Interval:
-        last = self.levels[-1]
-        if self.scalability is not None:
-            known, there = self.scalability.at(self.last).value, self.scalability.at(at_a_time)
-            factor = last.value / known if known else 1.0
-            low, high = (None if end is None else factor * end for end in (there.low, there.high))
-            return Interval(factor * there.value, max(last.value, low or 0.0), high)
-        if len(self.levels) < 2:
-            return Interval(last.value, last.value, None)
-        before = self.levels[-2]
-        slope = math.log(last.value / before.value) / math.log(last.at_a_time / before.at_a_time) if before.value else 0
-        high = last.value * (at_a_time / last.at_a_time) ** slope
-        return Interval(math.sqrt(last.value * high), last.value, high)
+        """The highest level's value, and the upper limit that a bottleneck just above that level gives.
+
+        Behind a bottleneck time grows in proportion to the concurrency; faster only if it already did before.
+        """
+        last, times = self.levels[-1], at_a_time / self.last
+        off = student_t(1_000) * math.sqrt(last.variance)
+        if times > FARTHEST:
+            return Interval(last.value, max(0.0, last.value - off), None)
+        return Interval(last.value, max(0.0, last.value - off), (last.value + off) * times ** max(1.0, self._slope()))
+
+    def _slope(self) -> float:
+        """Of the logarithms, between the two highest levels; 0 with one level."""
+        if len(self.levels) < 2 or not self.levels[-2].value:
+            return 0.0
+        before, last = self.levels[-2:]
+        return math.log(last.value / before.value) / math.log(last.at_a_time / before.at_a_time)
 
 
 def _between(one: float, other: float, share: float) -> float:
@@ -168,7 +152,6 @@ class _Sums(NamedTuple):
     points: list[tuple[tuple[float, float, float], float, float]]  # basis, value, weight
     normal: list[list[float]]
     right: list[float]
-    told: bool  # whether all variances are known
 
     @classmethod
     def of(cls, levels: Sequence[Level], weights: Sequence[float]) -> Self:
@@ -176,7 +159,7 @@ class _Sums(NamedTuple):
         points = [(_basis(level.at_a_time), level.value, w) for level, w in zip(levels, weights, strict=True)]
         normal = [[math.fsum([w * row[i] * row[j] for row, _, w in points]) for j in range(3)] for i in range(3)]
         right = [math.fsum([w * row[i] * value for row, value, w in points]) for i in range(3)]
-        return cls(points, normal, right, all(level.variance > 0 for level in levels))
+        return cls(points, normal, right)
 
     def fitted(self, used: tuple[int, ...]) -> Fit | None:
         """None where a parameter is negative, or the levels do not tell them apart."""
@@ -187,11 +170,7 @@ class _Sums(NamedTuple):
         parameters = tuple(_dot(row, right) for row in inverse)
         if min(parameters) < 0:
             return None
-        off = math.fsum(self._squares(used, parameters))
-        freedom = len(self.points) - len(used)
-        scale = max(1.0, off / freedom) if self.told else off / freedom
-        covariance = tuple(tuple(scale * value for value in row) for row in inverse)
-        return Fit(used, parameters, covariance, off, freedom)
+        return Fit(used, parameters, math.fsum(self._squares(used, parameters)))
 
     def _squares(self, used: tuple[int, ...], parameters: tuple[float, ...]) -> list[float]:
         """Weighted, of what is left at each level; written out, as this is what a bootstrap takes longest for."""

@@ -1,7 +1,8 @@
 """Move, stay, or cannot tell: two rows of the same work, what each costs a run, and what would turn the answer.
 
-A decision is about the whole bill of a run: GPUs and nodes for as long as it lasts, workers for what they are held,
-sandboxes as they are sold. Without any price it is about worker-hours.
+There is a verdict only between two places that were measured. A decision is about the whole bill of a run: GPUs and
+nodes for as long as it lasts, workers for what they are held, sandboxes as they are sold. Without any price it is about
+worker-hours.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from costmodel import flags
 from costmodel.comparison import judged
 from costmodel.demand import Demand
+from costmodel.elsewhere import FAILURES, PULLS
 from costmodel.errors import DemandError
 from costmodel.results import Projection
 from costmodel.uncertainty import Interval, difference
@@ -22,9 +24,15 @@ if TYPE_CHECKING:
 
 MOVE, STAY, CANNOT_TELL = VERDICTS = ("move", "stay", "cannot_tell")
 USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
-COMPOSED: Final = "composed"
-MEASURED: Final = "measured"
+COMPOSED: Final = flags.COMPOSED
+MEASURED: Final = flags.MEASURED
+UNMEASURED_THERE: Final = ", unmeasured there"
+"""How the words about an assumed input of a place end."""
+DISPATCH: Final = "dispatch"
+LIMITS: Final = "limits"
 
+UNMEASURED: Final = (COMPOSED, flags.PUBLISHED, flags.STAND_IN)
+"""Provenances of a row whose place was not measured."""
 PAIRED: Final = 0.6
 """How much of two runs in steps is simulated together, relative to a few seconds."""
 CAUSES_DO: Final = {
@@ -32,6 +40,16 @@ CAUSES_DO: Final = {
     "contention": "record --concurrency 1 beside it, with CPU times",
     "dispatch": flags.DO[flags.RUN_UNKNOWN],
 }
+
+_UNMEASURED_INPUTS: Final = (
+    (DISPATCH, "--compose {}:dispatch=100ms..300ms, or =RECORDING of your own commands there"),
+    (FAILURES, "count the failed attempts of some days: failure_rate under [at.{}.failures]"),
+    (PULLS, "time the first start of an image there: images under [at.{}.images]"),
+    (LIMITS, "ask for those of your plan: --compose {}:profile=NAME, or create_rate and quota under [at.{}.limits]"),
+)
+"""Inputs of a place that was not measured, as its assumptions name them, with how to find out."""
+_SAID: Final = (COMPOSED, flags.DISPATCH_BORROWED)
+"""Flags that the open points of a place already say."""
 
 Rerun = Callable[[Demand], Projection]
 """The row of one side at another demand."""
@@ -85,14 +103,16 @@ class Decision:
     goal_bill: Bill
     saving: Interval  # of moving; where it is negative, moving costs that
     paired: bool  # simulated with the same random numbers, so that what both share cancels
-    doubts: tuple[Unverified, ...]  # the gravest first
+    open_points: tuple[Unverified, ...]  # why there is no verdict, whatever the saving; empty where there is one
+    doubts: tuple[Unverified, ...]  # those, then all others, the gravest first
 
 
 def decide(start: Side, goal: Side) -> Decision:
     """Whether moving from one to the other saves money, or worker-hours where nothing has a price.
 
     Raises:
-        DemandError: the two did not do the same work, or one of them has no number.
+        DemandError: the two did not do the same work, one of them has no number, the model's time is missing, or only
+            one of them has a price.
     """
     one, other = start.row, goal.row
     if (one.identity.tier, one.length) != (other.identity.tier, other.length):
@@ -101,12 +121,21 @@ def decide(start: Side, goal: Side) -> Decision:
     for side in (start, goal):
         if side.row.worker_hours is None:
             raise DemandError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
+        if side.demand.think is None and not side.row.think_s and side.row.provenance != flags.PUBLISHED:
+            raise DemandError(
+                "the model's time before each action is missing, and the length of the run depends on it: "
+                "add --think lognormal:8s,1 (--think 0s: it takes none)"
+            )
     unit = USD if all(_usd(side) is not None for side in (start, goal)) else WORKER_HOURS
     bills = bill(start, unit), bill(goal, unit)
+    _check_prices(start, goal, bills, unit)
     paired = together(start, goal, unit, PAIRED)
     saving = by_rows(start, goal, unit) if paired is None else paired
+    if any(one.whole.high is None for one in bills):
+        saving = Interval(saving.value)  # the same trials bound neither side nor their difference
+    points = tuple(point for side, own in zip((start, goal), bills, strict=True) for point in _open_points(side, own))
     return Decision(
-        verdict=verdict(saving),
+        verdict=CANNOT_TELL if points else verdict(saving),
         unit=unit,
         start=start,
         goal=goal,
@@ -114,8 +143,54 @@ def decide(start: Side, goal: Side) -> Decision:
         goal_bill=bills[1],
         saving=saving,
         paired=paired is not None,
-        doubts=tuple(_doubts(start, goal, bills, saving, unit)),
+        open_points=points,
+        doubts=(*points, *_doubts(start, goal, bills, unit)),
     )
+
+
+def _check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> None:
+    """Raises ``DemandError`` where the sandboxes of one side are free and those of the other are not."""
+    free = [side for side, own in zip((start, goal), bills, strict=True) if _free(own, unit)]
+    if len(free) != 1:
+        return
+    [side] = free
+    other, substrate = goal if side is start else start, side.row.identity.substrate
+    add = f"a price sheet of it with --compose {substrate}:prices=FILE"
+    if side.row.provenance != COMPOSED:
+        add = f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --demand FILE, or --prices FILE"
+    raise DemandError(f"{side.name} costs nothing here and {other.name} is billed: add {add}")
+
+
+def _free(own: Bill, unit: str) -> bool:
+    return unit == USD and not own.nodes and not own.rest
+
+
+def _open_points(side: Side, own: Bill) -> list[Unverified]:
+    """Why there can be no verdict about a side: it was not measured, or nothing bounds it from above."""
+    row, name = side.row, side.name
+    if row.provenance in UNMEASURED:
+        points = [Unverified(name, "nothing was measured there", "")]
+        if row.provenance == COMPOSED:
+            values = {one.name: one.value for one in row.assumptions} | {LIMITS: _limits(side)}
+            if flags.DISPATCH_BORROWED not in row.flags:
+                del values[DISPATCH]
+            points += [
+                Unverified(
+                    name, f"{cause}: {values[cause]}{UNMEASURED_THERE}", do.replace("{}", row.identity.substrate)
+                )
+                for cause, do in _UNMEASURED_INPUTS
+                if cause in values
+            ]
+        return points
+    if own.whole.high is not None or own.whole.low is None:
+        return []
+    levels, wall = row.levels, row.wall_clock_hours
+    if levels is not None and row.worker_hours is not None and row.worker_hours.high is None:
+        words = f"measured with up to {levels.levels[-1][0]:,} at a time, and {levels.at_a_time:,} share a host"
+        return [Unverified(name, words, f"taxtui run --concurrency {levels.at_a_time} there")]
+    needs = "more" if wall is None or wall.needs_trials is None else f"{wall.needs_trials:,}"
+    words = f"{row.trials or 0:,} trials do not bound how long the slowest rollouts of a step take"
+    return [Unverified(name, words, f"record {needs} successes there (taxtui run --trials)")]
 
 
 def verdict(saving: Interval) -> str:
@@ -181,24 +256,40 @@ def together(start: Side, goal: Side, unit: str, effort: float = 1.0) -> Interva
 
 
 def by_rows(start: Side, goal: Side, unit: str) -> Interval:
-    """What moving saves, from the rows: worker-hours that were measured in the same runs are paired, as everywhere."""
+    """What moving saves, from the rows: worker-hours that were measured in the same runs are paired, as everywhere.
+
+    Beyond the measured concurrency nothing pairs: how much slower either place becomes there is its own.
+    """
     one, other = bill(start, unit), bill(goal, unit)
-    if unit == WORKER_HOURS and all(side.row.attribution is None for side in (start, goal)):
+    rows = start.row, goal.row
+    paired = all(row.attribution is None and (row.levels is None or row.levels.beyond == 1) for row in rows)
+    if unit == WORKER_HOURS and paired:
         return judged(start.row, goal.row, one.whole, other.whole, start.demand.run_sd).value
     return difference(one.whole, other.whole)
 
 
-def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], saving: Interval, unit: str) -> list[Unverified]:
+def _limits(side: Side) -> str:
+    """What limits the sandboxes of a place: by the demand, else by its plan."""
+    demand = side.demand
+    told = [] if demand.quota is None else [f"{demand.quota:,} at a time"]
+    if demand.create_rate is not None:
+        told += [f"{demand.create_rate:.3g} creates a second, bursts of {demand.create_burst:,}"]
+    plans = dict.fromkeys(one.source for one in side.row.assumptions if one.name == LIMITS)
+    return ", ".join([*told, *plans]) or "none"
+
+
+def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> list[Unverified]:
     found = []
+    measured = [side for side in (start, goal) if side.row.provenance not in UNMEASURED]
     for side, own in zip((start, goal), bills, strict=True):
-        if unit == USD and not own.nodes and not own.rest:
+        if _free(own, unit):
             found.append(
                 Unverified(
                     side.name, "its sandboxes cost nothing here", "give --node-usd-hour, or a price sheet with --prices"
                 )
             )
     rates = start.demand.failure_rate, goal.demand.failure_rate
-    if rates[0] is not None and rates[0] == rates[1]:
+    if len(measured) == 2 and rates[0] is not None and rates[0] == rates[1]:
         found.append(
             Unverified(
                 "", f"attempts fail as often at both ({rates[0]:.3g})", "count the failures of both over some days"
@@ -212,6 +303,8 @@ def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], saving: Interval,
                 found.append(Unverified(side.name, told, CAUSES_DO.get(unknown[0], "measure it")))
     flagged = flags.ordered(dict.fromkeys((*start.row.flags, *goal.row.flags)))
     for flag in flagged:
-        of = [side.name for side in (start, goal) if flag in side.row.flags]
-        found.append(Unverified(of[0] if len(of) == 1 else "", flags.WORDS[flag], flags.DO[flag]))
+        holders = measured if flag in _SAID else (start, goal)
+        of = [side.name for side in holders if flag in side.row.flags]
+        if of:
+            found.append(Unverified(of[0] if len(of) == 1 else "", flags.WORDS[flag], flags.DO[flag]))
     return found

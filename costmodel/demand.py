@@ -320,3 +320,9 @@ class Demand:
     def usable_workers(self) -> int:
         """Workers that may hold a sandbox at the same time."""
         return min(limit for limit in (self.workers, self.quota, self.pods) if limit is not None)
+
+    @property
+    def host_concurrency(self) -> int:
+        """Sandboxes that share one host: as many as a node has pods where nodes are asked for, else all of them."""
+        in_use = min(self.usable_workers, max(1, self.trajectories))
+        return in_use if self.pods_per_node is None else min(in_use, self.pods_per_node)

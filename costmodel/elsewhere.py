@@ -9,7 +9,7 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from costmodel import flags
 from costmodel.alternatives import Alternatives
@@ -23,6 +23,9 @@ from costmodel.samples import Pool
 from costmodel.timescale import NS_PER_S
 from costmodel.trials import RecordedTrial
 from costmodel.used import asked, refused
+
+FAILURES: Final = "failures"
+PULLS: Final = "image pulls and builds"
 
 if TYPE_CHECKING:
     from costmodel.providers import Dispatch, Provider, StartLaw
@@ -71,7 +74,7 @@ def elsewhere(pool: Pool, provider: Provider, demand: Demand, prices: Prices | N
     at_a_time = starts_at_a_time(limited, provider, good)
     laws = provider.start_laws(at_a_time)
     low, value, high = (_pool(pool, provider, good, end, laws[end], demand.seed) for end in (0, 1, 2))
-    told = provider.assumptions(at_a_time)
+    told = [*provider.assumptions(at_a_time), *unmeasured(demand, provider.substrate)]
     doubts = []
     if provider.dispatch is None:
         told.append(_borrowed(pool))
@@ -160,6 +163,22 @@ def _identity(own: CellIdentity, provider: Provider) -> CellIdentity:
         environment=flags.COMPOSED,
         substrate_version=str(newest.date),
     )
+
+
+def unmeasured(demand: Demand, substrate: str) -> list[Assumption]:
+    """Inputs of a provider's row that no source publishes: what the demand says of them, or nothing."""
+    failures = "none"
+    if demand.failure_rate is not None:
+        failures = f"{demand.failure_rate:.3g} of attempts"
+    elif demand.failure_hazard is not None:
+        failures = f"{demand.failure_hazard:.3g} an hour"
+    images = "none"
+    if demand.images is not None:
+        images = f"{demand.images.count} images, {demand.images.total_gb / demand.images.count:.3g} GB on average"
+    return [
+        Assumption(FAILURES, failures, f"unmeasured: failure_rate under [at.{substrate}.failures] says otherwise"),
+        Assumption(PULLS, images, f"unmeasured: images under [at.{substrate}.images] says otherwise"),
+    ]
 
 
 def _borrowed(pool: Pool) -> Assumption:

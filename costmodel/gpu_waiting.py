@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from msgspec.structs import replace as changed
@@ -27,8 +26,7 @@ def with_split(
     thinks = any(attempt.think_ns for attempt in sample)
     waits = [{policy: one.waiting_gpu_hours for policy, one in gpu.items()}]
     if known:
-        demand = replace(demand, quota=None, create_rate=None, create_burst=1, warm_pool=None, refill_s=None)
-        demand = replace(demand, refill_rate=None, group_size=None, prompts=None, batch=demand.step_rollouts)
+        demand = demand.unlimited()
         works_ns = Sample.of(sample).work_ns
         sample = [changed(a, held_ns=a.think_ns + work) for a, work in zip(sample, works_ns, strict=True) if a.ok]
         waits.append(_waits(sample, pool, demand))

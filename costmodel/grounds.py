@@ -72,13 +72,12 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
     sample, recorded = tally.attempts, pool.columns.actions
     asked = zip(sample.ok, sample.actions, sample.trial, strict=True)
     beyond = sample.actions is not recorded and any(ok and actions > recorded[trial] for ok, actions, trial in asked)
-    in_flight = min(demand.usable_workers, demand.trajectories)
     simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
     loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > demand.tolerance * run.rollouts.value_ns
     conditions = {
         flags.FIRST_CYCLE: beyond and doubt(pool.trials, pool.cycle).first_only,
         flags.BEYOND_LENGTH: beyond,
-        flags.BEYOND_CONCURRENCY: in_flight > pool.at_a_time,
+        flags.BEYOND_CONCURRENCY: demand.host_concurrency > pool.at_a_time,
         flags.TAIL: tally.successes < flags.TAIL_TRIALS,
         flags.FEW_TRIALS: tally.successes < flags.FEW,
         flags.FEW_RUNS: len(pool.runs) < MIN_RUNS,

@@ -125,7 +125,6 @@ class Provider:
                 f"{newest.source}, {newest.date}, until {newest.until}, up to {self.at_a_time} at a time",
             ),
             Assumption("work speed", _told(self.slowdown, "{:.3g} times as long"), self.slowdown_source),
-            Assumption("failures", "none", "nobody published any: give --failure-rate"),
         ]
         if self.dispatch is not None:
             told.append(Assumption("dispatch", _told(self.dispatch.seconds, "{:.3g} s"), self.dispatch.source))

@@ -28,6 +28,9 @@ QUICK: Final = 0.05
 CLOSE: Final = 0.05
 """A value is found to this share of itself."""
 
+OF_THE_RUN: Final = ("think", "actions", "workers")
+"""Inputs that are the same wherever the run goes."""
+
 Saving = Callable[[float], float | None]
 """Of moving, by the value of one input; None: that value cannot be."""
 Vary = Callable[[Demand, float], Demand]
@@ -149,13 +152,13 @@ def _slower(found: Decision) -> Iterator[Turn]:
 
 
 def _inputs(found: Decision) -> Iterator[Turn]:
-    """What changes how a run goes."""
+    """What changes how a run goes: that of the run on both sides together, that of a place on its own side."""
     for name, unit, vary, most in _VARIED:
         sides = [side for side in (found.start, found.goal) if _value(side.demand, name)]
         if not sides:
             continue
         now = _value(sides[0].demand, name)
-        both = len(sides) == 2 and _value(sides[1].demand, name) == now
+        both = name in OF_THE_RUN and len(sides) == 2 and _value(sides[1].demand, name) == now
         for side in sides[:1] if both else sides:
             changed = {one.name for one in (sides if both else [side])}
             now = _value(side.demand, name)

@@ -40,6 +40,7 @@ def sentence(found: Answer) -> str:
     reference = next(entry for entry in line.entries if entry.place == line.reference)
     way = _ground(found)
     way += ", on another machine" * any(entry.elsewhere for entry in (*others, last))
+    way += ", at the highest concurrency that was measured" * any(map(_at_least, (*others, last, reference)))
     if not others:
         said = f"{_one(last, reference, line)}{way}{_why(last, reference)}"
     else:
@@ -47,6 +48,11 @@ def sentence(found: Answer) -> str:
         those = ", ".join(_beside(entry) for entry in (*others, last))
         said = f"{reference.place.name} is {role} for {_work(line)}{way}: {those}{_why(last, reference)}"
     return f"{said}{_otherwise(found, line, last, reference, name=bool(others))}."
+
+
+def _at_least(entry: Entry) -> bool:
+    """Whether its amount has a lower limit only."""
+    return entry.amount is not None and entry.amount.low is not None and entry.amount.high is None
 
 
 def _one(entry: Entry, reference: Entry, line: WorkLine) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from costmodel.demand import Demand
@@ -11,6 +11,7 @@ from costmodel.runs import Basis
 
 ASKED: Final = "asked for"
 RULES: Final = "rules of the step model"
+MEASURED: Final = "measured"
 
 _UNITS: Final = {
     "_usd_hour": " $ an hour",
@@ -64,6 +65,33 @@ def assumptions(demand: Demand, basis: Basis, *, failures: int, trials: int, sca
     return tuple(_asked(demand)) + tuple(_granted(demand, basis, failures, trials)) + (smaller,) * (scale > 1)
 
 
+def borrowed(found: Iterable[Assumption]) -> tuple[Assumption, ...]:
+    """The same for a place where nothing was measured: trials of elsewhere are no measurement of it.
+
+    Who asks for limits of their own puts the source of these in afterwards.
+    """
+    return tuple(_NOT_MEASURED.get(one.name, lambda own: own)(one) for one in found)
+
+
+def _elsewhere(one: Assumption) -> Assumption:
+    return one._replace(source=f"unmeasured: as where the work was recorded ({one.source})")
+
+
+def _no_failures(one: Assumption) -> Assumption:
+    if one.source != MEASURED:
+        return one
+    return one._replace(value="none", source="unmeasured: give failure_rate of this place")
+
+
+def _plan(one: Assumption) -> Assumption:
+    return one._replace(source="published limits of its plan") if one.source == ASKED else one
+
+
+_NOT_MEASURED: Final = {"run-to-run sd": _elsewhere, "failure_rate": _no_failures} | dict.fromkeys(
+    ("quota", "create_rate", "create_burst"), _plan
+)
+
+
 def _asked(demand: Demand) -> Iterator[Assumption]:
     usual = Demand(trajectories=demand.trajectories, workers=demand.workers)
     for name in _TOLD:
@@ -85,7 +113,7 @@ def _number(value: object) -> bool:
 def _granted(demand: Demand, basis: Basis, failures: int, trials: int) -> Iterator[Assumption]:
     yield Assumption("run-to-run sd", f"{basis.sd:.1%} over {basis.runs} runs", basis.source)
     if demand.failure_rate is None and demand.failure_hazard is None:
-        yield Assumption("failure_rate", f"{failures} of {trials:,} attempts", "measured")
+        yield Assumption("failure_rate", f"{failures} of {trials:,} attempts", MEASURED)
     elif demand.failure_rate is not None:
         yield Assumption("moment of a failure", "any of the attempt is as likely", RULES)
     else:

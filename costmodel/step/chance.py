@@ -194,7 +194,8 @@ class World:
             row = bisect_right(self._weights, rng.random() * self._weights[-1])
             failed = 0
             if self._failed_weights:
-                failed = bisect_right(self._failed_weights, rng.random() * self._failed_weights[-1])
+                drawn = bisect_right(self._failed_weights, rng.random() * self._failed_weights[-1])
+                failed = min(drawn, len(self._failed_weights) - 1)  # a resample without a failure: no attempt fails
             z = draws.shared[rollout // self.group] if self._common else 0.0
             rank = self._ranks([z], [rng.gauss(0, 1)])[0] if self._common else rng.random()
             place = bisect_right(self._edges, rank)

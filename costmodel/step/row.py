@@ -7,21 +7,28 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from costmodel import flags
 from costmodel.billing import no_surer, nodes_usd, plus
 from costmodel.demand import Demand
 from costmodel.makespan import Makespan
 from costmodel.pricing import Prices
-from costmodel.results import Attribution, Cost, PoolUse, Projection, Steps, WallClock
+from costmodel.results import Attribution, Cost, PoolUse, Projection, Share, Steps, WallClock
 from costmodel.samples import Pool
+from costmodel.step.assumptions import borrowed
 from costmodel.step.attribution import Rates, attribution
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken
 from costmodel.step.worlds import Worlds, worlds
+from costmodel.tails import LEAST_TRIALS
 from costmodel.timescale import NS_PER_HOUR
 from costmodel.uncertainty import Interval
 
 COARSE: Final = 0.1
 """The effort for a row of which no attribution is wanted, and that nothing else answers."""
+
+
+NOTHING: Final = Interval(0.0, 0.0, 0.0)
+"""What a cause costs that does not act."""
 
 
 def attributed(row: Projection, pool: Pool, demand: Demand, prices: Prices | None, effort: float) -> Projection:
@@ -34,10 +41,64 @@ def attributed(row: Projection, pool: Pool, demand: Demand, prices: Prices | Non
     found = worlds(pool, demand, prices, _full_speed(row), effort or COARSE)
     if found is None:
         return row
-    told = attribution(found, demand, pool, prices, row.evidence.basis)
+    told = as_sure_as(row, attribution(found, demand, pool, prices, row.evidence.basis), demand)
+    if pool.provenance == flags.COMPOSED:
+        told = told._replace(assumptions=borrowed(told.assumptions))
     if demand.step_model:
         row = _answered(row, pool, demand, prices, found, told)
     return replace(row, attribution=told) if effort else row
+
+
+def as_sure_as(row: Projection, found: Attribution, demand: Demand) -> Attribution:
+    """The attribution with limits at least as far off as those of the row's wall-clock.
+
+    The simulation draws from the recorded trials, and never shows a trajectory slower than all of them. The limits of
+    the row's wall-clock do allow for one. Where the trials cannot bound it, what each cause costs has no limits: a
+    rollout that outlasts all others hides what delays the others, and prolongs what delays itself.
+    """
+    wall, evidence = row.wall_clock_hours, row.evidence
+    assert wall is not None
+    assert evidence is not None
+    unseen = wall.high is None or (evidence.tail.later_ns and evidence.successes < LEAST_TRIALS)
+    if unseen:
+        found = _without_limits(found)
+    error = wall.error or 0.0  # of the row's own simulation, which is not this one's
+    below = None if wall.low is None else max(0.0, wall.value - error - wall.low)
+    above = None if wall.high is None else max(0.0, wall.high - wall.value - error)
+
+    def widened(amount: Interval, each_hour: float) -> Interval:
+        """Of the run, which changes by so much with each hour; the limits are None where the row's are."""
+        if not each_hour:
+            return amount
+        value, low, high = amount
+        low = None if low is None or below is None else max(0.0, min(low, value - each_hour * below))
+        return Interval(value, low, None if high is None or above is None else max(high, value + each_hour * above))
+
+    run, usd_hour = found.run, (found.usd_per_critical_second or 0.0) / found.steps * 3600
+    return found._replace(
+        run=run._replace(
+            step_s=widened(run.step_s, 3600 / found.steps),
+            gpu_hours=run.gpu_hours and widened(run.gpu_hours, float(demand.gpus or 0)),
+            usd=run.usd and widened(run.usd, usd_hour),
+        )
+    )
+
+
+def _without_limits(found: Attribution) -> Attribution:
+    """With no limits of what causes cost in step time; in dollars neither where GPUs or nodes have a price."""
+
+    def unknown(amount: Interval) -> Interval:
+        return amount if amount == NOTHING else Interval(amount.value)
+
+    def share(one: Share) -> Share:
+        usd = one.usd if one.usd is None or not found.usd_per_critical_second else unknown(one.usd)
+        return one._replace(step_s=unknown(one.step_s), gpu_hours=one.gpu_hours and unknown(one.gpu_hours), usd=usd)
+
+    return found._replace(
+        causes={cause: one and share(one) for cause, one in found.causes.items()},
+        sandbox=share(found.sandbox),
+        interaction=share(found.interaction),
+    )
 
 
 def _full_speed(row: Projection) -> float | None:
@@ -62,7 +123,8 @@ def _answered(
     attempts, delivered = part * mean(lambda step: step.attempts), part * mean(lambda step: step.delivered)
     hours, wall = told.run.worker_hours, told.run.step_s.times(plan.steps / 3600)
     fluid = hours.value / demand.usable_workers
-    wall_clock = WallClock(wall.value, wall.low, wall.high, fluid, "events", told.error_s * plan.steps / 3600)
+    needs = row.wall_clock_hours and row.wall_clock_hours.needs_trials
+    wall_clock = WallClock(*wall, fluid, "events", told.error_s * plan.steps / 3600, needs)
     step_s = told.run.step_s.value - demand.train_s * rules.rules.policy.linear
     step = Makespan(step_s * 1e9, told.error_s * 1e9, "events")
     held = demand.usable_workers * step_s * plan.steps / 3600 if rules.rules.policy.linear else hours.value

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
 from costmodel.answer import HELD, WORKER_HOURS, Answer, Entry, Place
 from costmodel.bounds import Reference
 from costmodel.flags import DO, WORDS
+from costmodel.results import Projection
 from costmodel.timescale import NS_PER_S
 from costmodel.uncertainty import Interval
 from costmodel.verdict import CANNOT_TELL, TIE
@@ -92,6 +93,7 @@ def notes(found: Answer, marks: FlagMarks) -> list[str]:
     rows = [entry.row for line in found.lines for entry in line.entries]
     told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
     lines = [f"±: {told[0].lower() + told[1:]}" if told and not told[0].isdigit() else f"±: {told}"] if told else []
+    lines += _at_least(entry.row for line in found.lines for entry in line.entries)
     lines += _verdicts(found)
     if found.unranked:
         names = ", ".join(f"{clean(place.name)} ({clean(place.provenance)})" for place in found.unranked)
@@ -100,6 +102,20 @@ def notes(found: Answer, marks: FlagMarks) -> list[str]:
     if any(entry.elsewhere for line in found.lines for entry in line.entries):
         lines.append("Not all of it is from one machine, region or kernel.")
     return [*lines, *marks.notes()]
+
+
+def _at_least(rows: Iterable[Projection]) -> list[str]:
+    """Which concurrency to measure where a row has a lower limit only."""
+    missing: dict[tuple[int, int], None] = {}
+    for row in rows:
+        hours, levels = row.worker_hours, row.levels
+        if levels is not None and hours is not None and hours.low is not None and hours.high is None:
+            missing[levels.levels[-1][0], levels.at_a_time] = None
+    return [
+        f"≥: at least, as measured with {measured:,} at a time; {asked:,} share a host here: measure --concurrency "
+        f"{asked}, or give --nodes and --pods-per-node."
+        for measured, asked in missing
+    ]
 
 
 def _short_notes(found: Answer, marks: FlagMarks) -> list[str]:

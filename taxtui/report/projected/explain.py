@@ -88,9 +88,8 @@ def _levels(row: Projection) -> Iterator[tuple[str, str]]:
         return
     for at_a_time, held_s in levels.levels:
         yield f"held at {at_a_time:,}", f"{seconds(held_s)} s of a success, think time and throttles apart; never falls"
-    yield f"at {levels.at_a_time:,}", f"{levels.law}; start, dispatch and work each by a curve of their own"
-    if levels.beyond > 1:
-        yield "", "nobody measured that: a ladder that goes as high would"
+    curves = "" if levels.beyond > 1 else "; start, dispatch and work each by a curve of their own"
+    yield f"at {levels.at_a_time:,}", f"{levels.law}{curves}"
 
 
 def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterator[tuple[str, str]]:
