@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import errno
 import importlib
+import io
 import os
 import sys
 from typing import Final
@@ -65,6 +66,8 @@ class LazyGroup(click.Group):
         """Run the subcommand. That the reader of our stdout went away (head, less) is not an error of ours."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise click.Abort from error  # click itself would print an empty line first
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python will flush it once more
             return 0
@@ -91,9 +94,17 @@ def app(ctx: click.Context) -> None:
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line on stderr and its exit code, never a traceback."""
+    """Run the command line; an error of ours is one line on stderr and its exit code, never a traceback.
+
+    Raises ``KeyboardInterrupt``: Ctrl-C, which ``taxtui.__main__`` answers.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a locale may lack a character, and a file name may be no text
     try:
         sys.exit(app(prog_name="taxtui", standalone_mode=False))
+    except click.Abort as error:  # click's word for Ctrl-C, and a RuntimeError
+        raise KeyboardInterrupt from error
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -112,8 +123,6 @@ def main() -> None:
             raise
         click.echo(f"taxtui: {error}; raise ulimit -n or -u, or the control group's pids.max", err=True)
         sys.exit(1)
-    except click.Abort:  # Ctrl-C before there was anything to clean up, or after
-        sys.exit(130)
 
 
 def _no_room(error: OSError | RuntimeError) -> bool:
