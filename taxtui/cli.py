@@ -54,12 +54,18 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the subcommand's module. Raises ``UsageError`` with the nearest name where there is none."""
         if cmd_name not in COMMANDS:
+            if ctx.resilient_parsing:  # a shell asks for completions
+                return None
             close = difflib.get_close_matches(cmd_name, COMMANDS, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
             raise UsageError(f"unknown command {cmd_name!r}", fix=hint)
         command = importlib.import_module(f"taxtui.commands.{MODULES.get(cmd_name, cmd_name)}").command
         starting.loaded()
         assert isinstance(command, click.Command)
+        if ctx.resilient_parsing:
+            from taxtui.commands.completion import complete
+
+            complete(command)
         return command
 
     def invoke(self, ctx: click.Context) -> object:
