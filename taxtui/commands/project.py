@@ -103,6 +103,9 @@ def command(
     _check_rows(recordings, sources, choice, cells, demand, brief=BY_NAME[form].people and not full and not explain)
     bounds = None if reference is None else reference_of(reference)
     providers = providers_of(context, opened)
+    if choice.substrates:  # a composed provider was named too
+        names = (provider.substrate for provider in providers)
+        choice = choice._replace(substrates=tuple(dict.fromkeys([*choice.substrates, *names])))
     seen = full or not BY_NAME[form].people  # the answer alone has no stress
     with waiting("simulating" if demand.step_rollouts else "projecting"):
         found = project_places(sources, places, bounds, providers, _wanted(choice, cells, demand), stressed=seen)

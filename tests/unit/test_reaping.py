@@ -95,3 +95,21 @@ def test_a_substrate_that_cannot_be_used_keeps_no_other_from_being_swept(monkeyp
     done = CliRunner().invoke(sweep_command.command, ["-s", "docker", "-s", "local", "--run", RUN, "--force"])
     assert isinstance(done.exception, SubstrateUnavailable)
     assert fake.alive == {}
+
+
+def test_an_id_that_nothing_is_found_of_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a slip of the pen, which would look like success."""
+    fake = FakeSubstrate()
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: fake)
+    done = CliRunner().invoke(sweep_command.command, ["-s", "local", "--run", "unknown", "--force"])
+    assert done.exit_code == 0
+    assert "no sandbox of run 'unknown' was found, and this user's ledger knows no such run" in done.stderr
+    assert CliRunner().invoke(sweep_command.command, ["-s", "local"]).stderr == "taxtui: no sandbox was found\n"
+
+
+def test_a_run_whose_sandboxes_are_removed_is_not_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeSubstrate()
+    fake.alive = {"here": RUN}
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: fake)
+    done = CliRunner().invoke(sweep_command.command, ["-s", "local", "--run", RUN, "--force"])
+    assert (done.exit_code, done.stderr) == (0, "")
