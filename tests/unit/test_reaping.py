@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from taxtui.commands import sweep as sweep_command
-from taxtui.errors import CleanupFailed, SubstrateUnavailable
+from taxtui.errors import CleanupFailed, SubstrateUnavailable, TaxtuiError
 from taxtui.plan.spec import SubstrateRef
 from taxtui.runner import watchdog
 from taxtui.runner.engine import Run
@@ -113,3 +115,19 @@ def test_a_run_whose_sandboxes_are_removed_is_not_doubted(monkeypatch: pytest.Mo
     monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: fake)
     done = CliRunner().invoke(sweep_command.command, ["-s", "local", "--run", RUN, "--force"])
     assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_ctrl_c_is_held_back_while_the_watchdog_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the process has left our session, Ctrl-C would end it, and the run with it."""
+    masks: list[set[int]] = []
+
+    def popen(*_: object, **__: object) -> None:
+        masks.append(set(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(watchdog.subprocess, "Popen", popen)
+    entry = LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0)
+    with pytest.raises(TaxtuiError):
+        watchdog.Watchdog(entry)
+    assert [signal.SIGINT in mask for mask in masks] == [True]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
