@@ -188,7 +188,7 @@ def headline(found: Answer) -> WorkLine | None:
     Of those that most places did, by the first mode (exec, one dispatch per action, before session), the middle one:
     chosen by its place in the table, not by what it says.
     """
-    shared = [line for line in found.lines if len(line.ranked) > 1]
+    shared = [line for line in found.lines if len({entry.place for entry in line.ranked}) > 1]
     if not shared:
         return None
     most = max(len(line.ranked) for line in shared)

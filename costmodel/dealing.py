@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def _forked(works: Sequence[Callable[[], _T]]) -> tuple[ForkProcess, Connection[
     with theirs:
         process = fork.Process(target=_tell, args=(theirs, works), daemon=True)
         try:
-            process.start()
+            with interrupts_held():
+                process.start()
         except OSError:
             ours.close()
             raise
@@ -82,6 +83,16 @@ def _tell(theirs: Connection, works: Sequence[Callable[[], object]]) -> None:
     os._exit(0)
 
 
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back here until the block ends, and in a process that the block starts until it calls ``watch``."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def watch(forget: Callable[[], None] | None = None) -> None:
     """In a process of ours: Ctrl-C is the parent's to answer, and a parent that was killed takes this process along.
 
@@ -91,6 +102,7 @@ def watch(forget: Callable[[], None] | None = None) -> None:
     from multiprocessing import parent_process
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     parent = parent_process()
     assert parent is not None
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from costmodel.dealing import forks, watch
+from costmodel.dealing import forks, interrupts_held, watch
 from costmodel.errors import SourceError
 
 WORTH_BYTES: Final = 8_000_000
@@ -44,6 +44,9 @@ def pool(count: int, scratch: Path | None = None) -> Iterator[ProcessPoolExecuto
     context = multiprocessing.get_context("fork" if forks() else "spawn")
     made = ProcessPoolExecutor(count, context, initializer=watch, initargs=(partial(_forget, scratch),))
     try:
+        with interrupts_held():
+            for _ in range(count):
+                made.submit(int)  # processes start with what is submitted first
         yield made
     except BaseException as error:  # also where nobody wants the rest: what is under way is of no use
         for process in list((made._processes or {}).values()):  # of this pool: the caller may have other children

@@ -147,6 +147,12 @@ class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """Check that there is a figure."""
         if not (self.rows or self.starts or self.speeds):
             raise ValueError("no [[rows]]; each needs substrate, tier, actions and trajectory_s")
+        seen = set()
+        for number, row in enumerate(self.rows, 1):
+            if row.identity in seen:
+                words = " ".join(filter(None, (row.substrate, row.variant, row.tier, f"x {row.actions}", row.mode)))
+                raise ValueError(f"rows: row {number} is {words} once more; keep one of them")
+            seen.add(row.identity)
 
 
 class Published(PublishedFile, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
 from taxtui.report.projected.asking import idle_places, place_of, providers_of
 from taxtui.report.projected.options import OPTIONS, AskingCommand
@@ -74,11 +75,16 @@ def command(
         raise _taken(output)
     sources = opened_all(recordings)
     providers = providers_of(context, opened)
-    sides = [_side(spec, sources, providers, context, tier, mode) for spec in (start, goal)]
+    sides = []
+    for spec in (start, goal):
+        with waiting(f"simulating {clean(spec)}"):
+            sides.append(_side(spec, sources, providers, context, tier, mode))
     for line in idle_places(context, [side.row.identity for side in sides]):
         click.echo(f"taxtui: {clean(line)}", err=True)
-    found = decide(*sides)
-    turned = turns(found, simulate=not quick)
+    with waiting("simulating what moving saves"):
+        found = decide(*sides)
+    with waiting("looking for what would turn it"):
+        turned = turns(found, simulate=not quick)
     text = _told(form, found, turned, _assumptions(found, [given(context, spec) for spec in (start, goal)]))
     if output is None:
         click.echo(text)

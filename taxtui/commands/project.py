@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taxtui.commands import page_files
+from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
 from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
@@ -83,26 +84,31 @@ def command(
     if plot and len(places) > 1:
         raise UsageError(f"--plot asks every place the same, and {asked['file'].path} does not", fix="leave it out")
     if html is not None:
-        made = page_files.make(
-            recordings,
-            html,
-            None,
-            choice=choice,
-            reference=reference,
-            run_sd=demand.run_sd,
-            places=places,
-            providers=providers_of(context, opened),
-            options=page_files.words(context),
-            command="project",
-        )
+        with waiting("simulating and drawing the page"):
+            made = page_files.make(
+                recordings,
+                html,
+                None,
+                choice=choice,
+                reference=reference,
+                run_sd=demand.run_sd,
+                places=places,
+                providers=providers_of(context, opened),
+                options=page_files.words(context),
+                command="project",
+            )
         click.echo(made[0])
         return
     sources = opened_all(recordings)
     _check_rows(recordings, sources, choice, cells, demand, brief=BY_NAME[form].people and not full and not explain)
     bounds = None if reference is None else reference_of(reference)
     providers = providers_of(context, opened)
+    if choice.substrates:  # a composed provider was named too
+        names = (provider.substrate for provider in providers)
+        choice = choice._replace(substrates=tuple(dict.fromkeys([*choice.substrates, *names])))
     seen = full or not BY_NAME[form].people  # the answer alone has no stress
-    found = project_places(sources, places, bounds, providers, _wanted(choice, cells, demand), stressed=seen)
+    with waiting("simulating" if demand.step_rollouts else "projecting"):
+        found = project_places(sources, places, bounds, providers, _wanted(choice, cells, demand), stressed=seen)
     rows = every = [_sourced(row, context, places) for row in found]
     if not rows:  # what was chosen is not there: without steps it takes no time to say what is
         plain = Demand(trajectories=demand.trajectories, workers=demand.workers)

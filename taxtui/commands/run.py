@@ -16,6 +16,7 @@ from taxtui.errors import UsageError
 from taxtui.plan import crowding
 from taxtui.plan.arrivals import KINDS, notation
 from taxtui.plan.count_option import COUNT
+from taxtui.terminal_text import clean, is_utf8
 
 if TYPE_CHECKING:
     from costmodel.pricing import Prices
@@ -152,6 +153,9 @@ def _run(
         unfinished = Unfinished(resume, plan)
         run_id, path = unfinished.run_id, resume
     if plan.repeated:
+        for name in (path, sheet):
+            if name is not None and not is_utf8(str(name)):
+                raise UsageError(f"{clean(str(name))} is no UTF-8, as a repeated run needs it", fix="rename it")
         from taxtui.runner.repetitions import Repetitions
 
         return Repetitions(plan, path, run_id, prices=sheet, software=software, ray=ray, resumed=unfinished)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from costmodel import Demand, DemandError, Images, Projection, Recording, Source
 from costmodel.composed import compose, works
 from costmodel.providers import Provider, StartLaw, known_providers, load_provider
 from costmodel.samples import Pool, pools
+from taxtui.cli import app
 from tests.support.costmodel_files import S, cell, trial, write
 
 MS = S // 1000
@@ -319,3 +322,14 @@ def test_a_composed_row_is_of_the_same_work_as_the_recording(tmp_path: Path) -> 
     same = ("tier", "tier_digest", "actions", "mode", "concurrency", "arrival", "think", "cpu_milli", "memory_mib")
     assert all(getattr(own, field) == getattr(row.identity, field) for field in same)
     assert "beyond_measured_concurrency" in row.flags  # ten at a time, and the commands ran alone
+
+
+@pytest.mark.parametrize("step", [(), ("--prompts", "4", "--group-size", "4", "--think", "1s")])
+def test_a_choice_of_substrates_keeps_the_composed_rows(step: tuple[str, ...], tmp_path: Path) -> None:
+    trials = [trial(number, cell=number % 2) for number in range(20)]
+    path = write(tmp_path / "run.msgpack", trials, cell(0), cell(1, substrate="local"))
+    demand = ["--trajectories", "64", "--workers", "8", *step]
+    words = ["project", str(path), *demand, "--substrate", "docker", "--compose", "daytona", "--format", "json"]
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    rows = json.loads(done.stdout)
+    assert [(row["substrate"], row["provenance"]) for row in rows] == [("docker", "measured"), ("daytona", "composed")]

@@ -70,6 +70,41 @@ def test_every_format_has_the_same_rows(path: Path, table: str, tmp_path: Path) 
     assert read.schema.field(names[0]).metadata == {b"about": COLUMNS[table][0].about.encode()}
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "beginning"),
+    [
+        ("t.parquet", [], b"PAR1"),
+        ("t.PARQUET", ["--table", "actions"], b"PAR1"),
+        ("t.jsonl", [], b'{"'),
+        ("t.csv", [], b'"run_id",'),
+        ("t", [], b'"run_id",'),
+        ("t.prom", [], b"# "),
+        ("t.jsonl", ["--format", "otlp"], b'{"resourceSpans"'),
+        ("t.txt", ["--format", "prometheus"], b"# "),
+    ],
+)
+def test_the_name_of_the_file_says_its_format(name: str, options: list[str], beginning: bytes, tmp_path: Path) -> None:
+    done = exported(SMALL, *options, "-o", tmp_path / name)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / name).read_bytes().startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "complaint"),
+    [
+        ("t.parquet", ["--format", "csv"], "is a name for parquet, not for csv; drop --format csv, or rename it"),
+        ("t.csv", ["--format", "otlp"], "is a name for csv, not for otlp"),
+        ("t.xlsx", [], ".xlsx is the ending of no format; add --format"),
+    ],
+)
+def test_a_name_that_says_another_format_is_refused(
+    name: str, options: list[str], complaint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(complaint)):
+        exported(SMALL, *options, "-o", tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
 def test_trials_are_those_that_the_cost_model_reads() -> None:
     told = [dict(zip([c.name for c in COLUMNS["trials"]], row, strict=True)) for row in rows([SMALL])]
     counted = [row for row in told if not row["warm_up"] and row["outcome"] not in ("cancelled", "interrupted")]
