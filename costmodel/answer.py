@@ -1,7 +1,7 @@
 """The answer: which place is cheapest for the same work, by how much, how sure, and what the difference consists of.
 
 A line per work, a column per place; ``wording.py`` says it in words. Only what was got in one way is ranked: measured
-rows with measured, published with published.
+rows with measured, published with published. Rows that were disturbed throughout are not ranked.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def answer_of(
     order = {place: number for number, place in enumerate(placed)}
     lines = []
     for work, members in sorted(works.items()):
-        comparable = [row for row in members if row.provenance == ground and _amount(row, measure) is not None]
+        comparable = [row for row in members if row.provenance == ground and _comparable(row, measure)]
         reference = _reference(comparable, measure, wanted)
         ranked = {id(row) for row in comparable} if reference is not None else set()
         entries = [
@@ -224,6 +224,10 @@ def excess(dear: Projection, cheap: Projection) -> CauseExcess | None:
 def ties(line: WorkLine) -> tuple[Place, ...]:
     """The places that cannot be told from the line's reference, itself not among them."""
     return tuple(entry.place for entry in line.entries if entry.verdict and entry.verdict.kind == TIE)
+
+
+def _comparable(row: Projection, measure: str) -> bool:
+    return _amount(row, measure) is not None and flags.DISTURBED not in row.flags
 
 
 def _amount(row: Projection, measure: str) -> Interval | None:
