@@ -79,7 +79,7 @@ def _several(entries: Sequence[Entry], reference: Entry, line: WorkLine, way: st
         lead = f"{', '.join(names)} and {final} {APART} {work}"
     else:
         lead = f"{name} is {'the baseline' if baseline else 'cheapest'} {work}"
-        if all(entry.ratio is not None and entry.ratio.value >= 1 and entry.ratio.high for entry in rest):
+        if all(entry.ratio and entry.ratio.value >= 1 and not _open_ended(entry.ratio) for entry in rest):
             first, *more = [(entry.place.name, entry.ratio) for entry in rest if entry.ratio is not None]
             parts = [f"{first[0]} runs {_sure(first[1], 3)} times longer"]
             parts += [f"{other} {_sure(ratio, 3)}" for other, ratio in more]
@@ -95,13 +95,18 @@ def _longer(name: str, other: str, ratio: Interval, work: str = "") -> str:
         ratio = Interval(1 / ratio.value, low, 1 / ratio.low if ratio.low and low else None)
         name, other = other, name
     value, low, high = ratio
-    if low is not None and high is None:
+    if low is not None and _open_ended(ratio):
         much = f"at least {_digits(low)} times"
     elif value < NEAR_ONE:
         much = f"{_sure(Interval(*(None if end is None else 100 * (end - 1) for end in ratio)), 2)} %"  # type: ignore[arg-type]
     else:
         much = f"{_sure(ratio, 3)} times"
     return f"{name} runs {much} longer than {other}{work}"
+
+
+def _open_ended(ratio: Interval) -> bool:
+    """Whether there is a lower limit and no upper one."""
+    return ratio.low is not None and ratio.high is None
 
 
 def _why(entry: Entry, reference: Entry, *, among_several: bool) -> str:

@@ -22,8 +22,8 @@ def _mode(found: ModeRatio | None) -> dict[str, Any]:
     """Of a row by ``exec``: how many times longer it runs than the same work by ``session``."""
     return {
         "session": found and found.session.identity.cell_id,
-        "session_ratio": dict.fromkeys(Interval._fields) if found is None else found.ratio._asdict(),
-        "session_verdict": found and found.verdict.kind,
+        "ratio_to_session": dict.fromkeys(Interval._fields) if found is None else found.ratio._asdict(),
+        "verdict_to_session": found and found.verdict.kind,
     }
 
 

@@ -13,11 +13,11 @@ from taxtui.report.formats.plain_tables import terminal_width, to_text
 
 
 def summary(path: Path) -> str:
-    """The tables, then the sentence, as wide as the terminal.
+    """The table, then the sentence, as wide as the terminal.
 
     Raises:
         costmodel.errors.CostModelError: it cannot be read, or nothing in it has succeeded.
     """
     found = answer_of(recorded([read_recording(path)]), HELD)
     sentence = Section("", [], [], [table.said(found)])
-    return to_text([table.main(found, "", brief=True), *table.modes(found), sentence], terminal_width())
+    return to_text([table.main(found, "", brief=True), sentence], terminal_width())
