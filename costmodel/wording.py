@@ -94,14 +94,19 @@ def _longer(name: str, other: str, ratio: Interval, work: str = "") -> str:
         low = None if not ratio.high else 1 / ratio.high
         ratio = Interval(1 / ratio.value, low, 1 / ratio.low if ratio.low and low else None)
         name, other = other, name
-    value, low, high = ratio
-    if low is not None and _open_ended(ratio):
-        much = f"at least {_digits(low)} times"
-    elif value < NEAR_ONE:
-        much = f"{_sure(Interval(*(None if end is None else 100 * (end - 1) for end in ratio)), 2)} %"  # type: ignore[arg-type]
+    if _open_ended(ratio):
+        much = f"at least {_digits(ratio.low or 0.0)} times"
+    elif ratio.value < NEAR_ONE:
+        much = f"{_sure(_percent(ratio), 2)} %"
     else:
         much = f"{_sure(ratio, 3)} times"
     return f"{name} runs {much} longer than {other}{work}"
+
+
+def _percent(ratio: Interval) -> Interval:
+    """What a ratio is above 1, as a percentage."""
+    low, high = (None if end is None else 100 * (end - 1) for end in ratio[1:])
+    return Interval(100 * (ratio.value - 1), low, high)
 
 
 def _open_ended(ratio: Interval) -> bool:
