@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from costmodel.answer import HELD, Answer, answer_of, excess, headline
+from costmodel.demand import Think
 from costmodel.errors import DemandError
 from costmodel.projection import project
 from costmodel.reading import read
@@ -115,6 +116,26 @@ def test_a_tie_and_what_one_run_cannot_tell_are_said(tmp_path: Path) -> None:
     assert (
         "docker exec runs 9.0 ± 27.2 % longer than local exec for T2 x 3, but that cannot be told from one run" in said
     )
+
+
+def test_none_of_those_that_tie_is_called_cheapest(tmp_path: Path) -> None:
+    """Headline and table agree: what ties in the table is in one list of the headline."""
+    file = cells(tmp_path, ({}, 1), ({"substrate": "kubernetes"}, 3), ({"substrate": "local"}, 1))
+    found = answer_of(rows_of(file))
+    [tied] = [entry.place.name for entry in found.lines[0].ranked if entry.verdict and entry.verdict.kind == "tie"]
+    said = sentence(found)
+    assert tied == "local"
+    assert said.startswith("docker exec and local exec cannot be told apart for T2 x 3; kubernetes exec runs 1.63 ± ")
+    assert " times longer than docker exec; " in said
+    assert "cheapest" not in said
+
+
+def test_a_difference_that_is_small_beside_the_whole_is_a_percentage(tmp_path: Path) -> None:
+    """Beside much think time dispatch is nearly all of the difference, and next to nothing of the whole."""
+    file = cells(tmp_path, ({}, 1), ({"substrate": "local"}, 0))
+    said = sentence(answer_of(rows_of(file, think=Think(600 * S))))
+    assert said.startswith("docker exec runs 0.25 ± ")
+    assert " % longer than local exec for T2 x 3; 1 s of dispatch per action is all of the difference." in said
 
 
 def test_one_place_and_places_without_common_work_say_what_is_missing(tmp_path: Path) -> None:
