@@ -105,25 +105,23 @@ def command(
     if ray is None and (crowd := crowding.words(plan, crowding.cores())):
         tell(f"taxtui: {crowd}")
 
-    if control is None and progress != "json":
-        _look_at_load(options["wait_idle"])
+    load = _load(options["wait_idle"])
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
     run = _run(plan, prices, options["prices"], output, resume, run_id, software, ray)
-    shown = Shown(progress, plan.budget_s, controlled=control is not None)
+    shown = Shown(progress, plan.budget_s, controlled=control is not None, load=load)
     asyncio.run(_execute(run, control, shown.show))
     shown.end(run.progress, run.outcome)
     conclude(run, shown)
 
 
-def _look_at_load(wait: str | None) -> None:
-    """Say that the machine is busy, after waiting for it as long as ``--wait-idle`` allows."""
+def _load(wait: str | None) -> str:
+    """A line about the machine's load where it is high, after waiting for it as long as ``--wait-idle`` allows."""
     from taxtui.plan.durations import parse_duration_ns
     from taxtui.runner import machine_load
 
     if wait is not None:
         machine_load.wait(parse_duration_ns(wait) / 1e9, lambda text: tell(f"taxtui: {text}"))
-    if text := machine_load.words(machine_load.load_per_core()):
-        tell(f"taxtui: {text}")
+    return machine_load.words(machine_load.load_per_core())
 
 
 def _ray(options: dict[str, Any]) -> RayChoice | None:

@@ -8,8 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from taxtui.cli import app
+from taxtui.commands.run_shown import Shown
 from taxtui.plan.crowding import cores
 from taxtui.runner import machine_load
+from taxtui.runner.progress import Progress
 
 
 def loads(monkeypatch: pytest.MonkeyPatch, *per_core: float) -> Iterator[float]:
@@ -48,15 +50,26 @@ def test_where_no_load_is_reported_nothing_is_said(monkeypatch: pytest.MonkeyPat
     machine_load.wait(60, pytest.fail)
 
 
-@pytest.mark.parametrize(("progress", "said"), [("plain", 1), ("json", 0)])
-def test_a_run_says_it_before_it_begins(monkeypatch: pytest.MonkeyPatch, progress: str, said: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "controlled", "said"), [("plain", False, 1), ("none", False, 1), ("json", False, 0), ("plain", True, 0)]
+)
+def test_people_are_told_once_when_the_run_has_begun(
+    kind: str, controlled: bool, said: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = Shown(kind, None, controlled=controlled, load=machine_load.words(8.0))
+    for _ in range(2):
+        shown.show(Progress(2))
+    shown.end(Progress(2), "finished")
+    assert capsys.readouterr().err.count("this machine is busy: its load is 8.0 per core") == said
+
+
+def test_a_run_that_is_refused_says_nothing_of_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getloadavg", lambda: (8.0 * cores(), 0.0, 0.0))
     monkeypatch.setattr("taxtui.commands.run._build_fixtures", lambda _: None)
 
-    def begins(*_: object) -> None:
+    def refuse(*_: object) -> None:
         raise SystemExit(7)
 
-    monkeypatch.setattr("taxtui.commands.run._run", begins)
-    done = CliRunner().invoke(app, ["run", "-s", "local", "-t", "T0", "--progress", progress])
-    assert done.exit_code == 7
-    assert done.stderr.count("this machine is busy: its load is 8.0 per core") == said
+    monkeypatch.setattr("taxtui.commands.run._run", refuse)
+    done = CliRunner().invoke(app, ["run", "-s", "local", "-t", "T0"])
+    assert (done.exit_code, done.stderr) == (7, "")
