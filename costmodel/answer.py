@@ -1,12 +1,12 @@
 """The answer: which place is cheapest for the same work, by how much, how sure, and what the difference consists of.
 
 A line per work, a column per place; ``wording.py`` says it in words. Only what was got in one way is ranked: measured
-rows with measured, published with published.
+rows with measured, published with published. Rows that were disturbed throughout are not ranked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from costmodel import flags
@@ -20,6 +20,9 @@ from costmodel.verdict import TIE, Finding
 WORKER_HOURS: Final = "worker_hours"
 HELD: Final = "held_per_success_s"
 """What an answer is about: worker-hours of the whole run, or seconds that one delivered trajectory holds a worker."""
+
+EXEC, SESSION = "exec", "session"
+"""Modes of one work that are compared with each other: a dispatch per action, and one persistent shell."""
 
 GROUNDS: Final = ("measured", flags.STAND_IN, flags.IMPORTED, "composed", flags.PUBLISHED)
 """How a row was come by, the firmest first: only the rows of the first that there is are ranked."""
@@ -106,6 +109,23 @@ class WorkLine(NamedTuple):
         return next(iter(self.ranked), None)
 
 
+class ModeRatio(NamedTuple):
+    """One work at one place: how many times longer ``exec`` runs it than ``session``."""
+
+    work: Work  # by exec
+    others: tuple[str, ...]  # as ``WorkLine`` has it
+    place: Place
+    row: Projection  # by exec
+    session: Projection
+    ratio: Interval
+    verdict: Finding
+
+    @property
+    def name(self) -> str:
+        """``T1 50``."""
+        return " ".join(part for part in (self.work.tier, str(self.work.length), *self.others) if part)
+
+
 class Answer(NamedTuple):
     """Works by places."""
 
@@ -114,6 +134,7 @@ class Answer(NamedTuple):
     lines: tuple[WorkLine, ...]
     ground: str  # how the ranked rows were come by
     baseline: str | None  # as it was asked for; None: every line's cheapest is its reference
+    modes: tuple[ModeRatio, ...] = ()  # of each work that a place did in both modes, in the order of the lines
 
     @property
     def unranked(self) -> tuple[Place, ...]:
@@ -129,7 +150,11 @@ class Answer(NamedTuple):
             kept = tuple(one for one in line.entries if id(one.row) in wanted or one.place == line.reference)
             if any(id(entry.row) in wanted for entry in kept):
                 lines.append(line._replace(entries=kept))
-        return self._replace(places=tuple(place for place in self.places if place in shown), lines=tuple(lines))
+        return self._replace(
+            places=tuple(place for place in self.places if place in shown),
+            lines=tuple(lines),
+            modes=tuple(one for one in self.modes if {id(one.row), id(one.session)} <= wanted),
+        )
 
 
 class CauseExcess(NamedTuple):
@@ -165,7 +190,7 @@ def answer_of(
     order = {place: number for number, place in enumerate(placed)}
     lines = []
     for work, members in sorted(works.items()):
-        comparable = [row for row in members if row.provenance == ground and _amount(row, measure) is not None]
+        comparable = [row for row in members if row.provenance == ground and _comparable(row, measure)]
         reference = _reference(comparable, measure, wanted)
         ranked = {id(row) for row in comparable} if reference is not None else set()
         entries = [
@@ -179,7 +204,28 @@ def answer_of(
                 None if reference is None or len(comparable) < 2 else columns[id(reference)],
             )
         )
-    return Answer(measure, tuple(placed), tuple(lines), ground, baseline)
+    modes = tuple(_modes(lines, ground, measure, run_sd))
+    return Answer(measure, tuple(placed), tuple(lines), ground, baseline, modes)
+
+
+def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float | None) -> Iterator[ModeRatio]:
+    """Each work that a place did by ``exec`` and by ``session``, where both rows may be ranked."""
+    sessions = {line.work: line for line in lines if line.work.mode == SESSION}
+    for line in lines:
+        other = sessions.get(line.work._replace(mode=SESSION)) if line.work.mode == EXEC else None
+        for entry in line.entries if other else ():
+            assert other is not None
+            session = other.at(entry.place)
+            if session is None or entry.place.provenance != ground:
+                continue
+            if not (_comparable(entry.row, measure) and _comparable(session.row, measure)):
+                continue
+            assert entry.amount is not None
+            assert session.amount is not None
+            ratio = times(entry.row, session.row, entry.amount, session.amount, run_sd)
+            if ratio is not None:
+                verdict = judged(entry.row, session.row, entry.amount, session.amount, run_sd).verdict
+                yield ModeRatio(line.work, line.others, entry.place, entry.row, session.row, ratio, verdict)
 
 
 def headline(found: Answer) -> WorkLine | None:
@@ -224,6 +270,10 @@ def excess(dear: Projection, cheap: Projection) -> CauseExcess | None:
 def ties(line: WorkLine) -> tuple[Place, ...]:
     """The places that cannot be told from the line's reference, itself not among them."""
     return tuple(entry.place for entry in line.entries if entry.verdict and entry.verdict.kind == TIE)
+
+
+def _comparable(row: Projection, measure: str) -> bool:
+    return _amount(row, measure) is not None and flags.DISTURBED not in row.flags
 
 
 def _amount(row: Projection, measure: str) -> Interval | None:

@@ -92,6 +92,8 @@ def with_baseline(
 ) -> list[Projection]:
     """Every row against its peer among the baseline's rows; measured rows are never compared with others.
 
+    A disturbed row is compared with none.
+
     ``run_sd`` is what is assumed between runs, as ``Demand`` has it.
 
     Raises:
@@ -106,7 +108,7 @@ def with_baseline(
     result = []
     for row in rows:
         baseline = peer(row, [other for other in candidates if other.provenance == row.provenance])
-        if row.worker_hours is None or baseline is row:
+        if row.worker_hours is None or baseline is row or _disturbed(row, baseline):
             result.append(row)
         elif baseline is None:
             comparable = peer(row, candidates) is None
@@ -115,6 +117,10 @@ def with_baseline(
             compared = replace(row, versus=_versus(row, baseline, run_sd), break_even=break_even(row, baseline))
             result.append(_doubting(compared, row, baseline))
     return result
+
+
+def _disturbed(*rows: Projection | None) -> bool:
+    return any(row is not None and flags.DISTURBED in row.flags for row in rows)
 
 
 def _doubting(result: Projection, row: Projection, other: Projection) -> Projection:
@@ -188,7 +194,8 @@ def compare(
 
     Rows pair up that are of one substrate and variant and did the same work, asked for alike (``WORK``). With
     ``pair_all`` what is then left pairs up too where tier and lengths are equal: the row that is most like it, of the
-    same substrate and variant first. Nobody's rows are compared with what was not come by in the same way.
+    same substrate and variant first. Nobody's rows are compared with what was not come by in the same way. Where one
+    of the two was disturbed, the change has neither limits nor verdict.
     """
     changes = []
     usable = [other for other in before if other.held_per_success_s]
@@ -205,8 +212,11 @@ def compare(
             continue
         held = row.held_per_success_s, other.held_per_success_s
         delta, verdict = judged(row, other, *held, run_sd)
+        if _disturbed(row, other):
+            delta, verdict = Interval(delta.value), Finding(UNKNOWN)
         ratio = row.held_per_success_s.value / (other.held_per_success_s.value or math.nan)
-        limits = times(row, other, *held, run_sd) or Interval(ratio)
+        limits = None if verdict.kind == UNKNOWN else times(row, other, *held, run_sd)
+        limits = limits or Interval(ratio)
         changes.append(Change(other, _doubting(row, row, other), delta, ratio, verdict, limits.low, limits.high))
     return changes
 

@@ -9,6 +9,17 @@ from typing import Final, NamedTuple, Self
 
 LAG_LIMIT_NS: Final = 5_000_000
 CPU_LIMIT_PERMILLE: Final = 800
+FLOOR_LIMIT_NS: Final = 5_000_000
+"""Spawning ``true`` took .6 to 1.0 ms in every shipped recording, and 7 ms at a load of ten per core.
+
+Above this limit each command waits for a CPU, so every second of the measuring process is a bad one.
+"""
+DISTURBED_SHARE: Final = 0.5
+"""Above this share of a trial in bad seconds, the trial is disturbed; a row is where its median trial is.
+
+Then no clean half is left that the disturbed trials could be compared with. On such a machine one measurement gave
+twice the worker-hours and half the ratio that the idle machine gives.
+"""
 
 
 class RunnerSecond(NamedTuple):

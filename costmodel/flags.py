@@ -27,6 +27,7 @@ FEW_RUNS: Final = "few_runs"
 NO_FAILURES: Final = "no_failures_seen"
 LOCKSTEP: Final = "lockstep"
 DISTORTED: Final = "runner_distorted"
+DISTURBED: Final = "disturbed"
 CREATE_UNTOLD: Final = "create_untold"
 HELD_UNTOLD: Final = "held_untold"
 THINK_UNTOLD: Final = "think_untold"
@@ -73,6 +74,8 @@ WORDS: Final = {
     LOCKSTEP: "workers move in waves, so the makespan has no closed form here: simulated, or the middle of its bounds",
     DISTORTED: "trials in seconds in which the measuring process was late or busy differ from the others by more than "
     "this row resolves",
+    DISTURBED: "the measuring process was late or busy for most of the time of most trials, or its machine was slow to "
+    "start any process: durations are too long, by an unknown amount, and the row is not ranked",
     INCOMPLETE: "the recording ends early, or parts of it were not understood",
     CREATE_UNTOLD: "the source does not tell how long sandboxes took to come: that is missing from what was held",
     HELD_UNTOLD: "the source tells only parts of what workers were held for",
@@ -114,6 +117,7 @@ DO: Final = {
     NO_FAILURES: "record more trials, plan for retries",
     LOCKSTEP: "nothing: --explain has the bounds",
     DISTORTED: "record on an idle machine; compare with the clean trials in taxtui report",
+    DISTURBED: "measure again on an idle machine",
     INCOMPLETE: "taxtui recordings verify",
     IMPORTED: "compare it with other imports",
     CREATE_UNTOLD: "map the spans or columns that hold it",
@@ -148,6 +152,7 @@ SIZE: Final = {
     THINK_UNTOLD: 2.0,
     ACTIONS_UNTOLD: 1.5,
     SPEED_ASSUMED: 1.2,
+    DISTURBED: 1.1,
     BEYOND_CONCURRENCY: 1.0,
     ENVIRONMENT: 0.5,
     INCOMPLETE: 0.4,

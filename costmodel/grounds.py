@@ -55,6 +55,7 @@ def trust(pool: Pool) -> dict[str, float | None]:
         flags.COMPOSED: pool.provenance == flags.COMPOSED,
         flags.STAND_IN: pool.provenance == flags.STAND_IN,
         flags.IMPORTED: pool.provenance == flags.IMPORTED,
+        flags.DISTURBED: exposure is not None and exposure.throughout,
         flags.DISTORTED: exposure is not None and exposure.matters,
         flags.INCOMPLETE: not pool.complete,
         **{flag: quantity in pool.untold for quantity, flag in flags.UNTOLD.items()},

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from costmodel import events, wire
-from costmodel.fitness import RunnerSecond, Seconds, WorkerFitness
+from costmodel.fitness import FLOOR_LIMIT_NS, RunnerSecond, Seconds, WorkerFitness
 from costmodel.length import FIXED
 from costmodel.measures import (
     STARTED,
@@ -104,6 +104,7 @@ class Recording:
         "cpu_permille",
         "distorted",
         "floor_ns",
+        "floors_ns",
         "lag_p99_ns",
         "name",
         "run_id",
@@ -124,7 +125,8 @@ class Recording:
         self.cpu_permille = 0  # median over the seconds
         self.workers: dict[int, WorkerFitness] = {}  # each that measured, by its number in the file
         self.at_once = 1  # how many of them measured at a time, as planned
-        self.floor_ns = UNKNOWN
+        self.floors_ns: dict[int, int] = {}  # of spawning ``true``, by worker
+        self.floor_ns = UNKNOWN  # of the worst worker
         self.seconds: defaultdict[int, Seconds] = defaultdict(Seconds)  # by worker: two clocks are never mixed
         self.skipped = 0
         self.torn_bytes = 0
@@ -199,7 +201,7 @@ class _Reader:
             self._recording.seconds[self._worker].add(
                 RunnerSecond(event.at_ns, event.lag_p50_ns, event.lag_p99_ns, event.cpu_permille, event.pool_waits)
             )
-            self._recording.floor_ns = max(self._recording.floor_ns, event.floor_ns)
+            self._recording.floors_ns[self._worker] = event.floor_ns
         elif isinstance(event, events.RunFinished):
             self._counts = Counter(event.counts)
 
@@ -227,9 +229,12 @@ class _Reader:
         recording.complete = self._counts is not None and self._counts == self._outcomes
         for cell in recording.cells:
             for trial in cell.trials:
-                trial.exposed = recording.seconds[trial.worker].share(trial.start_ns, trial.end_ns)
+                slow = recording.floors_ns.get(trial.worker, UNKNOWN) > FLOOR_LIMIT_NS
+                share = recording.seconds[trial.worker].share(trial.start_ns, trial.end_ns)
+                trial.exposed = 1.0 if slow else share
         workers = recording.workers.values()
         recording.distorted = any(worker.problems for worker in workers)
+        recording.floor_ns = max(recording.floors_ns.values(), default=UNKNOWN)
         recording.lag_p99_ns = max((worker.lag_p99_ns for worker in workers), default=0)
         recording.cpu_permille = max((worker.cpu_permille for worker in workers), default=0)
         return recording

@@ -256,59 +256,58 @@ def _squares(groups: Sequence[Sequence[tuple[float, float]]], tau2: float) -> fl
     return total
 
 
-def paired(one: Estimate, other: Estimate, assume: Assumed) -> Interval:
-    """``one`` − ``other``, both measured in the same runs: what both shared cancels.
+def paired_log_ratio(one: Estimate, other: Estimate, assume: Assumed) -> Interval | None:
+    """The logarithm of ``one`` / ``other``, both measured in the same runs: slow minutes and slow runs cancel.
 
-    The k-th share of one's trials ran in the same stretch of the run as the k-th share of the other's, because a run
-    spreads every cell's blocks evenly. So whole stretches are what was drawn, as many as the smaller sample has
-    trials. With three runs or more, of which the differences differ by more than their trials say, the runs are what
-    was drawn, by random effects. With fewer the limits move outwards by an assumed run effect, which scales a
-    difference and never changes its sign.
+    These multiply the times of both, so they cancel in a logarithm and not in a difference. A run spreads every cell's
+    blocks evenly, so the k-th share of each cell's trials ran in one stretch of the run. Within a run the stretches
+    are drawn, as many as the smaller sample has trials. Between runs, from two on, the runs' own log ratios are drawn,
+    by random effects, unless an sd is given. Student's t has the degrees of freedom of both levels together.
+
+    None where an amount is not above 0, which has no logarithm.
     """
-    value = one.value - other.value
     theirs = {part.run: part for part in other.parts}
     pairs = [(part, theirs[part.run]) for part in one.parts]
-    series = [_stretches(mine, yours) for mine, yours in pairs]
+    amounts = [one.value, other.value, *(part.value for pair in pairs for part in pair)]
+    if min(amounts) <= 0:
+        return None
+    value = math.log(one.value / other.value)
+    series = [_stretches(mine, yours, mine.share / one.value, yours.share / other.value) for mine, yours in pairs]
     count = sum(map(len, series))
     if count < MIN_TRIALS:
         return Interval(value)
-    centred = [d * count for stretches in series for d in stretches]
-    inside = ratio_interval([value + d for d in centred], [1] * count)
-    inside = _stretched(inside, correlation_time(series))
-    if inside.low is None or inside.high is None:
+    each = [d for stretches in series for d in stretches]
+    half = student_t(count - 1) * math.sqrt(_variance(each, correlation_time(series)))
+    inside = Interval(value, value - half, value + half)
+    if len(pairs) < 2 or assume.given:
         return inside
-    if len(pairs) < MIN_RUNS or assume.given:
-        factor = math.exp(NORMAL * assume.sd * math.sqrt(sum(part.share**2 for part in one.parts)))
-        low, high = inside.low, inside.high
-        return Interval(value, low / factor if low > 0 else low * factor, high / factor if high < 0 else high * factor)
-    parts = tuple(
-        RunPart(
-            mine.run,
-            (mine.share + yours.share) / 2,
-            mine.value - yours.value,
-            _variance(stretches, correlation_time([stretches])),
-            (),
-        )
-        for (mine, yours), stretches in zip(pairs, _own_stretches(pairs), strict=True)
-    )
-    both = Estimate(value, inside, parts, 1.0)
-    tau2 = between([both])
-    if not tau2:  # the runs' differences differ no more than their trials say
-        return inside
-    square = sum(part.share**2 * (tau2 + part.variance) for part in parts)
-    half = student_t(len(parts) - 1) * math.sqrt(square)
-    return Interval(value, min(inside.low, value - half), max(inside.high, value + half))
+    parts = []
+    for mine, yours in pairs:
+        share = (mine.share * mine.value / one.value + yours.share * yours.value / other.value) / 2
+        own = _stretches(mine, yours, 1 / mine.value, 1 / yours.value)
+        variance = _variance(own, correlation_time([own]))
+        parts.append(RunPart(mine.run, share, math.log(mine.value / yours.value), variance, ()))
+    tau2 = between([Estimate(value, inside, tuple(parts), 1.0)])
+    squares = sum(part.share**2 * part.variance for part in parts), sum(part.share**2 * tau2 for part in parts)
+    freedom = _freedom(squares, (count - len(parts), len(parts) - 1))
+    half = max(half, student_t(freedom) * math.sqrt(sum(squares)))
+    return Interval(value, value - half, value + half)
 
 
-def _stretches(mine: RunPart, yours: RunPart) -> list[float]:
-    """Each stretch's part in the error of the difference over all runs."""
+def _freedom(variances: tuple[float, float], own: tuple[int, int]) -> int:
+    """The degrees of freedom of a sum of variances, each with its ``own``, rounded down.
+
+    F. E. Satterthwaite, Biometrics Bull. 2, 1946.
+    """
+    squares = sum(variance**2 / degrees for variance, degrees in zip(variances, own, strict=True) if variance)
+    return max(1, int(sum(variances) ** 2 / squares)) if squares else max(own)
+
+
+def _stretches(mine: RunPart, yours: RunPart, factor: float, other: float) -> list[float]:
+    """Each stretch's part in the error of the logarithm; a deviation times its factor is relative to the amount."""
     count = min(len(mine.deviations), len(yours.deviations))
-    ours = _summed(mine.deviations, count, mine.share)
-    return [a - b for a, b in zip(ours, _summed(yours.deviations, count, yours.share), strict=True)]
-
-
-def _own_stretches(pairs: Sequence[tuple[RunPart, RunPart]]) -> list[list[float]]:
-    return [_stretches(mine._replace(share=1.0), yours._replace(share=1.0)) for mine, yours in pairs]
+    ours, theirs = _summed(mine.deviations, count, factor), _summed(yours.deviations, count, other)
+    return [a - b for a, b in zip(ours, theirs, strict=True)]
 
 
 def _summed(deviations: Sequence[float], stretches: int, factor: float) -> list[float]:

@@ -79,6 +79,12 @@ class Pool:
         return found is not None and found.matters
 
     @property
+    def disturbed(self) -> bool:
+        """Whether its median trial spent most of its time in such seconds."""
+        found = self.exposure
+        return found is not None and found.throughout
+
+    @property
     def columns(self) -> TrialColumns:
         """What every projection needs of its trials."""
         if self._columns is None or self._columns[0] is not self.trials:

@@ -1,7 +1,8 @@
 """Whether the measuring process got between a row and the truth: by trial, and only as far as it shows in the row.
 
 A second in which the runner's loop lagged, or in which it was busy, marks a machine that had other things to do. Each
-trial has its own share of such seconds; what they do to a cell is what its trials say.
+trial has its own share of such seconds; what they do to a cell is what its trials say. Where most trials spent most of
+their time in such seconds, no comparison of trials can say it: absolute limits (``fitness``) do.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from statistics import median
 from typing import NamedTuple
 
 from costmodel.attempts import Sample
+from costmodel.fitness import DISTURBED_SHARE
 from costmodel.trials import TrialColumns
 from costmodel.uncertainty import Interval, mean_interval
 
@@ -21,6 +23,12 @@ class Exposure(NamedTuple):
     successes: int
     every_ns: Interval
     clean_ns: Interval  # of those not exposed; where they are the fewer, of the less exposed half
+    share: float = 0.0  # of its time that the median success spent in bad seconds
+
+    @property
+    def throughout(self) -> bool:
+        """Whether the row was disturbed throughout: no clean half is left to compare with."""
+        return self.share > DISTURBED_SHARE
 
     @property
     def difference_ns(self) -> float:
@@ -47,4 +55,4 @@ def exposure(trials: TrialColumns) -> Exposure | None:
     every, clean = (
         mean_interval(some) for some in (good, [ns for ns, share in zip(good, shares, strict=True) if share <= limit])
     )
-    return Exposure(exposed, len(good), every, clean)
+    return Exposure(exposed, len(good), every, clean, limit)

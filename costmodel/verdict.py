@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from costmodel.runs import Assumed, Estimate, apart, measures, paired, separate
+from costmodel.runs import Assumed, Estimate, apart, interval, measures, paired_log_ratio, separate
 from costmodel.uncertainty import Interval, difference
 
 DIFFERS: Final = "differs"
@@ -57,33 +58,55 @@ class Difference(NamedTuple):
 
 
 def judge(one: Estimate, other: Estimate, assume: Assumed) -> Difference:
-    """``one`` − ``other``. In the same runs paired, else with the run effect; ``assume`` is for one run or two."""
-    delta = _difference(one, other, assume)
+    """``one`` − ``other``. In the same runs by their ratio, else with the run effect; ``assume`` is for one or two."""
     if one.runs == other.runs:
-        seen = one.value / other.value - 1 if other.value else None
-        counts = (len(one.parts), len(other.parts))
-        return Difference(delta, Finding(_decided(delta), seen, None, counts, together=True))
+        return _together(one, other, assume)
+    delta = separate(one, other, assume)
     return Difference(delta, across(delta, difference(one.within, other.within), one, other, assume))
 
 
-def ratio(one: Estimate, other: Estimate, assume: Assumed) -> Interval | None:
-    """``one`` / ``other``: the ratios r at which ``one`` − r·``other`` is a tie by the same intervals.
+def _together(one: Estimate, other: Estimate, assume: Assumed) -> Difference:
+    """Of the same runs: decided by the paired ratio. Limits of the difference are those of the ratio, less 1.
 
-    Fieller's construction (E. C. Fieller, J. R. Statist. Soc. B 16, 1954) on whatever ``judge`` decides by, so that 1
-    is inside exactly where that says tie. None where ``other`` is not above 0; a limit that no ratio reaches is None.
+    They are then moved outwards by how unsure the size of ``other`` is, which never changes their sign.
+    """
+    value, by = one.value - other.value, ratio(one, other, assume)
+    counts = (len(one.parts), len(other.parts))
+    seen = None if by is None else by.value - 1
+    if by is None or by.low is None or by.high is None:
+        return Difference(Interval(value), Finding(UNKNOWN, seen, None, counts, together=True))
+    size = interval(other, assume)
+    most = other.value if size.high is None else size.high
+    least = size.low if size.low is not None and size.low > 0 else other.value**2 / most
+    low, high = by.low - 1, by.high - 1
+    delta = Interval(value, low * (least if low > 0 else most), high * (most if high > 0 else least))
+    return Difference(delta, Finding(_decided(Interval(by.value - 1, low, high)), seen, None, counts, together=True))
+
+
+def ratio(one: Estimate, other: Estimate, assume: Assumed) -> Interval | None:
+    """``one`` / ``other`` with the interval that ``judge`` decides by: 1 is inside exactly where that says tie.
+
+    In the same runs the interval is that of the logarithm, paired. Else the ratios r at which ``one`` − r·``other`` is
+    a tie: Fieller's construction (E. C. Fieller, J. R. Statist. Soc. B 16, 1954). None where ``other`` is not above 0;
+    a limit that no ratio reaches is None.
     """
     if other.value <= 0:
         return None
     value = one.value / other.value
-    at_value = _difference(one, other.scaled(value), assume) if value else Interval(0.0)
+    if one.runs == other.runs:
+        found = paired_log_ratio(one, other, assume)
+        if found is None or found.low is None or found.high is None:
+            return Interval(value)
+        return Interval(value, math.exp(found.low), math.exp(found.high))
+    at_value = separate(one, other.scaled(value), assume) if value else Interval(0.0)
     if at_value.low is None or at_value.high is None:
         return Interval(value)
 
     def low_end(at: float) -> float:
-        return _difference(one, other.scaled(at), assume).low or 0.0
+        return separate(one, other.scaled(at), assume).low or 0.0
 
     def high_end(at: float) -> float:
-        return _difference(one, other.scaled(at), assume).high or 0.0
+        return separate(one, other.scaled(at), assume).high or 0.0
 
     near, far = value + at_value.low / other.value, value + at_value.high / other.value  # the limits, to first order
     low = _crossing(low_end, value, max(near, value / MOST_APART))
@@ -113,10 +136,6 @@ def _crossing(end: Callable[[float], float], value: float, guess: float) -> floa
             value, here = guess, there
         guess, there = between, found
     return guess
-
-
-def _difference(one: Estimate, other: Estimate, assume: Assumed) -> Interval:
-    return paired(one, other, assume) if one.runs == other.runs else separate(one, other, assume)
 
 
 def across(delta: Interval, within: Interval, one: Estimate, other: Estimate, assume: Assumed) -> Finding:

@@ -241,7 +241,7 @@ def test_numbers_of_csv_stay_numbers() -> None:
 
 def test_markdown_is_a_table() -> None:
     lines = output("project", ESSAY, *ASK, "--full", "--format", "markdown").splitlines()
-    assert lines[0].startswith("Daytona is cheapest for T2 x 50 (as published): Docker costs 1.09x")
+    assert lines[0].startswith("Daytona is cheapest for T2 x 50 (as published): Docker runs 1.09 times")
     main = lines.index("### 10,000 trajectories of 50 actions on 500 workers")
     assert lines[main + 2].count("|") == lines[main + 3].count("|") == lines[main + 4].count("|") == 7
 

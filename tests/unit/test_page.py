@@ -76,7 +76,7 @@ def read(html: str) -> Reader:
 
 
 def test_the_answer_comes_first_with_its_sentence_and_a_row_per_work(read: Reader) -> None:
-    assert "docker costs" in read.text.partition("Cold start by substrate")[0]
+    assert "docker exec runs" in read.text.partition("Cold start by substrate")[0]
     for work in ("T1 10 exec", "T1 10 session", "T1 50 exec", "T1 50 session"):
         assert work in read.text
     assert read.text.count("cheapest") >= 4

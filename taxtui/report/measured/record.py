@@ -59,6 +59,7 @@ def _exposure(found: Exposure | None) -> dict[str, Any]:
         "exposed_trials": found.exposed if found else 0,
         "clean_trajectory_ns": found and found.clean_ns.value,
         "difference_ns": found and found.difference_ns,
+        "median_share": found.share if found else 0.0,
     }
 
 

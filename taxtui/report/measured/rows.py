@@ -229,15 +229,16 @@ class Row:
         return mean - ((self.mean_ns("contention") or 0.0) if name == "work" else 0.0)
 
     def rank(self, name: str) -> Rank | None:
-        """Among its peers, the smallest median first; None where there is none to compare with.
+        """Among its peers, the smallest median first; None where there is none to compare with, or it was disturbed.
 
         What was measured in the same runs is compared as it was; else how much runs differ is part of it.
         """
         own = self.summary(name)
-        if own is None:
+        if own is None or flags.DISTURBED in self.flags:
             return None
         if name not in self.ranks:
-            self.ranks[name] = Ranks([one for row in self.peers if (one := row.summary(name))])
+            rivals = [row for row in self.peers if flags.DISTURBED not in row.flags]
+            self.ranks[name] = Ranks([one for row in rivals if (one := row.summary(name))])
         return self.ranks[name].of(own)
 
     def _per_success(self, total_ns: int) -> float | None:
@@ -287,6 +288,7 @@ def _flags(cell: Pool) -> list[str]:
     doubts = {
         flags.STAND_IN: cell.provenance == flags.STAND_IN,
         flags.IMPORTED: cell.provenance == flags.IMPORTED,
+        flags.DISTURBED: cell.disturbed,
         flags.DISTORTED: cell.distorted,
         flags.INCOMPLETE: not cell.complete,
         flags.NO_SUCCESS: not cell.succeeded,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from costmodel import flags
-from costmodel.fitness import WorkerFitness
+from costmodel.fitness import DISTURBED_SHARE, FLOOR_LIMIT_NS, WorkerFitness
 from costmodel.measures import UNKNOWN
 from costmodel.percentiles import Percentile
 from costmodel.recording import Recording
@@ -259,12 +259,23 @@ def _bad_seconds(names: dict[Row, str]) -> list[Section]:
         low, high = found.every_ns.low, found.every_ns.high
         resolved = NOTHING if low is None or high is None else f"± {duration((high - low) / 2)}"
         line = [named, f"{found.exposed:,}\nof {found.successes:,}", duration(found.every_ns.value)]
-        line += [duration(found.clean_ns.value), duration(found.difference_ns), resolved]
-        lines.append([*line, "yes" if found.matters else "no"])
-    head = [HEAD, "trials in\nbad seconds", "all\n", "clean\n", "difference\n", "resolved\n", "matters\n"]
+        line += [duration(found.clean_ns.value), duration(found.difference_ns), resolved, f"{found.share:.0%}"]
+        lines.append([*line, "unknown" if found.throughout else "yes" if found.matters else "no"])
+    head = [
+        HEAD,
+        "trials in\nbad seconds",
+        "all\n",
+        "clean\n",
+        "difference\n",
+        "resolved\n",
+        "bad share\n",
+        "matters\n",
+    ]
     notes = [
         "Mean completion of all trials beside the clean ones: those in no second with a loop lag above 5 ms or a busy "
-        "runner; where these are few, the less exposed half. matters: the difference is more than the row resolves."
+        "runner; where these are few, the less exposed half. matters: the difference is more than the row resolves. "
+        f"bad share: of the median trial's time. Above {DISTURBED_SHARE:.0%} no clean half is left to compare with. "
+        f"All seconds of a process are bad if its floor is above {FLOOR_LIMIT_NS / 1e6:g} ms."
     ]
     return [Section("Trials in bad seconds of the runner", head, lines, notes)] if lines else []
 

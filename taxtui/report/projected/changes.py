@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from costmodel import flags
 from costmodel.answer import Work
 from costmodel.bounds import Reference
 from costmodel.comparison import Change, Unpaired
@@ -79,7 +80,7 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
                 stacked(change.after.held_per_success_s),
                 stacked(change.held_s, signed=True),
                 f"{stacked(ratio, unit='x')}",
-                VERDICTS[change.verdict.kind],
+                "disturbed" if _disturbed(change) else VERDICTS[change.verdict.kind],
                 f"{marks.of(change.before.flags)}\n{marks.of(change.after.flags)}",
             ]
         )
@@ -91,6 +92,11 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
         for change in changes
         if change.verdict.kind == CANNOT_TELL
     )
+    disturbed = sum(map(_disturbed, changes))
+    if disturbed:
+        notes.append(
+            f"Disturbed: {disturbed} of {len(changes)} changes have no verdict; measure again on an idle machine."
+        )
     notes += marks.notes()
     head = [
         "sandbox\ntier n mode",
@@ -102,6 +108,10 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
         "flags: before\nafter",
     ]
     return Section(f"{clean(before)} → {clean(after)}", head, lines, notes)
+
+
+def _disturbed(change: Change) -> bool:
+    return any(flags.DISTURBED in row.flags for row in (change.before, change.after))
 
 
 def _names(change: Change) -> str:
