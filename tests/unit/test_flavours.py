@@ -33,7 +33,8 @@ def test_what_a_sweep_did_not_look_at_is_said(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("PATH", str(tmp_path))
     done = CliRunner().invoke(sweep.command, ["-s", "inspect", "--dry-run"])
     words = "taxtui: not swept: inspect: docker does not answer: the program docker is not installed"
-    assert (done.exit_code, done.output.strip()) == (0, f"{words}; install or start docker")
+    assert done.exit_code == 0
+    assert f"{words}; install or start docker" in done.output.splitlines()  # others measure on this machine too
     named = CliRunner().invoke(sweep.command, ["-s", "inspect:environment=docker", "--dry-run"])
     assert isinstance(named.exception, SubstrateUnavailable)
 
