@@ -18,6 +18,7 @@ import costmodel
 from costmodel.recording import Recording
 from costmodel.samples import Pool, pools
 from costmodel.tables import COLUMNS, rows
+from taxtui import installed
 from taxtui.commands.export import TABLES, command
 from taxtui.errors import RecordingError, UsageError
 from taxtui.export import NAMES
@@ -202,7 +203,7 @@ def test_what_cannot_be_asked_for_is_refused(monkeypatch: pytest.MonkeyPatch, tm
     with pytest.raises(costmodel.SourceError, match="there is no table 'x'; there are trials, actions, health"):
         costmodel.frame(SMALL, table="x")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"parquet needs pyarrow; pip install 'taxtui\[export\]'"):
+    with pytest.raises(UsageError, match=re.escape(f"parquet needs pyarrow; {installed.extra_command('export')}")):
         exported(SMALL, "--format", "parquet", "-o", tmp_path / "x")
 
 
