@@ -1,9 +1,12 @@
 """What each cause costs, with how sure that is.
 
 A value is the mean over the worlds that draw from the trials as they are; how these differ is the simulation's own
-error. By how much some of them differ from their twins, which draw from a resample of the trials, is what the trials
-leave open, once what differs from step to step is taken off, but no more than half. Both variances add up, with
-Student's t of as many twins.
+error. By how much they differ from their twins, which draw from a resample of the trials, is what the trials leave
+open, once what differs from step to step is taken off, but no more than half. Both variances add up, each with
+Student's t of as many worlds, or repetitions, as tell it.
+
+How long a step takes with an ideal sandbox, which all places share, is told by the first rounds alone, of which every
+row has the same: so rows differ by what their sandboxes cost, and not by what the model's generation happened to take.
 """
 
 from __future__ import annotations
@@ -30,6 +33,16 @@ CHANCE_AT_MOST: Final = 0.5
 interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
 RUN, IDEAL, THINKLESS = 0, -2, -1
 """Where a world has the run as it is, with an ideal sandbox, and that without think time."""
+FEWEST: Final = 3
+"""Looks of a world of which no cause is taken away alone."""
+TINY: Final = 1e-300
+
+PRECISE: Final = 0.05
+"""The simulation's own error, half its 95 % interval, relative to what is printed: it is simulated until then."""
+LEAST: Final = 0.1
+"""A cause of a smaller share of what the sandbox costs is as precise as the others leave it."""
+NOTHING: Final = 1e-4
+"""Of the run: an error of less is none."""
 
 Steps = list[float]
 """An amount of each simulated step of one world, times how many steps of the run that one stands for."""
@@ -63,42 +76,104 @@ class Rates(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """One unit of a share: in the worlds as they are, and in the twins, by world and look."""
+    """One unit of a share: in the worlds as they are, and in the twins, by world, look and simulated step."""
 
     plain: list[list[Steps]]
     twins: list[list[Steps]]
     stands_for: Steps  # for how many steps of the run each does
+    level: Steps  # ... of those that tell what an ideal sandbox takes
+    repetitions: int = 0  # as ``interval_of`` has them
 
     def of(self, look: int) -> Interval:
         """What the run takes so."""
-        return interval_of(
-            [world[look] for world in self.plain], [world[look] for world in self.twins], self.stands_for
-        )
+        return self._interval(self._taken(look))
 
     def saved(self, *looks: int, less: Sequence[int] = ()) -> Interval:
         """What it takes less than as it is in each of these looks, summed, and less what it does in the others."""
+        return self._interval(self._saved(looks, less))
 
-        def summed(world: list[Steps]) -> Steps:
-            times = len(looks) - len(less)
+    def error(self, *looks: int) -> float:
+        """The simulation's own of what is saved so, or, of no look, of the run as it is: half its 95 % interval."""
+        told = self._saved(looks, ()) if looks else self._taken(RUN)
+        totals = [math.fsum(told(world)) for world in self.plain]
+        return student_t(len(totals) - 1) * math.sqrt(_variance(totals) / len(totals))
+
+    def _taken(self, look: int) -> Callable[[list[Steps]], Steps]:
+        basis = look if look == THINKLESS else IDEAL
+
+        def told(world: list[Steps]) -> Steps:
+            if self.level is self.stands_for:
+                return [w * step for w, step in zip(self.stands_for, world[look], strict=True)]
+            each = zip(self.stands_for, self.level, world[look], world[basis], strict=True)
+            return [w * (step - ideal) + v * ideal for w, v, step, ideal in each]
+
+        return told
+
+    def _saved(self, looks: Sequence[int], less: Sequence[int]) -> Callable[[list[Steps]], Steps]:
+        times = len(looks) - len(less)
+
+        def told(world: list[Steps]) -> Steps:
             return [
-                times * step - math.fsum(world[look][i] for look in looks) + math.fsum(world[look][i] for look in less)
-                for i, step in enumerate(world[RUN])
+                w
+                * (times * step - math.fsum(world[look][i] for look in looks) + math.fsum(world[at][i] for at in less))
+                for i, (w, step) in enumerate(zip(self.stands_for, world[RUN], strict=True))
             ]
 
+        return told
+
+    def _interval(self, told: Callable[[list[Steps]], Steps]) -> Interval:
         return interval_of(
-            [summed(world) for world in self.plain], [summed(world) for world in self.twins], self.stands_for
+            [told(world) for world in self.plain],
+            [told(world) for world in self.twins],
+            self.stands_for,
+            repetitions=self.repetitions,
         )
+
+
+def needed(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None) -> float:
+    """How many rounds it takes until all that is printed of them is precise."""
+    told_in = units(found, demand, pool, prices)
+    acting = [cause for cause, acts in found.causes.items() if acts]
+    # Without causes of their own, only all of them at once was taken away.
+    looks = range(1, len(acting) + 1) if found.plain and len(found.plain[0]) > FEWEST else range(0)
+    factor = 0.0
+    for one in (told_in.step_s, told_in.hours, *[told_in.dollars] * told_in.known):
+        run, sandbox = one.of(RUN).value, one.saved(IDEAL).value
+        nothing = NOTHING * abs(run)
+        told = [(abs(run), one.error()), (abs(sandbox), one.error(IDEAL))]
+        told += [(value, one.error(look)) for look in looks if (value := one.saved(look).value) > LEAST * abs(sandbox)]
+        factor = max(factor, *(error / max(PRECISE * value, nothing, TINY) for value, error in told))
+    return found.plan.rounds * factor**2
+
+
+class Units(NamedTuple):
+    """All that a run is paid in."""
+
+    step_s: Amount
+    hours: Amount
+    gpu: Amount
+    dollars: Amount
+    known: bool  # whether anything has a price
+
+
+def units(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None) -> Units:
+    """Of every simulated step."""
+    rates, plan = Rates.of(demand, pool, prices), found.plan
+    part = found.share  # of what is counted, not of how long it lasts
+    train_ns = demand.train_s * NS_PER_S
+    return Units(
+        amount_of(found, lambda step: step.wall_ns / NS_PER_S / plan.steps),
+        amount_of(found, lambda step: part * step.held_ns / NS_PER_HOUR),
+        amount_of(found, lambda step: (demand.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR),
+        amount_of(found, lambda step: rates.usd(step, found)),
+        rates.known,
+    )
 
 
 def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None, basis: Basis) -> Attribution:
     """From the worlds to shares; ``basis`` is what the run-to-run part of the intervals rests on."""
     rates, plan = Rates.of(demand, pool, prices), found.plan
-    part = found.share  # of what is counted, not of how long it lasts
-    train_ns = demand.train_s * NS_PER_S
-    step_s = amount_of(found, lambda step: step.wall_ns / NS_PER_S / plan.steps)
-    hours = amount_of(found, lambda step: part * step.held_ns / NS_PER_HOUR)
-    gpu = amount_of(found, lambda step: (demand.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR)
-    dollars = amount_of(found, lambda step: rates.usd(step, found))
+    step_s, hours, gpu, dollars, _ = units(found, demand, pool, prices)
 
     def share(told: Callable[[Amount], Interval]) -> Share:
         return Share(
@@ -110,13 +185,14 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
 
     acting = [cause for cause, acts in found.causes.items() if acts]
     looks = {cause: look for look, cause in enumerate(acting, 1)}
+    if len(found.plain[0]) == FEWEST:
+        looks = dict.fromkeys(looks, IDEAL)  # none was taken away alone, and nobody asks
     nothing = share(lambda _: Interval(0.0, 0.0, 0.0))
     causes: dict[str, Share | None] = {
         cause: share(lambda one, look=looks[cause]: one.saved(look)) if acts else None if acts is None else nothing  # type: ignore[misc]
         for cause, acts in found.causes.items()
     }
     failures = sum(not trial.ok for trial in pool.trials)
-    ends = [math.fsum(world[RUN]) for world in step_s.plain]
     return Attribution(
         causes=causes,
         sandbox=share(lambda one: one.saved(IDEAL)),
@@ -128,7 +204,7 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
         steps=plan.steps,
         simulated_steps=plan.simulated,
         replicates=len(found.plain) + len(found.twins),
-        error_s=student_t(len(ends) - 1, SURE) * math.sqrt(_variance(ends) / len(ends)),
+        error_s=step_s.error() * student_t(len(found.plain) - 1, SURE) / student_t(len(found.plain) - 1),
     )
 
 
@@ -136,21 +212,48 @@ def amount_of(found: Worlds, value: Callable[[StepTaken], float]) -> Amount:
     """One unit of every simulated step."""
     times = found.plan.stands_for
     plain, twins = (
-        [[[w * value(step) for w, step in zip(times, look, strict=True)] for look in world] for world in worlds]
+        [[[value(step) for step in look] for look in world] for world in worlds]
         for worlds in (found.plain, found.twins)
     )
-    return Amount(plain, twins, times)
+    return Amount(plain, twins, times, _level(found, times), found.repetitions)
 
 
-def interval_of(plain: Sequence[Steps], twins: Sequence[Steps], stands_for: Steps, *, signed: bool = False) -> Interval:
+def _level(found: Worlds, times: Steps) -> Steps:
+    """For how many steps of the run each stands that tells what an ideal sandbox takes."""
+    if not found.level or (found.plan.rounds == 1 and len(set(times)) == 1):
+        return times
+    first = [times for part in found.plan.parts for times in part.stands_for]
+    if len(set(first)) > 1 and not any(any(part.stretch.disks) for part in found.plan.parts):
+        told = first  # the last of them is smaller
+    else:
+        told = [math.fsum(first) / len(first)] * len(first)
+    return told + [0.0] * (len(times) - len(told))
+
+
+def interval_of(
+    plain: Sequence[Steps],
+    twins: Sequence[Steps],
+    stands_for: Steps,
+    *,
+    signed: bool = False,
+    repetitions: int = 0,
+) -> Interval:
     """The mean of the worlds, with what chance and the trials leave open; what is not ``signed`` is never negative
-    where no world has it so."""
+    where no world has it so.
+
+    Twins that draw whole ``repetitions`` differ by less than those do, and as surely as so many can tell.
+    """
     totals = [math.fsum(world) for world in plain]
     value = math.fsum(totals) / len(totals)
     apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
     differing = _variance([math.fsum(one) for one in apart])
     left_open = max(differing - _from_step_to_step(apart, stands_for), (1 - CHANCE_AT_MOST) * differing)
-    half = student_t(len(twins) - 1) * math.sqrt(left_open + _variance(totals) / len(totals))
+    freedom = len(twins) - 1
+    if repetitions:
+        left_open *= repetitions / (repetitions - 1)
+        freedom = min(freedom, repetitions - 1)
+    of_trials = student_t(freedom) * math.sqrt(left_open)
+    half = math.hypot(of_trials, student_t(len(totals) - 1) * math.sqrt(_variance(totals) / len(totals)))
     low = value - half
     return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
 

@@ -2,12 +2,17 @@
 
 A run of a few steps is simulated whole. Of a longer one the first steps are taken as they are, and later ones stand
 for the rest: from the start where nothing is carried from step to step, after half of what can be simulated where
-throttles and pools have to settle, and at a few places along the run where disks fill up.
+throttles and pools have to settle, and at a few places along the run where disks fill up. A stream is simulated as
+one: it begins, goes on until nobody remembers the beginning, and then for a good while, which stands for the rest;
+its end, at which no rollout follows, stands for itself.
+
+All of that is one round. More rounds repeat it with other random numbers; where disks fill up, only the last place.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -24,9 +29,17 @@ MANY: Final = 64
 """Of a run of so many steps the last, which is smaller, is none of its own."""
 LEAD: Final = 2
 """Steps that are simulated, and not counted, before one in the midst of a run where steps overlap."""
+SETTLING: Final = 12
+"""Rollouts of each worker of a stream after which nobody remembers that all began at once."""
+LASTING: Final = 12
+"""Rollouts of each worker of a stream that stand for the rest of it, and at least so many steps."""
 AVERAGED: Final = 16
 """Steps over which it is looked whether nodes pull less than before."""
+AT_ONCE: Final = 4
+"""The same of a stream, in steps times as many of them as are in flight."""
 SETTLED: Final = 0.03
+ROUND: Final = 1 << 20
+"""Rounds draw as steps whose numbers are so far apart."""
 
 
 class HorizonPart(NamedTuple):
@@ -35,37 +48,57 @@ class HorizonPart(NamedTuple):
     stretch: Stretch
     stands_for: tuple[float, ...]
     lead: int = 0
+    again: bool = True  # whether it is simulated in every round
 
 
 class Horizon(NamedTuple):
-    """A run."""
+    """A run, as one world simulates it in so many ``rounds``."""
 
     steps: int
     parts: tuple[HorizonPart, ...]
     whole: float  # steps of full size that have as many rollouts as the run
+    rounds: int = 1
 
     @property
     def simulated(self) -> int:
-        """Steps of one world that are."""
-        return sum(len(part.stretch.sizes) for part in self.parts)
+        """Steps of one world that are simulated."""
+        return sum(len(part.stretch.sizes) * self._times(part) for part in self.parts)
 
     @property
     def stands_for(self) -> list[float]:
-        """For how many steps of the run each of those stands that are counted."""
-        return [times for part in self.parts for times in part.stands_for]
+        """For how many steps of the run each of those stands that are counted, round by round."""
+        return [
+            times / self._times(part)
+            for number in range(self.rounds)
+            for part in self.of(number)
+            for times in part.stands_for
+        ]
+
+    def of(self, number: int) -> list[HorizonPart]:
+        """The parts of one round, with its own random numbers."""
+        return [
+            part._replace(stretch=part.stretch._replace(first=part.stretch.first + number * ROUND))
+            for part in self.parts
+            if part.again or not number
+        ]
+
+    def _times(self, part: HorizonPart) -> int:
+        return self.rounds if part.again else 1
 
 
 def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizon:
-    """The run of this demand, by simulating ``most`` steps or a few more."""
+    """The run of this demand; a round simulates ``most`` steps or a few more, of a stream as many as it takes."""
     full, rest = divmod(demand.trajectories, asked.size)
     count = full + (rest > 0)
     alike = _alike(asked)
     pulls = asked.cluster is not None and bool(asked.cluster.pull_ns)
+    sizes = (asked.size,) * full + (rest,) * (rest > 0)
+    whole = demand.trajectories / asked.size
+    if not asked.rules.policy.barrier:
+        return _of_a_stream(asked, world, sizes, pulls=pulls)
     most = max(1 if alike and not pulls else FEW, most)
     if count <= most:
-        sizes = (asked.size,) * full + (rest,) * (rest > 0)
         return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
-    whole = demand.trajectories / asked.size
     if pulls:
         return Horizon(count, _places(asked, world, count, most), whole)
     last = (rest,) if rest and count < MANY else ()
@@ -80,24 +113,83 @@ def following(other: Horizon, asked: StepRules) -> Horizon | None:
     """The steps of another run of as many, for one that pulls no images; None: it pulls some."""
     if asked.cluster is not None and asked.cluster.pull_ns:
         return None
+    if not asked.rules.policy.barrier:
+        return other
     parts = []
     for part in other.parts:
         counted = part.stretch.first + part.lead
         lead = 0 if _alike(asked) else min(LEAD, counted)
         sizes = (asked.size,) * lead + part.stretch.sizes[part.lead :]
-        parts.append(HorizonPart(Stretch(counted - lead, sizes), part.stands_for, lead))
+        parts.append(part._replace(stretch=Stretch(counted - lead, sizes), lead=lead))
     return other._replace(parts=tuple(parts))
 
 
+def rollouts_of(demand: Demand, asked: StepRules) -> int:
+    """How many rollouts a round simulates at least, of each counterfactual."""
+    if asked.rules.policy.barrier:
+        return asked.rules.launched(asked.size) * FEW
+    settling, lasting, ending = _stream_steps(asked)
+    return min(demand.trajectories, (settling + lasting + ending) * asked.size)
+
+
+def is_alike(asked: StepRules) -> bool:
+    """Whether each step is like every other: nothing is carried from step to step, no disk fills up."""
+    return _alike(asked) and (asked.cluster is None or not asked.cluster.pull_ns)
+
+
 def _alike(asked: StepRules) -> bool:
-    """Whether nothing is carried from step to step."""
+    """Whether nothing but images is carried from step to step."""
     rules = asked.rules
     alike = rules.policy.linear and not rules.gap_ns and not rules.partial
     return alike and (rules.pool is None or rules.pool.group is not None)
 
 
+def _stream_steps(asked: StepRules) -> tuple[int, int, int]:
+    """How many steps a stream takes to settle, how many stand for the rest, and at how many its end shows."""
+    at_once = asked.rules.workers
+    if asked.staleness:
+        at_once = min(at_once, asked.staleness * asked.size)
+    waves = at_once / asked.size
+    settling = max(FEW, math.ceil(SETTLING * waves))
+    return settling, max(LASTING, math.ceil(LASTING * waves)), math.ceil(waves) + 1
+
+
+def _of_a_stream(asked: StepRules, world: World, sizes: tuple[int, ...], *, pulls: bool) -> Horizon:
+    """The start of a stream, a good while of it, and its end, in one piece."""
+    count = len(sizes)
+    settling, lasting, ending = _stream_steps(asked)
+    if pulls:
+        settling = max(settling, _until_full(asked, world, count))
+    simulated = settling + lasting + ending
+    if count <= simulated:
+        return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
+    stands_for = (1.0,) * settling + ((count - settling - ending) / lasting,) * lasting + (1.0,) * ending
+    stretch = Stretch(0, (asked.size,) * (simulated - 1) + sizes[-1:])
+    return Horizon(count, (HorizonPart(stretch, stands_for),), float(count))
+
+
+def _until_full(asked: StepRules, world: World, count: int) -> int:
+    """After how many steps of a stream nodes pull no less than before, if each worker always has a pod."""
+    assert asked.cluster is not None
+    nodes, workers = Nodes(asked.cluster), asked.rules.workers
+    waves = max(1, math.ceil(workers / asked.size))  # steps that are in flight
+    seated: deque[int] = deque()
+    pulled: list[float] = []
+    for number in range(count):
+        if number % waves == 0:
+            pulled.append(nodes.pulled_gb)
+            if len(pulled) > 2 * AT_ONCE and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE):
+                return number
+        for image in world.images(number, asked.size):
+            if len(seated) == workers:
+                nodes.let_go([seated.popleft()])
+            seated.append(nodes.take(image, 0)[0])
+    return count
+
+
 def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[HorizonPart, ...]:
-    """Steps along a run whose disks fill up; between two of them everything is on a straight line."""
+    """Steps along a run whose disks fill up; between two of them everything is on a straight line. What is left of
+    ``most`` is spent on the last of them, if disks are full there, as all other rounds are."""
     lead = (
         0
         if asked.rules.policy.linear and not (asked.cluster and asked.cluster.ahead) and not asked.rules.partial
@@ -113,11 +205,17 @@ def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[Hori
         weights[place] += (there - here) / 2
         weights[place + 1] += (there - here) / 2
     weights[-1] += count - 0.5 - last
-    parts = []
+    full = last < count - 1
+    copies = max(1, wanted - len(at) + 1) if full else 1
+    parts: list[HorizonPart] = []
+    drawn = 0
     for number, weight in zip(at, weights, strict=True):
         own = min(lead, number)
-        stretch = Stretch(number - own, (asked.size,) * (own + 1), disks[number], asked.size)
-        parts.append(HorizonPart(stretch, (weight,), own))
+        for _ in range(copies if number == last else 1):
+            stretch = Stretch(drawn, (asked.size,) * (own + 1), disks[number], asked.size)
+            times = weight / copies if number == last else weight
+            parts.append(HorizonPart(stretch, (times,), own, again=not full or number == last))
+            drawn += own + 1
     return tuple(parts)
 
 
@@ -139,12 +237,12 @@ def _filling(asked: StepRules, world: World, count: int, wanted: int, lead: int)
         for first in range(0, launched, workers):
             nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + workers]])
         pulled.append(nodes.pulled_gb - before)
-        if number >= 2 * AVERAGED and _settled(pulled):
+        if number >= 2 * AVERAGED and _settled(pulled, AVERAGED):
             kept[number + 1 + lead] = nodes.disks()
             break
     return {number: disks for number, disks in kept.items() if number < count}
 
 
-def _settled(pulled: Sequence[float]) -> bool:
-    earlier, later = math.fsum(pulled[-2 * AVERAGED : -AVERAGED]), math.fsum(pulled[-AVERAGED:])
+def _settled(pulled: Sequence[float], over: int) -> bool:
+    earlier, later = math.fsum(pulled[-2 * over : -over]), math.fsum(pulled[-over:])
     return abs(earlier - later) <= SETTLED * earlier

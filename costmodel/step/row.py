@@ -13,25 +13,42 @@ from costmodel.makespan import Makespan
 from costmodel.pricing import Prices
 from costmodel.results import Attribution, Cost, PoolUse, Projection, Steps, WallClock
 from costmodel.samples import Pool
-from costmodel.step.attribution import Rates, attribution
+from costmodel.step.attribution import Rates, attribution, needed
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken
-from costmodel.step.worlds import Worlds, worlds
+from costmodel.step.worlds import Progress, Worlds, worlds
 from costmodel.timescale import NS_PER_HOUR
 from costmodel.uncertainty import Interval
 
-COARSE: Final = 0.1
+COARSE: Final = 0.01
 """The effort for a row of which no attribution is wanted, and that nothing else answers."""
 
 
-def attributed(row: Projection, pool: Pool, demand: Demand, prices: Prices | None, effort: float) -> Projection:
+def attributed(
+    row: Projection,
+    pool: Pool,
+    demand: Demand,
+    prices: Prices | None,
+    effort: float,
+    progress: Progress | None = None,
+) -> Projection:
     """The row of a run in steps with its attribution; with an ``effort`` of 0 without, but answered all the same.
 
-    ``effort`` is how much is simulated, relative to a few seconds. Raises ``PriceError``: the sheet lacks a price.
+    It is simulated until its own error is small, or as much as the ``effort`` allows, relative to the usual.
+    ``progress`` is told the share that is done. Raises ``PriceError``: the sheet lacks a price.
     """
     if row.evidence is None or not demand.trajectories:
         return row
-    found = worlds(pool, demand, prices, _full_speed(row), effort or COARSE)
+    found = worlds(
+        pool,
+        demand,
+        prices,
+        _full_speed(row),
+        effort or COARSE,
+        needed=lambda found: needed(found, demand, pool, prices),
+        progress=progress,
+        causes=effort > 0,
+    )
     if found is None:
         return row
     told = attribution(found, demand, pool, prices, row.evidence.basis)
