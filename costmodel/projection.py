@@ -54,6 +54,8 @@ STRESS_SHARE, STRESS_FACTOR = 100, 30
 """One trajectory in 100 takes 30 times as long."""
 SIMULATED_ROWS = 40
 """So many rows are each simulated with all that one may cost; more share what these would."""
+ENDS = 0.25
+"""So much is simulated of the ends of what was not measured, relative to the row itself."""
 MOST_LENGTHS = 16
 """Of a series of more lengths so many are predicted from each other, evenly from the shortest to the longest."""
 
@@ -191,7 +193,8 @@ def rows_of(
         for number, place in enumerate(shown):
             one, pool = cells[place]
             own = None if progress is None else _part_of(progress, number, len(shown))
-            rows[place] = attributed(rows[place], pool, one.demand, one.prices, effort, own)
+            share = 1.0 if pool is one.value else ENDS
+            rows[place] = attributed(rows[place], pool, one.demand, one.prices, share * effort, own)
     left = iter(rows)
     return [one.told(next(left), list(islice(left, len(one.ends)))) for one in found]
 

@@ -40,7 +40,7 @@ TINY: Final = 1e-300
 PRECISE: Final = 0.05
 """The simulation's own error, half its 95 % interval, relative to what is printed: it is simulated until then."""
 LEAST: Final = 0.1
-"""A cause of a smaller share of what the sandbox costs is as precise as the others leave it."""
+"""A cause of a smaller share of what the sandbox costs is precise enough if one of this share were."""
 NOTHING: Final = 1e-4
 """Of the run: an error of less is none."""
 
@@ -59,7 +59,7 @@ class Rates(NamedTuple):
     @classmethod
     def of(cls, demand: Demand, pool: Pool, prices: Prices | None) -> Rates:
         """Those that are asked for, and the sheet's."""
-        lasting = (demand.gpus or 0) * (demand.gpu_usd_hour or 0.0) + (demand.nodes or 0) * (demand.node_usd_hour or 0)
+        lasting = cls.asked(demand)
         known = prices is not None or demand.gpu_usd_hour is not None or demand.node_usd_hour is not None
         if prices is None:
             return cls(lasting, 0.0, 0.0, known)
@@ -67,6 +67,11 @@ class Rates(NamedTuple):
         at_a_time = min(demand.usable_workers, demand.trajectories) + (demand.warm_pool or 0)
         lasting += nodes(price, pool.identity, at_a_time, demand) * price.rates.usd_per_node_hour
         return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(pool.identity), known)
+
+    @staticmethod
+    def asked(demand: Demand) -> float:
+        """Of the run, for its GPUs and nodes, without what a sheet charges for nodes."""
+        return (demand.gpus or 0) * (demand.gpu_usd_hour or 0.0) + (demand.nodes or 0) * (demand.node_usd_hour or 0)
 
     def usd(self, step: StepTaken, found: Worlds) -> float:
         """Of a simulated step: of how long it lasts, and of what is counted."""
@@ -80,70 +85,81 @@ class Amount(NamedTuple):
 
     plain: list[list[Steps]]
     twins: list[list[Steps]]
-    stands_for: Steps  # for how many steps of the run each does
-    level: Steps  # ... of those that tell what an ideal sandbox takes
+    stands_for: list[Steps]  # by look: for how many steps of the run each does
+    level: Steps  # ... of those that tell what an ideal sandbox takes; []: as of the run
     repetitions: int = 0  # as ``interval_of`` has them
 
     def of(self, look: int) -> Interval:
         """What the run takes so."""
-        return self._interval(self._taken(look))
+        return self._interval(self._taken(look), self.stands_for[look])
 
-    def saved(self, *looks: int, less: Sequence[int] = ()) -> Interval:
-        """What it takes less than as it is in each of these looks, summed, and less what it does in the others."""
-        return self._interval(self._saved(looks, less))
+    def saved(self, look: int) -> Interval:
+        """What it takes less so than as it is."""
+        return self._interval(self._saved(look), self.stands_for[look])
 
-    def error(self, *looks: int) -> float:
-        """The simulation's own of what is saved so, or, of no look, of the run as it is: half its 95 % interval."""
-        told = self._saved(looks, ()) if looks else self._taken(RUN)
+    def together(self, looks: Sequence[int]) -> Interval:
+        """What an ideal sandbox saves less what each of these looks does, as sure as the steps that all have tell."""
+        fewest = min(map(len, (self.stands_for[look] for look in (IDEAL, *looks))))
+        shared = next(each for each in self.stands_for if len(each) == fewest)
+        saves = [self._saved(look, shared) for look in (IDEAL, *looks)]
+
+        def told(world: list[Steps]) -> Steps:
+            return [ideal - math.fsum(others) for ideal, *others in zip(*(own(world) for own in saves), strict=True)]
+
+        found = self._interval(told, shared)
+        value = self.saved(IDEAL).value - math.fsum(self.saved(look).value for look in looks)
+        return moved(found, value - found.value)
+
+    def error(self, look: int = RUN) -> float:
+        """The simulation's own, of what is saved so, or of the run as it is: half its 95 % interval."""
+        told = self._taken(RUN) if look == RUN else self._saved(look)
         totals = [math.fsum(told(world)) for world in self.plain]
         return student_t(len(totals) - 1) * math.sqrt(_variance(totals) / len(totals))
 
     def _taken(self, look: int) -> Callable[[list[Steps]], Steps]:
-        basis = look if look == THINKLESS else IDEAL
+        times, level = self.stands_for[look], self.level
+        if not level:
+            return lambda world: [w * step for w, step in zip(times, world[look], strict=True)]
+        if look == THINKLESS:  # whose steps are as alike
+            return lambda world: [v * step for v, step in zip(level, world[look], strict=False)]
 
         def told(world: list[Steps]) -> Steps:
-            if self.level is self.stands_for:
-                return [w * step for w, step in zip(self.stands_for, world[look], strict=True)]
-            each = zip(self.stands_for, self.level, world[look], world[basis], strict=True)
+            each = zip(times, level, world[look], world[IDEAL], strict=True)
             return [w * (step - ideal) + v * ideal for w, v, step, ideal in each]
 
         return told
 
-    def _saved(self, looks: Sequence[int], less: Sequence[int]) -> Callable[[list[Steps]], Steps]:
-        times = len(looks) - len(less)
+    def _saved(self, look: int, stands_for: Steps | None = None) -> Callable[[list[Steps]], Steps]:
+        times = self.stands_for[look] if stands_for is None else stands_for
+        return lambda world: [w * (step - less) for w, step, less in zip(times, world[RUN], world[look], strict=False)]
 
-        def told(world: list[Steps]) -> Steps:
-            return [
-                w
-                * (times * step - math.fsum(world[look][i] for look in looks) + math.fsum(world[at][i] for at in less))
-                for i, (w, step) in enumerate(zip(self.stands_for, world[RUN], strict=True))
-            ]
-
-        return told
-
-    def _interval(self, told: Callable[[list[Steps]], Steps]) -> Interval:
-        return interval_of(
-            [told(world) for world in self.plain],
-            [told(world) for world in self.twins],
-            self.stands_for,
-            repetitions=self.repetitions,
-        )
+    def _interval(self, told: Callable[[list[Steps]], Steps], stands_for: Steps) -> Interval:
+        plain, twins = ([told(world) for world in worlds] for worlds in (self.plain, self.twins))
+        return interval_of(plain, twins, stands_for, repetitions=self.repetitions)
 
 
-def needed(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None) -> float:
-    """How many rounds it takes until all that is printed of them is precise."""
+def moved(one: Interval, by: float) -> Interval:
+    """As wide, with another value."""
+    return Interval(*(None if end is None else end + by for end in one))  # type: ignore[arg-type]
+
+
+def needed(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None) -> tuple[float, frozenset[int]]:
+    """How many rounds it takes until all that is printed of them is precise, and of which looks."""
     told_in = units(found, demand, pool, prices)
-    acting = [cause for cause, acts in found.causes.items() if acts]
-    # Without causes of their own, only all of them at once was taken away.
-    looks = range(1, len(acting) + 1) if found.plain and len(found.plain[0]) > FEWEST else range(0)
+    looks = len(found.rounds)
+    causes = range(1, looks - 2) if looks > FEWEST else range(0)
+    wanted = {look % looks for look in (RUN, IDEAL)} | {look % looks for look in (THINKLESS,) if not found.level}
     factor = 0.0
     for one in (told_in.step_s, told_in.hours, *[told_in.dollars] * told_in.known):
-        run, sandbox = one.of(RUN).value, one.saved(IDEAL).value
-        nothing = NOTHING * abs(run)
-        told = [(abs(run), one.error()), (abs(sandbox), one.error(IDEAL))]
-        told += [(value, one.error(look)) for look in looks if (value := one.saved(look).value) > LEAST * abs(sandbox)]
-        factor = max(factor, *(error / max(PRECISE * value, nothing, TINY) for value, error in told))
-    return found.plan.rounds * factor**2
+        run, sandbox = abs(one.of(RUN).value), abs(one.saved(IDEAL).value)
+        nothing = max(NOTHING * run, TINY)
+        factor = max(factor, one.error() / max(PRECISE * run, TINY), one.error(IDEAL) / max(PRECISE * sandbox, nothing))
+        for look in causes:
+            off = one.error(look) / max(PRECISE * max(abs(one.saved(look).value), LEAST * sandbox), nothing)
+            if off > 1:
+                wanted.add(look)
+                factor = max(factor, off)
+    return found.plan.rounds * factor**2, frozenset(wanted)
 
 
 class Units(NamedTuple):
@@ -185,7 +201,7 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
 
     acting = [cause for cause, acts in found.causes.items() if acts]
     looks = {cause: look for look, cause in enumerate(acting, 1)}
-    if len(found.plain[0]) == FEWEST:
+    if len(found.rounds) == FEWEST:
         looks = dict.fromkeys(looks, IDEAL)  # none was taken away alone, and nobody asks
     nothing = share(lambda _: Interval(0.0, 0.0, 0.0))
     causes: dict[str, Share | None] = {
@@ -196,7 +212,7 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
     return Attribution(
         causes=causes,
         sandbox=share(lambda one: one.saved(IDEAL)),
-        interaction=share(lambda one: one.saved(IDEAL, less=list(looks.values()))),
+        interaction=share(lambda one: one.together(list(looks.values()))),
         run=share(lambda one: one.of(RUN)),
         waiting=None if demand.gpus is None else _waiting(gpu, found, demand, pool),
         usd_per_critical_second=plan.steps * rates.lasting / 3600 if rates.lasting else None,
@@ -208,26 +224,51 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
     )
 
 
+def with_run(found: Attribution, by: Share, *, sandbox: bool) -> Attribution:
+    """The same where the run takes so much more: for the ``sandbox``, or for what an ideal one takes too."""
+
+    def more(share: Share) -> Share:
+        amounts = (
+            None if one is None else moved(one, change.value if change else 0.0)
+            for one, change in zip(share, by, strict=True)
+        )
+        return Share(*amounts)  # type: ignore[arg-type]
+
+    waiting, gpu = found.waiting, by.gpu_hours.value if by.gpu_hours else 0.0
+    if waiting is not None:
+        part = "stalled" if sandbox else "generation" if waiting.generation_gpu_hours is not None else "commands"
+        old = getattr(waiting, f"{part}_gpu_hours")
+        waiting = waiting._replace(
+            wall_clock_hours=waiting.wall_clock_hours + by.step_s.value * found.steps / 3600,
+            waiting_gpu_hours=waiting.waiting_gpu_hours + gpu,
+            **{f"{part}_gpu_hours": None if old is None else old + gpu},
+        )
+        if waiting.waiting_usd is not None and waiting.waiting_gpu_hours:
+            assert found.waiting is not None
+            waiting = waiting.priced(found.waiting.waiting_usd / found.waiting.waiting_gpu_hours)  # type: ignore[operator]
+    found = found._replace(run=more(found.run), waiting=waiting)
+    return found._replace(sandbox=more(found.sandbox), interaction=more(found.interaction)) if sandbox else found
+
+
 def amount_of(found: Worlds, value: Callable[[StepTaken], float]) -> Amount:
     """One unit of every simulated step."""
-    times = found.plan.stands_for
     plain, twins = (
         [[[value(step) for step in look] for look in world] for world in worlds]
         for worlds in (found.plain, found.twins)
     )
-    return Amount(plain, twins, times, _level(found, times), found.repetitions)
+    by_rounds = {rounds: found.plan._replace(rounds=rounds).stands_for for rounds in set(found.rounds)}
+    return Amount(plain, twins, [by_rounds[rounds] for rounds in found.rounds], _level(found), found.repetitions)
 
 
-def _level(found: Worlds, times: Steps) -> Steps:
-    """For how many steps of the run each stands that tells what an ideal sandbox takes."""
-    if not found.level or (found.plan.rounds == 1 and len(set(times)) == 1):
-        return times
-    first = [times for part in found.plan.parts for times in part.stands_for]
-    if len(set(first)) > 1 and not any(any(part.stretch.disks) for part in found.plan.parts):
-        told = first  # the last of them is smaller
-    else:
-        told = [math.fsum(first) / len(first)] * len(first)
-    return told + [0.0] * (len(times) - len(told))
+def _level(found: Worlds) -> Steps:
+    """For how many steps of the run each stands that tells what an ideal sandbox takes: those of the first round."""
+    times = found.plan.stands_for
+    if not found.level:
+        return []
+    first = found.plan._replace(rounds=1).stands_for
+    if any(any(part.stretch.disks) for part in found.plan.parts):  # places along the run, which are alike without pulls
+        first = [math.fsum(first) / len(first)] * len(first)
+    return first + [0.0] * (len(times) - len(first))
 
 
 def interval_of(

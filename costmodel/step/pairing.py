@@ -7,18 +7,21 @@ same runs are resampled alike, those of different runs each for themselves.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from costmodel.demand import Demand
 from costmodel.pricing import Prices
-from costmodel.results import Share
+from costmodel.results import Attribution, Share
 from costmodel.samples import Pool
-from costmodel.step.attribution import NOTHING, PRECISE, RUN, TINY, Amount, interval_of, units
+from costmodel.step.attribution import PRECISE, RUN, TINY, Amount, interval_of, units, with_run
 from costmodel.step.horizon import following
 from costmodel.step.rules import StepRules
 from costmodel.step.worlds import Progress, Replications, repeated, smaller
 from costmodel.uncertainty import Interval
+
+ALIKE: Final = 1e-3
+"""Of the run: a difference is told to this part of it at least."""
 
 
 class RunInSteps(NamedTuple):
@@ -30,11 +33,12 @@ class RunInSteps(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """One run less another, and each of them in the same random worlds."""
+    """One run less another."""
 
     usd: Interval
     worker_hours: Interval
-    runs: tuple[Share, Share]
+    step_s: Interval
+    gpu_hours: Interval
 
 
 def apart(
@@ -55,30 +59,50 @@ def apart(
     return found
 
 
+def beside(one: Attribution, other: Attribution, less: Apart) -> Attribution:
+    """The other, of which it is known how much less it takes than this one: its run, so its sandbox, do."""
+
+    def by(of: Callable[[Share], Interval | None], apart: Interval) -> float:
+        mine, theirs = of(one.run), of(other.run)
+        return 0.0 if mine is None or theirs is None else mine.value - apart.value - theirs.value
+
+    change = Share(
+        *(
+            Interval(amount)
+            for amount in (
+                by(lambda share: share.step_s, less.step_s),
+                by(lambda share: share.worker_hours, less.worker_hours),
+                by(lambda share: share.gpu_hours, less.gpu_hours),
+                by(lambda share: share.usd, less.usd),
+            )
+        )
+    )
+    return with_run(other, change, sandbox=True)
+
+
 def _apart(one: RunInSteps, other: RunInSteps, effort: float, progress: Progress | None) -> Apart | None:
     begun = _both(one, other, effort)
     if begun is None:
         return None
 
     def both() -> list[tuple[Amount, Amount]]:
-        found = [units(own.worlds, run.demand, run.pool, run.prices) for run, own in zip((one, other), begun, strict=True)]
+        found = [
+            units(own.worlds, run.demand, run.pool, run.prices) for run, own in zip((one, other), begun, strict=True)
+        ]
         return list(zip(*(own[:4] for own in found), strict=True))
 
     def needed() -> float:
         factor = 0.0
-        for pair in both():
-            saved = _interval(*pair, only_chance=True)
-            whole = NOTHING * abs(pair[0].of(RUN).value)
+        for mine, theirs in both():
+            saved = _interval(mine, theirs, only_chance=True)
+            nothing = ALIKE * abs(mine.of(RUN).value)
             error = saved.value - (saved.low or 0.0)
-            factor = max(factor, error / max(PRECISE * abs(saved.value), whole, TINY))
+            factor = max(factor, error / max(PRECISE * abs(saved.value), nothing, TINY))
         return begun[0].worlds.plan.rounds * factor**2
 
     repeated(begun, needed, progress)
-    step_s, hours, gpu, usd = both()
-    shares = tuple(
-        Share(step_s[at].of(RUN), hours[at].of(RUN), gpu[at].of(RUN), usd[at].of(RUN)) for at in range(len(begun))
-    )
-    return Apart(_interval(*usd), _interval(*hours), (shares[0], shares[1]))
+    step_s, hours, gpu, usd = (_interval(*pair) for pair in both())
+    return Apart(usd, hours, step_s, gpu)
 
 
 def _both(one: RunInSteps, other: RunInSteps, effort: float) -> tuple[Replications, Replications] | None:
@@ -96,9 +120,7 @@ def _both(one: RunInSteps, other: RunInSteps, effort: float) -> tuple[Replicatio
         return None
     salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
     asked = asked._replace(plan=plan, salt=salt)
-    there = Replications.of(
-        second.pool, second.demand, second.prices, effort=effort, as_it_is=True, sampling=asked
-    )
+    there = Replications.of(second.pool, second.demand, second.prices, effort=effort, as_it_is=True, sampling=asked)
     if there is None:
         return None
     return (here, there) if first is one else (there, here)
@@ -114,14 +136,13 @@ def _runs(pool: Pool) -> str:
 
 def _interval(one: Amount, other: Amount, *, only_chance: bool = False) -> Interval:
     """Of the difference, world by world; ``only_chance``: the simulation's own error alone."""
+    stands_for = one.stands_for[RUN]
     plain, twins = (
         [
-            [w * (a - b) for w, a, b in zip(one.stands_for, mine[RUN], theirs[RUN], strict=True)]
+            [w * (a - b) for w, a, b in zip(stands_for, mine[RUN], theirs[RUN], strict=True)]
             for mine, theirs in zip(ours, others, strict=True)
         ]
         for ours, others in ((one.plain, other.plain), (one.twins, other.twins))
     )
-    if only_chance:
-        return interval_of(plain, plain, one.stands_for, signed=True)
     least = min((count for count in (one.repetitions, other.repetitions) if count), default=0)
-    return interval_of(plain, twins, one.stands_for, signed=True, repetitions=least)
+    return interval_of(plain, plain if only_chance else twins, stands_for, signed=True, repetitions=least)

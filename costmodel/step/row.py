@@ -11,9 +11,9 @@ from costmodel.billing import no_surer, nodes_usd, plus
 from costmodel.demand import Demand
 from costmodel.makespan import Makespan
 from costmodel.pricing import Prices
-from costmodel.results import Attribution, Cost, PoolUse, Projection, Steps, WallClock
+from costmodel.results import Attribution, Cost, PoolUse, Projection, Share, Steps, WallClock
 from costmodel.samples import Pool
-from costmodel.step.attribution import Rates, attribution, needed
+from costmodel.step.attribution import Rates, attribution, needed, with_run
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken
 from costmodel.step.worlds import Progress, Worlds, worlds
@@ -54,7 +54,27 @@ def attributed(
     told = attribution(found, demand, pool, prices, row.evidence.basis)
     if demand.step_model:
         row = _answered(row, pool, demand, prices, found, told)
+    else:
+        told = _as_in_the_row(row, demand, told)
     return replace(row, attribution=told) if effort else row
+
+
+def _as_in_the_row(row: Projection, demand: Demand, told: Attribution) -> Attribution:
+    """The attribution of a run that the row knows better: one answer has one wall-clock, and one bill."""
+    wall, hours = row.wall_clock_hours, row.worker_hours
+    if wall is None or hours is None:
+        return told
+    asked = Rates.asked(demand) * wall.value
+    usd = None if told.run.usd is None else asked + (row.cost.total_usd if row.cost is not None else 0.0)
+    found = Share(
+        Interval(wall.value * 3600 / told.steps),
+        Interval(hours.value),
+        told.run.gpu_hours and Interval((demand.gpus or 0) * (wall.value - told.steps * demand.train_s / 3600)),
+        usd if usd is None else Interval(usd),
+    )
+    pairs = zip(found, told.run, strict=True)
+    change = Share(*(None if one is None or old is None else Interval(one.value - old.value) for one, old in pairs))  # type: ignore[arg-type]
+    return with_run(told, change, sandbox=False)
 
 
 def _full_speed(row: Projection) -> float | None:

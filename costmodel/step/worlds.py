@@ -9,7 +9,7 @@ what follows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final, NamedTuple
@@ -32,7 +32,7 @@ WORLDS: Final = (6, 10)
 """Worlds that draw from the trials as they are, each with a twin: at least, and at most."""
 ATTEMPTS: Final = 48_000_000
 """That all worlds of one attribution may cost, without and with every cause: half a minute to a minute."""
-FIRST: Final = 1_500_000
+FIRST: Final = 600_000
 """... of which the first round costs about so many, however many causes a row has, so that all rows draw the same."""
 SHARED: Final = 4
 """So many times as much costs one that shares more than workers with others."""
@@ -99,7 +99,8 @@ class Worlds(NamedTuple):
     twins: list[Looks]  # of each of those
     scale: int  # a system of so much smaller a size was simulated ...
     times: float  # ... and its rollouts stand for so many each
-    level: bool = False  # whether steps of the ideal sandbox are all alike, so that any of them tells how long one takes
+    rounds: tuple[int, ...]  # of each look
+    level: bool = False  # whether steps of the ideal sandbox are all alike: any of them tells how long one takes
     repetitions: int = 0  # of which twins draw whole ones; 0: they draw trials of each
 
     @property
@@ -108,8 +109,8 @@ class Worlds(NamedTuple):
         return self.times * self.plan.whole / self.plan.steps
 
 
-Needed = Callable[[Worlds], float]
-"""How many rounds it takes until the simulation's own error is small, judged by those that there are."""
+Needed = Callable[[Worlds], tuple[float, frozenset[int]]]
+"""How many rounds it takes until the simulation's own error is small, and of which looks, judged by those there are."""
 Progress = Callable[[float], None]
 """Is told the share that is done, from 0 to 1."""
 
@@ -137,7 +138,14 @@ def worlds(
     begun = Replications.of(pool, demand, prices, full_speed, effort, causes=causes)
     if begun is None:
         return None
-    repeated([begun], (lambda: needed(begun.worlds)) if needed else None, progress)
+
+    def told() -> float:
+        assert needed is not None
+        rounds, looks = needed(begun.worlds)
+        begun.keep(looks)
+        return rounds
+
+    repeated([begun], told if needed else None, progress)
     return begun.worlds
 
 
@@ -147,19 +155,20 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, p
     Who looks after every round whether it is enough stops at a lucky moment, so that looks are few.
     """
     most = min(run.most_rounds for run in runs)
-    rounds, wanted = 0, 1
+    rounds, wanted, told = 0, 1, 0.0
     while rounds < wanted:
+        expected = wanted if needed is None or wanted == most else min(most, 2 * wanted)
         for number in range(rounds, wanted):
             for place, run in enumerate(runs):
-                share = (number + place / len(runs), 1 / len(runs))
-                run.simulate(number, progress and _part_of(progress, share[0] / wanted, share[1] / wanted))
+                for done in run.simulate(number):
+                    told = max(told, (number + (place + done) / len(runs)) / expected)
+                    if progress is not None:
+                        progress(told)
         rounds = wanted
         if needed is not None:
             wanted = min(most, BEFORE * rounds, math.ceil(needed()))
-
-
-def _part_of(progress: Progress, begin: float, share: float) -> Progress:
-    return lambda done: progress(begin + share * done)
+    if progress is not None:
+        progress(1.0)
 
 
 class Replications:
@@ -173,7 +182,7 @@ class Replications:
         self._asked, self._sampling, self._causes = asked, sampling, causes
         self._times = rollouts / asked.demand.trajectories
         self.most_rounds = most
-        self._rounds = 0
+        self._rounds = [0] * len(asked.looks)
         spread = assumed(pool.identity.substrate, asked.demand.run_sd)
         self._repetitions = len(pool.runs) if _draws_runs(len(pool.runs), spread) else 0
         self._drawn: list[tuple[int, Sequence[int], float]] = []  # each world's seed, weights of trials, factor
@@ -182,6 +191,7 @@ class Replications:
             self._drawn.append((seed, [1] * len(pool.trials), 1.0))
             if number < sampling.twins:
                 self._drawn.append((seed, *resampled(pool, spread, Random(seed + (sampling.salt << 64)))))
+        self._kept = frozenset(range(len(asked.looks)))
         self._found: list[Looks] = [[[] for _ in asked.looks] for _ in self._drawn]
 
     @classmethod
@@ -237,7 +247,7 @@ class Replications:
     @property
     def worlds(self) -> Worlds:
         """All rounds so far."""
-        plan, plain = self._sampling.plan._replace(rounds=self._rounds), self._sampling.plain
+        plan, plain = self._sampling.plan._replace(rounds=self._rounds[0]), self._sampling.plain
         twins = self._sampling.twins
         paired, others = self._found[: 2 * twins], self._found[2 * twins :]
         ideal = self._asked.looks[-2] if len(self._asked.looks) > 1 else frozenset[str]()
@@ -248,20 +258,26 @@ class Replications:
             paired[1::2],
             self._sampling.scale,
             self._times,
+            tuple(self._rounds),
             len(self._asked.looks) > 1 and is_alike(self._asked.rules(ideal)),
             self._repetitions,
         )
 
-    def simulate(self, number: int, progress: Progress | None = None) -> None:
-        r"""One more round, which is the ``number``\ th, from 0."""
+    def simulate(self, number: int) -> Iterator[float]:
+        """One more round, the one after ``number`` others; gives the share of it that is done."""
         plan = self._sampling.plan.of(number)
         for place, ((seed, times, factor), looks) in enumerate(zip(self._drawn, self._found, strict=True)):
             world = _world(self._asked, times, seed)
-            for steps, without in zip(looks, self._asked.looks, strict=True):
-                steps += self._looked_at(world, factor, without, plan)
-            if progress is not None:
-                progress((place + 1) / len(self._drawn))
-        self._rounds = number + 1
+            for look, (steps, without) in enumerate(zip(looks, self._asked.looks, strict=True)):
+                if look in self._kept:
+                    steps += self._looked_at(world, factor, without, plan)
+            yield (place + 1) / len(self._drawn)
+        for look in self._kept:
+            self._rounds[look] = number + 1
+
+    def keep(self, looks: frozenset[int]) -> None:
+        """Simulate no more rounds of any others, nor of those that were left out before."""
+        self._kept &= looks
 
     def _looked_at(
         self, world: World, factor: float, without: frozenset[str], plan: Sequence[HorizonPart]

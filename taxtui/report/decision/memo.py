@@ -22,7 +22,9 @@ TOLD: Final = 8
 DOLLARS, HOURS = Unit("$", True), Unit("worker-hours", False)
 
 
-def to_text(found: Decision, turns: Sequence[Turn], given: Sequence[Assumption], command: str) -> str:
+def to_text(
+    found: Decision, turns: Sequence[Turn], given: Sequence[Assumption], command: str, *, rough: bool = False
+) -> str:
     """The page, in Markdown.
 
     Args:
@@ -30,9 +32,10 @@ def to_text(found: Decision, turns: Sequence[Turn], given: Sequence[Assumption],
         turns: what would turn it.
         given: what was asked, each with where it comes from.
         command: the command line that writes the same page.
+        rough: whether little was simulated, so that every amount is told with ≈.
     """
     sections = [
-        (_title(found), "\n\n".join(_answer(found, turns))),
+        (_title(found), "\n\n".join(_answer(found, turns, rough=rough))),
         ("What it costs", tables([_money(found)])),
         ("What the sandbox costs, by cause", tables([_causes(found)]) if found.start.row.attribution else ""),
         ("What would turn it", _turning(found, turns)),
@@ -69,14 +72,17 @@ def _title(found: Decision) -> str:
     return f"CAN'T TELL {start} from {goal}" if found.verdict == CANNOT_TELL else f"STAY with {start}"
 
 
-def _answer(found: Decision, turns: Sequence[Turn]) -> list[str]:
+def _answer(found: Decision, turns: Sequence[Turn], *, rough: bool) -> list[str]:
+    about = "≈ " * rough
     unit, saving, whole = unit_of(found), found.saving, found.start_bill.whole.value
     known = saving.low is not None and saving.high is not None
     does = "saves" if saving.value >= 0 else "costs"
     amount = saving if saving.value >= 0 else _reversed(saving)
     limits = f" ({span(amount, money if unit.usd else compact)})" if known else ""
     share = f", {abs(saving.value) / whole:.1%} of {unit.shown(whole)}" if whole else ""
-    lines = [f"Moving to {name_of(found.goal)} {does} this run {unit.shown(amount.value)}{limits}{share}."]
+    lines = [f"Moving to {name_of(found.goal)} {does} this run {about}{unit.shown(amount.value)}{limits}{share}."]
+    if rough:
+        lines.append("A rough simulation: without --quick the interval is narrower.")
     if not known:
         lines.append("How sure that is, is not known.")
     elif found.verdict == CANNOT_TELL:
