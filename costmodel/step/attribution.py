@@ -37,8 +37,8 @@ FEWEST: Final = 3
 """Looks of a world of which no cause is taken away alone."""
 TINY: Final = 1e-300
 
-PRECISE: Final = 0.05
-"""The simulation's own error, half its 95 % interval, relative to what is printed: it is simulated until then."""
+PRECISE: Final = 0.05 / 1.96
+"""The simulation's own standard error relative to what is printed: it is simulated until 95 % are within 5 %."""
 LEAST: Final = 0.1
 """A cause of a smaller share of what the sandbox costs is precise enough if one of this share were."""
 NOTHING: Final = 1e-4
@@ -111,10 +111,9 @@ class Amount(NamedTuple):
         return moved(found, value - found.value)
 
     def error(self, look: int = RUN) -> float:
-        """The simulation's own, of what is saved so, or of the run as it is: half its 95 % interval."""
+        """The simulation's own standard error, of what is saved so, or of the run as it is."""
         told = self._taken(RUN) if look == RUN else self._saved(look)
-        totals = [math.fsum(told(world)) for world in self.plain]
-        return student_t(len(totals) - 1) * math.sqrt(_variance(totals) / len(totals))
+        return _standard_error([math.fsum(told(world)) for world in self.plain])
 
     def _taken(self, look: int) -> Callable[[list[Steps]], Steps]:
         times, level = self.stands_for[look], self.level
@@ -220,7 +219,7 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
         steps=plan.steps,
         simulated_steps=plan.simulated,
         replicates=len(found.plain) + len(found.twins),
-        error_s=step_s.error() * student_t(len(found.plain) - 1, SURE) / student_t(len(found.plain) - 1),
+        error_s=step_s.error() * student_t(len(found.plain) - 1, SURE),
     )
 
 
@@ -257,18 +256,30 @@ def amount_of(found: Worlds, value: Callable[[StepTaken], float]) -> Amount:
         for worlds in (found.plain, found.twins)
     )
     by_rounds = {rounds: found.plan._replace(rounds=rounds).stands_for for rounds in set(found.rounds)}
-    return Amount(plain, twins, [by_rounds[rounds] for rounds in found.rounds], _level(found), found.repetitions)
+    return Amount(plain, twins, [by_rounds[rounds] for rounds in found.rounds], _level(found, plain), found.repetitions)
 
 
-def _level(found: Worlds) -> Steps:
-    """For how many steps of the run each stands that tells what an ideal sandbox takes: those of the first round."""
-    times = found.plan.stands_for
+def _level(found: Worlds, plain: list[list[Steps]]) -> Steps:
+    """For how many steps of the run each stands that tells what an ideal sandbox takes: those of as few rounds as tell
+    it well enough, so that rows which it takes more rounds to tell apart have this in common."""
     if not found.level:
         return []
-    first = found.plan._replace(rounds=1).stands_for
+    times, rounds = found.plan.stands_for, 1
+    while True:
+        told = _alike(found, min(rounds, found.plan.rounds))
+        totals = [math.fsum(v * step for v, step in zip(told, world[IDEAL], strict=False)) for world in plain]
+        off = _standard_error(totals)
+        if rounds >= found.plan.rounds or off <= PRECISE / 2 * abs(math.fsum(totals)) / len(totals):
+            return told + [0.0] * (len(times) - len(told))
+        rounds *= 2
+
+
+def _alike(found: Worlds, rounds: int) -> Steps:
+    """For how many steps of the run each stands, if all of these rounds are alike."""
+    times = found.plan._replace(rounds=rounds).stands_for
     if any(any(part.stretch.disks) for part in found.plan.parts):  # places along the run, which are alike without pulls
-        first = [math.fsum(first) / len(first)] * len(first)
-    return first + [0.0] * (len(times) - len(first))
+        return [math.fsum(times) / len(times)] * len(times)
+    return times
 
 
 def interval_of(
@@ -294,7 +305,7 @@ def interval_of(
         left_open *= repetitions / (repetitions - 1)
         freedom = min(freedom, repetitions - 1)
     of_trials = student_t(freedom) * math.sqrt(left_open)
-    half = math.hypot(of_trials, student_t(len(totals) - 1) * math.sqrt(_variance(totals) / len(totals)))
+    half = math.hypot(of_trials, student_t(len(totals) - 1) * _standard_error(totals))
     low = value - half
     return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
 
@@ -316,6 +327,10 @@ def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
         for column, value in zip(columns, one, strict=True)
     )
     return math.fsum(times * times for times in stands_for) * squares / ((worlds - 1) * (steps - 1))
+
+
+def _standard_error(values: Sequence[float]) -> float:
+    return math.sqrt(_variance(values) / len(values))
 
 
 def _variance(values: Sequence[float]) -> float:

@@ -48,42 +48,39 @@ class HorizonPart(NamedTuple):
     stretch: Stretch
     stands_for: tuple[float, ...]
     lead: int = 0
-    again: bool = True  # whether it is simulated in every round
 
 
 class Horizon(NamedTuple):
     """A run, as one world simulates it in so many ``rounds``."""
 
     steps: int
-    parts: tuple[HorizonPart, ...]
+    parts: tuple[HorizonPart, ...]  # of the first round
     whole: float  # steps of full size that have as many rollouts as the run
     rounds: int = 1
+    later: tuple[
+        HorizonPart, ...
+    ] = ()  # of every other round, as good as the last of the first; (): those of the first
 
     @property
     def simulated(self) -> int:
         """Steps of one world that are simulated."""
-        return sum(len(part.stretch.sizes) * self._times(part) for part in self.parts)
+        return sum(len(part.stretch.sizes) for number in range(self.rounds) for part in self.of(number))
 
     @property
     def stands_for(self) -> list[float]:
         """For how many steps of the run each of those stands that are counted, round by round."""
-        return [
-            times / self._times(part)
-            for number in range(self.rounds)
-            for part in self.of(number)
-            for times in part.stands_for
-        ]
+        if not self.later:
+            return [times / self.rounds for part in self.parts for times in part.stands_for] * self.rounds
+        *early, last = [times for part in self.parts for times in part.stands_for]
+        alike = 1 + sum(len(part.stands_for) for part in self.later) * (self.rounds - 1)
+        return early + [last / alike] * alike
 
     def of(self, number: int) -> list[HorizonPart]:
         """The parts of one round, with its own random numbers."""
+        parts = self.later if number and self.later else self.parts
         return [
-            part._replace(stretch=part.stretch._replace(first=part.stretch.first + number * ROUND))
-            for part in self.parts
-            if part.again or not number
+            part._replace(stretch=part.stretch._replace(first=part.stretch.first + number * ROUND)) for part in parts
         ]
-
-    def _times(self, part: HorizonPart) -> int:
-        return self.rounds if part.again else 1
 
 
 def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizon:
@@ -97,10 +94,10 @@ def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizo
     if not asked.rules.policy.barrier:
         return _of_a_stream(asked, world, sizes, pulls=pulls)
     most = max(1 if alike and not pulls else FEW, most)
-    if count <= most:
+    if count <= (2 * most if pulls else most):
         return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
     if pulls:
-        return Horizon(count, _places(asked, world, count, most), whole)
+        return _places(asked, world, count, most, whole)
     last = (rest,) if rest and count < MANY else ()
     like = full if last else count
     first = 0 if alike else most // 2
@@ -115,13 +112,14 @@ def following(other: Horizon, asked: StepRules) -> Horizon | None:
         return None
     if not asked.rules.policy.barrier:
         return other
-    parts = []
-    for part in other.parts:
+
+    def follows(part: HorizonPart) -> HorizonPart:
         counted = part.stretch.first + part.lead
         lead = 0 if _alike(asked) else min(LEAD, counted)
         sizes = (asked.size,) * lead + part.stretch.sizes[part.lead :]
-        parts.append(part._replace(stretch=Stretch(counted - lead, sizes), lead=lead))
-    return other._replace(parts=tuple(parts))
+        return part._replace(stretch=Stretch(counted - lead, sizes), lead=lead)
+
+    return other._replace(parts=tuple(map(follows, other.parts)), later=tuple(map(follows, other.later)))
 
 
 def rollouts_of(demand: Demand, asked: StepRules) -> int:
@@ -187,9 +185,9 @@ def _until_full(asked: StepRules, world: World, count: int) -> int:
     return count
 
 
-def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[HorizonPart, ...]:
-    """Steps along a run whose disks fill up; between two of them everything is on a straight line. What is left of
-    ``most`` is spent on the last of them, if disks are full there, as all other rounds are."""
+def _places(asked: StepRules, world: World, count: int, most: int, whole: float) -> Horizon:
+    """Steps along a run whose disks fill up; between two of them everything is on a straight line. Where they are full
+    at the last of these, all other rounds are there."""
     lead = (
         0
         if asked.rules.policy.linear and not (asked.cluster and asked.cluster.ahead) and not asked.rules.partial
@@ -205,18 +203,16 @@ def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[Hori
         weights[place] += (there - here) / 2
         weights[place + 1] += (there - here) / 2
     weights[-1] += count - 0.5 - last
-    full = last < count - 1
-    copies = max(1, wanted - len(at) + 1) if full else 1
     parts: list[HorizonPart] = []
     drawn = 0
     for number, weight in zip(at, weights, strict=True):
         own = min(lead, number)
-        for _ in range(copies if number == last else 1):
-            stretch = Stretch(drawn, (asked.size,) * (own + 1), disks[number], asked.size)
-            times = weight / copies if number == last else weight
-            parts.append(HorizonPart(stretch, (times,), own, again=not full or number == last))
-            drawn += own + 1
-    return tuple(parts)
+        stretch = Stretch(drawn, (asked.size,) * (own + 1), disks[number], asked.size)
+        parts.append(HorizonPart(stretch, (weight,), own))
+        drawn += own + 1
+    full = parts[-1]
+    later = [full._replace(stretch=full.stretch._replace(first=place * (full.lead + 1))) for place in range(wanted)]
+    return Horizon(count, tuple(parts), whole, later=tuple(later) if last < count - 1 else ())
 
 
 def _filling(asked: StepRules, world: World, count: int, wanted: int, lead: int) -> dict[int, list[list[int]]]:

@@ -22,6 +22,8 @@ from costmodel.uncertainty import Interval
 
 ALIKE: Final = 1e-3
 """Of the run: a difference is told to this part of it at least."""
+TWO_SIDED: Final = 2.0
+"""Standard errors of half an interval."""
 
 
 class RunInSteps(NamedTuple):
@@ -95,9 +97,9 @@ def _apart(one: RunInSteps, other: RunInSteps, effort: float, progress: Progress
         factor = 0.0
         for mine, theirs in both():
             saved = _interval(mine, theirs, only_chance=True)
-            nothing = ALIKE * abs(mine.of(RUN).value)
-            error = saved.value - (saved.low or 0.0)
-            factor = max(factor, error / max(PRECISE * abs(saved.value), nothing, TINY))
+            assert saved.low is not None
+            enough = max(PRECISE * abs(saved.value), ALIKE * abs(mine.of(RUN).value), TINY)
+            factor = max(factor, (saved.value - saved.low) / TWO_SIDED / enough)
         return begun[0].worlds.plan.rounds * factor**2
 
     repeated(begun, needed, progress)

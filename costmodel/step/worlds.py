@@ -154,8 +154,7 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, p
 
     Who looks after every round whether it is enough stops at a lucky moment, so that looks are few.
     """
-    most = min(run.most_rounds for run in runs)
-    rounds, wanted, told = 0, 1, 0.0
+    rounds, wanted, told, most = 0, 1, 0.0, min(run.most_rounds for run in runs)
     while rounds < wanted:
         expected = wanted if needed is None or wanted == most else min(most, 2 * wanted)
         for number in range(rounds, wanted):
@@ -166,7 +165,9 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, p
                         progress(told)
         rounds = wanted
         if needed is not None:
-            wanted = min(most, BEFORE * rounds, math.ceil(needed()))
+            wanted = min(BEFORE * rounds, math.ceil(needed()))
+            most = min(run.most_rounds for run in runs)
+            wanted = min(most, wanted)
     if progress is not None:
         progress(1.0)
 
@@ -175,13 +176,13 @@ class Replications:
     """A run in its worlds, round after round."""
 
     def __init__(
-        self, asked: _Asked, sampling: Sampling, causes: dict[str, bool | None], pool: Pool, rollouts: int, most: int
+        self, asked: _Asked, sampling: Sampling, causes: dict[str, bool | None], pool: Pool, rollouts: int, left: float
     ) -> None:
-        """``rollouts`` are the run's, of which a smaller system may have fewer; ``most`` is how many rounds it may
-        have."""
+        """``rollouts`` are the run's, of which a smaller system may have fewer; ``left`` is how many of all worlds and
+        looks may be simulated."""
         self._asked, self._sampling, self._causes = asked, sampling, causes
         self._times = rollouts / asked.demand.trajectories
-        self.most_rounds = most
+        self._left = left
         self._rounds = [0] * len(asked.looks)
         spread = assumed(pool.identity.substrate, asked.demand.run_sd)
         self._repetitions = len(pool.runs) if _draws_runs(len(pool.runs), spread) else 0
@@ -236,13 +237,22 @@ class Replications:
             while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
                 count -= 1
             sampling = Sampling(plan, count, count, scale)
-        cost = each * _rollouts(sampling.plan) * (sampling.plain + sampling.twins)
-        return cls(asked, sampling, acting, pool, rollouts, max(1, int(effort * ATTEMPTS / cost)))
+        return cls(asked, sampling, acting, pool, rollouts, effort * ATTEMPTS * len(looks) / each)
 
     @property
     def sampling(self) -> Sampling:
         """What is simulated."""
         return self._sampling
+
+    @property
+    def most_rounds(self) -> int:
+        """How many there may be in all."""
+        return max(1, self._rounds[0] + int(self._left / self._cost(self._rounds[0] or 1)))
+
+    def _cost(self, number: int) -> int:
+        """How many rollouts one more round has, of all worlds and looks."""
+        rollouts = sum(sum(part.stretch.sizes) for part in self._sampling.plan.of(number))
+        return rollouts * len(self._drawn) * len(self._kept)
 
     @property
     def worlds(self) -> Worlds:
@@ -272,6 +282,7 @@ class Replications:
                 if look in self._kept:
                     steps += self._looked_at(world, factor, without, plan)
             yield (place + 1) / len(self._drawn)
+        self._left -= self._cost(number)
         for look in self._kept:
             self._rounds[look] = number + 1
 
