@@ -24,7 +24,7 @@ from costmodel.step.rules import StepRules
 from costmodel.step.timeline import Stretch
 
 FEW: Final = 3
-"""At least so many steps are simulated where one depends on those before it."""
+"""At least so many steps are simulated."""
 MANY: Final = 64
 """Of a run of so many steps the last, which is smaller, is none of its own."""
 LEAD: Final = 2
@@ -93,7 +93,7 @@ def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizo
     whole = demand.trajectories / asked.size
     if not asked.rules.policy.barrier:
         return _of_a_stream(asked, world, sizes, pulls=pulls)
-    most = max(1 if alike and not pulls else FEW, most)
+    most = max(FEW, most)
     if count <= (2 * most if pulls else most):
         return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
     if pulls:
