@@ -31,6 +31,8 @@ SURE: Final = 0.997
 CHANCE_AT_MOST: Final = 0.5
 """Of the variance between worlds and twins: a few of them may by chance differ less than their steps do, and an
 interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
+ANOTHER: Final = math.sqrt(2)
+"""An interval holds what other random numbers would have told, which are as far off as these."""
 RUN, IDEAL, THINKLESS = 0, -2, -1
 """Where a world has the run as it is, with an ideal sandbox, and that without think time."""
 FEWEST: Final = 3
@@ -113,7 +115,7 @@ class Amount(NamedTuple):
     def error(self, look: int = RUN) -> float:
         """The simulation's own standard error, of what is saved so, or of the run as it is."""
         told = self._taken(RUN) if look == RUN else self._saved(look)
-        return _standard_error([math.fsum(told(world)) for world in self.plain])
+        return standard_error([math.fsum(told(world)) for world in self.plain])
 
     def _taken(self, look: int) -> Callable[[list[Steps]], Steps]:
         times, level = self.stands_for[look], self.level
@@ -268,7 +270,7 @@ def _level(found: Worlds, plain: list[list[Steps]]) -> Steps:
     while True:
         told = _alike(found, min(rounds, found.plan.rounds))
         totals = [math.fsum(v * step for v, step in zip(told, world[IDEAL], strict=False)) for world in plain]
-        off = _standard_error(totals)
+        off = standard_error(totals)
         if rounds >= found.plan.rounds or off <= PRECISE / 2 * abs(math.fsum(totals)) / len(totals):
             return told + [0.0] * (len(times) - len(told))
         rounds *= 2
@@ -305,7 +307,8 @@ def interval_of(
         left_open *= repetitions / (repetitions - 1)
         freedom = min(freedom, repetitions - 1)
     of_trials = student_t(freedom) * math.sqrt(left_open)
-    half = math.hypot(of_trials, student_t(len(totals) - 1) * _standard_error(totals))
+    of_chance = student_t(len(totals) - 1) * standard_error(totals) * ANOTHER
+    half = math.hypot(of_trials, of_chance)
     low = value - half
     return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
 
@@ -329,7 +332,8 @@ def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
     return math.fsum(times * times for times in stands_for) * squares / ((worlds - 1) * (steps - 1))
 
 
-def _standard_error(values: Sequence[float]) -> float:
+def standard_error(values: Sequence[float]) -> float:
+    """Of their mean."""
     return math.sqrt(_variance(values) / len(values))
 
 

@@ -57,9 +57,8 @@ class Horizon(NamedTuple):
     parts: tuple[HorizonPart, ...]  # of the first round
     whole: float  # steps of full size that have as many rollouts as the run
     rounds: int = 1
-    later: tuple[
-        HorizonPart, ...
-    ] = ()  # of every other round, as good as the last of the first; (): those of the first
+    later: tuple[HorizonPart, ...] = ()  # of every other round; (): those of the first
+    alike: int = 1  # so many of the last steps of the first round are like all of those
 
     @property
     def simulated(self) -> int:
@@ -71,8 +70,9 @@ class Horizon(NamedTuple):
         """For how many steps of the run each of those stands that are counted, round by round."""
         if not self.later:
             return [times / self.rounds for part in self.parts for times in part.stands_for] * self.rounds
-        *early, last = [times for part in self.parts for times in part.stands_for]
-        alike = 1 + sum(len(part.stands_for) for part in self.later) * (self.rounds - 1)
+        times = [times for part in self.parts for times in part.stands_for]
+        early, last = times[: -self.alike], math.fsum(times[-self.alike :])
+        alike = self.alike + sum(len(part.stands_for) for part in self.later) * (self.rounds - 1)
         return early + [last / alike] * alike
 
     def of(self, number: int) -> list[HorizonPart]:
@@ -205,14 +205,17 @@ def _places(asked: StepRules, world: World, count: int, most: int, whole: float)
     weights[-1] += count - 0.5 - last
     parts: list[HorizonPart] = []
     drawn = 0
+    full = last < count - 1
+    copies = max(1, wanted - len(at) + 1) if full else 1
     for number, weight in zip(at, weights, strict=True):
-        own = min(lead, number)
-        stretch = Stretch(drawn, (asked.size,) * (own + 1), disks[number], asked.size)
-        parts.append(HorizonPart(stretch, (weight,), own))
-        drawn += own + 1
-    full = parts[-1]
-    later = [full._replace(stretch=full.stretch._replace(first=place * (full.lead + 1))) for place in range(wanted)]
-    return Horizon(count, tuple(parts), whole, later=tuple(later) if last < count - 1 else ())
+        own, times = min(lead, number), copies if number == last else 1
+        for _ in range(times):
+            stretch = Stretch(drawn, (asked.size,) * (own + 1), disks[number], asked.size)
+            parts.append(HorizonPart(stretch, (weight / times,), own))
+            drawn += own + 1
+    one = parts[-1]
+    later = [one._replace(stretch=one.stretch._replace(first=place * (one.lead + 1))) for place in range(wanted)]
+    return Horizon(count, tuple(parts), whole, later=tuple(later) if full else (), alike=copies)
 
 
 def _filling(asked: StepRules, world: World, count: int, wanted: int, lead: int) -> dict[int, list[list[int]]]:

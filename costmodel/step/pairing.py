@@ -6,6 +6,7 @@ same runs are resampled alike, those of different runs each for themselves.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -14,7 +15,7 @@ from costmodel.demand import Demand
 from costmodel.pricing import Prices
 from costmodel.results import Attribution, Share
 from costmodel.samples import Pool
-from costmodel.step.attribution import PRECISE, RUN, TINY, Amount, interval_of, units, with_run
+from costmodel.step.attribution import PRECISE, RUN, TINY, Amount, Steps, interval_of, standard_error, units, with_run
 from costmodel.step.horizon import following
 from costmodel.step.rules import StepRules
 from costmodel.step.worlds import Progress, Replications, repeated, smaller
@@ -22,8 +23,6 @@ from costmodel.uncertainty import Interval
 
 ALIKE: Final = 1e-3
 """Of the run: a difference is told to this part of it at least."""
-TWO_SIDED: Final = 2.0
-"""Standard errors of half an interval."""
 
 
 class RunInSteps(NamedTuple):
@@ -96,10 +95,10 @@ def _apart(one: RunInSteps, other: RunInSteps, effort: float, progress: Progress
     def needed() -> float:
         factor = 0.0
         for mine, theirs in both():
-            saved = _interval(mine, theirs, only_chance=True)
-            assert saved.low is not None
-            enough = max(PRECISE * abs(saved.value), ALIKE * abs(mine.of(RUN).value), TINY)
-            factor = max(factor, (saved.value - saved.low) / TWO_SIDED / enough)
+            totals = [math.fsum(world) for world in _less(mine, mine.plain, theirs.plain)]
+            saved = abs(math.fsum(totals)) / len(totals)
+            enough = max(PRECISE * saved, ALIKE * abs(mine.of(RUN).value), TINY)
+            factor = max(factor, standard_error(totals) / enough)
         return begun[0].worlds.plan.rounds * factor**2
 
     repeated(begun, needed, progress)
@@ -136,15 +135,17 @@ def _runs(pool: Pool) -> str:
     return " ".join(sorted({str(trial.run) for trial in pool.trials}))
 
 
-def _interval(one: Amount, other: Amount, *, only_chance: bool = False) -> Interval:
-    """Of the difference, world by world; ``only_chance``: the simulation's own error alone."""
-    stands_for = one.stands_for[RUN]
-    plain, twins = (
-        [
-            [w * (a - b) for w, a, b in zip(stands_for, mine[RUN], theirs[RUN], strict=True)]
-            for mine, theirs in zip(ours, others, strict=True)
-        ]
-        for ours, others in ((one.plain, other.plain), (one.twins, other.twins))
-    )
+def _interval(one: Amount, other: Amount) -> Interval:
+    """Of the difference, world by world."""
+    plain, twins = _less(one, one.plain, other.plain), _less(one, one.twins, other.twins)
     least = min((count for count in (one.repetitions, other.repetitions) if count), default=0)
-    return interval_of(plain, plain if only_chance else twins, stands_for, signed=True, repetitions=least)
+    return interval_of(plain, twins, one.stands_for[RUN], signed=True, repetitions=least)
+
+
+def _less(one: Amount, ours: list[list[Steps]], others: list[list[Steps]]) -> list[Steps]:
+    """Every step of these worlds less that of the others, times how many it stands for."""
+    times = one.stands_for[RUN]
+    return [
+        [w * (a - b) for w, a, b in zip(times, mine[RUN], theirs[RUN], strict=True)]
+        for mine, theirs in zip(ours, others, strict=True)
+    ]

@@ -11,7 +11,6 @@ import simpy
 
 from tests.support.step_twin_trials import StepAsked
 
-
 MOMENT_S = 1e-9
 """So much later comes what follows at the same moment."""
 

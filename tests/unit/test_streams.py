@@ -12,7 +12,7 @@ from costmodel import Demand, Images, Projection, project, read
 from costmodel.step.horizon import horizon
 from costmodel.step.rules import StepRules
 from costmodel.step.worlds import World
-from tests.support.costmodel_files import S, cell, trial, write
+from tests.support.costmodel_files import S, trial, write
 from tests.support.step_cases import StepCase, a_trial, compared
 from tests.support.step_twin_trials import StepAsked
 
@@ -96,7 +96,11 @@ def test_the_attribution_of_a_run_has_the_wall_clock_of_its_row(tmp_path: Path) 
         assert found.run.usd.value == pytest.approx(wall.value * 16)
         assert found.waiting is not None
         assert found.waiting.wall_clock_hours == pytest.approx(wall.value)
-        parts = found.waiting.generation_gpu_hours or 0, found.waiting.commands_gpu_hours, found.waiting.stalled_gpu_hours
+        parts = (
+            found.waiting.generation_gpu_hours or 0,
+            found.waiting.commands_gpu_hours,
+            found.waiting.stalled_gpu_hours,
+        )
         assert sum(part or 0.0 for part in parts) == pytest.approx(found.waiting.waiting_gpu_hours)
 
 
