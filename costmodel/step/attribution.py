@@ -100,17 +100,14 @@ class Amount(NamedTuple):
         return self._interval(self._saved(look), self.stands_for[look])
 
     def together(self, looks: Sequence[int]) -> Interval:
-        """What an ideal sandbox saves less what each of these looks does, as sure as the steps that all have tell."""
-        fewest = min(map(len, (self.stands_for[look] for look in (IDEAL, *looks))))
-        shared = next(each for each in self.stands_for if len(each) == fewest)
-        saves = [self._saved(look, shared) for look in (IDEAL, *looks)]
+        """What an ideal sandbox saves less what each of these looks does, each from the steps that it has."""
+        saves = [self._saved(look) for look in (IDEAL, *looks)]
 
         def told(world: list[Steps]) -> Steps:
-            return [ideal - math.fsum(others) for ideal, *others in zip(*(own(world) for own in saves), strict=True)]
+            ideal, *others = (math.fsum(own(world)) for own in saves)
+            return [ideal - math.fsum(others)]
 
-        found = self._interval(told, shared)
-        value = self.saved(IDEAL).value - math.fsum(self.saved(look).value for look in looks)
-        return moved(found, value - found.value)
+        return self._interval(told, [1.0])
 
     def error(self, look: int = RUN) -> float:
         """The simulation's own standard error, of what is saved so, or of the run as it is."""
@@ -130,8 +127,8 @@ class Amount(NamedTuple):
 
         return told
 
-    def _saved(self, look: int, stands_for: Steps | None = None) -> Callable[[list[Steps]], Steps]:
-        times = self.stands_for[look] if stands_for is None else stands_for
+    def _saved(self, look: int) -> Callable[[list[Steps]], Steps]:
+        times = self.stands_for[look]
         return lambda world: [w * (step - less) for w, step, less in zip(times, world[RUN], world[look], strict=False)]
 
     def _interval(self, told: Callable[[list[Steps]], Steps], stands_for: Steps) -> Interval:

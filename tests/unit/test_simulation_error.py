@@ -82,16 +82,16 @@ def told(row: Projection) -> Attribution:
 @pytest.mark.slow
 def test_ten_seeds_give_one_answer(recording: Recording) -> None:
     """With 3 of 1,000 steps simulated, one seed's value was outside of another's 95 % interval in every third case."""
-    found = [told(rows(recording, "docker", seed=seed, **NODES)[0]) for seed in range(10)]
+    found = [told(rows(recording, "docker", effort=0.02, seed=seed, **NODES)[0]) for seed in range(10)]
 
     def outside(of: Any) -> int:
         amounts = [of(one).usd for one in found]
         return sum(not one.low <= other.value <= one.high for one in amounts for other in amounts)
 
     for of in (lambda one: one.run, lambda one: one.sandbox, lambda one: one.causes["failures"]):
-        assert outside(of) <= 0.05 * 90
+        assert outside(of) <= 0.1 * 90  # 5 % on average, but a value that is far off is outside of several
     values = [one.sandbox.usd.value for one in found if one.sandbox.usd is not None]
-    assert max(values) < 1.2 * min(values)
+    assert max(values) < 1.15 * min(values)
 
 
 def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,8 @@ def width(share: Share) -> float:
 
 
 def test_a_row_does_not_depend_on_the_others_that_are_shown(recording: Recording) -> None:
-    assert rows(recording) == [*rows(recording, "docker"), *rows(recording, "local")]
+    both = rows(recording, effort=0.004)
+    assert both == [*rows(recording, "docker", effort=0.004), *rows(recording, "local", effort=0.004)]
 
 
 def test_rows_differ_by_what_their_sandboxes_cost(recording: Recording) -> None:
