@@ -7,7 +7,7 @@ worker-hours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,7 +20,7 @@ from costmodel.results import Projection
 from costmodel.uncertainty import Interval, difference
 
 if TYPE_CHECKING:
-    from costmodel.step.pairing import RunInSteps
+    from costmodel.step.pairing import Apart, RunInSteps
 
 MOVE, STAY, CANNOT_TELL = VERDICTS = ("move", "stay", "cannot_tell")
 USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
@@ -33,8 +33,8 @@ LIMITS: Final = "limits"
 
 UNMEASURED: Final = (COMPOSED, flags.PUBLISHED, flags.STAND_IN)
 """Provenances of a row whose place was not measured."""
-PAIRED: Final = 0.6
-"""How much of two runs in steps is simulated together, relative to a few seconds."""
+PAIRED: Final = 0.3
+"""How much of two runs in steps may be simulated together, relative to what one row may cost."""
 CAUSES_DO: Final = {
     "slowdown": "run the same commands on both, and name the reference with --full-speed",
     "contention": "record --concurrency 1 beside it, with CPU times",
@@ -107,8 +107,13 @@ class Decision:
     doubts: tuple[Unverified, ...]  # those, then all others, the gravest first
 
 
-def decide(start: Side, goal: Side) -> Decision:
+def decide(
+    start: Side, goal: Side, *, effort: float = 1.0, progress: Callable[[float], None] | None = None
+) -> Decision:
     """Whether moving from one to the other saves money, or worker-hours where nothing has a price.
+
+    ``effort`` is how much may be simulated of both together, relative to the usual; ``progress`` is told the share that
+    is done.
 
     Raises:
         DemandError: the two did not do the same work, one of them has no number, the model's time is missing, or only
@@ -127,9 +132,12 @@ def decide(start: Side, goal: Side) -> Decision:
                 "add --think lognormal:8s,1 (--think 0s: it takes none)"
             )
     unit = USD if all(_usd(side) is not None for side in (start, goal)) else WORKER_HOURS
+    _check_prices(start, goal, (bill(start, unit), bill(goal, unit)), unit)
+    pairs = _pairs(start, goal, effort * PAIRED, progress)
+    paired = None if pairs is None else _across(pairs, unit)
+    if pairs is not None:
+        goal = _beside(start, goal, pairs[0])
     bills = bill(start, unit), bill(goal, unit)
-    _check_prices(start, goal, bills, unit)
-    paired = together(start, goal, unit, PAIRED)
     saving = by_rows(start, goal, unit) if paired is None else paired
     if any(one.whole.high is None for one in bills):
         saving = Interval(saving.value)  # the same trials bound neither side nor their difference
@@ -239,20 +247,40 @@ def together(start: Side, goal: Side, unit: str, effort: float = 1.0) -> Interva
     the least to the most where what was published leaves a range. None: they are not both runs in steps, or cannot be
     simulated for the same ones.
     """
+    pairs = _pairs(start, goal, effort)
+    return None if pairs is None else _across(pairs, unit)
+
+
+def _pairs(
+    start: Side, goal: Side, effort: float, progress: Callable[[float], None] | None = None
+) -> list[Apart] | None:
+    """Both sides as they are, then at the ends of what was not measured."""
     if not start.runs or not goal.runs:
         return None
     from costmodel.step.pairing import apart  # who asks for no steps does not wait for it
 
     pairs = [(start.runs[0], goal.runs[0])]
     pairs += [(run, goal.runs[0]) for run in start.runs[1:]] + [(start.runs[0], run) for run in goal.runs[1:]]
-    found = apart(pairs, effort / len(pairs))
-    told = [one.usd if unit == USD else one.worker_hours for one in found if one is not None]
-    if len(told) < len(pairs):
-        return None
+    found = [one for one in apart(pairs, effort / len(pairs), progress) if one is not None]
+    return found if len(found) == len(pairs) else None
+
+
+def _across(pairs: Sequence[Apart], unit: str) -> Interval:
+    told = [one.usd if unit == USD else one.worker_hours for one in pairs]
     lows, highs = [one.low for one in told], [one.high for one in told]
     return Interval(
         told[0].value, min(low for low in lows if low is not None), max(end for end in highs if end is not None)
     )
+
+
+def _beside(start: Side, goal: Side, less: Apart) -> Side:
+    """The goal whose bill is the start's less what moving saves: one answer has one figure for it."""
+    from costmodel.step.pairing import beside
+
+    if start.row.attribution is None or goal.row.attribution is None:
+        return goal
+    told = beside(start.row.attribution, goal.row.attribution, less)
+    return replace(goal, row=replace(goal.row, attribution=told))
 
 
 def by_rows(start: Side, goal: Side, unit: str) -> Interval:

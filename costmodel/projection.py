@@ -54,6 +54,8 @@ STRESS_SHARE, STRESS_FACTOR = 100, 30
 """One trajectory in 100 takes 30 times as long."""
 SIMULATED_ROWS = 40
 """So many rows are each simulated with all that one may cost; more share what these would."""
+ENDS = 0.25
+"""So much is simulated of the ends of what was not measured, relative to the row itself."""
 MOST_LENGTHS = 16
 """Of a series of more lengths so many are predicted from each other, evenly from the shortest to the longest."""
 
@@ -70,6 +72,7 @@ def project(
     wanted: Wanted | None = None,
     checked: bool = True,
     stressed: bool = True,
+    progress: Callable[[float], None] | None = None,
 ) -> list[Projection]:
     """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
 
@@ -79,9 +82,10 @@ def project(
 
     What is simulated for more than 40 rows is that much less for each: its error, which every row tells, is greater.
 
-    ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much is simulated for
-    the attribution of a run in steps, relative to a few seconds for all rows; 0: there is none. ``wanted`` says which
-    cells have a row, of a composed row by the identity that it has; others still tell what they tell of those.
+    ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much may be simulated
+    for the attribution of each row of a run in steps, relative to the usual, which takes up to a minute; 0: there is
+    none. It ends earlier where its own error is small. ``progress`` is told the share that is done. ``wanted`` says
+    which cells have a row, of a composed row by the identity that it has; others still tell what they tell of those.
 
     A cell without a success is a row of Nones flagged ``no_success``.
 
@@ -101,7 +105,7 @@ def project(
     groups = [own for own in ([[one] for one in cells] if each_level else by_levels(cells)) if needed(own[0].identity)]
     shared = replace(demand, effort=demand.effort * min(1.0, SIMULATED_ROWS / max(1, len(groups))))
     found = [one for one in _thought_of(groups, cells, providers, shared, prices) if needed(one.value.identity)]
-    rows = rows_of(found, reference, effort, wanted, stressed=stressed)
+    rows = rows_of(found, reference, effort, wanted, stressed=stressed, progress=progress)
     for place, own in enumerate(groups):
         rows[place] = replace(rows[place], held_out=sum((cells[pool] for pool in own), ()))
     baseline = demand.baseline
@@ -171,6 +175,7 @@ def rows_of(
     wanted: Wanted | None = None,
     *,
     stressed: bool = True,
+    progress: Callable[[float], None] | None = None,
 ) -> list[Projection]:
     """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
     cells = [(one, pool) for one in found for pool in (one.value, *one.ends)]
@@ -185,11 +190,17 @@ def rows_of(
         from costmodel.step.row import attributed  # who asks for no steps does not wait for it
 
         shown = [place for place, (one, _) in enumerate(cells) if wanted is None or wanted(one.value.identity)]
-        for place in shown:
+        for number, place in enumerate(shown):
             one, pool = cells[place]
-            rows[place] = attributed(rows[place], pool, one.demand, one.prices, effort / len(shown))
+            own = None if progress is None else _part_of(progress, number, len(shown))
+            share = 1.0 if pool is one.value else ENDS
+            rows[place] = attributed(rows[place], pool, one.demand, one.prices, share * effort, own)
     left = iter(rows)
     return [one.told(next(left), list(islice(left, len(one.ends)))) for one in found]
+
+
+def _part_of(progress: Callable[[float], None], number: int, parts: int) -> Callable[[float], None]:
+    return lambda done: progress((number + done) / parts)
 
 
 def _measured(

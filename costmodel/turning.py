@@ -23,8 +23,8 @@ WITHIN: Final = 16.0
 """An input is tried from this part of its value to so many times it."""
 NEAR: Final = 4.0
 """The same of what takes a simulation to try."""
-QUICK: Final = 0.05
-"""How much is simulated to try one value, relative to a few seconds."""
+QUICK: Final = 0.0025
+"""How much is simulated to try one value, relative to what one row may cost."""
 CLOSE: Final = 0.05
 """A value is found to this share of itself."""
 

@@ -2,12 +2,17 @@
 
 A run of a few steps is simulated whole. Of a longer one the first steps are taken as they are, and later ones stand
 for the rest: from the start where nothing is carried from step to step, after half of what can be simulated where
-throttles and pools have to settle, and at a few places along the run where disks fill up.
+throttles and pools have to settle, and at a few places along the run where disks fill up. A stream is simulated as
+one: it begins, goes on until nobody remembers the beginning, and then for a good while, which stands for the rest;
+its end, at which no rollout follows, stands for itself.
+
+All of that is one round. More rounds repeat it with other random numbers; where disks fill up, only the last place.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -19,14 +24,22 @@ from costmodel.step.rules import StepRules
 from costmodel.step.timeline import Stretch
 
 FEW: Final = 3
-"""At least so many steps are simulated where one depends on those before it."""
+"""At least so many steps are simulated."""
 MANY: Final = 64
 """Of a run of so many steps the last, which is smaller, is none of its own."""
 LEAD: Final = 2
 """Steps that are simulated, and not counted, before one in the midst of a run where steps overlap."""
+SETTLING: Final = 12
+"""Rollouts of each worker of a stream after which nobody remembers that all began at once."""
+LASTING: Final = 12
+"""Rollouts of each worker of a stream that stand for the rest of it, and at least so many steps."""
 AVERAGED: Final = 16
 """Steps over which it is looked whether nodes pull less than before."""
+AT_ONCE: Final = 4
+"""The same of a stream, in steps times as many of them as are in flight."""
 SETTLED: Final = 0.03
+ROUND: Final = 1 << 20
+"""Rounds draw as steps whose numbers are so far apart."""
 
 
 class HorizonPart(NamedTuple):
@@ -38,36 +51,53 @@ class HorizonPart(NamedTuple):
 
 
 class Horizon(NamedTuple):
-    """A run."""
+    """A run, as one world simulates it in so many ``rounds``."""
 
     steps: int
-    parts: tuple[HorizonPart, ...]
+    parts: tuple[HorizonPart, ...]  # of the first round
     whole: float  # steps of full size that have as many rollouts as the run
+    rounds: int = 1
+    later: tuple[HorizonPart, ...] = ()  # of every other round; (): those of the first
+    alike: int = 1  # so many of the last steps of the first round are like all of those
 
     @property
     def simulated(self) -> int:
-        """Steps of one world that are."""
-        return sum(len(part.stretch.sizes) for part in self.parts)
+        """Steps of one world that are simulated."""
+        return sum(len(part.stretch.sizes) for number in range(self.rounds) for part in self.of(number))
 
     @property
     def stands_for(self) -> list[float]:
-        """For how many steps of the run each of those stands that are counted."""
-        return [times for part in self.parts for times in part.stands_for]
+        """For how many steps of the run each of those stands that are counted, round by round."""
+        if not self.later:
+            return [times / self.rounds for part in self.parts for times in part.stands_for] * self.rounds
+        times = [times for part in self.parts for times in part.stands_for]
+        early, last = times[: -self.alike], math.fsum(times[-self.alike :])
+        alike = self.alike + sum(len(part.stands_for) for part in self.later) * (self.rounds - 1)
+        return early + [last / alike] * alike
+
+    def of(self, number: int) -> list[HorizonPart]:
+        """The parts of one round, with its own random numbers."""
+        parts = self.later if number and self.later else self.parts
+        return [
+            part._replace(stretch=part.stretch._replace(first=part.stretch.first + number * ROUND)) for part in parts
+        ]
 
 
 def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizon:
-    """The run of this demand, by simulating ``most`` steps or a few more."""
+    """The run of this demand; a round simulates ``most`` steps or a few more, of a stream as many as it takes."""
     full, rest = divmod(demand.trajectories, asked.size)
     count = full + (rest > 0)
     alike = _alike(asked)
     pulls = asked.cluster is not None and bool(asked.cluster.pull_ns)
-    most = max(1 if alike and not pulls else FEW, most)
-    if count <= most:
-        sizes = (asked.size,) * full + (rest,) * (rest > 0)
-        return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
+    sizes = (asked.size,) * full + (rest,) * (rest > 0)
     whole = demand.trajectories / asked.size
+    if not asked.rules.policy.barrier:
+        return _of_a_stream(asked, world, sizes, pulls=pulls)
+    most = max(FEW, most)
+    if count <= (2 * most if pulls else most):
+        return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
     if pulls:
-        return Horizon(count, _places(asked, world, count, most), whole)
+        return _places(asked, world, count, most, whole)
     last = (rest,) if rest and count < MANY else ()
     like = full if last else count
     first = 0 if alike else most // 2
@@ -80,24 +110,84 @@ def following(other: Horizon, asked: StepRules) -> Horizon | None:
     """The steps of another run of as many, for one that pulls no images; None: it pulls some."""
     if asked.cluster is not None and asked.cluster.pull_ns:
         return None
-    parts = []
-    for part in other.parts:
+    if not asked.rules.policy.barrier:
+        return other
+
+    def follows(part: HorizonPart) -> HorizonPart:
         counted = part.stretch.first + part.lead
         lead = 0 if _alike(asked) else min(LEAD, counted)
         sizes = (asked.size,) * lead + part.stretch.sizes[part.lead :]
-        parts.append(HorizonPart(Stretch(counted - lead, sizes), part.stands_for, lead))
-    return other._replace(parts=tuple(parts))
+        return part._replace(stretch=Stretch(counted - lead, sizes), lead=lead)
+
+    return other._replace(parts=tuple(map(follows, other.parts)), later=tuple(map(follows, other.later)))
+
+
+def rollouts_of(demand: Demand, asked: StepRules) -> int:
+    """How many rollouts a round simulates at least, of each counterfactual."""
+    if asked.rules.policy.barrier:
+        return asked.rules.launched(asked.size) * FEW
+    settling, lasting, ending = _stream_steps(asked)
+    return min(demand.trajectories, (settling + lasting + ending) * asked.size)
+
+
+def is_alike(asked: StepRules) -> bool:
+    """Whether each step is like every other: nothing is carried from step to step, no disk fills up."""
+    return _alike(asked) and (asked.cluster is None or not asked.cluster.pull_ns)
 
 
 def _alike(asked: StepRules) -> bool:
-    """Whether nothing is carried from step to step."""
+    """Whether nothing but images is carried from step to step."""
     rules = asked.rules
     alike = rules.policy.linear and not rules.gap_ns and not rules.partial
     return alike and (rules.pool is None or rules.pool.group is not None)
 
 
-def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[HorizonPart, ...]:
-    """Steps along a run whose disks fill up; between two of them everything is on a straight line."""
+def _stream_steps(asked: StepRules) -> tuple[int, int, int]:
+    """How many steps a stream takes to settle, how many stand for the rest, and at how many its end shows."""
+    at_once = asked.rules.workers
+    if asked.staleness:
+        at_once = min(at_once, asked.staleness * asked.size)
+    waves = at_once / asked.size
+    settling = max(FEW, math.ceil(SETTLING * waves))
+    return settling, max(LASTING, math.ceil(LASTING * waves)), math.ceil(waves) + 1
+
+
+def _of_a_stream(asked: StepRules, world: World, sizes: tuple[int, ...], *, pulls: bool) -> Horizon:
+    """The start of a stream, a good while of it, and its end, in one piece."""
+    count = len(sizes)
+    settling, lasting, ending = _stream_steps(asked)
+    if pulls:
+        settling = max(settling, _until_full(asked, world, count))
+    simulated = settling + lasting + ending
+    if count <= simulated:
+        return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
+    stands_for = (1.0,) * settling + ((count - settling - ending) / lasting,) * lasting + (1.0,) * ending
+    stretch = Stretch(0, (asked.size,) * (simulated - 1) + sizes[-1:])
+    return Horizon(count, (HorizonPart(stretch, stands_for),), float(count))
+
+
+def _until_full(asked: StepRules, world: World, count: int) -> int:
+    """After how many steps of a stream nodes pull no less than before, if each worker always has a pod."""
+    assert asked.cluster is not None
+    nodes, workers = Nodes(asked.cluster), asked.rules.workers
+    waves = max(1, math.ceil(workers / asked.size))  # steps that are in flight
+    seated: deque[int] = deque()
+    pulled: list[float] = []
+    for number in range(count):
+        if number % waves == 0:
+            pulled.append(nodes.pulled_gb)
+            if len(pulled) > 2 * AT_ONCE and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE):
+                return number
+        for image in world.images(number, asked.size):
+            if len(seated) == workers:
+                nodes.let_go([seated.popleft()])
+            seated.append(nodes.take(image, 0)[0])
+    return count
+
+
+def _places(asked: StepRules, world: World, count: int, most: int, whole: float) -> Horizon:
+    """Steps along a run whose disks fill up; between two of them everything is on a straight line. Where they are full
+    at the last of these, all other rounds are there."""
     lead = (
         0
         if asked.rules.policy.linear and not (asked.cluster and asked.cluster.ahead) and not asked.rules.partial
@@ -113,12 +203,19 @@ def _places(asked: StepRules, world: World, count: int, most: int) -> tuple[Hori
         weights[place] += (there - here) / 2
         weights[place + 1] += (there - here) / 2
     weights[-1] += count - 0.5 - last
-    parts = []
+    parts: list[HorizonPart] = []
+    drawn = 0
+    full = last < count - 1
+    copies = max(1, wanted - len(at) + 1) if full else 1
     for number, weight in zip(at, weights, strict=True):
-        own = min(lead, number)
-        stretch = Stretch(number - own, (asked.size,) * (own + 1), disks[number], asked.size)
-        parts.append(HorizonPart(stretch, (weight,), own))
-    return tuple(parts)
+        own, times = min(lead, number), copies if number == last else 1
+        for _ in range(times):
+            stretch = Stretch(drawn, (asked.size,) * (own + 1), disks[number], asked.size)
+            parts.append(HorizonPart(stretch, (weight / times,), own))
+            drawn += own + 1
+    one = parts[-1]
+    later = [one._replace(stretch=one.stretch._replace(first=place * (one.lead + 1))) for place in range(wanted)]
+    return Horizon(count, tuple(parts), whole, later=tuple(later) if full else (), alike=copies)
 
 
 def _filling(asked: StepRules, world: World, count: int, wanted: int, lead: int) -> dict[int, list[list[int]]]:
@@ -139,12 +236,12 @@ def _filling(asked: StepRules, world: World, count: int, wanted: int, lead: int)
         for first in range(0, launched, workers):
             nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + workers]])
         pulled.append(nodes.pulled_gb - before)
-        if number >= 2 * AVERAGED and _settled(pulled):
+        if number >= 2 * AVERAGED and _settled(pulled, AVERAGED):
             kept[number + 1 + lead] = nodes.disks()
             break
     return {number: disks for number, disks in kept.items() if number < count}
 
 
-def _settled(pulled: Sequence[float]) -> bool:
-    earlier, later = math.fsum(pulled[-2 * AVERAGED : -AVERAGED]), math.fsum(pulled[-AVERAGED:])
+def _settled(pulled: Sequence[float], over: int) -> bool:
+    earlier, later = math.fsum(pulled[-2 * over : -over]), math.fsum(pulled[-over:])
     return abs(earlier - later) <= SETTLED * earlier

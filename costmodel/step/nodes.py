@@ -66,7 +66,7 @@ class Nodes:
         self.free = cluster.nodes * cluster.pods
         held = disks if cluster.pull_ns and disks else [()] * cluster.nodes
         self._disks: list[Disk] = [dict.fromkeys(disk, 0) for disk in held]
-        self._held_gb = [math.fsum(cluster.sizes_gb[image] for image in disk) for disk in self._disks]
+        self._held_gb = [math.fsum(map(cluster.sizes_gb.__getitem__, disk)) for disk in self._disks]
         self._pulled = [0] * cluster.nodes  # when all that was asked for is there
         self._holders: dict[int, set[int]] = {}
         if cluster.near:

@@ -6,19 +6,23 @@ same runs are resampled alike, those of different runs each for themselves.
 
 from __future__ import annotations
 
+import math
 import zlib
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from costmodel.demand import Demand
 from costmodel.pricing import Prices
+from costmodel.results import Attribution, Share
 from costmodel.samples import Pool
-from costmodel.step.attribution import RUN, Rates, Steps, amount_of, interval_of
+from costmodel.step.attribution import PRECISE, RUN, TINY, Amount, Steps, interval_of, standard_error, units, with_run
 from costmodel.step.horizon import following
 from costmodel.step.rules import StepRules
-from costmodel.step.worlds import Sampling, Worlds, smaller, worlds
-from costmodel.timescale import NS_PER_HOUR
+from costmodel.step.worlds import Progress, Replications, repeated, smaller
 from costmodel.uncertainty import Interval
+
+ALIKE: Final = 1e-3
+"""Of the run: a difference is told to this part of it at least."""
 
 
 class RunInSteps(NamedTuple):
@@ -34,61 +38,90 @@ class Apart(NamedTuple):
 
     usd: Interval
     worker_hours: Interval
+    step_s: Interval
+    gpu_hours: Interval
 
 
-def apart(pairs: Sequence[tuple[RunInSteps, RunInSteps]], effort: float = 1.0) -> list[Apart | None]:
+def apart(
+    pairs: Sequence[tuple[RunInSteps, RunInSteps]], effort: float = 1.0, progress: Progress | None = None
+) -> list[Apart | None]:
     """Of each pair the first − the second. None: they cannot be simulated for the same steps, or no attempt succeeds.
 
-    ``effort`` is how much is simulated of a run, relative to a few seconds; one that several pairs have, is once.
+    Both are simulated until the error of their difference is small, or as much as the ``effort`` allows, relative to
+    the usual. ``progress`` is told the share that is done.
 
     Raises:
         PriceError: a sheet lacks a price.
     """
-    known = _Known(effort)
-    return [_apart(one, other, known) for one, other in pairs]
+    found = []
+    for place, (one, other) in enumerate(pairs):
+        own = None if progress is None else lambda done, place=place: progress((place + done) / len(pairs))
+        found.append(_apart(one, other, effort, own))
+    return found
 
 
-def _apart(one: RunInSteps, other: RunInSteps, known: _Known) -> Apart | None:
-    found = _both(one, other, known)
-    if found is None:
+def beside(one: Attribution, other: Attribution, less: Apart) -> Attribution:
+    """The other, of which it is known how much less it takes than this one: its run, so its sandbox, do."""
+
+    def by(of: Callable[[Share], Interval | None], apart: Interval) -> float:
+        mine, theirs = of(one.run), of(other.run)
+        return 0.0 if mine is None or theirs is None else mine.value - apart.value - theirs.value
+
+    change = Share(
+        *(
+            Interval(amount)
+            for amount in (
+                by(lambda share: share.step_s, less.step_s),
+                by(lambda share: share.worker_hours, less.worker_hours),
+                by(lambda share: share.gpu_hours, less.gpu_hours),
+                by(lambda share: share.usd, less.usd),
+            )
+        )
+    )
+    return with_run(other, change, sandbox=True)
+
+
+def _apart(one: RunInSteps, other: RunInSteps, effort: float, progress: Progress | None) -> Apart | None:
+    begun = _both(one, other, effort)
+    if begun is None:
         return None
-    usd = _differences(*(_dollars(run, own) for run, own in zip((one, other), found, strict=True)))
-    times = found[0].plan.stands_for
-    hours = _differences(*(_hours(own) for own in found))
-    return Apart(interval_of(usd[0], usd[1], times, signed=True), interval_of(hours[0], hours[1], times, signed=True))
+
+    def both() -> list[tuple[Amount, Amount]]:
+        found = [
+            units(own.worlds, run.demand, run.pool, run.prices) for run, own in zip((one, other), begun, strict=True)
+        ]
+        return list(zip(*(own[:4] for own in found), strict=True))
+
+    def needed() -> float:
+        factor = 0.0
+        for mine, theirs in both():
+            totals = [math.fsum(world) for world in _less(mine, mine.plain, theirs.plain)]
+            saved = abs(math.fsum(totals)) / len(totals)
+            enough = max(PRECISE * saved, ALIKE * abs(mine.of(RUN).value), TINY)
+            factor = max(factor, standard_error(totals) / enough)
+        return begun[0].worlds.plan.rounds * factor**2
+
+    repeated(begun, needed, progress)
+    step_s, hours, gpu, usd = (_interval(*pair) for pair in both())
+    return Apart(usd, hours, step_s, gpu)
 
 
-class _Known:
-    """The worlds of runs as they are, each simulated once."""
-
-    def __init__(self, effort: float) -> None:
-        self._effort = effort
-        self._found: list[tuple[RunInSteps, Sampling | None, Worlds | None]] = []
-
-    def worlds(self, run: RunInSteps, sampling: Sampling | None = None) -> Worlds | None:
-        """As the function of this name."""
-        for own, how, found in self._found:
-            if own is run and how == sampling:
-                return found
-        found = worlds(run.pool, run.demand, run.prices, effort=self._effort, as_it_is=True, sampling=sampling)
-        self._found.append((run, sampling, found))
-        return found
-
-
-def _both(one: RunInSteps, other: RunInSteps, known: _Known) -> tuple[Worlds, Worlds] | None:
-    """The worlds of both, for the same steps."""
+def _both(one: RunInSteps, other: RunInSteps, effort: float) -> tuple[Replications, Replications] | None:
+    """Both, to be simulated for the same steps."""
     first, second = (one, other) if one.demand.images is not None else (other, one)
     if (one.demand.trajectories, one.demand.step_rollouts) != (other.demand.trajectories, other.demand.step_rollouts):
         return None
-    here = known.worlds(first)
+    here = Replications.of(first.pool, first.demand, first.prices, effort=effort, as_it_is=True)
     if here is None:
         return None
-    scale, demand = smaller(second.demand, here.scale)
-    plan = here.plan if _nodes(first.demand) == _nodes(second.demand) else following(here.plan, StepRules.of(demand))
-    if scale != here.scale or plan is None:
+    asked = here.sampling
+    scale, demand = smaller(second.demand, asked.scale)
+    plan = asked.plan if _nodes(first.demand) == _nodes(second.demand) else following(asked.plan, StepRules.of(demand))
+    if scale != asked.scale or plan is None:
         return None
     salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
-    there = known.worlds(second, Sampling(plan, len(here.plain), len(here.twins), scale, salt))
+    asked = asked._replace(plan=plan, salt=salt)
+    there = Replications.of(second.pool, second.demand, second.prices, effort=effort, as_it_is=True, sampling=asked)
     if there is None:
         return None
     return (here, there) if first is one else (there, here)
@@ -102,20 +135,17 @@ def _runs(pool: Pool) -> str:
     return " ".join(sorted({str(trial.run) for trial in pool.trials}))
 
 
-def _dollars(run: RunInSteps, found: Worlds) -> list[list[Steps]]:
-    """Of every step, of the plain worlds and of the twins."""
-    rates = Rates.of(run.demand, run.pool, run.prices)
-    told = amount_of(found, lambda step: rates.usd(step, found))
-    return [[world[RUN] for world in told.plain], [world[RUN] for world in told.twins]]
+def _interval(one: Amount, other: Amount) -> Interval:
+    """Of the difference, world by world."""
+    plain, twins = _less(one, one.plain, other.plain), _less(one, one.twins, other.twins)
+    least = min((count for count in (one.repetitions, other.repetitions) if count), default=0)
+    return interval_of(plain, twins, one.stands_for[RUN], signed=True, repetitions=least)
 
 
-def _hours(found: Worlds) -> list[list[Steps]]:
-    told = amount_of(found, lambda step: found.share * step.held_ns / NS_PER_HOUR)
-    return [[world[RUN] for world in told.plain], [world[RUN] for world in told.twins]]
-
-
-def _differences(one: list[list[Steps]], other: list[list[Steps]]) -> list[list[Steps]]:
+def _less(one: Amount, ours: list[list[Steps]], others: list[list[Steps]]) -> list[Steps]:
+    """Every step of these worlds less that of the others, times how many it stands for."""
+    times = one.stands_for[RUN]
     return [
-        [[a - b for a, b in zip(mine, theirs, strict=True)] for mine, theirs in zip(ours, others, strict=True)]
-        for ours, others in zip(one, other, strict=True)
+        [w * (a - b) for w, a, b in zip(times, mine[RUN], theirs[RUN], strict=True)]
+        for mine, theirs in zip(ours, others, strict=True)
     ]

@@ -15,15 +15,15 @@ from costmodel.pricing import Prices
 from costmodel.results import Attribution, Cost, PoolUse, Projection, Share, Steps, WallClock
 from costmodel.samples import Pool
 from costmodel.step.assumptions import borrowed
-from costmodel.step.attribution import Rates, attribution
+from costmodel.step.attribution import Rates, attribution, needed, with_run
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken
-from costmodel.step.worlds import Worlds, worlds
+from costmodel.step.worlds import Progress, Worlds, worlds
 from costmodel.tails import LEAST_TRIALS
 from costmodel.timescale import NS_PER_HOUR
 from costmodel.uncertainty import Interval
 
-COARSE: Final = 0.1
+COARSE: Final = 0.01
 """The effort for a row of which no attribution is wanted, and that nothing else answers."""
 
 
@@ -31,17 +31,37 @@ NOTHING: Final = Interval(0.0, 0.0, 0.0)
 """What a cause costs that does not act."""
 
 
-def attributed(row: Projection, pool: Pool, demand: Demand, prices: Prices | None, effort: float) -> Projection:
+def attributed(
+    row: Projection,
+    pool: Pool,
+    demand: Demand,
+    prices: Prices | None,
+    effort: float,
+    progress: Progress | None = None,
+) -> Projection:
     """The row of a run in steps with its attribution; with an ``effort`` of 0 without, but answered all the same.
 
-    ``effort`` is how much is simulated, relative to a few seconds. Raises ``PriceError``: the sheet lacks a price.
+    It is simulated until its own error is small, or as much as the ``effort`` allows, relative to the usual.
+    ``progress`` is told the share that is done. Raises ``PriceError``: the sheet lacks a price.
     """
     if row.evidence is None or not demand.trajectories:
         return row
-    found = worlds(pool, demand, prices, _full_speed(row), effort or COARSE)
+    found = worlds(
+        pool,
+        demand,
+        prices,
+        _full_speed(row),
+        effort or COARSE,
+        needed=lambda found: needed(found, demand, pool, prices),
+        progress=progress,
+        causes=effort > 0,
+    )
     if found is None:
         return row
-    told = as_sure_as(row, attribution(found, demand, pool, prices, row.evidence.basis), demand)
+    told = attribution(found, demand, pool, prices, row.evidence.basis)
+    if not demand.step_model:
+        told = _as_in_the_row(row, demand, told)
+    told = as_sure_as(row, told, demand)
     if pool.provenance == flags.COMPOSED:
         told = told._replace(assumptions=borrowed(told.assumptions))
     if demand.step_model:
@@ -99,6 +119,24 @@ def _without_limits(found: Attribution) -> Attribution:
         sandbox=share(found.sandbox),
         interaction=share(found.interaction),
     )
+
+
+def _as_in_the_row(row: Projection, demand: Demand, told: Attribution) -> Attribution:
+    """The attribution of a run that the row knows better: one answer has one wall-clock, and one bill."""
+    wall, hours = row.wall_clock_hours, row.worker_hours
+    if wall is None or hours is None:
+        return told
+    asked = Rates.asked(demand) * wall.value
+    usd = None if told.run.usd is None else asked + (row.cost.total_usd if row.cost is not None else 0.0)
+    found = Share(
+        Interval(wall.value * 3600 / told.steps),
+        Interval(hours.value),
+        told.run.gpu_hours and Interval((demand.gpus or 0) * (wall.value - told.steps * demand.train_s / 3600)),
+        usd if usd is None else Interval(usd),
+    )
+    pairs = zip(found, told.run, strict=True)
+    change = Share(*(None if one is None or old is None else Interval(one.value - old.value) for one, old in pairs))  # type: ignore[arg-type]
+    return with_run(told, change, sandbox=False)
 
 
 def _full_speed(row: Projection) -> float | None:

@@ -175,9 +175,9 @@ class State:
         return self.pool is None and not self.asked.timeout_ns
 
     def pods_free(self, now: int) -> int:
-        """How many pods nobody has."""
+        """How many pods nobody has, for who asks now: one that is free again at this very moment is not yet."""
         assert self.nodes is not None
-        releases, void, most = self._releases, self._void, (now + 1 << _NODE_BITS) - 1
+        releases, void, most = self._releases, self._void, (now << _NODE_BITS) - 1
         freed = []
         while releases and releases[0] <= most:
             code = heappop(releases)

@@ -30,7 +30,7 @@ class StepTaken(NamedTuple):
 class Stretch(NamedTuple):
     """Consecutive steps of a run."""
 
-    first: int
+    first: int  # the number of the step that it is drawn as
     sizes: tuple[int, ...]  # rollouts that each keeps
     disks: Sequence[Iterable[int]] = ()  # what nodes hold before the first
     after: int = 0  # rollouts that the step keeps which follows them; 0: the run is over
@@ -39,8 +39,8 @@ class Stretch(NamedTuple):
 def taken(asked: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
     """The steps of a stretch, one by one."""
     state = State(asked, view, stretch.disks)
-    if state.nodes is not None and stretch.first == 0:
-        _pull_ahead(state, 0, stretch.sizes[0], 0)
+    if state.nodes is not None and not any(stretch.disks):
+        _pull_ahead(state, stretch.first, stretch.sizes[0], 0)
     told = (_in_turn if asked.rules.policy.barrier else _stream)(state, stretch)
     before, found = (0, Totals(), 0), []
     for now in told:

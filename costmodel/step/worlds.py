@@ -1,14 +1,15 @@
 """The run with and without each cause, in the same random worlds.
 
-Most worlds draw from the trials as they are. Some have a twin that draws, with the same random numbers, from a
-resample of the trials: of runs and of stretches of neighbouring trials within them, times a run effect that is assumed
-where fewer than three runs show it. ``shares`` says what follows.
+Worlds draw from the trials as they are. Each has a twin that draws, with the same random numbers, from a resample of
+the trials: of runs and of stretches of neighbouring trials within them, times a run effect that is assumed where fewer
+than three runs show it. Rounds are added to all of them until the simulation's own error is small. ``attribution`` says
+what follows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final, NamedTuple
@@ -21,21 +22,26 @@ from costmodel.results import CAUSES
 from costmodel.runs import MIN_RUNS, Assumed, assumed
 from costmodel.samples import Pool
 from costmodel.step.chance import ThinkQuantiles, View, World
-from costmodel.step.horizon import FEW, Horizon, horizon
+from costmodel.step.horizon import Horizon, HorizonPart, horizon, is_alike, rollouts_of
 from costmodel.step.rules import StepRules
 from costmodel.step.timeline import StepTaken, taken
 from costmodel.step.trials import AttemptTimes, Trials, timed
 from costmodel.uncertainty import correlation_time
 
-PLAIN: Final = (6, 16)
-TWINS: Final = (6, 10)
-"""Worlds that draw from the trials as they are, and those of them that have a twin: at least, and at most."""
-ATTEMPTS: Final = 2_400_000
-"""That all worlds of one attribution may cost, without and with every cause: a few seconds."""
+WORLDS: Final = (6, 10)
+"""Worlds that draw from the trials as they are, each with a twin: at least, and at most."""
+ATTEMPTS: Final = 48_000_000
+"""That all worlds of one attribution may cost, without and with every cause: half a minute to a minute."""
+FIRST: Final = 600_000
+"""... of which the first round costs about so many, however many causes a row has, so that all rows draw the same."""
 SHARED: Final = 4
 """So many times as much costs one that shares more than workers with others."""
 MOST_STEPS: Final = 16
-"""Of one world."""
+"""Of one world in one round."""
+ROUGH: Final = 0.2
+"""Below this effort there are as few worlds as can be."""
+BEFORE: Final = 8
+"""So many times as many rounds as before are simulated at most, before it is looked again how many it takes."""
 THINK: Final = "think"
 FOR_CHANCE: Final = 1 << 19
 """The number of a step that no run has."""
@@ -90,14 +96,23 @@ class Worlds(NamedTuple):
     causes: dict[str, bool | None]  # whether each acts at all; None: nobody can tell
     plan: Horizon
     plain: list[Looks]
-    twins: list[Looks]  # of the first of those
+    twins: list[Looks]  # of each of those
     scale: int  # a system of so much smaller a size was simulated ...
     times: float  # ... and its rollouts stand for so many each
+    rounds: tuple[int, ...]  # of each look
+    level: bool = False  # whether steps of the ideal sandbox are all alike: any of them tells how long one takes
+    repetitions: int = 0  # of which twins draw whole ones; 0: they draw trials of each
 
     @property
     def share(self) -> float:
         """How much more of what is counted there is in the run than in the steps: of the last only a part is there."""
         return self.times * self.plan.whole / self.plan.steps
+
+
+Needed = Callable[[Worlds], tuple[float, frozenset[int]]]
+"""How many rounds it takes until the simulation's own error is small, and of which looks, judged by those there are."""
+Progress = Callable[[float], None]
+"""Is told the share that is done, from 0 to 1."""
 
 
 def worlds(
@@ -107,54 +122,194 @@ def worlds(
     full_speed: float | None = None,
     effort: float = 1.0,
     *,
-    as_it_is: bool = False,
-    sampling: Sampling | None = None,
+    needed: Needed | None = None,
+    progress: Progress | None = None,
+    causes: bool = True,
 ) -> Worlds | None:
-    """This run in steps. None: no attempt succeeds.
+    """This run in steps, in as many rounds as are ``needed`` or as the ``effort`` allows. None: no attempt succeeds.
 
     ``full_speed`` is the share of its work that the reference takes for it; None: there is no reference. ``effort`` is
-    how much is simulated, relative to the usual. ``as_it_is``: only that, no cause is taken away. ``sampling`` is
-    what is simulated, where that is not up to this run.
+    how much may be simulated, relative to the usual. Without ``causes`` only all of them are taken away, none alone.
 
     Raises:
         DemandError: next to no attempt would succeed.
         PriceError: the sheet lacks a price.
     """
-    trials = Trials(pool, demand, full_speed)
-    if not trials.successes:
+    begun = Replications.of(pool, demand, prices, full_speed, effort, causes=causes)
+    if begun is None:
         return None
-    law = None
-    if demand.think is not None:
-        law = ThinkQuantiles(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
-    causes = _causes(trials, demand, pool, full_speed)
-    everything = frozenset(cause for cause, acts in causes.items() if acts is not None)
-    alone = [frozenset({cause}) for cause, acts in causes.items() if acts]
-    looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
-    ones = [1] * len(pool.trials)
-    asked = _Asked(demand, trials, law, looks, _billed(pool, prices), {}, {})
-    first, rules = _world(asked, ones, demand.seed), asked.rules(frozenset())
-    each = len(looks) / _checked_chance(asked, first) * (1 if rules.workers_only else SHARED)
-    least = each * rules.rules.launched(rules.size) * FEW * (PLAIN[0] + TWINS[0])
-    rollouts = demand.trajectories
-    scale, demand = smaller(demand, math.ceil(least / ATTEMPTS) if sampling is None else sampling.scale)
-    if scale > 1:
-        asked = asked._replace(demand=demand, ruled={})
+
+    def told() -> float:
+        assert needed is not None
+        rounds, looks = needed(begun.worlds)
+        begun.keep(looks)
+        return rounds
+
+    repeated([begun], told if needed else None, progress)
+    return begun.worlds
+
+
+def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, progress: Progress | None) -> None:
+    """Simulate rounds of these runs, of each as many, until there are as many as it takes or as they may cost.
+
+    Who looks after every round whether it is enough stops at a lucky moment, so that looks are few.
+    """
+    rounds, wanted, told, most = 0, 1, 0.0, min(run.most_rounds for run in runs)
+    while rounds < wanted:
+        expected = wanted if needed is None or wanted == most else min(most, 2 * wanted)
+        for number in range(rounds, wanted):
+            for place, run in enumerate(runs):
+                for done in run.simulate(number):
+                    told = max(told, (number + (place + done) / len(runs)) / expected)
+                    if progress is not None:
+                        progress(told)
+        rounds = wanted
+        if needed is not None:
+            wanted = min(BEFORE * rounds, math.ceil(needed()))
+            most = min(run.most_rounds for run in runs)
+            wanted = min(most, wanted)
+    if progress is not None:
+        progress(1.0)
+
+
+class Replications:
+    """A run in its worlds, round after round."""
+
+    def __init__(
+        self, asked: _Asked, sampling: Sampling, causes: dict[str, bool | None], pool: Pool, rollouts: int, left: float
+    ) -> None:
+        """``rollouts`` are the run's, of which a smaller system may have fewer; ``left`` is how many of all worlds and
+        looks may be simulated."""
+        self._asked, self._sampling, self._causes = asked, sampling, causes
+        self._times = rollouts / asked.demand.trajectories
+        self._left = left
+        self._rounds = [0] * len(asked.looks)
+        spread = assumed(pool.identity.substrate, asked.demand.run_sd)
+        self._repetitions = len(pool.runs) if _draws_runs(len(pool.runs), spread) else 0
+        self._drawn: list[tuple[int, Sequence[int], float]] = []  # each world's seed, weights of trials, factor
+        for number in range(sampling.plain):
+            seed = asked.demand.seed + (number + 1 << 32)
+            self._drawn.append((seed, [1] * len(pool.trials), 1.0))
+            if number < sampling.twins:
+                self._drawn.append((seed, *resampled(pool, spread, Random(seed + (sampling.salt << 64)))))
+        self._kept = frozenset(range(len(asked.looks)))
+        self._found: list[Looks] = [[[] for _ in asked.looks] for _ in self._drawn]
+
+    @classmethod
+    def of(
+        cls,
+        pool: Pool,
+        demand: Demand,
+        prices: Prices | None = None,
+        full_speed: float | None = None,
+        effort: float = 1.0,
+        *,
+        causes: bool = True,
+        as_it_is: bool = False,
+        sampling: Sampling | None = None,
+    ) -> Replications | None:
+        """A run of which nothing is simulated yet; ``as_it_is``: no cause is taken away. ``sampling`` is what is
+        simulated, where that is not up to this run. The rest is as for ``worlds``."""
+        trials = Trials(pool, demand, full_speed)
+        if not trials.successes:
+            return None
+        law = None
+        if demand.think is not None:
+            law = ThinkQuantiles(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
+        acting = _causes(trials, demand, pool, full_speed)
+        everything = frozenset(cause for cause, acts in acting.items() if acts is not None)
+        alone = [frozenset({cause}) for cause, acts in acting.items() if acts and causes]
+        looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
+        ones = [1] * len(pool.trials)
+        asked = _Asked(demand, trials, law, looks, _billed(pool, prices), {}, {})
         first, rules = _world(asked, ones, demand.seed), asked.rules(frozenset())
-    if sampling is None:
-        steps = effort * ATTEMPTS / (each * rules.rules.launched(rules.size))  # of all worlds
-        count = max(PLAIN[0], min(PLAIN[1], int(steps / FEW * 3 / 5)))
-        resamples = max(TWINS[0], min(TWINS[1], count * 2 // 3))
-        plan = horizon(demand, rules, first, min(MOST_STEPS, int(steps / (count + resamples))))
-        sampling = Sampling(plan, count, resamples, scale)
-    spread = assumed(pool.identity.substrate, demand.run_sd)
-    plain, twins = [], []
-    for number in range(sampling.plain):
-        seed = demand.seed + (number + 1 << 32)
-        plain.append(_looked_at(asked, ones, 1.0, seed, sampling.plan))
-        if number < sampling.twins:
-            drawn = resampled(pool, spread, Random(seed + (sampling.salt << 64)))
-            twins.append(_looked_at(asked, *drawn, seed, sampling.plan))
-    return Worlds(causes, sampling.plan, plain, twins, scale, rollouts / demand.trajectories)
+        each = len(looks) / _checked_chance(asked, first) * (1 if rules.workers_only else SHARED)
+        rollouts = demand.trajectories
+        least = each * rollouts_of(demand, rules) * 2 * WORLDS[0]
+        scale, demand = smaller(demand, math.ceil(least / ATTEMPTS) if sampling is None else sampling.scale)
+        if scale > 1:
+            asked = asked._replace(demand=demand, ruled={})
+            first, rules = _world(asked, ones, demand.seed), asked.rules(frozenset())
+        if sampling is None:
+            count = WORLDS[effort >= ROUGH]
+            most = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.rules.launched(rules.size) * 2 * count))
+            plan = horizon(demand, rules, first, min(MOST_STEPS, most))
+            while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
+                count -= 1
+            sampling = Sampling(plan, count, count, scale)
+        return cls(asked, sampling, acting, pool, rollouts, effort * ATTEMPTS * len(looks) / each)
+
+    @property
+    def sampling(self) -> Sampling:
+        """What is simulated."""
+        return self._sampling
+
+    @property
+    def most_rounds(self) -> int:
+        """How many there may be in all."""
+        return max(1, self._rounds[0] + int(self._left / self._cost(self._rounds[0] or 1)))
+
+    def _cost(self, number: int) -> int:
+        """How many rollouts one more round has, of all worlds and looks."""
+        rollouts = sum(sum(part.stretch.sizes) for part in self._sampling.plan.of(number))
+        return rollouts * len(self._drawn) * len(self._kept)
+
+    @property
+    def worlds(self) -> Worlds:
+        """All rounds so far."""
+        plan, plain = self._sampling.plan._replace(rounds=self._rounds[0]), self._sampling.plain
+        twins = self._sampling.twins
+        paired, others = self._found[: 2 * twins], self._found[2 * twins :]
+        ideal = self._asked.looks[-2] if len(self._asked.looks) > 1 else frozenset[str]()
+        return Worlds(
+            self._causes,
+            plan,
+            [*paired[::2], *others][:plain],
+            paired[1::2],
+            self._sampling.scale,
+            self._times,
+            tuple(self._rounds),
+            len(self._asked.looks) > 1 and is_alike(self._asked.rules(ideal)),
+            self._repetitions,
+        )
+
+    def simulate(self, number: int) -> Iterator[float]:
+        """One more round, the one after ``number`` others; gives the share of it that is done."""
+        plan = self._sampling.plan.of(number)
+        for place, ((seed, times, factor), looks) in enumerate(zip(self._drawn, self._found, strict=True)):
+            world = _world(self._asked, times, seed)
+            for look, (steps, without) in enumerate(zip(looks, self._asked.looks, strict=True)):
+                if look in self._kept:
+                    steps += self._looked_at(world, factor, without, plan)
+            yield (place + 1) / len(self._drawn)
+        self._left -= self._cost(number)
+        for look in self._kept:
+            self._rounds[look] = number + 1
+
+    def keep(self, looks: frozenset[int]) -> None:
+        """Simulate no more rounds of any others, nor of those that were left out before."""
+        self._kept &= looks
+
+    def _looked_at(
+        self, world: World, factor: float, without: frozenset[str], plan: Sequence[HorizonPart]
+    ) -> list[StepTaken]:
+        """A round of one world, without these causes."""
+        view = View(
+            world,
+            *self._asked.timed(without, factor),
+            failing="failures" not in without,
+            thinking=THINK not in without,
+        )
+        rules = self._asked.rules(without)
+        steps: list[StepTaken] = []
+        for part in plan:
+            steps += taken(rules, view, part.stretch, self._asked.bill)[part.lead :]
+        return steps
+
+
+def _rollouts(plan: Horizon) -> int:
+    """Of one round of one counterfactual."""
+    return sum(sum(part.stretch.sizes) for part in plan.parts)
 
 
 def smaller(demand: Demand, scale: int) -> tuple[int, Demand]:
@@ -242,23 +397,9 @@ def _world(asked: _Asked, times: Sequence[int], seed: int) -> World:
     return World(asked.demand, trials.successes, trials.failures, trials.weighted(times), asked.law, seed)
 
 
-def _looked_at(asked: _Asked, times: Sequence[int], factor: float, seed: int, plan: Horizon) -> Looks:
-    """One world without each of ``asked.looks``."""
-    world = _world(asked, times, seed)
-    found = []
-    for without in asked.looks:
-        view = View(
-            world,
-            *asked.timed(without, factor),
-            failing="failures" not in without,
-            thinking=THINK not in without,
-        )
-        rules = asked.rules(without)
-        steps: list[StepTaken] = []
-        for part in plan.parts:
-            steps += taken(rules, view, part.stretch, asked.bill)[part.lead :]
-        found.append(steps)
-    return found
+def _draws_runs(runs: int, spread: Assumed) -> bool:
+    """Whether a resample is of whole runs: there are enough of them to show how much they differ."""
+    return runs >= MIN_RUNS and not spread.given
 
 
 def resampled(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], float]:
@@ -271,7 +412,7 @@ def resampled(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], floa
         by_run.setdefault(trial.run, []).append(index)
     runs = list(by_run.values())
     factor = 1.0
-    if len(runs) >= MIN_RUNS and not spread.given:
+    if _draws_runs(len(runs), spread):
         runs = rng.choices(runs, k=len(runs))
     else:
         share = math.sqrt(sum(len(run) ** 2 for run in runs)) / len(pool.trials)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL: the question was understood, and the data are too few."""
-SHOWN: Final = 0.3
-"""How much is simulated of the rows that are shown; what moving saves is found apart, both sides together."""
-COARSE: Final = 0.1
-"""How much is simulated of rows that are only to show what would turn a decision, relative to a few seconds."""
+ROUGH: Final = 0.1
+"""How much may be simulated with ``--quick``, relative to the usual."""
+COARSE: Final = 0.005
+"""... of rows that are only to show what would turn a decision."""
 
 
 NOT_ASKED: Final = ("baseline", "deltas")
@@ -44,7 +44,9 @@ NOT_ASKED: Final = ("baseline", "deltas")
 @click.option("--mode", metavar="MODE", help="... and how commands get in: exec, session.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a file.")
 @click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True)
-@click.option("--quick", is_flag=True, help="Without looking for what would turn it by simulating anew.")
+@click.option(
+    "--quick", is_flag=True, help="A rough simulation, and without looking for what would turn it by simulating anew."
+)
 @click.pass_context
 def command(
     context: click.Context,
@@ -75,17 +77,18 @@ def command(
         raise _taken(output)
     sources = opened_all(recordings)
     providers = providers_of(context, opened)
-    sides = []
+    effort, sides = ROUGH if quick else 1.0, []
     for spec in (start, goal):
         with waiting(f"simulating {clean(spec)}"):
-            sides.append(_side(spec, sources, providers, context, tier, mode))
+            sides.append(_side(spec, sources, providers, context, tier, mode, effort))
     for line in idle_places(context, [side.row.identity for side in sides]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     with waiting("simulating what moving saves"):
-        found = decide(*sides)
+        found = decide(*sides, effort=effort)
     with waiting("looking for what would turn it"):
         turned = turns(found, simulate=not quick)
-    text = _told(form, found, turned, _assumptions(found, [given(context, spec) for spec in (start, goal)]))
+    asked = _assumptions(found, [given(context, spec) for spec in (start, goal)])
+    text = _told(form, found, turned, asked, rough=quick)
     if output is None:
         click.echo(text)
     else:
@@ -101,6 +104,7 @@ def _side(
     context: click.Context,
     tier: str | None,
     mode: str | None,
+    shown: float,
 ) -> Side:
     """One place: the one row that is meant.
 
@@ -128,7 +132,7 @@ def _side(
             raise _several(_meant(spec, tier, mode), rows)
         return rows[0]
 
-    row = at(place.demand, SHOWN)
+    row = at(place.demand, shown)
     runs = runs_of(recordings, place, row, known)
     demand = runs[0].demand if runs else place.demand
     return Side(name=row.label, row=row, demand=demand, rerun=at, runs=runs)
@@ -184,7 +188,7 @@ def _write(text: str, output: Path) -> None:
     click.echo(output)
 
 
-def _told(form: str, found: Decision, turned: Sequence[Turn], given: Sequence[Assumption]) -> str:
+def _told(form: str, found: Decision, turned: Sequence[Turn], given: Sequence[Assumption], *, rough: bool) -> str:
     if form == "json":
         from taxtui.report.decision.record import record
         from taxtui.report.formats import BY_NAME, Report
@@ -192,4 +196,4 @@ def _told(form: str, found: Decision, turned: Sequence[Turn], given: Sequence[As
         return BY_NAME[form].render(Report(list, lambda: [record(found, turned, given)]))
     from taxtui.report.decision.memo import to_text
 
-    return to_text(found, turned, given, shlex.join(["taxtui", *sys.argv[1:]]))
+    return to_text(found, turned, given, shlex.join(["taxtui", *sys.argv[1:]]), rough=rough)

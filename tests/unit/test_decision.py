@@ -191,6 +191,13 @@ def page(found: Decision) -> str:
     return to_text(found, turns(found, simulate=False), given, "taxtui decide lab.msgpack --from docker --to e2b")
 
 
+def test_a_rough_simulation_is_told_as_one(rows: list[Projection]) -> None:
+    found = decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+    told = to_text(found, [], [], "taxtui decide --quick", rough=True)
+    assert "saves this run ≈ $90.0 ($88.0 … $92.0), 50.0% of $180. A rough simulation" in told
+    assert "≈" not in page(found)
+
+
 def test_the_page_has_everything_in_its_place(rows: list[Projection]) -> None:
     start, goal = side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800)
     told = page(decide(start, goal))

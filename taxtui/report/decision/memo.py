@@ -37,7 +37,9 @@ TOLD: Final = 8
 DOLLARS, HOURS = Unit("$", True), Unit("worker-hours", False)
 
 
-def to_text(found: Decision, turns: Sequence[Turn], given: Sequence[Assumption], command: str) -> str:
+def to_text(
+    found: Decision, turns: Sequence[Turn], given: Sequence[Assumption], command: str, *, rough: bool = False
+) -> str:
     """The page, in Markdown.
 
     Args:
@@ -45,9 +47,10 @@ def to_text(found: Decision, turns: Sequence[Turn], given: Sequence[Assumption],
         turns: what would turn it.
         given: what was asked, each with where it comes from.
         command: the command line that writes the same page.
+        rough: whether little was simulated, so that every amount is told with ≈.
     """
     sections = [
-        (_title(found), "\n\n".join(_answer(found, turns))),
+        (_title(found), "\n\n".join(_answer(found, turns, rough=rough))),
         ("What it costs", tables([_money(found)])),
         ("What the sandbox costs, by cause", tables([_causes(found)]) if found.start.row.attribution else ""),
         ("What would turn it", _turning(found, turns)),
@@ -84,7 +87,8 @@ def _title(found: Decision) -> str:
     return f"CAN'T TELL {start} from {goal}" if found.verdict == CANNOT_TELL else f"STAY with {start}"
 
 
-def _answer(found: Decision, turns: Sequence[Turn]) -> list[str]:
+def _answer(found: Decision, turns: Sequence[Turn], *, rough: bool) -> list[str]:
+    about = "≈ " * rough
     unit, saving, whole = unit_of(found), found.saving, found.start_bill.whole.value
     known = saving.low is not None and saving.high is not None
     does = "saves" if saving.value >= 0 else "costs"
@@ -93,7 +97,11 @@ def _answer(found: Decision, turns: Sequence[Turn]) -> list[str]:
     share = f", {abs(saving.value) / whole:.1%} of {unit.shown(whole)}" if whole else ""
     unmeasured = [side for side in (found.start, found.goal) if side.row.provenance in UNMEASURED]
     given = ", if what was not measured is as assumed" * bool(unmeasured)
-    lines = [f"Moving to {name_of(found.goal)} {does} this run {unit.shown(amount.value)}{limits}{share}{given}."]
+    lines = [
+        f"Moving to {name_of(found.goal)} {does} this run {about}{unit.shown(amount.value)}{limits}{share}{given}."
+    ]
+    if rough:
+        lines.append("A rough simulation: without --quick the interval is narrower.")
     for side in unmeasured:
         points = [point for point in found.open_points if point.side == side.name]
         assumed = [point.words.removesuffix(UNMEASURED_THERE) for point in points if _assumed_there(point)]

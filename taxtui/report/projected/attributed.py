@@ -75,12 +75,14 @@ def _three(number: float) -> str:
 
 
 def headline(found: Attribution) -> str:
-    """The answer: ``the sandbox costs this run $X (low … high) of $Y: failures $…, image pulls $…``."""
+    """The answer: ``the sandbox costs this run $X (low … high) of $Y: failures $…, image pulls $…``; it names no cause
+    that may as well cost nothing."""
     unit = unit_of(found)
     whole, total = unit.of(found.sandbox), unit.of(found.run)
-    known = {cause: unit.of(share).value for cause, share in found.causes.items() if share is not None}
-    largest = sorted((cause for cause in known if known[cause] > 0), key=lambda cause: -known[cause])[:TOLD]
-    causes = ", ".join(f"{WORDS[cause]} {unit.shown(known[cause])}" for cause in largest)
+    known = {cause: unit.of(share) for cause, share in found.causes.items() if share is not None}
+    sure = [cause for cause, amount in known.items() if amount.value > 0 and (amount.low is None or amount.low > 0)]
+    largest = sorted(sure, key=lambda cause: -known[cause].value)[:TOLD]
+    causes = ", ".join(f"{WORDS[cause]} {unit.shown(known[cause].value)}" for cause in largest)
     limits = " (too few trials for limits)"
     if whole.low is not None:
         limits = f" ({in_words(whole, money if unit.usd else compact)})"
