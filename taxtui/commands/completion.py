@@ -83,19 +83,19 @@ def _formats() -> Sequence[str]:
 
 
 def _profiles() -> Sequence[str]:
-    from costmodel.profiles import known_profiles
+    from costmodel.providers.limits import known_profiles
 
     return known_profiles()
 
 
 def _providers() -> Sequence[str]:
-    from costmodel.providers import known_providers
+    from costmodel.providers.provider import known_providers
 
     return known_providers()
 
 
 def _sheets() -> Sequence[str]:
-    from costmodel.pricing import SHIPPED
+    from costmodel.pricing.sheet import SHIPPED
 
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Demand, Projection, Published, Recording
-    from costmodel.decision import Decision, Side
-    from costmodel.providers import Provider
-    from costmodel.results import Assumption
-    from costmodel.turning import Turn
+    from costmodel.analysis.decision import Decision, Side
+    from costmodel.analysis.thresholds import Turn
+    from costmodel.providers.provider import Provider
+    from costmodel.workload.scenario_range import Assumption
 
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL: the question was understood, and the data are too few."""
@@ -66,8 +66,8 @@ def command(
     Both places are asked the same; what holds at one of them only (its nodes, its limits, its prices) stands in the
     demand file under [at.SUBSTRATE]. Exit code 0: MOVE or STAY; 6: CAN'T TELL.
     """
-    from costmodel.decision import CANNOT_TELL, decide
-    from costmodel.turning import turns
+    from costmodel.analysis.decision import CANNOT_TELL, decide
+    from costmodel.analysis.thresholds import turns
     from taxtui.commands.opening import opened, opened_all
     from taxtui.report.projected.given import given
 
@@ -111,11 +111,11 @@ def _side(
     Raises:
         UsageError: there is none, or there are several.
     """
-    from costmodel.comparison import meant
-    from costmodel.decision import Side
-    from costmodel.places import runs_of
-    from costmodel.projection import project
-    from costmodel.recording import CellIdentity, Recording
+    from costmodel.analysis.baseline import meant
+    from costmodel.analysis.decision import Side
+    from costmodel.analysis.per_substrate import runs_of
+    from costmodel.analysis.project import project
+    from costmodel.recording.reader import CellIdentity, Recording
 
     def wanted(identity: CellIdentity) -> bool:
         return meant(identity, spec) and tier in (None, identity.tier) and mode in (None, identity.mode)

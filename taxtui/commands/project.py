@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Demand, Projection, Published, Recording
-    from costmodel.bounds import Reference
-    from costmodel.places import PlaceAsked
-    from costmodel.projection import Wanted
-    from costmodel.recording import CellIdentity
+    from costmodel.analysis.per_substrate import PlaceAsked
+    from costmodel.analysis.project import Wanted
+    from costmodel.projection.tax_bounds import Reference
+    from costmodel.recording.reader import CellIdentity
     from taxtui.report.answer.choice import RowChoice
     from taxtui.report.formats import Section
 
@@ -68,9 +68,9 @@ def command(
     scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
     trajectories on how many workers, and for how much; an option that it cannot use is refused by name.
     """
-    from costmodel.bounds import check_used
-    from costmodel.demand import Demand
-    from costmodel.places import PlaceAsked, project_places
+    from costmodel.analysis.per_substrate import PlaceAsked, project_places
+    from costmodel.projection.tax_bounds import check_used
+    from costmodel.training.run import Demand
     from taxtui.commands.opening import opened, opened_all, reference_of
 
     if (full or explain or plot) and not BY_NAME[form].people:
@@ -148,7 +148,7 @@ def _wanted(choice: RowChoice, cells: Sequence[str], demand: Demand) -> Wanted |
     """Which cells are projected: where there are steps to simulate, only those that are shown or compared with."""
     if demand.step_rollouts is None or not (cells or choice.tiers or choice.modes or choice.substrates):
         return None
-    from costmodel.comparison import meant
+    from costmodel.analysis.baseline import meant
 
     def wanted(identity: CellIdentity) -> bool:
         if demand.baseline is not None and meant(identity, demand.baseline):
@@ -168,7 +168,7 @@ def _check_rows(
     brief: bool,
 ) -> None:
     """Refuse more rows than recordings of this size may have; levels are one, and so are lengths where one is asked."""
-    from costmodel.recording import Recording
+    from costmodel.recording.reader import Recording
     from taxtui.commands.opening import located
     from taxtui.report.row_limits import ANSWER, TABLES
 
@@ -219,7 +219,7 @@ def _told(
 
 
 def _plot(sources: Sequence[Recording | Published], demand: Demand, over: str, wanted: set[Any]) -> None:
-    from costmodel.whatif import curve
+    from costmodel.analysis.sensitivity import curve
     from taxtui.report.projected import plot
 
     axis: Any = over

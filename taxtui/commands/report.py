@@ -17,8 +17,8 @@ from taxtui.report.formats import BY_NAME, NAMES, Report
 from taxtui.report.run_spread import run_sd_option
 
 if TYPE_CHECKING:
-    from costmodel.bounds import Reference
-    from costmodel.recording import Recording
+    from costmodel.projection.tax_bounds import Reference
+    from costmodel.recording.reader import Recording
     from taxtui.report.answer.choice import RowChoice
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import Row

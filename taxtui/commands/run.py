@@ -19,7 +19,7 @@ from taxtui.plan.count_option import COUNT
 from taxtui.terminal_text import clean, is_utf8
 
 if TYPE_CHECKING:
-    from costmodel.pricing import Prices
+    from costmodel.pricing.sheet import Prices
     from taxtui.plan.scenario import ScenarioFile
     from taxtui.plan.spec import Plan
     from taxtui.runner.engine import Run
@@ -221,7 +221,7 @@ def _prices(plan: Plan, sheet: Path | None) -> Prices | None:
         if plan.max_cost_usd is not None:
             raise UsageError("--max-cost needs to know prices", fix="add --prices SHEET, as in --prices aws-fargate")
         return None
-    from costmodel.pricing import load_prices
+    from costmodel.pricing.sheet import load_prices
 
     return load_prices(sheet)
 

@@ -170,7 +170,7 @@ def _ending(progress: Progress, outcome: str, shown: Shown) -> str:
 
 def _closed(cell: CellPlan) -> bool:
     """Whether its trials wait for each other instead of for an instant."""
-    from costmodel.measures import has_schedule
+    from costmodel.recording.breakdown import has_schedule
 
     return not has_schedule(str(cell.arrival))
 

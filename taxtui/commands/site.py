@@ -30,8 +30,8 @@ def command(
     Dollars against hours where prices are given, ranks that tie, and what is missing: recordings that cannot be read
     or are incomplete, places without a price.
     """
-    from costmodel.demand import Demand
-    from costmodel.pricing import Prices, load_prices
+    from costmodel.pricing.sheet import Prices, load_prices
+    from costmodel.training.run import Demand
     from taxtui.report.page import site
 
     demand = Demand(trajectories=trajectories, workers=workers, run_sd=run_sd)

@@ -14,7 +14,7 @@ from taxtui.errors import RecordingError
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from costmodel.tables import Row
+    from costmodel.recording.table import Row
 
 MOST_ROWS, BYTES_A_ROW = 10_000, 4
 """A file has so many rows or spans, and one more for so many bytes: a command that takes 66 µs or longer needs more."""
@@ -75,11 +75,12 @@ def too_many(path: Path, most: int) -> RecordingError:
 
 
 def told_rows(paths: Sequence[Path], table: str) -> Iterator[Row]:
-    """The rows of a table, as ``costmodel.tables`` has them, but what a terminal would obey or hide is a visible mark.
+    """The rows of a table, as ``costmodel.recording.table`` has them, but what a terminal would obey or hide is a
+    visible mark.
 
     Raises ``SourceError``, ``RecordingError``: too many.
     """
-    from costmodel.tables import rows
+    from costmodel.recording.table import rows
 
     for path in paths:
         most = most_rows(path)

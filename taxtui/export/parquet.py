@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from costmodel.tables import columns
+from costmodel.recording.table import columns
 from taxtui import installed
 from taxtui.errors import UsageError
 from taxtui.export import told_rows

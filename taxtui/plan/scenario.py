@@ -10,7 +10,7 @@ from typing import Final, TypeVar, get_args
 
 import msgspec
 
-from costmodel.documents import Document, MalformedDocument, complaint, hint, written
+from costmodel.toml import Document, MalformedDocument, complaint, hint, written
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.durations import parse_duration_ns

@@ -23,7 +23,7 @@ from typing import Final
 
 import msgspec
 
-from costmodel.dealing import interrupts_held
+from costmodel.recording.parallel.dealing import interrupts_held
 from taxtui.errors import TaxtuiError
 from taxtui.runner import ledger
 from taxtui.runner.ledger import LedgerEntry

@@ -28,7 +28,7 @@ main()
 """A command line that gets a SIGINT in the moment in which it imports a module."""
 FORKED = """
 import os, signal
-from costmodel import dealing, processes
+from costmodel.recording.parallel import dealing, processes
 
 os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGINT))
 print(dealing.dealt([lambda: 1, lambda: 2], 10**9))
@@ -48,9 +48,9 @@ def python(program: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[s
         ("click", "--version"),
         ("taxtui.cli", "--version"),
         ("taxtui.commands.project", "project a.msgpack --trajectories 5 --workers 5"),
-        ("costmodel.places", "project a.msgpack --trajectories 5 --workers 5"),
+        ("costmodel.analysis.per_substrate", "project a.msgpack --trajectories 5 --workers 5"),
         ("taxtui.report.page.content", "project a.msgpack --trajectories 5 --workers 5 --html a.html"),
-        ("costmodel.decision", "decide a.msgpack --trajectories 5 --workers 5 --from docker --to local"),
+        ("costmodel.analysis.decision", "decide a.msgpack --trajectories 5 --workers 5 --from docker --to local"),
         ("taxtui.report.measured.rows", "report a.msgpack --full"),
         ("taxtui.report.page.site", "site . -o out"),
         ("taxtui.workloads.repository", "tier from-repo ."),

@@ -10,10 +10,10 @@ from random import Random
 from typing import Any, Final
 
 from costmodel import Demand, Recording, Think, load_prices, read
-from costmodel.images import Images
-from costmodel.samples import pools
-from costmodel.step.timeline import StepTaken
-from costmodel.step.worlds import Worlds, worlds
+from costmodel.attribution.replications import Worlds, worlds
+from costmodel.simulation.timeline import StepTaken
+from costmodel.training.images import Images
+from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.step_twin import StepFound, StepTwin
 from tests.support.step_twin_trials import StepAsked, StepTrial

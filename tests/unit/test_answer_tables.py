@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel.answer import answer_of
-from costmodel.demand import Demand
-from costmodel.projection import project
-from costmodel.reading import read
+from costmodel.analysis.project import project
+from costmodel.analysis.ranking import answer_of
+from costmodel.recording.load import read
+from costmodel.training.run import Demand
 from taxtui.cli import app
 from taxtui.errors import UsageError
 from taxtui.report.answer import table

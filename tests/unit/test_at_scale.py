@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Demand, Projection, Recording, project, read
-from costmodel.samples import by_levels, pools
+from costmodel.workload.pool import by_levels, pools
 from taxtui.report.projected.explain import to_text
 from taxtui.report.projected.record import record
 from tests.support.costmodel_files import S, cell, trial, write

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from costmodel import Attribution, Demand, DemandError, Images, Interval, Projection, Think, load_prices, project, read
-from costmodel.results import CAUSES, Share
-from costmodel.samples import pools
-from costmodel.step import worlds
-from costmodel.step.attribution import interval_of
-from costmodel.step.horizon import horizon
-from costmodel.step.rules import StepRules
+from costmodel.attribution import replications
+from costmodel.attribution.shares import interval_of
+from costmodel.projection.row import CAUSES, Share
+from costmodel.simulation.config import StepRules
+from costmodel.simulation.step_sampling import horizon
+from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, cell, trial, write
 
 HOUR = 3600
@@ -27,7 +27,7 @@ GPUS = {"gpus": 8, "gpu_usd_hour": 3.0, "train_s": 60.0}
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worlds, "ATTEMPTS", 20_000)
+    monkeypatch.setattr(replications, "ATTEMPTS", 20_000)
 
 
 def row(file: Path, prices: Path | None = None, **asked: Any) -> Projection:
@@ -288,7 +288,7 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
     for count in (1, 7, 160, 161, 5000, 160_000):
         for more in ({}, {"create_rate": 1.0}, images, pulled, {"policy": "async"}):
             asked = Demand(**STEPS | {"trajectories": max(16, count)} | more)  # type: ignore[arg-type]
-            world = worlds.World(asked, [], [], ([1], [], 0.0), None, 0)
+            world = replications.World(asked, [], [], ([1], [], 0.0), None, 0)
             plan = horizon(asked, StepRules.of(asked), world, 6)
             assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
             assert plan.simulated <= (26 if "policy" in more else 12)
@@ -300,18 +300,18 @@ def test_a_run_without_steps_imports_nothing_of_them(same: Path) -> None:
     code = (
         "import sys, costmodel as c; "
         f"c.project([c.read({str(same)!r})], c.Demand(trajectories=10, workers=2)); "
-        "sys.exit(any(name.startswith('costmodel.step') for name in sys.modules))"
+        "sys.exit(any(name.startswith('costmodel.attribution') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_system_that_is_too_large_is_made_smaller_in_proportion(same: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worlds, "WORLDS", (2, 2))  # equal trials: one world is like another
+    monkeypatch.setattr(replications, "WORLDS", (2, 2))  # equal trials: one world is like another
     for more in ({}, {"nodes": 32, "pods_per_node": 8}, {"create_rate": 100.0}, {"warm_pool": 32, "refill_s": 5.0}):
-        monkeypatch.setattr(worlds, "ATTEMPTS", 3_300)
+        monkeypatch.setattr(replications, "ATTEMPTS", 3_300)
         asked = {"trajectories": 2_600, "workers": 128, "prompts": 64, "group_size": 4, "run_sd": 0.0} | more
         small = attributed(same, **asked)
-        monkeypatch.setattr(worlds, "ATTEMPTS", 130_000)
+        monkeypatch.setattr(replications, "ATTEMPTS", 130_000)
         whole = attributed(same, **asked)
         assert "size" in {one.name for one in small.assumptions}
         assert "size" not in {one.name for one in whole.assumptions}

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import Demand, DemandError, Images, Projection, Recording, SourceError, load_prices, project, read
-from costmodel.composed import compose, works
-from costmodel.providers import Provider, StartLaw, known_providers, load_provider
-from costmodel.samples import Pool, pools
+from costmodel.analysis.estimated_row import compose, works
+from costmodel.providers.provider import Provider, StartLaw, known_providers, load_provider
+from costmodel.workload.pool import Pool, pools
 from taxtui.cli import app
 from tests.support.costmodel_files import S, cell, trial, write
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.concurrency import Level, LevelCurve, Scalability
-from costmodel.published import shipped
+from costmodel.providers.published_figures import shipped
+from costmodel.statistics.scalability import Level, LevelCurve, Scalability
 
 (ROCK,) = (facts for facts in shipped() if facts.name == "rock.toml")
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from costmodel.answer import HELD, Answer, answer_of, excess, headline
-from costmodel.demand import Think
+from costmodel.analysis.headline import sentence
+from costmodel.analysis.project import project
+from costmodel.analysis.ranking import HELD, Answer, answer_of, excess, headline
 from costmodel.errors import DemandError
-from costmodel.projection import project
-from costmodel.reading import read
-from costmodel.results import Projection
-from costmodel.verdict import judge, ratio
-from costmodel.wording import sentence
+from costmodel.projection.row import Projection
+from costmodel.recording.load import read
+from costmodel.statistics.verdict import judge, ratio
+from costmodel.training.run import Think
 from tests.support.asking import ask
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.simulated_runs import estimated
@@ -65,7 +65,7 @@ def test_a_ratio_spans_one_exactly_where_the_verdict_is_no_difference() -> None:
 
 
 def test_the_ends_of_a_ratio_are_where_the_difference_becomes_a_tie() -> None:
-    from costmodel.runs import assumed
+    from costmodel.statistics.repetitions import assumed
 
     one, other = estimated([[9.0, 10.0, 12.0] * 5]), estimated([[3.0, 3.5, 4.0] * 5])
     found = ratio(one, other, assumed("local"))

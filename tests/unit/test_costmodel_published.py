@@ -21,8 +21,8 @@ from costmodel import (
     read,
     sensitivity,
 )
-from costmodel.used import option, used_by
-from costmodel.wording import sentence
+from costmodel.analysis.headline import sentence
+from costmodel.projection.option_support import option, used_by
 from taxtui.commands.project import command
 from tests.support.asked_demands import ASKED, STEP_MODEL_ASKED
 from tests.support.costmodel_files import trial, write

@@ -11,14 +11,15 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Demand, DemandError, Interval, Projection, project, read
-from costmodel.comparison import with_baseline
-from costmodel.decision import CANNOT_TELL, MOVE, STAY, USD, WORKER_HOURS, Decision, Side, decide, verdict
-from costmodel.demand import Think
+from costmodel.analysis.baseline import with_baseline
+from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, USD, WORKER_HOURS, Decision, Side, decide, verdict
+from costmodel.analysis.thresholds import turns
 from costmodel.errors import CostModelError
-from costmodel.images import Images
-from costmodel.length import Length
-from costmodel.results import Assumption, Share
-from costmodel.turning import turns
+from costmodel.projection.row import Share
+from costmodel.training.images import Images
+from costmodel.training.length import Length
+from costmodel.training.run import Think
+from costmodel.workload.scenario_range import Assumption
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report.decision.memo import to_text

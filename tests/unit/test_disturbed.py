@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel.answer import answer_of
-from costmodel.comparison import compare, with_baseline
-from costmodel.demand import Demand
-from costmodel.fitness import FLOOR_LIMIT_NS, LAG_LIMIT_NS
-from costmodel.projection import project
-from costmodel.reading import read
-from costmodel.results import Projection
-from costmodel.wording import sentence
+from costmodel.analysis.baseline import compare, with_baseline
+from costmodel.analysis.headline import sentence
+from costmodel.analysis.project import project
+from costmodel.analysis.ranking import answer_of
+from costmodel.projection.row import Projection
+from costmodel.recording.load import read
+from costmodel.recording.runner_health import FLOOR_LIMIT_NS, LAG_LIMIT_NS
+from costmodel.training.run import Demand
 from taxtui.cli import app
 from taxtui.report.answer.summary import summary
 from tests.support.costmodel_files import S, cell, trial, write

@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import costmodel
-from costmodel.recording import Recording
-from costmodel.samples import Pool, pools
-from costmodel.tables import COLUMNS, rows
+from costmodel.recording.reader import Recording
+from costmodel.recording.table import COLUMNS, rows
+from costmodel.workload.pool import Pool, pools
 from taxtui import installed
 from taxtui.commands.export import TABLES, command
 from taxtui.errors import RecordingError, UsageError

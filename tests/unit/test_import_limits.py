@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from costmodel.demand import Demand
-from costmodel.projection import project
-from costmodel.recording import read_recording
+from costmodel.analysis.project import project
+from costmodel.recording.reader import read_recording
+from costmodel.training.run import Demand
 from taxtui.importers import registry
 from taxtui.importers.protocol import AGENT_LIMITS, Asked, ImportedTrial
 from taxtui.recording.events import TrialEnded

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from costmodel.answer import answer_of
-from costmodel.demand import Demand
-from costmodel.projection import project
-from costmodel.reading import read
-from costmodel.wording import sentence
+from costmodel.analysis.headline import sentence
+from costmodel.analysis.project import project
+from costmodel.analysis.ranking import answer_of
+from costmodel.recording.load import read
+from costmodel.training.run import Demand
 from taxtui.cli import app
 from tests.support.costmodel_files import S, cell, trial, write
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from costmodel import Attribution, Demand, Images, Projection, Recording, Think, project, read
-from costmodel.decision import Side, decide
-from costmodel.results import Share
-from costmodel.samples import pools
-from costmodel.step import worlds
-from costmodel.step.pairing import RunInSteps
+from costmodel.analysis.decision import Side, decide
+from costmodel.attribution import replications
+from costmodel.attribution.paired_comparison import RunInSteps
+from costmodel.projection.row import Share
+from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, cell, trial, write
 
 LAB: dict[str, Any] = {
@@ -106,7 +106,7 @@ def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monk
     assert found.simulated_steps > 3
     assert share == sorted(share)
     assert share[-1] == 1.0
-    monkeypatch.setattr(worlds, "ATTEMPTS", 1)
+    monkeypatch.setattr(replications, "ATTEMPTS", 1)
     less = told(rows(recording, "docker", run_sd=0.0)[0])
     assert less.simulated_steps < found.simulated_steps
     assert width(less.sandbox) > width(found.sandbox), "what is not simulated is in the interval"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from costmodel import Demand, Images, Think
-from costmodel.images import GB_PER_GIB
-from costmodel.step.nodes import Nodes, NodeSet
+from costmodel.simulation.cluster import Nodes, NodeSet
+from costmodel.training.images import GB_PER_GIB
 from tests.support.stepping import S, demand, parts, stepped
 
 TEN = [parts(create=2, ready=1, dispatch=1, work=6)]

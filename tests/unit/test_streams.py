@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from costmodel import Demand, Images, Projection, project, read
-from costmodel.step.horizon import horizon
-from costmodel.step.rules import StepRules
-from costmodel.step.worlds import World
+from costmodel.attribution.replications import World
+from costmodel.simulation.config import StepRules
+from costmodel.simulation.step_sampling import horizon
 from tests.support.costmodel_files import S, trial, write
 from tests.support.step_cases import StepCase, a_trial, compared
 from tests.support.step_twin_trials import StepAsked

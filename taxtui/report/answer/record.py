@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from costmodel.answer import Answer, Entry, ModeRatio, WorkLine
-from costmodel.results import Projection
-from costmodel.uncertainty import Interval
-from costmodel.verdict import TIE
+from costmodel.analysis.ranking import Answer, Entry, ModeRatio, WorkLine
+from costmodel.projection.row import Projection
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import TIE
 from taxtui.report.answer.order import Key, key_of
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from costmodel.answer import HELD, WORKER_HOURS, Answer, Entry, Place
-from costmodel.bounds import Reference
-from costmodel.flags import DO, WORDS
-from costmodel.results import Projection
-from costmodel.timescale import NS_PER_S
-from costmodel.uncertainty import Interval
-from costmodel.verdict import CANNOT_TELL, TIE, Finding
-from costmodel.wording import sentence
+from costmodel.analysis.headline import sentence
+from costmodel.analysis.ranking import HELD, WORKER_HOURS, Answer, Entry, Place
+from costmodel.projection.row import Projection
+from costmodel.projection.tax_bounds import Reference
+from costmodel.projection.warnings import DO, WORDS
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import CANNOT_TELL, TIE, Finding
+from costmodel.units import NS_PER_S
 from taxtui.report import variation
 from taxtui.report.answer.choice import BY_SUBSTRATE
 from taxtui.report.answer.order import tax_share

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from costmodel.decision import (
+from costmodel.analysis.decision import (
     CANNOT_TELL,
     MEASURED,
     MOVE,
@@ -18,9 +18,10 @@ from costmodel.decision import (
     Side,
     Unverified,
 )
-from costmodel.results import Assumption, Share
-from costmodel.turning import Turn
-from costmodel.uncertainty import Interval
+from costmodel.analysis.thresholds import Turn
+from costmodel.projection.row import Share
+from costmodel.statistics.intervals import Interval
+from costmodel.workload.scenario_range import Assumption
 from taxtui.report.formats import Section
 from taxtui.report.formats.markdown_tables import to_text as tables
 from taxtui.report.numbers import NOTHING, span

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from costmodel.decision import UNMEASURED, Bill, Decision, Side
-from costmodel.results import Assumption
-from costmodel.turning import Turn
-from costmodel.uncertainty import Interval
+from costmodel.analysis.decision import UNMEASURED, Bill, Decision, Side
+from costmodel.analysis.thresholds import Turn
+from costmodel.statistics.intervals import Interval
+from costmodel.workload.scenario_range import Assumption
 from taxtui.report.decision.memo import measurement
 from taxtui.report.projected.record import record as row_record
 

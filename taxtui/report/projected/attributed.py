@@ -7,9 +7,10 @@ from itertools import chain, count
 from string import ascii_lowercase
 from typing import Final, NamedTuple
 
-from costmodel.demand import Demand
-from costmodel.results import Assumption, Attribution, Projection, Share
-from costmodel.uncertainty import Interval
+from costmodel.projection.row import Attribution, Projection, Share
+from costmodel.statistics.intervals import Interval
+from costmodel.training.run import Demand
+from costmodel.workload.scenario_range import Assumption
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, hours, rounded_seconds, span
 from taxtui.report.projected import waiting

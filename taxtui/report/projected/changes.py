@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel import flags
-from costmodel.answer import Work
-from costmodel.bounds import Reference
-from costmodel.comparison import Change, Unpaired
-from costmodel.results import Projection
-from costmodel.uncertainty import Interval
-from costmodel.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN
+from costmodel.analysis.baseline import Change, Unpaired
+from costmodel.analysis.ranking import Work
+from costmodel.projection import warnings
+from costmodel.projection.row import Projection
+from costmodel.projection.tax_bounds import Reference
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN
 from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, UNSPLIT, between, rounded_seconds, stacked
@@ -111,7 +111,7 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
 
 
 def _disturbed(change: Change) -> bool:
-    return any(flags.DISTURBED in row.flags for row in (change.before, change.after))
+    return any(warnings.DISTURBED in row.flags for row in (change.before, change.after))
 
 
 def _names(change: Change) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from costmodel.demand import Demand
-from costmodel.flags import DO, WORDS
-from costmodel.renewal import bounds, expected_max
-from costmodel.results import Evidence, GpuWaiting, Projection
-from costmodel.runs import run_limits
-from costmodel.uncertainty import Interval, student_t, wilson
+from costmodel.projection.row import Evidence, GpuWaiting, Projection
+from costmodel.projection.warnings import DO, WORDS
+from costmodel.simulation.renewal import bounds, expected_max
+from costmodel.statistics.intervals import Interval, student_t, wilson
+from costmodel.statistics.repetitions import run_limits
+from costmodel.training.run import Demand
 from taxtui.report.numbers import hours, seconds
 from taxtui.report.projected.sections import tax_in_words
 from taxtui.terminal_text import clean, wrap

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel import Demand, Projection, Published, Recording
-from costmodel.answer import Answer, answer_of
-from costmodel.comparison import meant
-from costmodel.demand import Think
+from costmodel.analysis.baseline import meant
+from costmodel.analysis.per_substrate import PlaceAsked, project_places
+from costmodel.analysis.project import Wanted, project
+from costmodel.analysis.ranking import Answer, answer_of
+from costmodel.analysis.sensitivity import Axis, Curve, curve
 from costmodel.errors import CostModelError
-from costmodel.places import PlaceAsked, project_places
-from costmodel.pricing import SHIPPED
-from costmodel.profiles import known_profiles
-from costmodel.projection import Wanted, project
-from costmodel.providers import known_providers
-from costmodel.reading import read
-from costmodel.recording import CellIdentity
-from costmodel.whatif import Axis, Curve, curve
+from costmodel.pricing.sheet import SHIPPED
+from costmodel.providers.limits import known_profiles
+from costmodel.providers.provider import known_providers
+from costmodel.recording.load import read
+from costmodel.recording.reader import CellIdentity
+from costmodel.training.run import Think
 from taxtui.errors import RecordingError
 from taxtui.tui.projection.form import Question, Typed, parsed
 from taxtui.tui.recordings import catalogue
