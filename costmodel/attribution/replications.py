@@ -31,7 +31,9 @@ from costmodel.workload.pool import Pool
 WORLDS: Final = (6, 10)
 """Worlds that draw from the trials as they are, each with a twin: at least, and at most."""
 ATTEMPTS: Final = 48_000_000
-"""That all worlds of one attribution may cost, without and with every cause: half a minute to a minute."""
+"""Attempts of one round at most: a larger system is simulated smaller. Half a minute to a minute."""
+BUDGET: Final = 12_000_000
+"""Attempts of all rounds of one row: some fifteen seconds. The interval contains the error that is left."""
 FIRST: Final = 600_000
 """... of which the first round costs about so many, however many causes a row has, so that all rows draw the same."""
 SHARED: Final = 4
@@ -237,7 +239,7 @@ class Replications:
             while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
                 count -= 1
             sampling = Sampling(plan, count, count, scale)
-        return cls(asked, sampling, acting, pool, rollouts, effort * ATTEMPTS * len(looks) / each)
+        return cls(asked, sampling, acting, pool, rollouts, effort * BUDGET * len(looks) / each)
 
     @property
     def sampling(self) -> Sampling:

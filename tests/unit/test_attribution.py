@@ -28,6 +28,7 @@ GPUS = {"gpus": 8, "gpu_usd_hour": 3.0, "train_s": 60.0}
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replications, "ATTEMPTS", 20_000)
+    monkeypatch.setattr(replications, "BUDGET", 20_000)
 
 
 def row(file: Path, prices: Path | None = None, **asked: Any) -> Projection:
@@ -309,6 +310,7 @@ def test_a_system_that_is_too_large_is_made_smaller_in_proportion(same: Path, mo
     monkeypatch.setattr(replications, "WORLDS", (2, 2))  # equal trials: one world is like another
     for more in ({}, {"nodes": 32, "pods_per_node": 8}, {"create_rate": 100.0}, {"warm_pool": 32, "refill_s": 5.0}):
         monkeypatch.setattr(replications, "ATTEMPTS", 3_300)
+        monkeypatch.setattr(replications, "BUDGET", 130_000)
         asked = {"trajectories": 2_600, "workers": 128, "prompts": 64, "group_size": 4, "run_sd": 0.0} | more
         small = attributed(same, **asked)
         monkeypatch.setattr(replications, "ATTEMPTS", 130_000)

@@ -106,7 +106,7 @@ def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monk
     assert found.simulated_steps > 3
     assert share == sorted(share)
     assert share[-1] == 1.0
-    monkeypatch.setattr(replications, "ATTEMPTS", 1)
+    monkeypatch.setattr(replications, "BUDGET", 1)
     less = told(rows(recording, "docker", run_sd=0.0)[0])
     assert less.simulated_steps < found.simulated_steps
     assert width(less.sandbox) > width(found.sandbox), "what is not simulated is in the interval"
