@@ -28,7 +28,7 @@ LINK = events.Link.__struct_config__.tag
 """The kind of what frames alone know: their place in the chain."""
 
 SUBSTRATES = (
-    *("local", "docker", "nspawn", "runsc", "uml", "ssh", "kubernetes", "daytona", "ec2", "ecs"),
+    *("local", "docker", "ssh", "kubernetes", "daytona", "ec2", "ecs"),
     *("swerex", "inspect", "harbor"),
 )
 

@@ -18,7 +18,6 @@ ROOMS = sorted(path.parent for path in SUBSTRATES.rglob("substrate.py"))
 SHARED = [
     SUBSTRATES / "aws",
     SUBSTRATES / "harness",
-    SUBSTRATES / "machine",
 ]  # what several rooms have in common: options, failures and what else they do alike
 FILES = sorted(SUBSTRATES.rglob("*.py"))
 CLASSIFIERS = sorted(SUBSTRATES.rglob("failure.py"))
@@ -76,7 +75,7 @@ def label(path: Path) -> str:
 def test_every_shipped_substrate_is_a_room() -> None:
     assert [label(room) for room in ROOMS] == [
         *("aws/ec2", "aws/ecs", "daytona", "docker", "harness/harbor", "harness/inspect", "harness/swerex"),
-        *("kubernetes", "local", "machine/nspawn", "machine/runsc", "machine/uml", "ssh"),
+        *("kubernetes", "local", "ssh"),
     ]
 
 
