@@ -21,27 +21,28 @@ MOST_ROWS, BYTES_A_ROW = 10_000, 4
 
 
 class ExportFormat(NamedTuple):
-    """A way to take it away. ``home`` is the module with its ``pieces(paths, table)``, imported on first use."""
+    """An export format. ``writer`` is its ``module:function(paths, table)``, imported on first use."""
 
     name: str  # for --format
     about: str
     tables: bool  # of rows, one table at a time; False: the whole recording
-    home: str
+    writer: str
     binary: bool = False
     heading: int | None = None  # lines before the first row, where files can be told apart and put together
 
     def pieces(self, paths: Sequence[Path], table: str) -> Iterator[bytes]:
         """The whole file. Raises what reading raises, and ``UsageError`` where a package is missing."""
-        told: Iterator[bytes] = import_module(self.home).pieces(paths, table)
-        return told
+        module, _, function = self.writer.partition(":")
+        pieces: Iterator[bytes] = getattr(import_module(module), function)(paths, table)
+        return pieces
 
 
 FORMATS: Final = (
-    ExportFormat("csv", "a line per row", True, "taxtui.export.csv_lines", heading=1),
-    ExportFormat("jsonl", "an object per line", True, "taxtui.export.json_lines", heading=0),
-    ExportFormat("parquet", "columns, compressed; needs pyarrow", True, "taxtui.export.parquet", binary=True),
-    ExportFormat("otlp", "OTLP/JSON spans of trials, phases and commands", False, "taxtui.export.otlp", heading=0),
-    ExportFormat("prometheus", "a text file of metrics, a summary per cell", False, "taxtui.export.prometheus"),
+    ExportFormat("csv", "a line per row", True, "taxtui.export.text_rows:csv_pieces", heading=1),
+    ExportFormat("jsonl", "an object per line", True, "taxtui.export.text_rows:json_pieces", heading=0),
+    ExportFormat("parquet", "columns, compressed; needs pyarrow", True, "taxtui.export.parquet:pieces", binary=True),
+    ExportFormat("otlp", "OTLP/JSON spans of trials, phases, commands", False, "taxtui.export.otlp:pieces", heading=0),
+    ExportFormat("prometheus", "a text file of metrics, a summary per cell", False, "taxtui.export.prometheus:pieces"),
 )
 
 BY_NAME: Final = {one.name: one for one in FORMATS}

@@ -15,7 +15,7 @@ from taxtui.sandboxes.conformance.__main__ import _judge, main
 from taxtui.sandboxes.conformance.walker import cancellations
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.sandbox import LocalSandbox
 from taxtui.substrates.local.substrate import LocalSubstrate
 

@@ -16,8 +16,7 @@ from taxtui.sandboxes.kit import limits as local_limits
 from taxtui.sandboxes.kit.limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.local import disk
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions, disk
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of, spec
 

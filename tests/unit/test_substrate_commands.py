@@ -23,7 +23,7 @@ from taxtui.runner import ledger
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Found, Marks
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
 RUN = f"s{os.getpid()}"

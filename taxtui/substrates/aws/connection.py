@@ -23,8 +23,8 @@ from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import SETTLING_S
 from taxtui.sandboxes.protocol import Found, Marks
+from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.failure import classified, code_of, redacted
-from taxtui.substrates.aws.options import AwsOptions
 
 T = TypeVar("T")
 

@@ -21,9 +21,9 @@ from taxtui.sandboxes.kit import backoff, labels
 from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
+from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.client import REQUEST_S, STAND_IN_HEADER, Clients, ask, minutes
 from taxtui.substrates.daytona.failure import DaytonaRefused
-from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox, remove
 from taxtui.substrates.daytona.states import States
 

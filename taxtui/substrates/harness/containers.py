@@ -20,6 +20,7 @@ from taxtui.sandboxes.kit.kill import kill_script
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.kit.refusal import last_line
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
 from taxtui.substrates.harness.sites import Site, Sites, Surroundings
@@ -200,6 +201,5 @@ async def docker(*words: str, complaints: bool = True) -> str:
     finally:
         await process.close()
     if process.returncode and complaints:
-        lines = err.kept.decode(errors="replace").strip().splitlines()
-        raise DockerRefused(" ".join(lines[-1].split()) if lines else f"exit code {process.returncode}")
+        raise DockerRefused(" ".join(last_line(err.kept).split()) or f"exit code {process.returncode}")
     return out.kept.decode(errors="replace")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
+from taxtui.sandboxes.kit.refusal import last_line
 
 _LAUNCHERS: Final = (b"bwrap: ", b"setpriv: ")
 _LAUNCHER_FAILED: Final = 1
@@ -35,8 +36,7 @@ def not_started(exit_code: int, stderr: bytes) -> ExecFailed | None:
 
 def no_bubblewrap(exit_code: int, stderr: bytes) -> str:
     """Why a probe of bubblewrap failed, by its last line; "" where it did not."""
-    reason = stderr.decode(errors="replace").strip().splitlines()
-    return f"bubblewrap does not work: {reason[-1] if reason else exit_code}" if exit_code else ""
+    return f"bubblewrap does not work: {last_line(stderr) or exit_code}" if exit_code else ""
 
 
 def no_file_system(error: OSError) -> str:

@@ -23,11 +23,10 @@ from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.limits import Limiter, best_limiter
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
+from taxtui.substrates.local import LocalOptions, disk
 from taxtui.substrates.local import bubblewrap as local_bwrap
-from taxtui.substrates.local import disk
 from taxtui.substrates.local.bubblewrap import PATH
 from taxtui.substrates.local.folders import SandboxFolders
-from taxtui.substrates.local.options import LocalOptions
 from taxtui.substrates.local.sandbox import LocalSandbox
 from taxtui.workloads import fixtures
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, Throttled
-from taxtui.sandboxes.kit.refusal import is_named
+from taxtui.sandboxes.kit.refusal import is_named, last_line
 
 NOT_PRIVATE: Final = 3
 EXISTS: Final = 4
@@ -41,7 +41,7 @@ def no_login(error: Exception, *, known: bool, before: bool) -> SubstrateError:
     if is_named(error, "ConfigParseError"):
         return SubstrateUnavailable(f"ssh: ~/.ssh/config cannot be read: {error}", fix="correct that line")
     if is_named(error, "gaierror"):
-        return SubstrateUnavailable("ssh: nobody knows the host's name", fix="correct host=NAME, or name its address")
+        return SubstrateUnavailable("ssh: host name not found", fix="correct host=NAME, or name its address")
     if is_named(error, "ConnectionRefusedError"):
         fix = "start sshd there, or name its port with port=NUMBER"
         return SubstrateUnavailable("ssh: the host refuses the connection: no SSH server on that port", fix=fix)
@@ -81,8 +81,7 @@ def not_removed(exit_code: int, words: bytes) -> str:
 
 
 def _last(exit_code: int, words: bytes) -> str:
-    lines = words.decode(errors="replace").strip().splitlines()
-    return lines[-1].strip() if lines else f"exit {exit_code}"
+    return last_line(words) or f"exit {exit_code}"
 
 
 def not_listed(exit_code: int, words: bytes) -> SubstrateUnavailable:

@@ -12,8 +12,8 @@ import asyncssh
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateUnavailable
 from taxtui.sandboxes.kit.framed_shell import outputs, unbroken
 from taxtui.sandboxes.kit.ssh_program import CONNECTION_ERRORS, Program, log_in
+from taxtui.substrates.ssh import SshOptions
 from taxtui.substrates.ssh.failure import dropped, no_login, not_looked
-from taxtui.substrates.ssh.options import SshOptions
 from taxtui.substrates.ssh.scripts import HostFacts, facts, look
 
 ANSWER_TIMEOUT_S: Final = 60.0

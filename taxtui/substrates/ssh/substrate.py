@@ -17,10 +17,9 @@ from taxtui.errors import SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import backoff
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.ssh import scripts
+from taxtui.substrates.ssh import SshOptions, scripts
 from taxtui.substrates.ssh.failure import not_listed
 from taxtui.substrates.ssh.host import SshHost
-from taxtui.substrates.ssh.options import SshOptions
 from taxtui.substrates.ssh.sandbox import SshSandbox
 
 

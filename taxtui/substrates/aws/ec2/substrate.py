@@ -22,15 +22,15 @@ from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import insist
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
+from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, found, once_known
+from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.ec2.instance import run_request, user_data
 from taxtui.substrates.aws.ec2.network import UNKNOWN, Network
-from taxtui.substrates.aws.ec2.options import Ec2Options
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
 from taxtui.substrates.aws.ec2.ssh import new_key
 from taxtui.substrates.aws.failure import AccessDenied, code_of
-from taxtui.substrates.aws.options import AwsOptions
 
 
 class Ec2Substrate:

@@ -22,13 +22,13 @@ from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import backoff
 from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
+from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import MAX_CALLS, found
+from taxtui.substrates.aws.ecs import EcsOptions, listed
 from taxtui.substrates.aws.ecs.api import DESCRIBE_BATCH, EcsApi
 from taxtui.substrates.aws.ecs.failure import not_started
-from taxtui.substrates.aws.ecs.options import EcsOptions, listed
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
 from taxtui.substrates.aws.ecs.task import definition, fargate_size, run_request
-from taxtui.substrates.aws.options import AwsOptions
 
 
 class EcsSubstrate:
