@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from taxtui import shipped
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import SubstrateRef
@@ -86,7 +87,7 @@ def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def _listed(ref: SubstrateRef) -> dict[str, Any]:
     """A row from what is installed alone: nothing is imported. ``ok`` is null where only a check can say."""
-    name, extra = str(ref), registry.EXTRAS.get(ref.name)
+    name, extra = str(ref), shipped.row_of(ref.name).extra or None
     missing = [package for package in _requires(extra) if not _installed(package)]
     if not missing:
         return {"name": name, "ok": None, "detail": "", "fix": ""}

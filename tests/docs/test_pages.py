@@ -17,6 +17,7 @@ import pytest
 import costmodel
 import taxtui.sandboxes
 from costmodel import flags
+from taxtui import shipped
 from taxtui.cli import app
 from taxtui.recording import events
 from taxtui.recording.reader import Follower
@@ -27,10 +28,7 @@ from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of
 LINK = events.Link.__struct_config__.tag
 """The kind of what frames alone know: their place in the chain."""
 
-SUBSTRATES = (
-    *("local", "docker", "ssh", "kubernetes", "daytona", "ec2", "ecs"),
-    *("swerex", "inspect", "harbor"),
-)
+SUBSTRATES = tuple(shipped.SUBSTRATES)
 
 
 def test_the_readme_is_short() -> None:
