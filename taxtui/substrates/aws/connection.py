@@ -234,7 +234,7 @@ class AwsApi(Generic[S]):
     async def open(self) -> None:
         """Open clients. Raises ``SubstrateUnavailable``."""
         opening = partial(open_clients, self.services, self._opened_with)
-        self._clients = (await self._pool.run(opening)).value
+        self._clients = await self._pool.run(opening)
 
     async def close(self) -> None:
         """Stop looking, and wait for the calls under way."""
@@ -286,6 +286,6 @@ class AwsApi(Generic[S]):
     ) -> T:
         """What ``call`` answers; an SDK's exception becomes one of ours, ``otherwise`` where nothing fits better."""
         try:
-            return (await self._pool.run(call, dispose=dispose)).value
+            return await self._pool.run(call, dispose=dispose)
         except SDK_ERRORS as error:
             raise classified(error, f"{self.services[0]}: {doing}", otherwise) from error

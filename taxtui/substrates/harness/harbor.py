@@ -68,7 +68,7 @@ class HarborSandbox(HarnessedSandbox):
     async def write(self, path: str, text: str) -> None:
         """As ``HarnessedSandbox.write``."""
         try:
-            ours = (await self._pool.run(lambda: self._kept(text))).value
+            ours = await self._pool.run(lambda: self._kept(text))
             await self._environment.upload_file(ours, path)
         except Exception as error:  # as above
             raise not_run(_PACKAGE, error) from error

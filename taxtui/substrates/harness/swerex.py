@@ -80,7 +80,7 @@ class SwerexSandbox(HarnessedSandbox):
             return await call()
 
         try:
-            return (await self._pool.run(lambda: asyncio.run(awaited()))).value
+            return await self._pool.run(lambda: asyncio.run(awaited()))
         except Exception as error:  # it hands on whatever its HTTP client and the other side raise
             raise not_run(_PACKAGE, error) from error
 

@@ -65,7 +65,7 @@ class LocalSubstrate:
             raise SubstrateUnavailable(f"local: {complaint}", fix=fix)
         if self.fixtures is None:
             # The run has had them built where a tier asks for them.
-            self.fixtures = (await self.pool.run(fixtures.cached)).value
+            self.fixtures = await self.pool.run(fixtures.cached)
         self.root = private_folder.private_folder(self.name)
         self.limiter = await best_limiter()
         self._folders = SandboxFolders(self.root, self.limiter, self.pool, isolated=self._isolated)
