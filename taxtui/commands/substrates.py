@@ -22,6 +22,12 @@ from taxtui.terminal_text import clean
 
 _REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
 
+_DEADLINES = {
+    "provider": "deadline: by the provider",
+    "guest": "deadline: inside the sandbox, whose commands can stop it",
+    "none": "deadline: none",
+}
+
 
 @click.command("substrates")
 @click.option("--check", "checking", is_flag=True, help="Ask each whether it can be used; imports its SDK.")
@@ -55,9 +61,12 @@ def command(checking: bool, probing: bool, chosen: tuple[str, ...], form: str) -
 
 
 def _words(row: dict[str, Any]) -> list[str]:
-    """Name, state, what was found, what to do."""
+    """Name, state, detail and fix; the detail of a usable substrate ends with its deadline."""
     state = {True: "ready", False: "unavailable", None: "installed"}[row["ok"]]
-    return [row["name"], state, row["detail"].removeprefix("ready, "), row["fix"]]
+    detail = row["detail"].removeprefix("ready, ")
+    if row["ok"]:
+        detail += f"; {_DEADLINES[row['capabilities']['deadline']]}"
+    return [row["name"], state, detail, row["fix"]]
 
 
 def _sections(rows: Sequence[dict[str, Any]]) -> list[Section]:

@@ -15,6 +15,7 @@ from taxtui import shipped
 from taxtui.cli import app
 from taxtui.commands.doctor import PACKAGES
 from taxtui.errors import SubstrateUnavailable, UsageError
+from taxtui.plan.spec import SubstrateRef
 from taxtui.sandboxes import registry
 from taxtui.tui import colours
 
@@ -70,3 +71,21 @@ def test_a_limit_in_dollars_names_the_price_sheet_of_the_substrate(name: str, sh
     done = CliRunner().invoke(app, words, standalone_mode=False)
     assert isinstance(done.exception, UsageError)
     assert done.exception.fix.startswith(f"add --prices {sheet}")
+
+
+DEADLINES = {
+    **dict.fromkeys(("kubernetes", "daytona"), ("provider", "server_side_deadline")),
+    **dict.fromkeys(("docker", "ssh", "ec2", "ecs"), ("guest", "guest_deadline")),
+    **dict.fromkeys(("local", "swerex", "inspect", "harbor"), ("none", "")),
+}
+
+
+@pytest.mark.parametrize("name", shipped.SUBSTRATES)
+def test_a_substrate_declares_and_records_which_process_holds_its_deadline(name: str) -> None:
+    try:
+        capabilities = registry.build(SubstrateRef(name=name)).capabilities
+    except SubstrateUnavailable:
+        pytest.skip(f"the SDK of {name} is not installed")
+    deadline, flag = DEADLINES[name]
+    assert capabilities.deadline == deadline
+    assert {"server_side_deadline", "guest_deadline"} & set(capabilities.flags()) == {flag} - {""}

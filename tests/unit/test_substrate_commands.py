@@ -120,7 +120,7 @@ class TestSubstrates:
         row = next(row for row in json.loads(done.stdout) if row["name"] == "local")
         assert row["ok"] is True
         assert row["limits"]
-        assert row["capabilities"]["server_side_deadline"] is False
+        assert row["capabilities"]["deadline"] == "none"
 
     def test_a_substrate_that_cannot_be_built(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(reference: object) -> None:

@@ -41,7 +41,7 @@ class DockerSubstrate:
     name: ClassVar[str] = "docker"
     Options: ClassVar[type[msgspec.Struct]] = DockerOptions
     provenance: Literal["measured", "stand_in"] = "measured"
-    capabilities = Capabilities(acquire=("create", "reset"))
+    capabilities = Capabilities(deadline="guest", acquire=("create", "reset"))
 
     def __init__(self, options: DockerOptions | None = None) -> None:
         """Nothing is opened yet."""
@@ -63,7 +63,7 @@ class DockerSubstrate:
         pool, ours = self.containers.pool, self.containers.client if self.containers.is_open else None
         try:
             where = endpoint(self.options.host)
-            client: docker.APIClient = ours or await pool.run(lambda: connect(where))
+            client = ours if ours is not None else await pool.run(lambda: connect(where))
         except SubstrateUnavailable as error:
             return Availability(ok=False, detail=error.problem.removeprefix("docker: "), fix=error.fix)
         try:

@@ -36,9 +36,8 @@ class HarnessSubstrate(ABC):
     def __init__(self, variant: str, *, bash: bool, idempotent: bool) -> None:
         """``variant``: which of the harness's environments; nothing is looked for yet."""
         self.variant = variant
-        # Nobody but us removes what a harness's run has left, and each of its commands stands for itself.
+        # No deadline: only taxtui removes what a harness's run has left. No sessions: a harness has none.
         self.capabilities = Capabilities(
-            server_side_deadline=False,
             idempotent_create=idempotent,
             bash=bash,
             modes=("exec",),

@@ -59,7 +59,9 @@ class KubernetesSubstrate:
         node_selector(self._options.node_selector)
         tolerations(self._options.tolerations)
         pull_secrets(self._options.pull_secret)
-        self.capabilities = Capabilities(bash=self._options.shell == "bash", acquire=("create", "pool"))
+        self.capabilities = Capabilities(
+            deadline="provider", bash=self._options.shell == "bash", acquire=("create", "pool")
+        )
         self.variant = self._options.variant
         self.provenance: Literal["measured", "stand_in"] = "measured"
         self._watches: dict[tuple[str, str], ObjectWatch[Any]] = {}

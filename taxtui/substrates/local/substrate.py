@@ -40,7 +40,6 @@ class LocalSubstrate:
     Options: ClassVar[type[msgspec.Struct]] = LocalOptions
     provenance: Literal["measured", "stand_in"] = "measured"
     capabilities = Capabilities(
-        server_side_deadline=False,  # nobody but us looks after a directory
         bash=shutil.which("bash", path=PATH) is not None,
         acquire=("create", "reset"),
     )

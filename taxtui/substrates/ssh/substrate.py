@@ -30,7 +30,7 @@ class SshSubstrate:
     Options: ClassVar[type[SshOptions]] = SshOptions
     variant = ""
     provenance: Literal["measured", "stand_in"] = "measured"
-    capabilities = Capabilities()
+    capabilities = Capabilities(deadline="guest")
 
     def __init__(self, options: SshOptions | None = None) -> None:
         """Nothing is opened yet."""

@@ -42,7 +42,7 @@ class EcsSubstrate:
         self.options = options or EcsOptions()
         self.variant = self.options.variant
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
-        self.capabilities = Capabilities(paid=True, max_concurrency=MAX_CALLS)
+        self.capabilities = Capabilities(deadline="guest", paid=True, max_concurrency=MAX_CALLS)
         self.api = EcsApi(self.options)
         self._definitions: dict[str, str] = {}  # family → ARN
         self._registered: set[str] = set()  # by us, so that we take them away again
