@@ -84,7 +84,7 @@ class Ec2Substrate:
             return Availability.refused(error, fix, region=region, facts=facts)
         return Availability(
             ok=True,
-            detail=f"ready as {identity.name} in {region}, {self.variant}; billed by the second, a minute at least, "
+            detail=f"ready as {identity.name!r} in {region}, {self.variant}; billed by the second, a minute at least, "
             "no price of it is shipped: --prices FILE",
             version=options.instance_type,
             image=image_id,

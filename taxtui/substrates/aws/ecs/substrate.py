@@ -78,7 +78,7 @@ class EcsSubstrate:
             await self.api.try_listing()
         except SubstrateError as error:
             return Availability.refused(error, "see the policy of docs/substrates/ecs.md", region=region, facts=facts)
-        who = f"{identity.name} in {region}"
+        who = f"{identity.name!r} in {region}"
         problem, fix = self._problem(clusters)
         if problem:
             return Availability(ok=False, detail=f"{who}: {problem}", fix=fix, region=region, facts=facts)
@@ -86,7 +86,7 @@ class EcsSubstrate:
         prices = self._prices(region)
         return Availability(
             ok=True,
-            detail=f"ready as {who}, cluster {options.cluster} on {place}; {_cost(prices, self.variant)}",
+            detail=f"ready as {who}, cluster {options.cluster!r} on {place}; {_cost(prices, self.variant)}",
             version=f"{self.variant} {options.arch.lower()}",
             image=options.image,
             cache="cold" if options.launch_type == "FARGATE" else "unknown",  # Fargate keeps no images
@@ -110,7 +110,7 @@ class EcsSubstrate:
             return f"no active cluster {options.cluster!r}", f"aws ecs create-cluster --cluster-name {options.cluster}"
         if active[0].get("configuration", {}).get("executeCommandConfiguration", {}).get("kmsKeyId"):
             return (
-                f"cluster {options.cluster} encrypts sessions with KMS, which taxtui does not speak",
+                f"cluster {options.cluster!r} encrypts sessions with KMS, which taxtui does not speak",
                 "remove kmsKeyId from its executeCommandConfiguration, or use another cluster",
             )
         if not options.task_role:
@@ -119,8 +119,8 @@ class EcsSubstrate:
             return "option subnets is missing", "aws ec2 describe-subnets lists them; join several with '+'"
         if options.spot and "FARGATE_SPOT" not in active[0].get("capacityProviders", []):
             return (
-                f"cluster {options.cluster} has no capacity provider FARGATE_SPOT",
-                f"aws ecs put-cluster-capacity-providers --cluster {options.cluster} --capacity-providers FARGATE "
+                f"cluster {options.cluster!r} has no capacity provider FARGATE_SPOT",
+                f"aws ecs put-cluster-capacity-providers --cluster {options.cluster!r} --capacity-providers FARGATE "
                 "FARGATE_SPOT --default-capacity-provider-strategy []",
             )
         if options.launch_type == "EC2" and not active[0].get("registeredContainerInstancesCount"):
