@@ -50,7 +50,7 @@ _NAMED: Final = re.compile(
 )
 """Phrases of docker and SSH with a name behind them that is not quoted."""
 _QUOTED: Final = re.compile(
-    r""""(?:\\.|[^"\\])*(?:"|\\?$)|(?<!\w)'[^']*'(?!\w)|“[^”]*”|‘[^’]*’|\{[^{}]*\}"""  # an open " reaches to the end
+    r""""(?:\\.|[^"\\])*(?:"|\\?$)|(?<!\w)'[^']*'(?!\w)|“[^“”]*”|‘[^‘’]*’|\{[^{}]*\}"""  # an open " reaches to the end
 )
 _TOKEN: Final = re.compile(r"<[a-z]+>|[^\s`'\"“”‘’()\[\]{},;:=<>|]+")
 _NUMBER: Final = re.compile(
