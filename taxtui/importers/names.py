@@ -9,7 +9,7 @@ import msgspec
 
 from taxtui import shipped
 from taxtui.importers.protocol import Failure, ImportedTrial
-from taxtui.recording.digests import digest
+from taxtui.recording import digest
 
 SUBSTRATES: Final = frozenset(
     (

@@ -15,7 +15,7 @@ import msgspec
 
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import Command, Limits, Mode, SandboxSpec
-from taxtui.recording.digests import digest
+from taxtui.recording import digest
 
 Deadline = Literal["provider", "guest", "none"]
 """The process that ends a sandbox at its time to live if taxtui and its watchdog are gone.

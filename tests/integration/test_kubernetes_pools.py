@@ -10,7 +10,7 @@ import pytest
 
 from taxtui.errors import QuotaExceeded, SandboxLost, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.recording.digests import digest
+from taxtui.recording import digest
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate

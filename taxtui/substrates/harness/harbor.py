@@ -15,11 +15,11 @@ import msgspec
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.harness import HarborOptions
 from taxtui.substrates.harness.compose import HarnessProjects
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.options import HarborOptions
 from taxtui.substrates.harness.sites import Site, Sites, Surroundings
 
 # Before it is imported: it would fetch prices of models.

@@ -21,12 +21,12 @@ from inspect_ai.util._sandbox.local import LocalSandboxEnvironment
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.framed_shell import after
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.harness import InspectOptions
 from taxtui.substrates.harness.compose import HarnessProjects
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.folders import HarnessFolders
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.options import InspectOptions
 from taxtui.substrates.harness.sites import Site, Sites, Surroundings
 
 # It logs what we raise, with logs of containers.

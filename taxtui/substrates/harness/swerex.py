@@ -19,12 +19,12 @@ from taxtui.errors import ExecFailed
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.folders import HarnessFolders
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.options import SwerexOptions
 from taxtui.substrates.harness.sites import Site, Sites, Surroundings
 
 # Before it is imported: it writes what it does to standard output, in colours.
