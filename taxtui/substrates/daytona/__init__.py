@@ -22,7 +22,7 @@ class DaytonaOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def variant(self) -> str:
-        """What of it distinguishes one measurement from another; "" for the usual."""
+        """The options that distinguish one measurement from another; "" for the defaults."""
         told = {
             "target": self.target,
             "from": "image" if self.image else "",

@@ -69,7 +69,7 @@ class Clients:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What a websocket to the toolbox has to send."""
+        """Headers of a websocket to the toolbox."""
         return {"Authorization": f"Bearer {self.key}"}
 
     def process(self, base_url: str) -> toolbox.ProcessApi:

@@ -28,7 +28,7 @@ from taxtui.substrates.daytona.sandbox import DaytonaSandbox, remove
 from taxtui.substrates.daytona.states import States
 
 NAMES: Final = "taxtui-"
-"""What every sandbox of ours is called; Daytona can filter by a name's beginning, but not by a label of any value."""
+"""The prefix of every sandbox's name; Daytona can filter by a name's beginning, but not by a label of any value."""
 PERMISSIONS: Final = ("write:sandboxes", "delete:sandboxes")
 PAGE: Final = 200
 

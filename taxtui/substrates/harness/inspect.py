@@ -139,7 +139,7 @@ class InspectSubstrate(HarnessSubstrate):
         return made["default"]
 
     def _compose_file(self, spec: SandboxSpec, around: Surroundings) -> str:
-        """What Inspect itself writes where a task names an image only, with limits and labels."""
+        """The file that Inspect writes for a task with an image only, with limits and labels."""
         assert isinstance(self.places, HarnessProjects)
         service = {
             "image": self.options.image,

@@ -20,9 +20,9 @@ class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Path(self.fixtures).expanduser().resolve() if self.fixtures else None
 
     def complaint(self) -> str:
-        """What is wrong with them on this machine, and how to change it; "" where nothing is. Looks at files."""
+        """The problem with the options on this machine, and its fix; "" without one. Looks at files."""
         if self.disk_mib < 0:
-            return f"disk_mib={self.disk_mib} is less than nothing; 0 is no limit"
+            return f"disk_mib={self.disk_mib} is negative; 0 is no limit"
         if self.fixtures and not Path(self.fixtures).expanduser().is_dir():
             return f"fixtures={self.fixtures} is not a folder; taxtui fixtures build makes one"
         return ""

@@ -1,6 +1,6 @@
-"""What this machine's refusals and a program's end amount to. Plain data in, nothing is called.
+"""Errors for this machine's refusals and for a program's end. Plain data in, nothing is called.
 
-Where the words come from: the operating system's errors, and what bubblewrap and setpriv print before they give up.
+Source of the words: the operating system's errors, and what bubblewrap and setpriv print before they give up.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from taxtui.sandboxes.kit.refusal import last_line
 
 _LAUNCHERS: Final = (b"bwrap: ", b"setpriv: ")
 _LAUNCHER_FAILED: Final = 1
-"""What both of them end with; a command may end so too, which only the first words on stderr tell apart."""
+"""The exit code of both. A command may end with it too; only the first words on stderr separate the two."""
 
 
 def not_emptied(name: str, error: OSError) -> ExecFailed:
@@ -21,7 +21,7 @@ def not_emptied(name: str, error: OSError) -> ExecFailed:
 
 
 def no_working_folder(name: str, *, removed: bool) -> SubstrateError:
-    """Where a command was to run is not there: with the whole sandbox, or because a command before it did that."""
+    """The error for a missing working folder: the sandbox is gone, or an earlier command removed the folder."""
     if removed:
         return SandboxLost(f"{name} has been removed")
     return ExecFailed(f"{name}: a command has removed its working folder")

@@ -1,7 +1,7 @@
 """Sandboxes on this machine: bubblewrap where it works, else plain subprocesses in a directory of their own.
 
 A sandbox is a directory under a private folder of this user, with ``work``, ``home`` and ``tmp`` in it; each action
-is one process launched into it. What carries state from one action to the next are its files. Under bubblewrap a
+is one process launched into it. Files are the only state between two actions. Under bubblewrap a
 background process ends with its action, and everything ends with the process that called us.
 """
 
@@ -75,7 +75,7 @@ class LocalSubstrate:
         await self.pool.__aexit__(*exc)
 
     def _complaint(self) -> tuple[str, str]:
-        """What is wrong, "" where nothing is, and what to do about it."""
+        """The problem ("" without one) and its fix."""
         if complaint := self._options.complaint():
             return complaint, ""
         if self._isolated and (complaint := local_bwrap.complaint()):

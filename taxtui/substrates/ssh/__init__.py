@@ -14,7 +14,7 @@ _PORT_MAX: Final = 65535
 
 
 class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``-s ssh:host=box,user=agent,key=~/.ssh/id_ed25519``. What is left out is as ``~/.ssh/config`` says."""
+    """``-s ssh:host=box,user=agent,key=~/.ssh/id_ed25519``. Options left out are as in ``~/.ssh/config``."""
 
     host: str = ""  # required: a name, an address, or a Host of ~/.ssh/config
     port: int = 0
@@ -32,7 +32,7 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if not 0 <= self.port <= _PORT_MAX:
             raise SubstrateUnavailable(f"ssh: port={self.port} is no port", fix="leave it out for 22")
         if self.logins < 1:
-            raise SubstrateUnavailable(f"ssh: logins={self.logins} lets nobody in", fix="write logins=8")
+            raise SubstrateUnavailable(f"ssh: logins={self.logins} allows no login", fix="write logins=8")
         for name, path in (("folder", self.folder), ("fixtures", self.fixtures)):
             if path and not FOLDER.fullmatch(path):
                 fix = "write an absolute path of letters, digits, dots, - and _"
@@ -42,7 +42,7 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 raise SubstrateUnavailable(f"ssh: {name}={path} is not a file", fix=f"name one with {name}=FILE")
 
     def login(self) -> dict[str, Any]:
-        """What of them ``asyncssh.connect`` is told."""
+        """The arguments for ``asyncssh.connect``."""
         told: dict[str, Any] = {"port": self.port, "username": self.user}
         if self.key:
             told["client_keys"] = [str(_whole(self.key))]

@@ -1,7 +1,7 @@
 """Sandboxes on a bare host: a folder each, processes over SSH, and nothing that keeps them apart.
 
-What an SSH server costs and nothing else: beside ``local`` the network and the login, beside a provider of sandboxes
-the floor of what a remote place can cost. Every sandbox has a connection of its own.
+Measures SSH itself. Minus ``local``, it is the cost of network and login; it is a lower bound for every remote
+substrate. Every sandbox has a connection of its own.
 """
 
 from __future__ import annotations

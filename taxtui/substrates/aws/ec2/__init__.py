@@ -27,14 +27,14 @@ class Ec2Options(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def variant(self) -> str:
-        """What of it distinguishes one measurement from another."""
+        """The options that distinguish one measurement from another."""
         spot, way = "spot" if self.spot else "", "private" if self.address == "private" else ""
         disk = "" if self.disk_gib == DISK_GIB else f"{self.disk_gib}GiB"
         return " ".join(filter(None, (self.instance_type, spot, way, disk)))
 
     @property
     def problem(self) -> tuple[str, str]:
-        """What is missing, and how to find it; empty where nothing is."""
+        """The missing option and the command that finds it; empty if none is missing."""
         if not self.subnet:
             return "option subnet is missing", "aws ec2 describe-subnets lists them"
         return "", ""

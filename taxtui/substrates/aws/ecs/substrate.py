@@ -103,7 +103,7 @@ class EcsSubstrate:
         return "aws-fargate" if priced else ""
 
     def _problem(self, clusters: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-        """What will not work, and how to change it; empty where nothing is known to be wrong."""
+        """The known problem and its fix; empty without one."""
         options = self.options
         active = [cluster for cluster in clusters if cluster.get("status") == "ACTIVE"]
         if not active:
@@ -193,7 +193,7 @@ class EcsSubstrate:
 
 
 def _cost(prices: str, variant: str) -> str:
-    """What a sandbox of the default limits costs by a shipped price sheet, for a person."""
+    """The price of a sandbox with default limits by a shipped price sheet, in words."""
     if not prices:
         return "billed by the second, no price of it is shipped: --prices FILE"
     limits = Limits()
