@@ -14,7 +14,7 @@ from taxtui.errors import RecordingError
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from costmodel.tables import Row
+    from costmodel.recording.table import Row
 
 MOST_ROWS, BYTES_A_ROW = 10_000, 4
 """A file has so many rows or spans, and one more for so many bytes: a command that takes 66 µs or longer needs more."""
@@ -27,6 +27,7 @@ class ExportFormat(NamedTuple):
     about: str
     tables: bool  # of rows, one table at a time; False: the whole recording
     writer: str
+    endings: tuple[str, ...]  # of the names of such files
     binary: bool = False
     heading: int | None = None  # lines before the first row, where files can be told apart and put together
 
@@ -38,11 +39,29 @@ class ExportFormat(NamedTuple):
 
 
 FORMATS: Final = (
-    ExportFormat("csv", "a line per row", True, "taxtui.export.text_rows:csv_pieces", heading=1),
-    ExportFormat("jsonl", "an object per line", True, "taxtui.export.text_rows:json_pieces", heading=0),
-    ExportFormat("parquet", "columns, compressed; needs pyarrow", True, "taxtui.export.parquet:pieces", binary=True),
-    ExportFormat("otlp", "OTLP/JSON spans of trials, phases, commands", False, "taxtui.export.otlp:pieces", heading=0),
-    ExportFormat("prometheus", "a text file of metrics, a summary per cell", False, "taxtui.export.prometheus:pieces"),
+    ExportFormat("csv", "a line per row", True, "taxtui.export.text_rows:csv_pieces", (".csv",), heading=1),
+    ExportFormat(
+        "jsonl", "an object per line", True, "taxtui.export.text_rows:json_pieces", (".jsonl", ".ndjson"), heading=0
+    ),
+    ExportFormat(
+        "parquet",
+        "columns, compressed; needs pyarrow",
+        True,
+        "taxtui.export.parquet:pieces",
+        (".parquet",),
+        binary=True,
+    ),
+    ExportFormat(
+        "otlp",
+        "OTLP/JSON spans of trials, phases and commands",
+        False,
+        "taxtui.export.otlp:pieces",
+        (".jsonl", ".ndjson"),
+        heading=0,
+    ),
+    ExportFormat(
+        "prometheus", "a text file of metrics, a summary per cell", False, "taxtui.export.prometheus:pieces", (".prom",)
+    ),
 )
 
 BY_NAME: Final = {one.name: one for one in FORMATS}
@@ -64,11 +83,12 @@ def too_many(path: Path, most: int) -> RecordingError:
 
 
 def told_rows(paths: Sequence[Path], table: str) -> Iterator[Row]:
-    """The rows of a table, as ``costmodel.tables`` has them, but what a terminal would obey or hide is a visible mark.
+    """The rows of a table, as ``costmodel.recording.table`` has them, but what a terminal would obey or hide is a
+    visible mark.
 
     Raises ``SourceError``, ``RecordingError``: too many.
     """
-    from costmodel.tables import rows
+    from costmodel.recording.table import rows
 
     for path in paths:
         most = most_rows(path)

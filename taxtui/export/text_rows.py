@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from costmodel.tables import columns
+from costmodel.recording.table import columns
 from taxtui.export import told_rows
 from taxtui.report.formats.csv_rows import harmless
 

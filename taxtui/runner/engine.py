@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Final
 
-from costmodel.pricing import Prices
+from costmodel.pricing.sheet import Prices
 from taxtui.errors import CleanupFailed, SubstrateError, WriteFailed, located
 from taxtui.plan.spec import Plan, SubstrateRef
 from taxtui.recording.events import (

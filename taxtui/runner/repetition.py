@@ -22,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-from costmodel.pricing import load_prices
+from costmodel.pricing.sheet import load_prices
 from taxtui.errors import located
 from taxtui.plan.spec import Plan
 from taxtui.runner import control, interpreter

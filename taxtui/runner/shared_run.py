@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel.measures import start_delay_ns
+from costmodel.recording.breakdown import start_delay_ns
 from taxtui import __version__
 from taxtui.errors import RunCrashed, TaxtuiError, UsageError, WriteFailed
 from taxtui.plan.spec import Plan

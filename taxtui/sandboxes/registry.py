@@ -48,7 +48,7 @@ def load(name: str) -> type[Substrate]:
         if too_old := needs_newer_python(name):
             raise too_old from error
         extra = shipped.row_of(name).extra
-        fix = f'pip install "taxtui[{extra}]"' if extra else f"install what {point.value} imports"
+        fix = installed.extra_command(extra) if extra else f"install what {point.value} imports"
         raise SubstrateUnavailable(f"{name}: the module {error.name!r} is not installed", fix=fix) from error
     return cls
 
@@ -60,7 +60,7 @@ def needs_newer_python(name: str) -> SubstrateUnavailable | None:
         return None
     needed, ours = (".".join(map(str, numbers[:2])) for numbers in (row.oldest_python, sys.version_info))
     detail = f"{name}: needs Python {needed} or newer, and this is Python {ours}"
-    return SubstrateUnavailable(detail, fix=f'python{needed} -m pip install "taxtui[{row.extra}]"')
+    return SubstrateUnavailable(detail, fix=installed.extra_command(row.extra, python=needed))
 
 
 def build(ref: SubstrateRef) -> Substrate:

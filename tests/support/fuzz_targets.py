@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from costmodel import wire
-from costmodel.documents import Document, MalformedDocument
 from costmodel.errors import SourceError
+from costmodel.recording import framing
+from costmodel.toml import Document, MalformedDocument
 from taxtui import terminal_text
 from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.plan import arrivals, durations, notation, repeating, scenario
@@ -154,7 +154,7 @@ def _both_decoders(data: bytes) -> str:
         ours = error.offset
     also: Any
     try:
-        found = wire.Frames(path)
+        found = framing.Frames(path)
         also = sum(map(len, found)), found.skipped
     except SourceError as error:
         assert "\n" not in str(error), str(error)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel.pricing import load_prices
+from costmodel.pricing.sheet import load_prices
 from taxtui import shipped
 from taxtui.cli import app
 from taxtui.commands.doctor import PACKAGES
