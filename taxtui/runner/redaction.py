@@ -29,8 +29,8 @@ from taxtui.runner.identity import SHOWN_OPTIONS
 MAX_CHARACTERS: Final = 300
 
 _PATTERNS: Final = [
-    (re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"]+", re.IGNORECASE), "<url>"),
-    (re.compile(r"[\w.+-]{1,64}@[\w-]+(\.[\w-]+)*"), "<email>"),
+    (re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s'\"]+", re.IGNORECASE), "<url>"),
+    (re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(\.[\w-]+)*"), "<email>"),
     (re.compile(r"\barn:[^\s'\"]+"), "<arn>"),
     (re.compile(r"\b\d{1,3}(\.\d{1,3}){3}(/\d+|:\d+)?\b"), "<address>"),
     (re.compile(r"\[?\b[0-9a-f]{0,4}(:[0-9a-f]{0,4}){3,7}\b\]?", re.IGNORECASE), "<address>"),
