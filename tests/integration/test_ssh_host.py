@@ -65,7 +65,7 @@ async def test_a_host_that_is_not_there(box: SshBox) -> None:
     assert (found.ok, found.detail) == (False, "the host refuses the connection: no SSH server on that port")
     assert found.fix == "start sshd there, or name its port with port=NUMBER"
     found = await said(box, host="no-such-host.invalid")
-    assert (found.ok, found.detail) == (False, "nobody knows the host's name")
+    assert (found.ok, found.detail) == (False, "host name not found")
 
 
 async def test_a_refused_key(box: SshBox) -> None:
