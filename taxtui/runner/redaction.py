@@ -57,6 +57,7 @@ _NUMBER: Final = re.compile(
     r"v?\d{1,4}(\.\d{1,4}){1,2}|v\d|[-+±]?\d{1,6}([./]\d{1,6})?(ns|us|ms|s|m|h|d|x|%|[KMG]i?B)?"
 )
 _WORD: Final = re.compile("[A-Za-z]+")
+_SYMBOLS: Final = re.compile(r"[!-/:-@\[-`{-~≤≥×→·±−–—]*")
 _FIELDS: Final = re.compile(r"[a-z][A-Za-z]*(\.[a-z][A-Za-z]*)+")
 _PUBLIC_PATHS: Final = re.compile(
     r"docs/[a-z/-]+\.md|(node|node-role|node\.cloudprovider)\.kubernetes\.io/[a-z-]+", re.IGNORECASE
@@ -134,7 +135,7 @@ def _plain(token: str) -> str:
     if token.startswith("<"):
         return token
     word = token.strip(".?!…-–*/\\&$#~^+")  # a dash may stand alone
-    if not any(map(str.isalnum, word)) or _NUMBER.fullmatch(word) or _may_stay(word):
+    if _SYMBOLS.fullmatch(word) or _NUMBER.fullmatch(word) or _may_stay(word):
         return token
     return token.replace(word, "<id>" if any(map(str.isdigit, word)) else "<name>")
 

@@ -203,3 +203,9 @@ def test_one_line_of_bounded_length() -> None:
     assert scrub("one\ntwo\x1b[31mthree") == "one two [<id>"
     assert len(scrub("word " * 1000)) <= 300
     assert len(scrub("x" * 10**6)) <= 300
+
+
+@pytest.mark.parametrize("character", ["\u202e", "\u200b", "\u2066", "\ufffd", "\U000e0041"])
+def test_characters_that_steer_a_terminal_are_replaced(character: str) -> None:
+    assert scrub(f"wait {character} for docker{character}") == "wait <name> for <name>"
+    assert scrub("30 s ≥ 2 × 10 s → wait") == "30 s ≥ 2 × 10 s → wait"
