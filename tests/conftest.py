@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
 import functools
@@ -96,28 +95,6 @@ def _cloud_init() -> str:
     return "" if shutil.which("cloud-init") else "no cloud-init"
 
 
-@functools.cache
-def _nspawn() -> str:
-    return _machine("nspawn")
-
-
-@functools.cache
-def _runsc() -> str:
-    return _machine("runsc")
-
-
-@functools.cache
-def _uml() -> str:
-    return _machine("uml")
-
-
-def _machine(substrate: str) -> str:
-    from taxtui.sandboxes.registry import load
-
-    found = asyncio.run(load(substrate)().check())
-    return "" if found.ok else f"{substrate}: {found.detail}; {found.fix}"
-
-
 NEEDS: dict[str, Callable[[], str]] = {
     "docker": _docker,
     "compose": _compose,
@@ -126,9 +103,6 @@ NEEDS: dict[str, Callable[[], str]] = {
     "sshd": _sshd,
     "busybox": _busybox,
     "cloud_init": _cloud_init,
-    "nspawn": _nspawn,
-    "runsc": _runsc,
-    "uml": _uml,
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import click
 
+from taxtui import shipped
 from taxtui.errors import TaxtuiError
 from taxtui.report.formats import BY_NAME, NAMES, Report, Section
 from taxtui.terminal_text import clean
@@ -23,7 +24,8 @@ from taxtui.terminal_text import clean
 Fact = tuple[str, str, str]
 """Part, name, value."""
 
-PACKAGES: Final = ("taxtui", "textual", "msgspec", "docker", "kubernetes", "daytona", "boto3", "asyncssh")
+_SDKS: Final = (package for row in shipped.SUBSTRATES.values() for package in row.packages)
+PACKAGES: Final = tuple(dict.fromkeys(("taxtui", "textual", "msgspec", *_SDKS)))
 ENOUGH_FILES: Final = 1024
 ENOUGH_DISK_GIB: Final = 1.0
 WIDTH: Final = 24

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from taxtui import shipped
 from taxtui.commands.run_shown import Shown, conclude, say, tell
 from taxtui.errors import UsageError
 from taxtui.plan import crowding
@@ -219,7 +220,9 @@ def _prices(plan: Plan, sheet: Path | None) -> Prices | None:
     """The price sheet that a limit in dollars is counted by."""
     if sheet is None:
         if plan.max_cost_usd is not None:
-            raise UsageError("--max-cost needs to know prices", fix="add --prices SHEET, as in --prices aws-fargate")
+            sheets = {shipped.row_of(cell.substrate.name).price_sheet for cell in plan.cells} - {""}
+            named = sheets.pop() if len(sheets) == 1 else "SHEET, as in --prices aws-fargate"
+            raise UsageError("--max-cost needs to know prices", fix=f"add --prices {named}")
         return None
     from costmodel.pricing.sheet import load_prices
 

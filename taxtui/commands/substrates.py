@@ -10,13 +10,19 @@ from typing import Any
 import click
 import msgspec
 
-from taxtui import installed
+from taxtui import installed, shipped
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import SubstrateRef
 from taxtui.report.formats import BY_NAME, NAMES, Report, Section
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
+
+_DEADLINES = {
+    "provider": "deadline: by the provider",
+    "guest": "deadline: inside the sandbox, whose commands can stop it",
+    "none": "deadline: none",
+}
 
 
 @click.command("substrates")
@@ -51,9 +57,12 @@ def command(checking: bool, probing: bool, chosen: tuple[str, ...], form: str) -
 
 
 def _words(row: dict[str, Any]) -> list[str]:
-    """Name, state, what was found, what to do."""
+    """Name, state, detail and fix; the detail of a usable substrate ends with its deadline."""
     state = {True: "ready", False: "unavailable", None: "installed"}[row["ok"]]
-    return [row["name"], state, row["detail"].removeprefix("ready, "), row["fix"]]
+    detail = row["detail"].removeprefix("ready, ")
+    if row["ok"]:
+        detail += f"; {_DEADLINES[row['capabilities']['deadline']]}"
+    return [row["name"], state, detail, row["fix"]]
 
 
 def _sections(rows: Sequence[dict[str, Any]]) -> list[Section]:
@@ -83,7 +92,7 @@ def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def _listed(ref: SubstrateRef) -> dict[str, Any]:
     """A row from what is installed alone: nothing is imported. ``ok`` is null where only a check can say."""
-    name, extra = str(ref), registry.EXTRAS.get(ref.name)
+    name, extra = str(ref), shipped.row_of(ref.name).extra or None
     missing = installed.missing_packages(extra)
     if not missing:
         return {"name": name, "ok": None, "detail": "", "fix": ""}

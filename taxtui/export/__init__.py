@@ -21,38 +21,46 @@ MOST_ROWS, BYTES_A_ROW = 10_000, 4
 
 
 class ExportFormat(NamedTuple):
-    """A way to take it away. ``home`` is the module with its ``pieces(paths, table)``, imported on first use."""
+    """An export format. ``writer`` is its ``module:function(paths, table)``, imported on first use."""
 
     name: str  # for --format
     about: str
     tables: bool  # of rows, one table at a time; False: the whole recording
-    home: str
+    writer: str
     endings: tuple[str, ...]  # of the names of such files
     binary: bool = False
     heading: int | None = None  # lines before the first row, where files can be told apart and put together
 
     def pieces(self, paths: Sequence[Path], table: str) -> Iterator[bytes]:
         """The whole file. Raises what reading raises, and ``UsageError`` where a package is missing."""
-        told: Iterator[bytes] = import_module(self.home).pieces(paths, table)
-        return told
+        module, _, function = self.writer.partition(":")
+        pieces: Iterator[bytes] = getattr(import_module(module), function)(paths, table)
+        return pieces
 
 
 FORMATS: Final = (
-    ExportFormat("csv", "a line per row", True, "taxtui.export.csv_lines", (".csv",), heading=1),
-    ExportFormat("jsonl", "an object per line", True, "taxtui.export.json_lines", (".jsonl", ".ndjson"), heading=0),
+    ExportFormat("csv", "a line per row", True, "taxtui.export.text_rows:csv_pieces", (".csv",), heading=1),
     ExportFormat(
-        "parquet", "columns, compressed; needs pyarrow", True, "taxtui.export.parquet", (".parquet",), binary=True
+        "jsonl", "an object per line", True, "taxtui.export.text_rows:json_pieces", (".jsonl", ".ndjson"), heading=0
+    ),
+    ExportFormat(
+        "parquet",
+        "columns, compressed; needs pyarrow",
+        True,
+        "taxtui.export.parquet:pieces",
+        (".parquet",),
+        binary=True,
     ),
     ExportFormat(
         "otlp",
         "OTLP/JSON spans of trials, phases and commands",
         False,
-        "taxtui.export.otlp",
+        "taxtui.export.otlp:pieces",
         (".jsonl", ".ndjson"),
         heading=0,
     ),
     ExportFormat(
-        "prometheus", "a text file of metrics, a summary per cell", False, "taxtui.export.prometheus", (".prom",)
+        "prometheus", "a text file of metrics, a summary per cell", False, "taxtui.export.prometheus:pieces", (".prom",)
     ),
 )
 

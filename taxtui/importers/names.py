@@ -7,14 +7,16 @@ from typing import Final
 
 import msgspec
 
+from taxtui import shipped
 from taxtui.importers.protocol import Failure, ImportedTrial
-from taxtui.recording.digests import digest
+from taxtui.recording import digest
 
 SUBSTRATES: Final = frozenset(
     (
-        *("apptainer", "beam", "blaxel", "bwrap", "cloudflare", "codesandbox", "cwsandbox", "daytona", "docker", "e2b"),
-        *("ec2", "ecs", "fargate", "flyio", "freestyle", "gke", "hopx", "islo", "k8s", "kata", "kubernetes"),
-        *("langsmith", "local", "modal", "morph", "namespace", "northflank", "novita", "podman", "prime", "railway"),
+        *shipped.SUBSTRATES,
+        *("apptainer", "beam", "blaxel", "bwrap", "cloudflare", "codesandbox", "cwsandbox", "e2b"),
+        *("fargate", "flyio", "freestyle", "gke", "hopx", "islo", "k8s", "kata"),
+        *("langsmith", "modal", "morph", "namespace", "northflank", "novita", "podman", "prime", "railway"),
         *("runloop", "runpod", "singularity", "sprites", "tensorlake", "together", "vercel"),
     )
 )

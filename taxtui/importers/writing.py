@@ -12,8 +12,7 @@ from taxtui import __version__
 from taxtui.importers.protocol import ImportedTrial
 from taxtui.importers.spool import CellFacts, Spool
 from taxtui.importers.timeline import AFTERWARDS
-from taxtui.recording import events
-from taxtui.recording.digests import digest
+from taxtui.recording import digest, events
 from taxtui.recording.events import UNKNOWN, Event, sparse
 from taxtui.recording.writer import Recorder
 

@@ -18,7 +18,7 @@ import msgspec
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.start_times import read_starts
-from taxtui.recording.digests import digest
+from taxtui.recording import digest
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Final
 
+from taxtui import shipped
 from taxtui.plan.spec import Plan
-
-HERE: Final = ("local", "docker")
-"""Substrates whose sandboxes share the cores of this machine, as far as is known before anything runs."""
 
 
 def cores() -> int:
@@ -21,7 +18,7 @@ def words(plan: Plan, cores: int) -> str:
     """``docker: 8 sandboxes at a time on 2 cores …``; "" where each sandbox has a core."""
     widest: dict[str, int] = {}
     for cell in plan.cells:
-        if cell.substrate.name in HERE:
+        if shipped.row_of(cell.substrate.name).here:
             widest[cell.substrate.name] = max(cell.concurrency, widest.get(cell.substrate.name, 0))
     crowded = {name: width for name, width in widest.items() if width > cores}
     if not crowded:

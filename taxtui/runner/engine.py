@@ -34,7 +34,7 @@ from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.opening import Opened
 from taxtui.runner.progress import Progress
 from taxtui.runner.reaping import last_look
-from taxtui.runner.redaction import redact, vocabulary
+from taxtui.runner.redaction import hide_names_of, redact
 from taxtui.runner.remaining import left_s
 from taxtui.runner.resuming import Repetition, Unfinished
 from taxtui.runner.spend_limit import SpendLimit, Used
@@ -116,7 +116,7 @@ class Run(Steered):
             TaxtuiError: nobody could clean up after a crash, so nothing was created.
         """
         KEPT_BYTES.set(self.plan.limits.output_mib << 20)
-        vocabulary()
+        hide_names_of(self.plan)
         async with contextlib.AsyncExitStack() as stack:
             substrates = await self._open(stack)
             if self._resumed:

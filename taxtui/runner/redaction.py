@@ -1,26 +1,36 @@
-"""What may be said of an error in a recording, which is made to be shared.
+"""Redaction of error messages: a recording is made to be shared.
 
-An allow-list twice over. Only messages that taxtui's own classes were given get in, of any other exception only the
-class. And of such a message, which may quote a provider, only the words that ``words.txt`` has, and small numbers: all
-else could name a person, a machine or an account. Those are the words of our own messages and pages, of the operating
-system's errors and of the providers' codes; ``python -m tests.support.vocabulary`` collects them.
+Only the messages of taxtui's own error classes are recorded; of any other exception the class alone. Such a message may
+quote a provider. Four rules replace what could name a person, a machine or an account:
+
+- patterns: URLs, e-mail addresses, ARNs, IP addresses, paths, long ids, credentials;
+- text in quotation marks or braces, and what follows phrases such as ``for user``;
+- tokens with a digit, dot, slash, hyphen, underscore or non-ASCII letter, except numbers and a few public terms;
+- names that the run knows: the user, the host, and the options that a recording may not show.
+
+A name that is one plain word, not quoted and unknown to the run cannot be told from prose. It stays: adapters quote
+every name in their messages.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import re
+import socket
 from pathlib import Path
 from typing import Final
 
+from taxtui import shipped
 from taxtui.errors import TaxtuiError
+from taxtui.plan.spec import Plan
+from taxtui.runner.identity import SHOWN_OPTIONS
 
 MAX_CHARACTERS: Final = 300
-WORDS: Final = Path(__file__).with_name("words.txt")
 
-_KINDS: Final = [  # what tells by its shape what it is, so that a reader knows what is missing
-    (re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"]+", re.IGNORECASE), "<url>"),
-    (re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)*"), "<email>"),
+_PATTERNS: Final = [
+    (re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s'\"]+", re.IGNORECASE), "<url>"),
+    (re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(\.[\w-]+)*"), "<email>"),
     (re.compile(r"\barn:[^\s'\"]+"), "<arn>"),
     (re.compile(r"\b\d{1,3}(\.\d{1,3}){3}(/\d+|:\d+)?\b"), "<address>"),
     (re.compile(r"\[?\b[0-9a-f]{0,4}(:[0-9a-f]{0,4}){3,7}\b\]?", re.IGNORECASE), "<address>"),
@@ -28,14 +38,70 @@ _KINDS: Final = [  # what tells by its shape what it is, so that a reader knows 
     (re.compile(r"\b(?=[A-Za-z0-9+/_=-]*\d)[A-Za-z0-9+/_=-]{12,}\b"), "<id>"),
     (re.compile(r"[\x00-\x1f\x7f-\x9f]+"), " "),
 ]
-_SECRET: Final = re.compile(r"\b(\w*(?:pass|secret|token|key|auth|credential)\w*)(\s*[=:]\s*)\S+", re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r"\b(\w*(?:pass|secret|token|key|auth|credential)\w*)(\s*[=:]\s*)"
+    r"""("[^"]*"|'[^']*'|[^\s'"]+)""",
+    re.IGNORECASE,
+)
+_NAMED: Final = re.compile(
+    r"\b(for user|as user|on host|to host|hostname|no such (?:container|image|network|volume):|access denied for"
+    r"|network(?= \S+ not found))\s+(?!<)[^\s,;:]+",
+    re.IGNORECASE,
+)
+"""Phrases of docker and SSH with a name behind them that is not quoted."""
+_QUOTED: Final = re.compile(
+    r""""(?:\\.|[^"\\])*(?:"|\\?$)|(?<!\w)'[^']*'(?!\w)|“[^“”]*”|‘[^‘’]*’|\{[^{}]*\}"""  # an open " reaches to the end
+)
 _TOKEN: Final = re.compile(r"<[a-z]+>|[^\s`'\"“”‘’()\[\]{},;:=<>|]+")
 _NUMBER: Final = re.compile(
     r"v?\d{1,4}(\.\d{1,4}){1,2}|v\d|[-+±]?\d{1,6}([./]\d{1,6})?(ns|us|ms|s|m|h|d|x|%|[KMG]i?B)?"
 )
-_CAMEL: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_FIELDS: Final = re.compile(r"[a-z]\w*(\.[a-z]\w*)*\.[a-z]\w*")
+_WORD: Final = re.compile("[A-Za-z]+")
+_SYMBOLS: Final = re.compile(r"[!-/:-@\[-`{-~≤≥×→·±−–—]*")
+_FIELDS: Final = re.compile(r"[a-z][A-Za-z]*(\.[a-z][A-Za-z]*)+")
+_PUBLIC_PATHS: Final = re.compile(
+    r"docs/[a-z/-]+\.md|(node|node-role|node\.cloudprovider)\.kubernetes\.io/[a-z-]+", re.IGNORECASE
+)
+_PUBLIC: Final = frozenset(
+    (
+        *("agent-sandbox", "back-off", "clean-up", "cloud-init", "control-plane", "ephemeral-storage"),
+        *("identity-based", "non-overlapping", "on-demand", "read-only", "self-signed", "set-up", "shutting-down"),
+        *("ssh-add", "ssh-keygen", "start-up", "stand-in", "swe-rex", "inspect_ai", "i/o", "and/or"),
+        *("affinity/selector", "mountvolume.setup", "kubernetes.io", "e.g", "i.e"),
+        *("true", "false", "none", "bash", "sh", "public", "private", "default", "localhost", "root"),
+        *shipped.SUBSTRATES,
+    )
+)
+"""Terms that name nobody, in lower case."""
 _REPEATED: Final = re.compile(r"(<[a-z]+>)([\s,:=]*\1)+")
+_SHORTEST_NAME: Final = 3
+
+_names: set[str] = set()
+
+
+def hide_names_of(plan: Plan) -> None:
+    """From now on replace each word of the options and acquired sandboxes that a recording of the plan may not show."""
+    this_machine()
+    for cell in plan.cells:
+        options = cell.substrate.options.items()
+        for value in (*(value for key, value in options if key not in SHOWN_OPTIONS), cell.acquire.partition(":")[2]):
+            _names.update(_names_in(value))
+
+
+@functools.cache
+def this_machine() -> frozenset[str]:
+    """Names of this machine and of the user, in lower case. A run reads them before it begins: descriptors may end."""
+    variables = (os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER", "HOSTNAME", "HOME"))
+    try:
+        home = Path.home().name
+    except RuntimeError:  # a user without a home
+        home = ""
+    return _names_in(" ".join((socket.gethostname(), home, *variables)))
+
+
+def _names_in(text: str) -> frozenset[str]:
+    words = (word.lower() for word in _WORD.findall(text))
+    return frozenset(word for word in words if len(word) >= _SHORTEST_NAME and word not in _PUBLIC)
 
 
 def redact(error: BaseException) -> tuple[str, str]:
@@ -45,40 +111,43 @@ def redact(error: BaseException) -> tuple[str, str]:
 
 
 def scrub(text: str) -> str:
-    """One line of at most ``MAX_CHARACTERS`` without anything that is not known to be a plain word."""
+    """One line of at most ``MAX_CHARACTERS``, by the rules above."""
     text = text[: 20 * MAX_CHARACTERS]
-    for pattern, replacement in _KINDS:
+    for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     text = _SECRET.sub(r"\1\2<secret>", text)
-    text = _TOKEN.sub(lambda found: _plain(found[0]), text)
+    text = _NAMED.sub(r"\1 <name>", text)
+    text = _QUOTED.sub(lambda quoted: _unquoted(quoted[0]), text)
+    text = _TOKEN.sub(lambda token: _plain(token[0]), text)
     return _REPEATED.sub(r"\1", text).strip()[:MAX_CHARACTERS]
 
 
+def _unquoted(quoted: str) -> str:
+    """The quotation marks or braces with a placeholder between them, or as they were where all inside is public."""
+    opening, closing = quoted[0], quoted[-1] if len(quoted) > 1 and quoted[-1] in "\"'”’}" else ""
+    inside = quoted[1 : len(quoted) - len(closing)]
+    public = all(token.startswith("<") or _is_public(token) for token in _TOKEN.findall(inside))
+    return quoted if public else f"{opening}<name>{closing}"
+
+
 def _plain(token: str) -> str:
-    """The token where it is a known word or a small number, else what stands for it."""
+    """The token where it is a plain word, a number or a public term, else a placeholder."""
     if token.startswith("<"):
         return token
     word = token.strip(".?!…-–*/\\&$#~^+")  # a dash may stand alone
-    if not word or _NUMBER.fullmatch(word) or known(word):
+    if _SYMBOLS.fullmatch(word) or _NUMBER.fullmatch(word) or _may_stay(word):
         return token
     return token.replace(word, "<id>" if any(map(str.isdigit, word)) else "<name>")
 
 
-def known(word: str) -> bool:
-    """Whether a word is in the vocabulary, or every part of an identifier or of the path of a field.
-
-    Words that a slash or a dot joins are known as a whole only: two plain words may name a namespace and a pod.
-    """
-    words = vocabulary()
-    if word.lower() in words:
+def _may_stay(word: str) -> bool:
+    lower = word.lower()
+    if _is_public(word):
         return True
-    if _FIELDS.fullmatch(word) and not word.islower():  # securityContext.runAsNonRoot; a host's name has no capitals
-        return all(map(known, word.split(".")))
-    parts = _CAMEL.findall(word)
-    return len(parts) > 1 and "".join(parts) == word and all(part.lower() in words for part in parts)
+    if _WORD.fullmatch(word):
+        return lower not in _names and lower not in this_machine()
+    return bool(_FIELDS.fullmatch(word)) and lower != word  # securityContext.runAsNonRoot; host names have no capitals
 
 
-@functools.cache
-def vocabulary() -> frozenset[str]:
-    """Every plain word. A run reads them before it begins: later there may be no descriptor left to do so."""
-    return frozenset(WORDS.read_text(encoding="utf-8").split())
+def _is_public(word: str) -> bool:
+    return word.lower() in _PUBLIC or bool(_PUBLIC_PATHS.fullmatch(word))

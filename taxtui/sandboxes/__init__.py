@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from taxtui.plan.spec import SandboxSpec as SandboxSpec
     from taxtui.sandboxes.kit.backoff import pause_s as pause_s
     from taxtui.sandboxes.kit.blocking_pool import BlockingPool as BlockingPool
-    from taxtui.sandboxes.kit.blocking_pool import Timed as Timed
     from taxtui.sandboxes.kit.framed_shell import ENDED as ENDED
     from taxtui.sandboxes.kit.framed_shell import ByteStream as ByteStream
     from taxtui.sandboxes.kit.framed_shell import FramedShell as FramedShell
@@ -68,7 +67,7 @@ _PUBLIC: Final = {
     "SubstrateError SubstrateUnavailable Throttled UsageError",
     "taxtui.plan.spec": "Command Limits SandboxSpec",
     "taxtui.sandboxes.kit.backoff": "pause_s",
-    "taxtui.sandboxes.kit.blocking_pool": "BlockingPool Timed",
+    "taxtui.sandboxes.kit.blocking_pool": "BlockingPool",
     "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell after launch_argv overdue unbroken",
     "taxtui.sandboxes.kit.frames": "STDERR STDOUT",
     "taxtui.sandboxes.kit.kept_output": "KeptOutput exec_result",

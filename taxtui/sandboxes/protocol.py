@@ -15,14 +15,22 @@ import msgspec
 
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import Command, Limits, Mode, SandboxSpec
-from taxtui.recording.digests import digest
+from taxtui.recording import digest
+
+Deadline = Literal["provider", "guest", "none"]
+"""The process that ends a sandbox at its time to live if taxtui and its watchdog are gone.
+
+``provider``: the provider itself; commands in the sandbox cannot prevent it. ``guest``: a timer or a ``sleep`` inside
+the sandbox; a command there can stop it. ``none``: no process does.
+"""
+_RECORDED_DEADLINES: Final = {"provider": "server_side_deadline", "guest": "guest_deadline", "none": ""}
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What a substrate can and cannot do. The conformance suite holds it to every word."""
+    """Capabilities of a substrate. The conformance suite checks each."""
 
     split_streams: bool = True  # stdout and stderr arrive apart
-    server_side_deadline: bool = True  # the provider destroys the sandbox at its TTL without us
+    deadline: Deadline = "none"
     idempotent_create: bool = True  # a second create under the same name cannot make a second sandbox
     confirms_gone: bool = True  # destroy returns when the sandbox is gone, not when the request was accepted
     bash: bool = True
@@ -32,8 +40,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     max_concurrency: int | None = None
 
     def flags(self) -> tuple[str, ...]:
-        """The names of what is true, for the recording."""
-        return tuple(name for name in self.__struct_fields__ if getattr(self, name) is True)
+        """The names of all that are true, and the kind of deadline, for the recording."""
+        true = (name for name in self.__struct_fields__ if getattr(self, name) is True)
+        return (*true, *filter(None, (_RECORDED_DEADLINES[self.deadline],)))
 
 
 class Availability(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from taxtui import installed
+from taxtui import installed, shipped
 from taxtui.errors import SubstrateError, SubstrateUnavailable, TaxtuiError, UsageError, located
 
 if TYPE_CHECKING:
@@ -21,22 +21,6 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.protocol import Substrate
 
 GROUP = "taxtui.substrates"
-
-EXTRAS = {
-    "docker": "docker",
-    "kubernetes": "kubernetes",
-    "daytona": "daytona",
-    "ec2": "aws",
-    "ecs": "aws",
-    "ssh": "ssh",
-    "swerex": "swerex",
-    "inspect": "inspect",
-    "harbor": "harbor",
-}
-"""Which extra of taxtui brings a shipped substrate's SDK; a third party's entry point names its own."""
-
-OLDEST_PYTHON = {"harbor": (3, 12)}
-"""Where an SDK needs a newer Python than taxtui does: with an older one its extra brings nothing."""
 
 
 def names() -> list[str]:
@@ -63,7 +47,7 @@ def load(name: str) -> type[Substrate]:
             raise  # a bug of ours, not a missing extra
         if too_old := needs_newer_python(name):
             raise too_old from error
-        extra = EXTRAS.get(name)
+        extra = shipped.row_of(name).extra
         fix = installed.extra_command(extra) if extra else f"install what {point.value} imports"
         raise SubstrateUnavailable(f"{name}: the module {error.name!r} is not installed", fix=fix) from error
     return cls
@@ -71,12 +55,12 @@ def load(name: str) -> type[Substrate]:
 
 def needs_newer_python(name: str) -> SubstrateUnavailable | None:
     """What to say of a substrate whose SDK cannot be installed for this Python; None where it can."""
-    oldest = OLDEST_PYTHON.get(name, (3,))
-    if sys.version_info >= oldest:
+    row = shipped.row_of(name)
+    if sys.version_info >= row.oldest_python:
         return None
-    needed, ours = (".".join(map(str, numbers[:2])) for numbers in (oldest, sys.version_info))
+    needed, ours = (".".join(map(str, numbers[:2])) for numbers in (row.oldest_python, sys.version_info))
     detail = f"{name}: needs Python {needed} or newer, and this is Python {ours}"
-    return SubstrateUnavailable(detail, fix=installed.extra_command(EXTRAS[name], python=needed))
+    return SubstrateUnavailable(detail, fix=installed.extra_command(row.extra, python=needed))
 
 
 def build(ref: SubstrateRef) -> Substrate:

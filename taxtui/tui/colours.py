@@ -10,34 +10,19 @@ from zlib import crc32
 from rich.style import Style
 from textual.color import Color
 
+from taxtui import shipped
+
 THEMES: Final = ("textual-dark", "textual-light", "nord", "gruvbox", "solarized-light", "ansi-dark", "ansi-light")
 
-USUAL: Final[Mapping[str, str]] = MappingProxyType({"docker": "runc", "local": "bwrap", "ecs": "fargate"})
-"""Substrate → the variant that is drawn as the substrate alone is."""
-
 SUBSTRATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "local": ("○", "#F0E442"),
-        "docker": ("●", "#56B4E9"),
-        "kubernetes": ("◆", "#009E73"),
-        "daytona": ("▲", "#E69F00"),
-        "ec2": ("■", "#D55E00"),
-        "ecs": ("▼", "#CC79A7"),
-    }
+    {name: row.look for name, row in shipped.SUBSTRATES.items() if row.variant_looks}
 )
-OTHER: Final = ("•", "#999999")
+"""Substrates with a glyph and a colour of their own; all others share one look."""
 
 VARIANTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
-    {
-        "local": (("◌", "#B8AF1F"), ("⊙", "#F7F1A0")),
-        "docker": (("◉", "#2E8FD0"), ("◍", "#A9D8F3"), ("◐", "#4A7FB5"), ("◒", "#8AB8FF"), ("◎", "#C5E4F5")),
-        "kubernetes": (("◈", "#56D6B0"), ("◇", "#3D8A72")),
-        "daytona": (("△", "#FFD27F"), ("◬", "#B98420")),
-        "ec2": (("□", "#FF9A5C"), ("▣", "#B5683A")),
-        "ecs": (("▽", "#E7BFD6"), ("⧩", "#A8688C")),
-    }
+    {name: shipped.SUBSTRATES[name].variant_looks for name in SUBSTRATES}
 )
-"""What the other variants of a substrate are drawn with: a shape and a shade of its own family."""
+"""Looks of a substrate's other variants."""
 
 PARTS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
     {
@@ -91,10 +76,10 @@ LEVELS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 def _look(label: str) -> tuple[str, str]:
     """Glyph and colour of a substrate's variant: the same on every screen and in every session, so by its name."""
     name, _, variant = label.partition(":")
-    usual = SUBSTRATES.get(name, OTHER)
-    others = VARIANTS.get(name, ())
-    if not others or variant in ("", USUAL.get(name)):
-        return usual
+    row = shipped.row_of(name)
+    others = row.variant_looks
+    if not others or variant in ("", row.usual_variant):
+        return row.look
     return others[crc32(variant.encode(errors="replace")) % len(others)]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.daytona.options import DaytonaOptions
+from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.benchmarks.figures import tell
 from tests.support.crowd import print_crowds

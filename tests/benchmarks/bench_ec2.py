@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.ec2.options import Ec2Options
+from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.benchmarks.figures import tell
 from tests.support.ecs_standin_setup import CREDENTIALS, spec

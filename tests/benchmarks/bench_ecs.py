@@ -18,7 +18,7 @@ import aiohttp
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.ecs.options import EcsOptions
+from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.benchmarks.figures import tell
 from tests.support.crowd import crowd

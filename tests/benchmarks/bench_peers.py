@@ -17,7 +17,7 @@ import sys
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.limits import NoLimiter
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.benchmarks.bench_dispatch import PLAIN, _docker_answers, p50s_ms, sandbox_of
 from tests.benchmarks.figures import tell

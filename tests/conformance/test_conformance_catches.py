@@ -15,7 +15,7 @@ from taxtui.sandboxes.conformance.__main__ import _judge, main
 from taxtui.sandboxes.conformance.walker import cancellations
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.sandbox import LocalSandbox
 from taxtui.substrates.local.substrate import LocalSubstrate
 
@@ -153,7 +153,7 @@ async def test_a_reset_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_what_is_not_promised_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Broken, "capabilities", Capabilities(bash=False, server_side_deadline=False))
+    monkeypatch.setattr(Broken, "capabilities", Capabilities(bash=False))
     for name in ("exec: bash", "deadline", "reset", "cancel reset"):
         with pytest.raises(NotApplicable):
             await BY_NAME[name](Broken)

@@ -9,7 +9,7 @@ import pytest
 
 from taxtui.sandboxes.conformance import Check
 from taxtui.sandboxes.protocol import Substrate
-from taxtui.substrates.daytona.options import DaytonaOptions
+from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.daytona_standin import KEY, DaytonaStandin
 from tests.support.lent import OWNING, SHARING, lending, lent, passes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taxtui.sandboxes.conformance import Check, checks
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.lent import passes
 

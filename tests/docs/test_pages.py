@@ -17,6 +17,7 @@ import pytest
 import costmodel
 import taxtui.sandboxes
 from costmodel.projection import warnings
+from taxtui import shipped
 from taxtui.cli import app
 from taxtui.recording import events
 from taxtui.recording.reader import Follower
@@ -27,10 +28,7 @@ from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of
 LINK = events.Link.__struct_config__.tag
 """The kind of what frames alone know: their place in the chain."""
 
-SUBSTRATES = (
-    *("local", "docker", "nspawn", "runsc", "uml", "ssh", "kubernetes", "daytona", "ec2", "ecs"),
-    *("swerex", "inspect", "harbor"),
-)
+SUBSTRATES = tuple(shipped.SUBSTRATES)
 
 
 def test_the_readme_is_short() -> None:
@@ -83,10 +81,12 @@ def test_a_substrates_page_has_its_options_and_what_is_verified(name: str) -> No
     page = text_of(f"substrates/{name}.md")
     for heading in ("## Options", "## Verified", "## Not verified", "## What can go wrong"):
         assert heading in page
-    # By their room's own file: an SDK may need another Python than this one.
+    # By the options' own module: an SDK may need another Python than this one.
     (point,) = entry_points(group=registry.GROUP, name=name)
-    options = importlib.import_module(f"{point.module.rpartition('.')[0]}.options")
-    fields = msgspec.structs.fields(getattr(options, f"{name.capitalize()}Options"))
+    kind, package = f"{name.capitalize()}Options", point.module.rpartition(".")[0]
+    around = importlib.import_module(package)
+    options = around if hasattr(around, kind) else importlib.import_module(f"{package}.options")
+    fields = msgspec.structs.fields(getattr(options, kind))
     missing = [field.name for field in fields if f"`{field.name}`" not in page]
     assert missing == []
 

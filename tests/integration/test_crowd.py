@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from taxtui.sandboxes.protocol import Substrate
-from taxtui.substrates.daytona.options import DaytonaOptions
+from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate

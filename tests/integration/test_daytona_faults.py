@@ -13,8 +13,8 @@ from taxtui.errors import ExecFailed, ReadyTimeout
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona import states as daytona_states
-from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.api_faults import DAYTONA, NO_OPS, Measure, measuring, told
 from tests.support.daytona_standin import KEY, DaytonaStandin

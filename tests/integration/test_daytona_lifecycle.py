@@ -12,9 +12,9 @@ from taxtui.errors import ExecFailed, ExecTimeout, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks, Sandbox
+from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona import states as daytona_states
 from taxtui.substrates.daytona import substrate as daytona
-from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.daytona_standin import KEY, DaytonaStandin
 

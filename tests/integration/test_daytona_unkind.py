@@ -12,7 +12,7 @@ from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, TAIL_BYTES
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import ExecResult, Marks
-from taxtui.substrates.daytona.options import DaytonaOptions
+from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.daytona_standin import KEY, DaytonaStandin

@@ -236,7 +236,7 @@ async def test_check_names_what_is_missing(ecs: EcsStandin) -> None:
         assert ready.ok, ready
         assert ready.region == "us-east-1"
         assert ready.latency_ns > 0
-        assert "role bench in us-east-1" in ready.detail
+        assert "'role bench' in us-east-1" in ready.detail
         # 1 vCPU 0.04048 + 2 GiB x 0.004445, the least that is sold, + 0.005 for the address
         assert "0.054 USD per sandbox-hour, 60 s at least" in ready.detail
         assert ready.prices == "aws-fargate"

@@ -11,7 +11,7 @@ import pytest
 
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.recording.digests import digest
+from taxtui.recording import digest
 from taxtui.sandboxes.kit.captured_command import CapturedProgram
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks, Sandbox

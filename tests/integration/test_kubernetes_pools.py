@@ -10,7 +10,7 @@ import pytest
 
 from taxtui.errors import QuotaExceeded, SandboxLost, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.recording.digests import digest
+from taxtui.recording import digest
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
@@ -124,9 +124,9 @@ async def refusal(substrate: KubernetesSubstrate, acquire: str = ACQUIRE, limits
 
 
 async def test_a_pool_that_is_not_there(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
-    assert "there is no SandboxWarmPool cold in namespace sandboxes" in await refusal(substrate, "pool:cold")
+    assert "there is no SandboxWarmPool 'cold' in namespace 'sandboxes'" in await refusal(substrate, "pool:cold")
     standin.sandboxes.templates.clear()
-    assert "there is no SandboxTemplate taxtui" in await refusal(substrate)
+    assert "there is no SandboxTemplate 'taxtui'" in await refusal(substrate)
 
 
 async def test_a_cluster_without_agent_sandbox(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
@@ -138,7 +138,7 @@ async def test_a_cluster_without_agent_sandbox(standin: PoolStandin, substrate: 
 
 async def test_each_missing_right_is_named(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
     standin.denied = {"watch sandboxclaims", "get sandboxtemplates"}
-    assert "not allowed in namespace sandboxes: watch sandboxclaims, get sandboxtemplates" in await refusal(substrate)
+    assert "not allowed in namespace 'sandboxes': watch sandboxclaims, get sandboxtemplates" in await refusal(substrate)
 
 
 async def test_a_template_of_something_else(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
@@ -159,7 +159,7 @@ async def test_a_pool_without_a_name_and_other_kinds_are_refused(substrate: Kube
 async def test_nothing_is_recorded_of_a_run_that_cannot_begin(
     standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(SubstrateUnavailable, match="no SandboxWarmPool cold"):
+    with pytest.raises(SubstrateUnavailable, match="no SandboxWarmPool 'cold'"):
         await measured(standin, tmp_path, monkeypatch, acquire="pool:cold")
     with pytest.raises(UsageError, match="cannot acquire sandboxes by 'reset'; it can: create, pool"):
         await measured(standin, tmp_path, monkeypatch, acquire="reset:x")
@@ -229,7 +229,7 @@ def asked(standin: PoolStandin, pool: str = POOL) -> tuple[str, ...]:
 async def test_a_command_that_names_no_pool_of_the_cluster_is_one_line(standin: PoolStandin, home: Home) -> None:
     got = await asyncio.to_thread(home.run, *asked(standin, "cold"))
     assert got.code == SubstrateUnavailable.exit_code
-    assert "there is no SandboxWarmPool cold in namespace sandboxes" in got.complaint
+    assert "there is no SandboxWarmPool 'cold' in namespace 'sandboxes'" in got.complaint
     assert home.ledger() == []
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local import bubblewrap as local_bwrap
-from taxtui.substrates.local.options import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import output, sandbox_of
 

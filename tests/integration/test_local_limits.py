@@ -16,8 +16,7 @@ from taxtui.sandboxes.kit import limits as local_limits
 from taxtui.sandboxes.kit.limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.local import disk
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions, disk
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of, spec
 
@@ -93,7 +92,7 @@ async def test_a_sweep_that_knows_no_options_takes_the_file_system_away() -> Non
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (LocalOptions(isolation="bwrap", disk_mib=-1), "disk_mib=-1 is less than nothing; 0 is no limit"),
+        (LocalOptions(isolation="bwrap", disk_mib=-1), "disk_mib=-1 is negative; 0 is no limit"),
         (LocalOptions(isolation="plain", disk_mib=8), "disk_mib needs isolation=bwrap"),
         (
             LocalOptions(isolation="bwrap", disk_mib=8),

@@ -65,7 +65,7 @@ async def test_a_host_that_is_not_there(box: SshBox) -> None:
     assert (found.ok, found.detail) == (False, "the host refuses the connection: no SSH server on that port")
     assert found.fix == "start sshd there, or name its port with port=NUMBER"
     found = await said(box, host="no-such-host.invalid")
-    assert (found.ok, found.detail) == (False, "nobody knows the host's name")
+    assert (found.ok, found.detail) == (False, "host name not found")
 
 
 async def test_a_refused_key(box: SshBox) -> None:
@@ -93,7 +93,7 @@ async def test_a_changed_host_key_is_told_from_an_unknown_one(box: SshBox, kind:
     [
         ({"host": ""}, "option host is missing; -s ssh:host=NAME"),
         ({"port": 70_000}, "port=70000 is no port; leave it out for 22"),
-        ({"logins": 0}, "logins=0 lets nobody in; write logins=8"),
+        ({"logins": 0}, "logins=0 allows no login; write logins=8"),
         ({"key": "/nowhere/key"}, "key=/nowhere/key is not a file; name one with key=FILE"),
         ({"known_hosts": "/nowhere"}, "known_hosts=/nowhere is not a file; name one with known_hosts=FILE"),
         ({"folder": "~/x"}, "folder=~/x cannot be used; write an absolute path of letters, digits, dots, - and _"),

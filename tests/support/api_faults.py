@@ -10,7 +10,7 @@ import pytest
 
 from taxtui.recording.events import TrialEnded
 from taxtui.sandboxes.protocol import Substrate
-from taxtui.substrates.daytona.options import DaytonaOptions
+from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate

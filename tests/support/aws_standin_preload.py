@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 
+from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import open_clients
 from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.ecs.api import EcsApi
-from taxtui.substrates.aws.options import AwsOptions
 from tests.support import aws_models, aws_standin_victim
 from tests.support.ecs_standin_setup import CREDENTIALS
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.ec2.options import Ec2Options
+from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
-from taxtui.substrates.aws.ecs.options import EcsOptions
+from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support.ecs_standin_setup import CREDENTIALS, spec
 

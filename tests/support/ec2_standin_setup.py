@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.ec2.options import Ec2Options
+from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.support.ecs_standin_setup import spec

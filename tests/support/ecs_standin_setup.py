@@ -10,7 +10,7 @@ from typing import Any
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.ecs.options import EcsOptions
+from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support.ecs_standin import EcsStandin

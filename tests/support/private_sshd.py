@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from taxtui.substrates.ssh.options import SshOptions
+from taxtui.substrates.ssh import SshOptions
 from tests.support.waiting import block_until
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/usr/local/sbin") or "sshd"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from taxtui.errors import SubstrateUnavailable
+from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import found, open_clients, provenance, tag_list
-from taxtui.substrates.aws.options import AwsOptions
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,20 @@ from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from tests.support.waiting import until
 
 
-async def test_timestamps_are_taken_inside_the_thread() -> None:
-    """Behind a busy thread a call waits, which is counted: its own figures do not show it."""
+async def test_a_call_behind_a_busy_thread_waits_and_is_counted() -> None:
+    order: list[str] = []
+
+    def call(name: str) -> None:
+        order.append(f"{name} begins")
+        time.sleep(0.1)
+        order.append(f"{name} ends")
+
     before = BlockingPool.waits
     async with BlockingPool(1) as pool:
-        first, second = await asyncio.gather(*(pool.run(lambda: time.sleep(0.1)) for _ in range(2)))
-        assert second.started_ns >= first.ended_ns
+        await asyncio.gather(*(pool.run(lambda name=name: call(name)) for name in ("one", "two")))  # type: ignore[misc]
+        assert order == ["one begins", "one ends", "two begins", "two ends"]
         assert BlockingPool.waits == before + 1
-        assert (await pool.run(threading.get_ident)).value != threading.get_ident()
+        assert await pool.run(threading.get_ident) != threading.get_ident()
 
 
 async def test_as_many_calls_at_once_as_threads() -> None:
@@ -154,7 +160,7 @@ async def test_where_no_more_threads_can_be_had_those_that_are_there_do_the_work
     monkeypatch.setattr(threading.Thread, "start", first_alone)
     async with BlockingPool(4, "p") as pool:
         found = await asyncio.gather(*(pool.run(threading.get_ident) for _ in range(3)))
-        assert len({each.value for each in found}) == 1
+        assert len(set(found)) == 1
     async with BlockingPool(4, "p") as pool:
         with pytest.raises(ExecFailed, match="the pool p: can't start new thread"):
             await pool.run(threading.get_ident)

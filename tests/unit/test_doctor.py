@@ -24,7 +24,7 @@ RUN = "20250101t000000z-00000000"
 @pytest.fixture(autouse=True)
 def _asked_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     async def checked(refs: Sequence[SubstrateRef]) -> list[dict[str, Any]]:
-        said = "no permission for jsmith at https://api.acme.example/v1"
+        said = "no permission for 'jsmith' at https://api.acme.example/v1"
         return [{"name": str(ref), "ok": False, "detail": said} for ref in refs]
 
     monkeypatch.setattr(substrates, "checked", checked)
@@ -36,7 +36,7 @@ def test_it_names_no_person_no_machine_and_no_folder() -> None:
     for part in ("versions", "limits", "clocks", "isolation", "leftovers", "substrates"):
         assert f"\n{part}\n" in f"\n{done.output}"
     assert platform.python_version() in done.output
-    assert "unavailable: no permission for <name> at <url>" in done.output
+    assert "unavailable: no permission for '<name>' at <url>" in done.output
     for secret in (str(Path.home()), socket.gethostname(), f"{getpass.getuser()}@", "jsmith", "acme"):
         assert secret not in done.output
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.api import Ec2Api
-from taxtui.substrates.aws.ec2.options import Ec2Options
 
 
 class Client:

@@ -12,7 +12,7 @@ import pytest
 
 from costmodel.errors import PriceError
 from costmodel.pricing.sheet import load_prices
-from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
+from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader, writer
 from taxtui.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
@@ -356,3 +356,13 @@ async def test_clients_that_do_not_close_do_not_hold_the_run(
     monkeypatch.setattr(FakeSubstrate, "__aexit__", never)
     run, _ = await execute(tmp_path, plan(trials=1))
     assert run.outcome == "finished"
+
+
+async def test_a_message_never_has_a_name_out_of_the_options(tmp_path: Path, fake: FakeSubstrate) -> None:
+    fake.fail("create", CreateFailed("there is no room in acmecorp"), times=4)
+    what = plan()
+    [cell] = what.cells
+    named = msgspec.structs.replace(cell, substrate=SubstrateRef(name="fake", options={"namespace": "acmecorp"}))
+    _, got = await execute(tmp_path, msgspec.structs.replace(what, cells=(named,)))
+    assert {end.message for end in of(got, TrialEnded)} == {"there is no room in <name>"}
+    assert b"acmecorp" not in (tmp_path / "r.msgpack").read_bytes()

@@ -1,11 +1,10 @@
-"""What the exceptions of inspect_ai and of Harbor amount to."""
+"""Errors for the exceptions of inspect_ai, Harbor and SWE-ReX."""
 
 from __future__ import annotations
 
 import pytest
 
-from taxtui.substrates.harness.harbor import failure as of_harbor
-from taxtui.substrates.harness.inspect import failure as of_inspect
+from taxtui.substrates.harness.failure import not_run, not_started
 
 POOLS = "could not find an available, non-overlapping IPv4 address pool among the defaults to assign to the network"
 FEWER = "fewer at once, or more address pools for docker"
@@ -24,7 +23,7 @@ FEWER = "fewer at once, or more address pools for docker"
     ],
 )
 def test_what_inspect_did_not_start(said: str, problem: str, fix: str) -> None:
-    told = of_inspect.not_started(RuntimeError(said))
+    told = not_started("inspect_ai", RuntimeError(said))
     assert (told.problem, told.fix) == (problem, fix)
 
 
@@ -47,10 +46,35 @@ def test_what_inspect_did_not_start(said: str, problem: str, fix: str) -> None:
     ],
 )
 def test_what_harbor_did_not_start(said: str, problem: str, fix: str) -> None:
-    told = of_harbor.not_started(RuntimeError(said))
+    told = not_started("harbor", RuntimeError(said))
+    assert (told.problem, told.fix) == (problem, fix)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem", "fix"),
+    [
+        (
+            "Container process terminated.\nstdout:\n\nstderr:\n/bin/sh: 1: swerex-remote: not found\n",
+            "swe-rex did not start it: /bin/sh: 1: swerex-remote: not found",
+            "install swe-rex in the image: docs/substrates/swerex.md",
+        ),
+        (
+            "docker: Error response from daemon: Bind for 0.0.0.0:1 failed: port is already allocated",
+            "swe-rex did not start it: docker: Error response from daemon: Bind for 0.0.0.0:1 failed: "
+            "port is already allocated",
+            "another program took the port first; try again",
+        ),
+        ("something else", "swe-rex did not start it: something else", ""),
+        ("", "swe-rex did not start it: RuntimeError", ""),
+    ],
+)
+def test_what_swerex_did_not_start(said: str, problem: str, fix: str) -> None:
+    told = not_started("swe-rex", RuntimeError(said))
     assert (told.problem, told.fix) == (problem, fix)
 
 
 def test_a_command_that_was_not_carried_out() -> None:
-    assert str(of_inspect.not_run(TimeoutError())) == "inspect_ai: TimeoutError"
-    assert str(of_harbor.not_run(OSError("Too many open files"))) == "harbor: Too many open files"
+    assert str(not_run("inspect_ai", TimeoutError())) == "inspect_ai: TimeoutError"
+    assert str(not_run("harbor", OSError("Too many open files"))) == "harbor: Too many open files"
+    assert str(not_run("swe-rex", TimeoutError())) == "swe-rex: TimeoutError"
+    assert str(not_run("swe-rex", OSError("Server disconnected"))) == "swe-rex: Server disconnected"

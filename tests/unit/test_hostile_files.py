@@ -24,7 +24,6 @@ from taxtui.plan import arrivals
 from taxtui.plan.notation import parse_images
 from taxtui.runner.resuming import Unfinished
 from taxtui.tui.setup.form import presets
-from taxtui.workloads import unpacked
 from tests.support import hostile
 from tests.support.importing import FORMATS, SAMPLES, sample_files
 
@@ -144,9 +143,7 @@ def test_every_importer_refuses_what_is_no_regular_file(
     assert "is of no format" in refusal("import", str(tmp_path / path.name), "-o", str(tmp_path / "out"))
 
 
-def test_an_image_folder_and_the_setup_screen_wait_for_no_pipe(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / unpacked.ABOUT)
-    assert unpacked.about(tmp_path) is None
+def test_the_setup_screen_waits_for_no_pipe(tmp_path: Path) -> None:
     before = presets(tmp_path)
     os.mkfifo(tmp_path / "x.toml")
     assert presets(tmp_path) == before

@@ -15,7 +15,7 @@ from taxtui.sandboxes import isolation
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.isolation import PROBES, Tried, probe
 from taxtui.sandboxes.protocol import ExecResult
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
 RUN = "20260101t000000z-00000000"

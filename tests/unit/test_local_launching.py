@@ -10,7 +10,7 @@ import pytest
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.limits import NoLimiter
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import sandbox_of, spec
 

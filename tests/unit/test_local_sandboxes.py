@@ -16,7 +16,7 @@ import pytest
 from taxtui.sandboxes.kit import deletion, private_folder
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
 

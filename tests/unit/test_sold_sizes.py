@@ -13,8 +13,8 @@ from taxtui.errors import CreateFailed
 from taxtui.plan.spec import Limits
 from taxtui.runner.spend_limit import least_usd
 from taxtui.sandboxes.fake import FakeSubstrate
-from taxtui.substrates.aws.ec2.options import Ec2Options
-from taxtui.substrates.aws.ecs.options import EcsOptions
+from taxtui.substrates.aws.ec2 import Ec2Options
+from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.task import fargate_size
 
 VCPU_USD, GIB_USD, ADDRESS_USD = 0.04048, 0.004445, 0.005

@@ -27,7 +27,7 @@ from taxtui.substrates.ssh.scripts import facts, listed
         (asyncssh.PermissionDenied("x"), True, True, SubstrateUnavailable, "refuses the login"),
         (asyncssh.KeyImportError("Invalid private key"), True, True, SubstrateUnavailable, "Invalid private key"),
         (asyncssh.ConfigParseError("line 1"), True, True, SubstrateUnavailable, "config cannot be read: line 1"),
-        (socket.gaierror(-2, "x"), False, False, SubstrateUnavailable, "nobody knows the host's name"),
+        (socket.gaierror(-2, "x"), False, False, SubstrateUnavailable, "host name not found"),
         (ConnectionRefusedError(111, "x"), False, True, SubstrateUnavailable, "refuses the connection"),
         # sshd's MaxStartups: some of many at once are dropped before the login.
         (asyncssh.ConnectionLost("Connection lost"), True, True, Throttled, "dropped a connection before the login"),

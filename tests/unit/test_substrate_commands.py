@@ -24,7 +24,7 @@ from taxtui.runner import ledger
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Found, Marks
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
 RUN = f"s{os.getpid()}"
@@ -121,7 +121,7 @@ class TestSubstrates:
         row = next(row for row in json.loads(done.stdout) if row["name"] == "local")
         assert row["ok"] is True
         assert row["limits"]
-        assert row["capabilities"]["server_side_deadline"] is False
+        assert row["capabilities"]["deadline"] == "none"
 
     def test_a_substrate_that_cannot_be_built(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(reference: object) -> None:

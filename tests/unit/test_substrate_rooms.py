@@ -6,19 +6,23 @@ import ast
 import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 import taxtui
+from taxtui.sandboxes import registry
 
 ROOT = Path(taxtui.__file__).parent
 SUBSTRATES = ROOT / "substrates"
+POINTS = {point.name: point.value for point in entry_points(group=registry.GROUP) if point.module.startswith("taxtui.")}
 ROOMS = sorted(path.parent for path in SUBSTRATES.rglob("substrate.py"))
+HARNESSES = [SUBSTRATES / "harness" / f"{name}.py" for name in ("harbor", "inspect", "swerex")]
+"""Substrates of one file, which share all that is around it."""
 SHARED = [
     SUBSTRATES / "aws",
     SUBSTRATES / "harness",
-    SUBSTRATES / "machine",
 ]  # what several rooms have in common: options, failures and what else they do alike
 FILES = sorted(SUBSTRATES.rglob("*.py"))
 CLASSIFIERS = sorted(SUBSTRATES.rglob("failure.py"))
@@ -73,24 +77,21 @@ def label(path: Path) -> str:
     return str(path.relative_to(SUBSTRATES))
 
 
-def test_every_shipped_substrate_is_a_room() -> None:
-    assert [label(room) for room in ROOMS] == [
-        *("aws/ec2", "aws/ecs", "daytona", "docker", "harness/harbor", "harness/inspect", "harness/swerex"),
-        *("kubernetes", "local", "machine/nspawn", "machine/runsc", "machine/uml", "ssh"),
-    ]
-
-
-@pytest.mark.parametrize("room", ROOMS, ids=label)
-def test_every_room_has_the_same_files(room: Path) -> None:
-    assert {"substrate.py", "sandbox.py", "options.py", "failure.py"} <= {path.name for path in room.iterdir()}
-
-
-@pytest.mark.parametrize("room", ROOMS, ids=label)
-def test_what_is_in_a_rooms_files_is_what_they_are_called_after(room: Path) -> None:
-    kind = room.name.capitalize()
-    for file, suffix in (("substrate", "Substrate"), ("sandbox", "Sandbox"), ("options", "Options")):
-        tree = ast.parse((room / f"{file}.py").read_text())
-        assert f"{kind}{suffix}" in {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+@pytest.mark.parametrize("name", POINTS)
+def test_a_substrate_is_a_folder_or_a_file_and_is_called_after_its_name(name: str) -> None:
+    module, _, kind = POINTS[name].partition(":")
+    assert kind == f"{name.capitalize()}Substrate"
+    path = ROOT.parent / Path(*module.split(".")).with_suffix(".py")
+    assert path.parent in ROOMS or path in HARNESSES
+    around = [path.parent / "__init__.py", path.parent / "options.py", path.parent / "sandbox.py", path]
+    defined = {
+        node.name
+        for file in around
+        if file.is_file()
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {f"{name.capitalize()}{suffix}" for suffix in ("Substrate", "Sandbox", "Options")} <= defined
 
 
 @pytest.mark.parametrize("path", CLASSIFIERS, ids=label)
@@ -131,7 +132,8 @@ def test_a_substrate_uses_what_an_author_of_one_may(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.parent in SHARED], ids=label)
 def test_what_rooms_share_knows_none_of_them(path: Path) -> None:
-    assert not {module for module in imports(path) if within(module, tuple(name_of(room) for room in ROOMS))}
+    rooms = tuple(name_of(room) for room in (*ROOMS, *HARNESSES))
+    assert not {module for module in imports(path) if within(module, rooms) and module != name_of(path)}
 
 
 def test_no_import_goes_in_a_circle_not_even_for_types() -> None:
@@ -145,8 +147,11 @@ def test_no_import_goes_in_a_circle_not_even_for_types() -> None:
 
 @pytest.mark.parametrize("room", ROOMS, ids=label)
 def test_dependencies_go_one_way(room: Path) -> None:
-    """Options and failures know nothing above them, a sandbox does not know its substrate, nobody knows the latter."""
-    below = {"options": {"sandbox", "substrate"}, "failure": {"sandbox", "substrate"}, "sandbox": {"substrate"}}
+    """Options and failures import neither; a sandbox does not import its substrate."""
+    below = {
+        **{name: {"sandbox", "substrate"} for name in ("__init__", "options", "failure")},
+        "sandbox": {"substrate"},
+    }
     for path in room.glob("*.py"):
         above = {name_of(room / f"{name}.py") for name in below.get(path.stem, {"substrate"})}
         assert not above & set(imports(path)), path

@@ -62,3 +62,10 @@ def test_what_was_named_and_cannot_be_used_is_the_exit_code(args: list[str], exi
     done = CliRunner().invoke(command, args, catch_exceptions=False)
     assert done.exit_code == exit_code
     assert done.stdout.count("\n") == args.count("-s")  # the table is complete all the same
+
+
+def test_a_usable_substrate_says_which_process_holds_its_deadline() -> None:
+    done = CliRunner().invoke(command, ["--check", "-s", "local:isolation=plain"], catch_exceptions=False)
+    assert done.stdout.rstrip().endswith("; deadline: none")
+    unusable = CliRunner().invoke(command, ["--check", "-s", "local:isolation=no"], catch_exceptions=False)
+    assert "deadline" not in unusable.stdout

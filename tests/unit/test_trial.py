@@ -10,8 +10,7 @@ import pytest
 
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Throttled
 from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, ThinkTime, Tier
-from taxtui.recording import events
-from taxtui.recording.digests import digest
+from taxtui.recording import digest, events
 from taxtui.recording.events import Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
 from taxtui.runner import trial as trial_module
 from taxtui.runner.bracket import Method

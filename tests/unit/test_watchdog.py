@@ -23,7 +23,7 @@ from taxtui.runner.watchdog import DONE, READY, Watchdog, sweep
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.local.options import LocalOptions
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
 RUN = "20260101t000000z-00000000"

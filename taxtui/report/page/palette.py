@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from taxtui import shipped
+
 
 class Shade(NamedTuple):
     """One colour as #rrggbb on a light page and on a dark one."""
@@ -31,12 +33,7 @@ SHADES: Final[Mapping[str, Shade]] = MappingProxyType(
         INK: Shade("#1b1f24", "#e6e8eb"),
         MUTED: Shade("#57606a", "#9ba5b1"),
         "link": Shade("#0b5cad", "#7cb7ff"),
-        "local": Shade("#857500", "#f0e442"),
-        "docker": Shade("#2378b5", "#56b4e9"),
-        "kubernetes": Shade("#007f62", "#00b483"),
-        "daytona": Shade("#a86400", "#e69f00"),
-        "ec2": Shade("#c04f00", "#e8702a"),
-        "ecs": Shade("#ad5285", "#cc79a7"),
+        **{name: Shade(*row.page_colours) for name, row in shipped.SUBSTRATES.items() if all(row.page_colours)},
         "other1": Shade("#882255", "#d9679a"),
         "other2": Shade("#332288", "#8f86e8"),
         "other3": Shade("#20776e", "#44aa99"),
@@ -57,7 +54,7 @@ SHADES: Final[Mapping[str, Shade]] = MappingProxyType(
 )
 """Role → its shades. No two roles share a light one: a picture is drawn in those, and each is then told from it."""
 
-SUBSTRATES: Final = ("local", "docker", "kubernetes", "daytona", "ec2", "ecs")
+SUBSTRATES: Final = tuple(name for name, row in shipped.SUBSTRATES.items() if all(row.page_colours))
 OTHERS: Final = ("other1", "other2", "other3", "other4", "other5", "other6")
 MARKERS: Final = ("o", "s", "D", "^", "v", "P", "X", "h", "<", ">")
 

@@ -119,9 +119,9 @@ async def two_at_once(bench: Bench) -> None:
 
 @check("deadline")
 async def deadline(bench: Bench) -> None:
-    """The provider ends a sandbox at its time to live, without us, where the capability says so."""
-    if not bench.capabilities.server_side_deadline:
-        raise NotApplicable("the substrate has no deadline on the provider's side")
+    """A sandbox ends at its time to live without taxtui, where the capability ``deadline`` is not ``none``."""
+    if bench.capabilities.deadline == "none":
+        raise NotApplicable("the substrate has no deadline")
     if bench.short_ttl_s is None:
         raise NotApplicable("not waited for; --ttl SECONDS or short_ttl_s says how long")
     sandbox = await bench.create(bench.spec(ttl_s=bench.short_ttl_s))

@@ -1,4 +1,4 @@
-"""A private thread pool for SDKs that block, timed where the call really runs.
+"""A private thread pool for SDKs that block.
 
 Through asyncio's default executor 200 concurrent calls of 0.2 s each looked like 3.4 s at p50: they had queued for
 its few threads. A pool belongs to one substrate and has as many threads as there may be calls at the same time.
@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from taxtui.errors import ExecFailed
 
@@ -25,14 +25,6 @@ _LOOK_S: Final = 0.005
 
 _Call = tuple[Future[Any], Callable[[], Any]]
 _NO_MORE: Final[_Call] = (Future(), lambda: None)
-
-
-class Timed(NamedTuple, Generic[T]):
-    """A call's result and when it ran, ``time.monotonic_ns()`` taken inside the thread."""
-
-    value: T
-    started_ns: int
-    ended_ns: int
 
 
 class BlockingPool:
@@ -47,7 +39,7 @@ class BlockingPool:
     """
 
     waits: ClassVar[int] = 0
-    """Calls of all pools of this process that found every thread busy: such a call is timed right, and starts late."""
+    """Calls of all pools of this process that found every thread busy, and so began late."""
 
     def __init__(self, threads: int, name: str = "blocking") -> None:
         """``threads``: at least the concurrency; they are started as they are needed."""
@@ -79,14 +71,14 @@ class BlockingPool:
                     return
                 await asyncio.sleep(_LOOK_S)
 
-    async def run(self, call: Callable[[], T], *, dispose: Callable[[T], object] | None = None) -> Timed[T]:
-        """Run ``call`` in a thread; its exceptions are raised here, from ``dispose`` nowhere.
+    async def run(self, call: Callable[[], T], *, dispose: Callable[[T], object] | None = None) -> T:
+        """The result of ``call``, run in a thread. Its exceptions are raised here, those of ``dispose`` nowhere.
 
         ``dispose`` receives the result of a call that finished after its caller had been cancelled; it runs in a
         thread of the pool and may block.
         """
         BlockingPool.waits += self._unfinished >= self.threads
-        future = self._submit(lambda: _timed(call))
+        future = self._submit(call)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -126,10 +118,10 @@ class BlockingPool:
             _carry_out(*call)
             del call  # an idle thread keeps nothing alive
 
-    def _dispose(self, done: Future[Timed[T]], dispose: Callable[[T], object]) -> None:
+    def _dispose(self, done: Future[T], dispose: Callable[[T], object]) -> None:
         if done.cancelled() or done.exception() is not None:
             return
-        value = done.result().value
+        value = done.result()
         try:
             self._submit(lambda: dispose(value))
         except RuntimeError:  # the pool is closing: this is one of its own threads, which closing waits for
@@ -145,9 +137,3 @@ def _carry_out(future: Future[T], call: Callable[[], T]) -> None:
         future.set_exception(error)
     else:
         future.set_result(value)
-
-
-def _timed(call: Callable[[], T]) -> Timed[T]:
-    started_ns = time.monotonic_ns()
-    value = call()
-    return Timed(value, started_ns, time.monotonic_ns())

@@ -66,3 +66,9 @@ class Meaning(NamedTuple):
 def is_named(error: BaseException, *names: str) -> bool:
     """Whether an exception is of a class of one of these names, for a classifier that imports no SDK."""
     return any(kind.__name__ in names for kind in type(error).__mro__)
+
+
+def last_line(text: str | bytes) -> str:
+    """The last line of a program's output that is not blank, without the spaces around it; "" where all are blank."""
+    whole = text.decode(errors="replace") if isinstance(text, bytes) else text
+    return next((line.strip() for line in reversed(whole.splitlines()) if line.strip()), "")

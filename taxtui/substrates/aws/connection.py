@@ -1,4 +1,4 @@
-"""What the AWS adapters share: clients and their calls, whether an endpoint is AWS, tags, and batched polling."""
+"""Shared parts of the AWS adapters: clients and their calls, the endpoint's provenance, tags, and batched polling."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import SETTLING_S
 from taxtui.sandboxes.protocol import Found, Marks
+from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.failure import classified, code_of, redacted
-from taxtui.substrates.aws.options import AwsOptions
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ def provenance(endpoint_url: str) -> Literal["measured", "stand_in"]:
 
 
 class AwsIdentity(NamedTuple):
-    """Who the credentials belong to, fit to be shown."""
+    """Owner of the credentials, for people to read."""
 
     name: str  # "role ci-runner", "user ann"
     latency_ns: int  # of one warm call
@@ -98,7 +98,7 @@ def tag_list(name: str, labels: Mapping[str, str], key: str = "Key", value: str 
 
 
 def found(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float) -> Found | None:
-    """What carries these tags, or None where they are not ours."""
+    """The sandbox with these tags, or None for tags of another tool."""
     ours = {tag.get("Key", tag.get("key", "")): tag.get("Value", tag.get("value", "")) for tag in tags}
     if LABEL_RUN not in ours:
         return None
@@ -127,7 +127,7 @@ S = TypeVar("S")
 
 
 class Seen(NamedTuple, Generic[S]):
-    """What a look saw, and how much later than without throttling it was made."""
+    """One observed state, and how much throttling delayed the observation."""
 
     state: S | None  # None: AWS knows of no such thing, or not yet
     late_ns: int
@@ -153,7 +153,7 @@ class Poller(Generic[S]):
         self._untold_ns = 0
 
     async def next(self, handle: str) -> Seen[S]:
-        """What the next look sees, however long it is throttled. Raises what else ``describe`` raises."""
+        """The state of the next observation; throttling is waited out. Raises all other errors of ``describe``."""
         future: asyncio.Future[Seen[S]] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(handle, []).append(future)
         if self._task is None or self._task.done():
@@ -234,7 +234,7 @@ class AwsApi(Generic[S]):
     async def open(self) -> None:
         """Open clients. Raises ``SubstrateUnavailable``."""
         opening = partial(open_clients, self.services, self._opened_with)
-        self._clients = (await self._pool.run(opening)).value
+        self._clients = await self._pool.run(opening)
 
     async def close(self) -> None:
         """Stop looking, and wait for the calls under way."""
@@ -248,7 +248,7 @@ class AwsApi(Generic[S]):
 
     @property
     def region(self) -> str:
-        """Where the calls go."""
+        """The region of all calls."""
         return str(self._client.meta.region_name)
 
     @property
@@ -261,7 +261,7 @@ class AwsApi(Generic[S]):
         return self._clients[self.services[0]]
 
     async def identity(self) -> AwsIdentity:
-        """Who we are. Raises ``SubstrateUnavailable``."""
+        """The identity behind the credentials. Raises ``SubstrateUnavailable``."""
         return await self._in_thread("looking up the identity", lambda: identify(self._clients["sts"]))
 
     async def call(
@@ -284,8 +284,8 @@ class AwsApi(Generic[S]):
         otherwise: type[SubstrateError] = SubstrateUnavailable,
         dispose: Callable[[T], object] | None = None,
     ) -> T:
-        """What ``call`` answers; an SDK's exception becomes one of ours, ``otherwise`` where nothing fits better."""
+        """The result of ``call``. An SDK's exception becomes one of ours: ``otherwise`` where the table has none."""
         try:
-            return (await self._pool.run(call, dispose=dispose)).value
+            return await self._pool.run(call, dispose=dispose)
         except SDK_ERRORS as error:
             raise classified(error, f"{self.services[0]}: {doing}", otherwise) from error

@@ -1,6 +1,6 @@
-"""What AWS's refusals amount to, whichever service speaks. Plain data in, nothing is called, botocore is not imported.
+"""Errors for the refusals of all AWS services. Plain data in, nothing is called, botocore is not imported.
 
-Where the words come from: the error codes in the API references of EC2, ECS, SSM and STS. Services share few of them,
+Source of the words: the error codes in the API references of EC2, ECS, SSM and STS. Services share few of them,
 and some say what matters only in the message; so a code and its message are looked at together where codes differ.
 """
 
@@ -53,8 +53,8 @@ class AwsRefused(Refused):
     """AWS, or the way to it, said no; ``reason`` is its code, empty where it never answered."""
 
     table: ClassVar[tuple[Meaning, ...]] = (
-        # First, because what is over the rate is refused as a "limit exceeded" too. What ECS asks of other services
-        # in our name is refused by a code that may mean anything, and only the message says so.
+        # First, because a request above the rate is refused as a "limit exceeded" too. Calls of ECS to other services
+        # in our name are refused with a general code; only the message is specific.
         Meaning(
             Throttled,
             lambda said: _THROTTLED.search(said.words),
@@ -99,7 +99,7 @@ class AwsRefused(Refused):
 
 
 def classified(error: Exception, doing: str, otherwise: type[SubstrateError]) -> SubstrateError:
-    """What an SDK's exception means, in our terms. ``doing`` begins the message.
+    """The error of ours for an SDK's exception. ``doing`` begins the message.
 
     Connection failures are ``otherwise`` too: they say nothing about the provider.
     """
@@ -123,7 +123,7 @@ def redacted(text: str) -> str:
 
 
 def _answer(error: BaseException | None) -> Mapping[str, Any]:
-    """What a ``ClientError`` of botocore carries; its other errors have no answer, or one of another kind."""
+    """The answer in a ``ClientError`` of botocore; its other errors have none, or one of another kind."""
     answer = getattr(error, "response", None)
     return answer if isinstance(answer, Mapping) else {}
 

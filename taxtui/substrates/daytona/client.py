@@ -21,8 +21,8 @@ from daytona_toolbox_api_client_async.exceptions import OpenApiException as Tool
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.sandboxes.kit.connecting import tell_cold
+from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.failure import refused, unanswered, unreadable
-from taxtui.substrates.daytona.options import DaytonaOptions
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class Clients:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What a websocket to the toolbox has to send."""
+        """Headers of a websocket to the toolbox."""
         return {"Authorization": f"Bearer {self.key}"}
 
     def process(self, base_url: str) -> toolbox.ProcessApi:

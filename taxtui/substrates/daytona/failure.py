@@ -1,6 +1,6 @@
-"""What Daytona's answers and a sandbox's states amount to. Plain data in, nothing is called.
+"""Errors for Daytona's answers and for a sandbox's states. Plain data in, nothing is called.
 
-Where the words come from: the ``message`` of the API's JSON errors, and the states and ``errorReason`` that it keeps
+Source of the words: the ``message`` of the API's JSON errors, and the states and ``errorReason`` that it keeps
 of a sandbox.
 """
 
@@ -28,7 +28,7 @@ class DaytonaRefused(Refused):
     table: ClassVar[tuple[Meaning, ...]] = (
         # The account's rate of requests, with an advice in a header of its own.
         Meaning(Throttled, lambda said: said.status == 429),
-        # What an organization may have is refused as a bad request, as unpaid or as forbidden; only the words tell.
+        # A request above a quota is refused as a bad request, as unpaid or as forbidden; only the words are specific.
         Meaning(
             QuotaExceeded,
             lambda said: said.status in (400, 402, 403) and any(word in said.message.lower() for word in _QUOTA),
@@ -45,7 +45,7 @@ class DaytonaRefused(Refused):
 
 
 def refused(status: int, headers: Mapping[str, str], body: str) -> DaytonaRefused:
-    """What an answer other than 2xx says."""
+    """The message of an answer other than 2xx."""
     try:
         said = json.loads(body)
         message = said.get("message") or said.get("error") or ""

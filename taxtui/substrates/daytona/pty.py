@@ -28,7 +28,7 @@ _EXIT_PROTOCOL: Final = "X-Daytona-Pty-Exit-Control"
 
 
 class Terminal:
-    """A pseudo-terminal; a ``shell.ByteStream`` of merged streams."""
+    """A pseudo-terminal; a ``framed_shell.ByteStream`` of merged streams."""
 
     def __init__(self, clients: Clients, process: ProcessApi, base_url: str) -> None:
         """Prepare; nothing is sent yet."""

@@ -68,7 +68,7 @@ class DaytonaSandbox:
         states.follow(sandbox_id, self)
 
     def changed(self, state: str, reason: str, at_ns: int, resolution_ns: int, late_ns: int = 0) -> None:
-        """As ``Follower.changed``."""
+        """As ``StateFollower.changed``."""
         if state == self._state or not state:
             return
         self._state, self._reason = state, reason

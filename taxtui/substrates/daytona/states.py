@@ -1,4 +1,4 @@
-"""What becomes of sandboxes: told by Daytona's event socket, or seen by polling within a budget of requests.
+"""The states of sandboxes, from Daytona's event socket or from polling within a budget of requests.
 
 Each sighting carries its resolution: 0 for an event, the time since the last look for a poll. Looks are spread over
 all pending sandboxes and never exceed ``LOOKS_PER_S``: an account may make 10,000 requests a minute, and forty
@@ -33,7 +33,7 @@ STARTED: Final = "started"
 
 
 class StateFollower(Protocol):
-    """Who wants to know what becomes of one sandbox. Called from the event loop; must not wait."""
+    """Receiver of the states of one sandbox. Called from the event loop; must not wait."""
 
     def changed(self, state: str, reason: str, at_ns: int, resolution_ns: int, late_ns: int = 0) -> None:
         """The sandbox is now in this state; ``destroyed`` also where it can't be found any more.
@@ -170,7 +170,7 @@ class States:
         last = self._pending.get(sandbox_id, began)
         if sandbox_id in self._pending:
             self._pending[sandbox_id] = now
-        # Whoever was last looked at before the pause has waited for its end.
+        # A sandbox that was last polled before the pause has waited for its end.
         late_ns = now - self._refused_ns if last <= self._refused_ns else 0
         self._refusals = 0
         self._untold_ns = max(self._untold_ns, late_ns)

@@ -21,14 +21,14 @@ from taxtui.sandboxes.kit import backoff, labels
 from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
+from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.client import REQUEST_S, STAND_IN_HEADER, Clients, ask, minutes
 from taxtui.substrates.daytona.failure import DaytonaRefused
-from taxtui.substrates.daytona.options import DaytonaOptions
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox, remove
 from taxtui.substrates.daytona.states import States
 
 NAMES: Final = "taxtui-"
-"""What every sandbox of ours is called; Daytona can filter by a name's beginning, but not by a label of any value."""
+"""The prefix of every sandbox's name; Daytona can filter by a name's beginning, but not by a label of any value."""
 PERMISSIONS: Final = ("write:sandboxes", "delete:sandboxes")
 PAGE: Final = 200
 
@@ -42,7 +42,7 @@ class DaytonaSubstrate:
     def __init__(self, options: DaytonaOptions | None = None) -> None:
         """Take the options; nothing is contacted yet."""
         self._options = options or DaytonaOptions()
-        self.capabilities = Capabilities(bash=self._options.shell == "bash", paid=True)
+        self.capabilities = Capabilities(deadline="provider", bash=self._options.shell == "bash", paid=True)
         self.variant = self._options.variant
         self.provenance: Literal["measured", "stand_in"] = "measured"
         self._clients: Clients | None = None

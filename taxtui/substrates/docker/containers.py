@@ -55,7 +55,7 @@ class Containers:
     async def open(self) -> None:
         """Connect. Raises ``SubstrateUnavailable``."""
         self.endpoint = endpoint(self._options.host)
-        self._client = (await self.pool.run(lambda: connect(self.endpoint))).value
+        self._client = await self.pool.run(lambda: connect(self.endpoint))
         self.daemon = Daemon(self.endpoint.address)
 
     async def close(self) -> None:
@@ -116,7 +116,7 @@ class Containers:
     async def pristine(self, labels: dict[str, str]) -> bytes:
         """What a reset brings back, as a tar archive, from a container that is never started."""
         if self._pristine is None:
-            self._pristine = (await self.pool.run(lambda: self._archive(labels))).value
+            self._pristine = await self.pool.run(lambda: self._archive(labels))
         return self._pristine
 
     def _archive(self, labels: dict[str, str]) -> bytes:

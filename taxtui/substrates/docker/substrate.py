@@ -41,7 +41,7 @@ class DockerSubstrate:
     name: ClassVar[str] = "docker"
     Options: ClassVar[type[msgspec.Struct]] = DockerOptions
     provenance: Literal["measured", "stand_in"] = "measured"
-    capabilities = Capabilities(acquire=("create", "reset"))
+    capabilities = Capabilities(deadline="guest", acquire=("create", "reset"))
 
     def __init__(self, options: DockerOptions | None = None) -> None:
         """Nothing is opened yet."""
@@ -63,11 +63,11 @@ class DockerSubstrate:
         pool, ours = self.containers.pool, self.containers.client if self.containers.is_open else None
         try:
             where = endpoint(self.options.host)
-            client = ours or (await pool.run(lambda: connect(where))).value
+            client = ours if ours is not None else await pool.run(lambda: connect(where))
         except SubstrateUnavailable as error:
             return Availability(ok=False, detail=error.problem.removeprefix("docker: "), fix=error.fix)
         try:
-            return (await pool.run(lambda: self._look(client))).value
+            return await pool.run(lambda: self._look(client))
         except (DockerException, requests.RequestException) as error:
             return Availability(ok=False, detail=f"the docker daemon does not answer: {said(error)}", fix="restart it")
         except NONSENSE as error:
@@ -133,7 +133,7 @@ class DockerSubstrate:
             return DockerSandbox(containers, spec, container, image)
 
         try:
-            return (await containers.pool.run(make, dispose=lambda made: containers.discard(made.container))).value
+            return await containers.pool.run(make, dispose=lambda made: containers.discard(made.container))
         except (DockerException, requests.RequestException, *NONSENSE) as error:
             raise not_made(error, self.options.image, self._image_fix()) from error
 
@@ -179,7 +179,7 @@ class DockerSubstrate:
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         client, pool = self.containers.client, self.containers.pool
         try:
-            rows = (await pool.run(lambda: client.containers(all=True, filters={"label": [label]}))).value
+            rows = await pool.run(lambda: client.containers(all=True, filters={"label": [label]}))
             return [_found(row) for row in rows]
         except (DockerException, requests.RequestException, *NONSENSE) as error:
             raise silent(error) from error

@@ -29,7 +29,7 @@ _FILE: Final = "compose.json"
 
 
 class HarnessProjects(HarnessContainers):
-    """Those of the daemon that docker's command line speaks to."""
+    """Compose projects of the daemon that docker's command line uses."""
 
     def __init__(self, kind: str, image: str, image_fix: str, pool: BlockingPool) -> None:
         """``pool``: where files are worked on."""
@@ -68,7 +68,7 @@ class HarnessProjects(HarnessContainers):
         return around
 
     def service(self, spec: SandboxSpec, around: Surroundings) -> dict[str, Any]:
-        """What its container gets besides what the harness says: limits, labels, environment, as raw docker has it."""
+        """Settings of its container besides the harness's own: limits, labels, environment, as raw docker has it."""
         limits = spec.limits
         return {
             "labels": _plain(self.labels(spec)),

@@ -20,6 +20,7 @@ from taxtui.sandboxes.kit.kill import kill_script
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.kit.refusal import last_line
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
 from taxtui.substrates.harness.sites import Site, Sites, Surroundings
@@ -30,7 +31,7 @@ _NAME: Final = "taxtui.name"
 _CREATED: Final = "taxtui.created"
 _START: Final = "install or start docker"
 _ALREADY: Final = "already in progress"
-"""What docker says of a removal that somebody else has asked for."""
+"""Docker's message for a removal that is already under way."""
 
 
 class DockerRefused(Exception):
@@ -38,7 +39,7 @@ class DockerRefused(Exception):
 
 
 class HarnessContainers(Sites):
-    """Those of the daemon that docker's command line speaks to."""
+    """Containers of the daemon that docker's command line uses."""
 
     def __init__(self, kind: str, image: str, image_fix: str) -> None:
         """``kind``: the harness's name, in the labels; ``image_fix``: what to do where there is no image."""
@@ -47,7 +48,7 @@ class HarnessContainers(Sites):
         self.image_fix = image_fix
 
     async def open(self) -> None:
-        """As ``Sites.open``: docker answers. Whoever removes what is left needs no image; ``check`` asks for it."""
+        """As ``Sites.open``: docker answers. A clean-up needs no image; ``check`` asks for it."""
         try:
             await docker("version", "--format", "{{.Server.Version}}")
         except DockerRefused as error:
@@ -89,7 +90,7 @@ class HarnessContainers(Sites):
         return Surroundings({"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name})
 
     def labels(self, spec: SandboxSpec) -> dict[str, str]:
-        """What its container has to carry."""
+        """Labels of its container."""
         ours = {**spec.labels, _NAME: spec.name, _CREATED: str(int(time.time()))}
         return {self._key(key): value for key, value in ours.items()}
 
@@ -118,17 +119,17 @@ class HarnessContainers(Sites):
         return [self.found(row) for row in rows]
 
     async def listed(self, label: str) -> list[dict[str, Any]]:
-        """HarnessContainers with a label, in whatever state. Raises ``DockerRefused``."""
+        """Containers with a label, in any state. Raises ``DockerRefused``."""
         said = await docker("ps", "--all", "--no-trunc", "--filter", f"label={label}", "--format", "{{.ID}} {{.State}}")
         rows = [line.split() for line in said.splitlines()]
         if not rows:
             return []
-        # What is gone by the time that we look closer is left out, with a complaint that does not matter.
+        # A container that has gone since is left out; docker's complaint about it does not matter.
         looked = await docker("inspect", *(row[0] for row in rows), complaints=False)
         return list(json.loads(looked or "[]"))
 
     def found(self, row: Mapping[str, Any]) -> Found:
-        """What carries our labels, as docker shows it."""
+        """The sandbox of a container with our labels, from docker's description."""
         prefix = f"{self.kind}."
         said = (row.get("Config") or {}).get("Labels") or {}
         ours = {key.removeprefix(prefix): value for key, value in said.items() if key.startswith(prefix)}
@@ -183,7 +184,7 @@ class _Container(Site):
 
 
 async def docker(*words: str, complaints: bool = True) -> str:
-    """What docker's command line answers; without ``complaints`` also where it ends with an error.
+    """The output of docker's command line; without ``complaints`` also if it ends with an error.
 
     Raises:
         DockerRefused: its last words, or that it is not there, or silent for a minute.
@@ -200,6 +201,5 @@ async def docker(*words: str, complaints: bool = True) -> str:
     finally:
         await process.close()
     if process.returncode and complaints:
-        lines = err.kept.decode(errors="replace").strip().splitlines()
-        raise DockerRefused(" ".join(lines[-1].split()) if lines else f"exit code {process.returncode}")
+        raise DockerRefused(" ".join(last_line(err.kept).split()) or f"exit code {process.returncode}")
     return out.kept.decode(errors="replace")

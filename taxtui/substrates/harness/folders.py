@@ -38,7 +38,7 @@ class HarnessFolders(Sites):
         """As ``Sites.open``."""
         self.root = private_folder.private_folder(self.kind, self.kind)
         self.limiter = await best_limiter()
-        self._fixtures = (await self.pool.run(fixtures.cached)).value
+        self._fixtures = await self.pool.run(fixtures.cached)
 
     async def check(self) -> Availability:
         """As ``Sites.check``."""

@@ -1,4 +1,4 @@
-"""What substrates that measure a harness have in common; each harness adds how it makes a sandbox."""
+"""The base class of substrates that measure a harness; each harness adds how it makes a sandbox."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ class HarnessSubstrate(ABC):
     package: ClassVar[str]
     """The harness, as it is installed."""
     flavours: ClassVar[tuple[Mapping[str, str], ...]] = ()
-    """Options of each of its environments, for a sweep that is told none."""
+    """Options of each of its environments, for a clean-up without options."""
 
     provenance: Literal["measured", "stand_in"] = "measured"
 
     def __init__(self, variant: str, *, bash: bool, idempotent: bool) -> None:
         """``variant``: which of the harness's environments; nothing is looked for yet."""
         self.variant = variant
-        # Nobody but us removes what a harness's run has left, and each of its commands stands for itself.
+        # No deadline: only taxtui removes what a harness's run has left. No sessions: a harness has none.
         self.capabilities = Capabilities(
-            server_side_deadline=False,
             idempotent_create=idempotent,
             bash=bash,
             modes=("exec",),
@@ -49,7 +48,7 @@ class HarnessSubstrate(ABC):
 
     @abstractmethod
     def choose(self) -> Sites:
-        """Where its sandboxes will stand."""
+        """The kind of place where its sandboxes run."""
 
     @abstractmethod
     async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> HarnessedSandbox:

@@ -1,7 +1,7 @@
 """One sandbox as its harness runs commands in it: each is a script of text, and what comes back is text.
 
-The harness's own path carries the command and its answer. What no harness does, or only when it is idle, goes beside
-it, by the sandbox's place: killing what a command has started, and removing a sandbox in which one runs.
+The harness's own path carries the command and its answer. Two actions go through the sandbox's site instead: killing
+the processes of a command, and removing a sandbox in which one runs. No harness does them while it is busy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEFT: Final = "a command's processes may still run in the sandbox"
 
 
 class Ran(NamedTuple):
-    """What a harness says of a script that has ended; times are monotonic, taken around its own call."""
+    """A harness's answer for a script that has ended; times are monotonic, taken around its own call."""
 
     text: str  # standard output
     exit_code: int  # or minus the signal, as Python says it
@@ -116,14 +116,14 @@ class HarnessedSandbox(ABC):
         self._busy -= 1
 
     async def _send(self, wrapped: TextCommand) -> Ran:
-        """Of a script that is too long for an argument, only its end goes as one."""
+        """Run a script; one that is too long for an argument is written to a file first."""
         script, env = wrapped.script, {}
         if self.around.folder:
             env = {**self.around.env, MARK: wrapped.mark}
         if len(script.encode()) > _ARGUMENT:
             path = f"{self.around.env.get('TMPDIR', '/tmp')}/.taxtui-{wrapped.mark}.sh"
             await self.write(path, script)
-            # What a harness has written for another user stays, like the files of ``wrap``, until the sandbox goes.
+            # A file that the harness wrote for another user stays, like the files of ``wrap``, until the sandbox goes.
             script = f". {path}; _r=$?; rm -f {path} 2>/dev/null; exit $_r"
         return await self.run(f"{or_exit(self.around.prologue)}{script}", env)
 

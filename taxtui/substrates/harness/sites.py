@@ -1,6 +1,6 @@
-"""Where a harness's sandboxes stand, seen from beside the harness: found, emptied of processes and removed without it.
+"""Access to a harness's sandboxes without the harness: list them, kill their processes, remove them.
 
-A harness waits for a command that it has begun, and forgets what it made when it dies.
+A harness waits for a command that it has begun, and forgets its sandboxes when it dies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from taxtui.sandboxes.protocol import Availability, Found
 
 
 class Site(ABC):
-    """One of them."""
+    """The site of one sandbox."""
 
     @abstractmethod
     async def kill(self, mark: str) -> None:
@@ -30,7 +30,7 @@ class Site(ABC):
 
 
 class Surroundings(NamedTuple):
-    """What a command of one sandbox has around it."""
+    """The surroundings of a command in one sandbox."""
 
     env: dict[str, str]  # of a container when it is made, of a folder's commands all that there is
     folder: str = ""  # to run in; "" where the place has its own
@@ -46,7 +46,7 @@ class Sites(ABC):
 
     @abstractmethod
     async def check(self) -> Availability:
-        """What there is, of this kind; a detail that says so without the harness. Never raises."""
+        """Whether this kind of site can be used; the detail names no harness. Never raises."""
 
     @abstractmethod
     async def add(self, spec: SandboxSpec) -> Surroundings:

@@ -48,7 +48,7 @@ _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
 
 class RemoteProcess:
-    """A program in the pod; a ``shell.ByteStream``."""
+    """A program in the pod; a ``framed_shell.ByteStream``."""
 
     def __init__(self, starter: PodExec, socket: aiohttp.ClientWebSocketResponse, program: CapturedProgram) -> None:
         """Take over a socket whose handshake has succeeded."""
@@ -153,7 +153,7 @@ class RemoteProcess:
 
 
 class ShellStream:
-    """A persistent shell's bytes; a ``shell.ByteStream`` that ends with the shell, whoever holds its streams."""
+    """A persistent shell's bytes; a ``framed_shell.ByteStream`` that ends with the shell, whoever holds its streams."""
 
     def __init__(self, process: RemoteProcess, marker: bytes) -> None:
         """``marker`` is what the program around the shell prints when the shell has ended."""

@@ -131,8 +131,8 @@ async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: s
             raise error.as_error(SubstrateUnavailable, f"kubernetes: {what} {name} can't be read") from error
         if f'"{name}" not found' in error.message:
             raise SubstrateUnavailable(
-                f"kubernetes: there is no {what} {name} in namespace {namespace}",
-                fix=f"see: kubectl get {kind.plural} -n {namespace}",
+                f"kubernetes: there is no {what} {name!r} in namespace {namespace!r}",
+                fix=f"see: kubectl get {kind.plural} -n {namespace!r}",
             ) from error
         raise SubstrateUnavailable(
             f"kubernetes: this cluster does not have {kind.plural} ({GROUP})",

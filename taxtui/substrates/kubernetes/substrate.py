@@ -59,7 +59,9 @@ class KubernetesSubstrate:
         node_selector(self._options.node_selector)
         tolerations(self._options.tolerations)
         pull_secrets(self._options.pull_secret)
-        self.capabilities = Capabilities(bash=self._options.shell == "bash", acquire=("create", "pool"))
+        self.capabilities = Capabilities(
+            deadline="provider", bash=self._options.shell == "bash", acquire=("create", "pool")
+        )
         self.variant = self._options.variant
         self.provenance: Literal["measured", "stand_in"] = "measured"
         self._watches: dict[tuple[str, str], ObjectWatch[Any]] = {}
@@ -124,7 +126,7 @@ class KubernetesSubstrate:
         image, _, digest = self._options.image.partition("@")
         return Availability(
             ok=not missing,
-            detail=f"not allowed in namespace {self._namespace}: {missing}" if missing else f"ready, {server}",
+            detail=f"not allowed in namespace {self._namespace!r}: {missing}" if missing else f"ready, {server}",
             fix="apply the role of docs/substrates/kubernetes.md" if missing else "",
             version=server,
             image=digest or image,
@@ -157,7 +159,7 @@ class KubernetesSubstrate:
             raise SubstrateUnavailable(f"kubernetes: {error}", fix="try: kubectl auth whoami") from error
         if missing:
             raise SubstrateUnavailable(
-                f"kubernetes: not allowed in namespace {self._namespace}: {missing}",
+                f"kubernetes: not allowed in namespace {self._namespace!r}: {missing}",
                 fix="apply the role for pools of docs/substrates/kubernetes.md",
             )
         found = await pools.look(self._api, self._namespace, name)

@@ -1,1 +1,28 @@
-"""The embedded default: bubblewrap, or plain subprocesses."""
+"""Sandboxes as folders and processes of this machine. This file has their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+
+class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``-s local:isolation=plain,fixtures=PATH``."""
+
+    isolation: Literal["auto", "bwrap", "plain"] = "auto"
+    disk_mib: int = 0  # of all that a sandbox may write, in memory; 0: what the machine's temporary folder has room for
+    fixtures: str = ""  # a folder with attrs.git and wheels/; by default those of `taxtui fixtures build`, if built
+
+    def folder(self) -> Path | None:
+        """The fixtures' folder as it was given, whole."""
+        return Path(self.fixtures).expanduser().resolve() if self.fixtures else None
+
+    def complaint(self) -> str:
+        """The problem with the options on this machine, and its fix; "" without one. Looks at files."""
+        if self.disk_mib < 0:
+            return f"disk_mib={self.disk_mib} is negative; 0 is no limit"
+        if self.fixtures and not Path(self.fixtures).expanduser().is_dir():
+            return f"fixtures={self.fixtures} is not a folder; taxtui fixtures build makes one"
+        return ""

@@ -23,7 +23,7 @@ from taxtui.substrates.local.failure import no_bubblewrap
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INSIDE: Final = Path("/sandbox")
-"""Where the sandbox's own folders are, seen from inside."""
+"""The sandbox's own folders, as paths inside it."""
 FIXTURES_INSIDE: Final = Path("/fixtures")
 ETC: Final = "etc"
 """The folder beside the sandbox's own ones that it sees as /etc."""
@@ -41,7 +41,7 @@ _ETC_MADE: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
 _BECOMING_NOBODY: Final = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
-"""What root keeps until then; the last one for entering a working folder that only nobody may enter."""
+"""Capabilities that root keeps until then; the last one for entering a working folder that only nobody may enter."""
 _PROBE_TIMEOUT_S: Final = 10.0
 
 
@@ -130,7 +130,7 @@ def _system() -> list[str]:
 
 
 def _as_nobody() -> list[str]:
-    """What becomes nobody for good, in front of a command; nothing where bubblewrap has done it."""
+    """The prefix of a command that becomes the user nobody for good; empty if bubblewrap has done it."""
     if not _root():
         return []
     setpriv = shutil.which("setpriv", path=PATH) or "setpriv"

@@ -1,7 +1,7 @@
 """A limit for what a local sandbox writes: its folders in a file system of their own, in memory and of a given size.
 
-A folder has no quota, and bubblewrap's own file systems end with each command. So one is mounted beside the sandbox's
-record for as long as it lives, which takes root. Whoever removes the sandbox looks for it, whatever the options say.
+A folder has no quota, and bubblewrap's own file systems end with each command. This one is mounted beside the sandbox's
+record for as long as it lives, which takes root. A removal looks for it with any options.
 """
 
 from __future__ import annotations

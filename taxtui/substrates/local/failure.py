@@ -1,6 +1,6 @@
-"""What this machine's refusals and a program's end amount to. Plain data in, nothing is called.
+"""Errors for this machine's refusals and for a program's end. Plain data in, nothing is called.
 
-Where the words come from: the operating system's errors, and what bubblewrap and setpriv print before they give up.
+Source of the words: the operating system's errors, and what bubblewrap and setpriv print before they give up.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
+from taxtui.sandboxes.kit.refusal import last_line
 
 _LAUNCHERS: Final = (b"bwrap: ", b"setpriv: ")
 _LAUNCHER_FAILED: Final = 1
-"""What both of them end with; a command may end so too, which only the first words on stderr tell apart."""
+"""The exit code of both. A command may end with it too; only the first words on stderr separate the two."""
 
 
 def not_emptied(name: str, error: OSError) -> ExecFailed:
@@ -20,7 +21,7 @@ def not_emptied(name: str, error: OSError) -> ExecFailed:
 
 
 def no_working_folder(name: str, *, removed: bool) -> SubstrateError:
-    """Where a command was to run is not there: with the whole sandbox, or because a command before it did that."""
+    """The error for a missing working folder: the sandbox is gone, or an earlier command removed the folder."""
     if removed:
         return SandboxLost(f"{name} has been removed")
     return ExecFailed(f"{name}: a command has removed its working folder")
@@ -35,8 +36,7 @@ def not_started(exit_code: int, stderr: bytes) -> ExecFailed | None:
 
 def no_bubblewrap(exit_code: int, stderr: bytes) -> str:
     """Why a probe of bubblewrap failed, by its last line; "" where it did not."""
-    reason = stderr.decode(errors="replace").strip().splitlines()
-    return f"bubblewrap does not work: {reason[-1] if reason else exit_code}" if exit_code else ""
+    return f"bubblewrap does not work: {last_line(stderr) or exit_code}" if exit_code else ""
 
 
 def no_file_system(error: OSError) -> str:

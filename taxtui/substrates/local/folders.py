@@ -17,7 +17,7 @@ _FOLDERS: Final = ("work", "home", "tmp")
 
 
 class SandboxFolders:
-    """Of this user's sandboxes, each of which a limiter holds to its limits."""
+    """The folders of this user's sandboxes; a limiter holds each to its limits."""
 
     def __init__(self, root: Path, limiter: Limiter, pool: BlockingPool, *, isolated: bool) -> None:
         """``isolated``: what runs in them is bubblewrap's; ``pool``: where files are deleted."""

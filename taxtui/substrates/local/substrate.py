@@ -1,7 +1,7 @@
 """Sandboxes on this machine: bubblewrap where it works, else plain subprocesses in a directory of their own.
 
 A sandbox is a directory under a private folder of this user, with ``work``, ``home`` and ``tmp`` in it; each action
-is one process launched into it. What carries state from one action to the next are its files. Under bubblewrap a
+is one process launched into it. Files are the only state between two actions. Under bubblewrap a
 background process ends with its action, and everything ends with the process that called us.
 """
 
@@ -23,11 +23,10 @@ from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.limits import Limiter, best_limiter
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
+from taxtui.substrates.local import LocalOptions, disk
 from taxtui.substrates.local import bubblewrap as local_bwrap
-from taxtui.substrates.local import disk
 from taxtui.substrates.local.bubblewrap import PATH
 from taxtui.substrates.local.folders import SandboxFolders
-from taxtui.substrates.local.options import LocalOptions
 from taxtui.substrates.local.sandbox import LocalSandbox
 from taxtui.workloads import fixtures
 
@@ -41,7 +40,6 @@ class LocalSubstrate:
     Options: ClassVar[type[msgspec.Struct]] = LocalOptions
     provenance: Literal["measured", "stand_in"] = "measured"
     capabilities = Capabilities(
-        server_side_deadline=False,  # nobody but us looks after a directory
         bash=shutil.which("bash", path=PATH) is not None,
         acquire=("create", "reset"),
     )
@@ -66,7 +64,7 @@ class LocalSubstrate:
             raise SubstrateUnavailable(f"local: {complaint}", fix=fix)
         if self.fixtures is None:
             # The run has had them built where a tier asks for them.
-            self.fixtures = (await self.pool.run(fixtures.cached)).value
+            self.fixtures = await self.pool.run(fixtures.cached)
         self.root = private_folder.private_folder(self.name)
         self.limiter = await best_limiter()
         self._folders = SandboxFolders(self.root, self.limiter, self.pool, isolated=self._isolated)
@@ -77,7 +75,7 @@ class LocalSubstrate:
         await self.pool.__aexit__(*exc)
 
     def _complaint(self) -> tuple[str, str]:
-        """What is wrong, "" where nothing is, and what to do about it."""
+        """The problem ("" without one) and its fix."""
         if complaint := self._options.complaint():
             return complaint, ""
         if self._isolated and (complaint := local_bwrap.complaint()):

@@ -1,1 +1,55 @@
-"""A bare host over OpenSSH."""
+"""Sandboxes as folders on another host, by SSH. This file has their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from taxtui.errors import SubstrateUnavailable
+from taxtui.substrates.ssh.scripts import FOLDER
+
+_PORT_MAX: Final = 65535
+
+
+class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``-s ssh:host=box,user=agent,key=~/.ssh/id_ed25519``. Options left out are as in ``~/.ssh/config``."""
+
+    host: str = ""  # required: a name, an address, or a Host of ~/.ssh/config
+    port: int = 0
+    user: str = ""
+    key: str = ""  # a file; else the agent's keys and the usual files
+    known_hosts: str = ""  # a file; else ~/.ssh/known_hosts
+    folder: str = ""  # on the host, yours alone: where sandboxes are made; else /tmp/taxtui-ssh-UID
+    fixtures: str = ""  # on the host, for T1 and T2: what `taxtui fixtures build` has made
+    logins: int = 8  # under way at once; sshd drops some of more than ten (MaxStartups)
+
+    def complain(self) -> None:
+        """Look at the options and at the files that they name. Blocking. Raises ``SubstrateUnavailable``."""
+        if not self.host:
+            raise SubstrateUnavailable("ssh: option host is missing", fix="-s ssh:host=NAME")
+        if not 0 <= self.port <= _PORT_MAX:
+            raise SubstrateUnavailable(f"ssh: port={self.port} is no port", fix="leave it out for 22")
+        if self.logins < 1:
+            raise SubstrateUnavailable(f"ssh: logins={self.logins} allows no login", fix="write logins=8")
+        for name, path in (("folder", self.folder), ("fixtures", self.fixtures)):
+            if path and not FOLDER.fullmatch(path):
+                fix = "write an absolute path of letters, digits, dots, - and _"
+                raise SubstrateUnavailable(f"ssh: {name}={path} cannot be used", fix=fix)
+        for name, path in (("key", self.key), ("known_hosts", self.known_hosts)):
+            if path and not _whole(path).is_file():
+                raise SubstrateUnavailable(f"ssh: {name}={path} is not a file", fix=f"name one with {name}=FILE")
+
+    def login(self) -> dict[str, Any]:
+        """The arguments for ``asyncssh.connect``."""
+        told: dict[str, Any] = {"port": self.port, "username": self.user}
+        if self.key:
+            told["client_keys"] = [str(_whole(self.key))]
+        if self.known_hosts:
+            told["known_hosts"] = str(_whole(self.known_hosts))
+        return {name: value for name, value in told.items() if value}
+
+
+def _whole(path: str) -> Path:
+    return Path(path).expanduser()

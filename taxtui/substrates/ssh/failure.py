@@ -1,6 +1,6 @@
-"""What keeps us out of a host, and what its shell says. Plain data in, nothing is called.
+"""Errors for a login that fails and for the output of a host's shell. Plain data in, nothing is called.
 
-Where the words come from: asyncssh's exceptions, by name, and the exit codes of our own programs in ``scripts.py``.
+Source of the words: asyncssh's exceptions, by name, and the exit codes of our own programs in ``scripts.py``.
 No message holds the host's name or address: the recording may not.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, Throttled
-from taxtui.sandboxes.kit.refusal import is_named
+from taxtui.sandboxes.kit.refusal import is_named, last_line
 
 NOT_PRIVATE: Final = 3
 EXISTS: Final = 4
-"""What our own programs exit with, besides 0 and whatever failed in them."""
+"""Exit codes of our own programs, besides 0 and those of programs that failed in them."""
 
 _DROPPED: Final = ("ConnectionLost", "ConnectionResetError", "BrokenPipeError")
 _KEY_FILE: Final = ("KeyImportError", "KeyEncryptionError")
@@ -25,7 +25,7 @@ def dropped(error: Exception) -> bool:
 
 
 def no_login(error: Exception, *, known: bool, before: bool) -> SubstrateError:
-    """Why nobody could log in. ``known``: known_hosts has keys of this host; ``before``: a login has worked."""
+    """The error for a failed login. ``known``: known_hosts has keys of this host; ``before``: a login has worked."""
     if is_named(error, "HostKeyNotVerifiable") or (known and "host key" in str(error)):
         if known:
             fix = "find out why before ssh-keygen -R takes the old one out"
@@ -41,7 +41,7 @@ def no_login(error: Exception, *, known: bool, before: bool) -> SubstrateError:
     if is_named(error, "ConfigParseError"):
         return SubstrateUnavailable(f"ssh: ~/.ssh/config cannot be read: {error}", fix="correct that line")
     if is_named(error, "gaierror"):
-        return SubstrateUnavailable("ssh: nobody knows the host's name", fix="correct host=NAME, or name its address")
+        return SubstrateUnavailable("ssh: host name not found", fix="correct host=NAME, or name its address")
     if is_named(error, "ConnectionRefusedError"):
         fix = "start sshd there, or name its port with port=NUMBER"
         return SubstrateUnavailable("ssh: the host refuses the connection: no SSH server on that port", fix=fix)
@@ -81,10 +81,9 @@ def not_removed(exit_code: int, words: bytes) -> str:
 
 
 def _last(exit_code: int, words: bytes) -> str:
-    lines = words.decode(errors="replace").strip().splitlines()
-    return lines[-1].strip() if lines else f"exit {exit_code}"
+    return last_line(words) or f"exit {exit_code}"
 
 
 def not_listed(exit_code: int, words: bytes) -> SubstrateUnavailable:
-    """Why nobody knows what there is."""
+    """The error for sandboxes that cannot be listed."""
     return SubstrateUnavailable(f"ssh: the sandboxes there cannot be listed: {_last(exit_code, words)}")

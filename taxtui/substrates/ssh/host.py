@@ -12,14 +12,14 @@ import asyncssh
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateUnavailable
 from taxtui.sandboxes.kit.framed_shell import outputs, unbroken
 from taxtui.sandboxes.kit.ssh_program import CONNECTION_ERRORS, Program, log_in
+from taxtui.substrates.ssh import SshOptions
 from taxtui.substrates.ssh.failure import dropped, no_login, not_looked
-from taxtui.substrates.ssh.options import SshOptions
 from taxtui.substrates.ssh.scripts import HostFacts, facts, look
 
 ANSWER_TIMEOUT_S: Final = 60.0
 """For one of our own programs there; a removal may have many files to delete."""
 FAILED: Final = (*CONNECTION_ERRORS, TimeoutError, ValueError)
-"""What a login may raise; ``ValueError`` of a key or a configuration that cannot be read."""
+"""Exceptions of a login; ``ValueError`` for a key or a configuration that cannot be read."""
 _CHANNELS: Final = 8
 """At once over one connection: sshd has ten by default (MaxSessions)."""
 _DRAIN_S: Final = 2.0
@@ -70,7 +70,7 @@ class SshHost:
 
     @property
     def version(self) -> str:
-        """What its SSH server says that it is."""
+        """Name and version that its SSH server reports."""
         said = self._control.get_extra_info("server_version", "") if self._control else ""
         return str(said).removeprefix("SSH-2.0-")
 
@@ -94,7 +94,7 @@ class SshHost:
         return connection, waited_ns
 
     async def _other_kind(self) -> Exception | None:
-        """What is wrong with its key if that is of a kind that known_hosts has none of: sshd hangs up on who asks."""
+        """The error for a host key of a type that known_hosts lacks: sshd then drops the connection."""
         try:
             connection = await log_in(self._options.host, **self._options.login(), server_host_key_algs="default")
         except FAILED as error:

@@ -28,7 +28,7 @@ NEEDED: Final = (
 )
 GREETING: Final = "taxtui"
 FOLDER: Final = re.compile(r"/[A-Za-z0-9/._-]*[A-Za-z0-9]")
-"""What may stand unquoted in any shell, and means nothing to sed but itself."""
+"""Text that needs no quotes in any shell and has no special meaning for sed."""
 _LINES: Final = 4  # of what ``look`` prints before the programs
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _RECORD_MAX_BYTES: Final = 16_384
@@ -55,7 +55,7 @@ _LIST: Final = (
 
 
 class HostFacts(NamedTuple):
-    """What a host says of itself."""
+    """Facts that a host reports."""
 
     kernel: str
     missing: list[str]  # of what we need
@@ -74,7 +74,7 @@ def look(folder: str, fixtures: str) -> str:
 
 
 def facts(output: bytes) -> HostFacts | None:
-    """What ``look`` has printed; None where something else was."""
+    """The output of ``look``, parsed; None for any other output."""
     lines = output.decode(errors="replace").splitlines()
     if lines[:1] != [GREETING] or len(lines) < _LINES:
         return None
@@ -83,7 +83,7 @@ def facts(output: bytes) -> HostFacts | None:
 
 
 def mark_of(name: str) -> str:
-    """What everything that runs in a sandbox has as ``SANDBOX_ENV``: no other sandbox's begins like it."""
+    """The value of ``SANDBOX_ENV`` for everything in a sandbox: no other sandbox's value begins like it."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 

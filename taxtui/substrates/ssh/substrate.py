@@ -1,7 +1,7 @@
 """Sandboxes on a bare host: a folder each, processes over SSH, and nothing that keeps them apart.
 
-What an SSH server costs and nothing else: beside ``local`` the network and the login, beside a provider of sandboxes
-the floor of what a remote place can cost. Every sandbox has a connection of its own.
+Measures SSH itself. Minus ``local``, it is the cost of network and login; it is a lower bound for every remote
+substrate. Every sandbox has a connection of its own.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from taxtui.errors import SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import backoff
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.ssh import scripts
+from taxtui.substrates.ssh import SshOptions, scripts
 from taxtui.substrates.ssh.failure import not_listed
 from taxtui.substrates.ssh.host import SshHost
-from taxtui.substrates.ssh.options import SshOptions
 from taxtui.substrates.ssh.sandbox import SshSandbox
 
 
@@ -31,7 +30,7 @@ class SshSubstrate:
     Options: ClassVar[type[SshOptions]] = SshOptions
     variant = ""
     provenance: Literal["measured", "stand_in"] = "measured"
-    capabilities = Capabilities()
+    capabilities = Capabilities(deadline="guest")
 
     def __init__(self, options: SshOptions | None = None) -> None:
         """Nothing is opened yet."""

@@ -11,8 +11,8 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.aws.connection import AwsApi, Poller, found
+from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.instance import InstanceState
-from taxtui.substrates.aws.ec2.options import Ec2Options
 from taxtui.substrates.aws.failure import code_of
 
 ALIVE: Final = ("pending", "running", "stopping", "stopped")

@@ -1,6 +1,6 @@
-"""What the end of an instance, and the way to one that stays closed, amount to. Plain data in, nothing is called.
+"""Errors for an instance that ended and for a login that fails. Plain data in, nothing is called.
 
-Where the words come from: the codes of ``StateReason`` in EC2's API reference. What EC2's API itself refuses is in
+Source of the words: the codes of ``StateReason`` in EC2's API reference. Refusals of EC2's API are in
 ``aws/failure.py``.
 """
 
@@ -27,7 +27,7 @@ def ended(status: str, code: str, reason: str) -> SubstrateError:
 
 
 def no_login(error: Exception) -> str:
-    """Why nobody can log in yet; that cloud-init is still at it looks the same."""
+    """The reason why logins fail. An unfinished cloud-init looks the same."""
     if is_named(error, "HostKeyNotVerifiable"):
         return "sshd shows another host key than the one in its user data; does the image have cloud-init?"
     if is_named(error, "PermissionDenied"):

@@ -18,7 +18,7 @@ USER: Final = "taxtui"
 """The login: a user of its own with an empty home, because a .bashrc costs every command what it does."""
 
 TAGGED: Final = ("instance", "volume", "network-interface")
-"""What RunInstances makes, tagged in the same request: there is no moment at which it cannot be found."""
+"""Resources of RunInstances, tagged in the same request, so that each can be found at any time."""
 
 
 class KeyPair(NamedTuple):
@@ -66,7 +66,7 @@ def run_request(
     spot: bool,
     user_data: str,
 ) -> dict[str, Any]:
-    """What RunInstances takes for one sandbox. Equal names give equal tokens: a repeat makes no second instance."""
+    """The request of RunInstances for one sandbox. Equal names give equal tokens: a repeat makes no second instance."""
     interface: dict[str, Any] = {
         "DeviceIndex": 0,
         "SubnetId": subnet,
@@ -98,7 +98,7 @@ def run_request(
 
 
 class InstanceState(NamedTuple):
-    """What matters of a described instance."""
+    """The used fields of a described instance."""
 
     status: str  # pending → running → shutting-down → terminated
     address: str  # "" before there is one

@@ -88,7 +88,7 @@ class Network:
                 raise
 
     async def _allowed(self) -> str:
-        """What the group is open to, as a CIDR. Raises ``SubstrateUnavailable``."""
+        """The CIDR that the group accepts. Raises ``SubstrateUnavailable``."""
         options = self._api.options
         try:
             if options.allow_from:
@@ -159,7 +159,7 @@ def _public_address() -> str:
 
 
 def _private_address() -> str:
-    """Of the interface that the default route leads through; nothing is sent."""
+    """Address of the interface of the default route; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])

@@ -36,7 +36,7 @@ class Ec2Sandbox(OverSsh):
         client_key: asyncssh.SSHKey,
         host_key: asyncssh.SSHKey,
     ) -> None:
-        """Of an instance that EC2 has accepted."""
+        """For an instance that EC2 has accepted."""
         self.name = name
         self._api = api
         self._instance = instance

@@ -22,15 +22,15 @@ from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import insist
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
+from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, found, once_known
+from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.ec2.instance import run_request, user_data
 from taxtui.substrates.aws.ec2.network import UNKNOWN, Network
-from taxtui.substrates.aws.ec2.options import Ec2Options
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
 from taxtui.substrates.aws.ec2.ssh import new_key
 from taxtui.substrates.aws.failure import AccessDenied, code_of
-from taxtui.substrates.aws.options import AwsOptions
 
 
 class Ec2Substrate:
@@ -44,7 +44,7 @@ class Ec2Substrate:
         self.options = options or Ec2Options()
         self.variant = self.options.variant
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
-        self.capabilities = Capabilities(paid=True, max_concurrency=MAX_CALLS)
+        self.capabilities = Capabilities(deadline="guest", paid=True, max_concurrency=MAX_CALLS)
         self.api = Ec2Api(self.options)
         self._network = Network(self.api)
         self._preparing = asyncio.Lock()
@@ -84,7 +84,7 @@ class Ec2Substrate:
             return Availability.refused(error, fix, region=region, facts=facts)
         return Availability(
             ok=True,
-            detail=f"ready as {identity.name} in {region}, {self.variant}; billed by the second, a minute at least, "
+            detail=f"ready as {identity.name!r} in {region}, {self.variant}; billed by the second, a minute at least, "
             "no price of it is shipped: --prices FILE",
             version=options.instance_type,
             image=image_id,

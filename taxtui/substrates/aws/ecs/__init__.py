@@ -1,1 +1,39 @@
-"""ECS tasks on Fargate, over ECS Exec."""
+"""Sandboxes as ECS tasks. This file has their options."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from taxtui.substrates.aws import AwsOptions
+
+
+class EcsOptions(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``-s ecs:cluster=bench,subnets=subnet-1+subnet-2,task_role=taxtui-task``. Lists are joined with ``+``."""
+
+    cluster: str = "default"
+    image: str = "public.ecr.aws/docker/library/python:3.11-bookworm"  # brings bash, git and python3-venv
+    task_role: str = ""  # name or ARN; allows ssmmessages to the session agent
+    execution_role: str = ""  # only for private images
+    launch_type: Literal["FARGATE", "EC2"] = "FARGATE"
+    spot: bool = False  # Fargate Spot; an interruption is its own outcome
+    arch: Literal["X86_64", "ARM64"] = "X86_64"
+    subnets: str = ""  # required on Fargate
+    security_groups: str = ""  # else the VPC's default; only outbound HTTPS is needed
+    public_address: bool = True  # the way to the registry and to ssmmessages, unless there is NAT or an endpoint
+    sessions: Annotated[int, msgspec.Meta(ge=1)] = 2  # that a container's agent takes at the same time
+    agent_timeout_s: float = 60.0  # from the task's running to its session agent's
+
+    @property
+    def variant(self) -> str:
+        """The options that distinguish one measurement from another."""
+        kind = "fargate_spot" if self.spot else self.launch_type.lower()
+        arch = "" if self.arch == "X86_64" else self.arch.lower()
+        way = "" if self.public_address or self.launch_type == "EC2" else "private"  # to the registry, and in the bill
+        return " ".join(filter(None, (kind, arch, way)))
+
+
+def listed(joined: str) -> list[str]:
+    """The values of an option that are joined with ``+``."""
+    return [each for each in joined.split("+") if each]

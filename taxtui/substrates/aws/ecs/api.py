@@ -9,8 +9,8 @@ from typing import Any, Final
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed
 from taxtui.sandboxes.kit.removal import insist, remove
 from taxtui.substrates.aws.connection import SDK_ERRORS, AwsApi, Poller
+from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.channel import DataChannel
-from taxtui.substrates.aws.ecs.options import EcsOptions
 from taxtui.substrates.aws.ecs.task import CONTAINER, TaskState, started_by
 from taxtui.substrates.aws.failure import classified, code_of
 

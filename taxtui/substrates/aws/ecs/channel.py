@@ -29,7 +29,7 @@ def leaders(mark: str) -> str:
 
 
 def entry_command(directory: str, mark: str) -> tuple[str, bytes]:
-    """What ECS has to execute, and what must then be typed, to get the framed shell in ``directory``, with a mark.
+    """The command for ECS, and the input behind it, that give the framed shell in ``directory``, with a mark.
 
     The agent splits a command like a shell but runs none, and says what it thinks of newlines nowhere: so the entry
     is short, switches the terminal to raw, prints a line (until it does, nothing may be typed), and reads the rest.
@@ -47,7 +47,7 @@ def entry_command(directory: str, mark: str) -> tuple[str, bytes]:
 
 
 class DataChannel:
-    """A ``shell.ByteStream``. Both streams of the terminal are one, so its shell must be opened as merged."""
+    """A ``framed_shell.ByteStream``. Both streams of the terminal are one, so its shell must be opened as merged."""
 
     def __init__(self, socket: websockets.ClientConnection, channel: Channel, session: str) -> None:
         """Use :meth:`open`."""

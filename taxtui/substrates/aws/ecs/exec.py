@@ -1,8 +1,8 @@
 """The Session Manager data channel that ECS Exec runs over, without I/O: frames and instants in, frames and bytes out.
 
 A channel carries one terminal. Both directions number their stream messages from 0; each message is acknowledged by
-its receiver and sent again by its sender until it is. So whatever the network drops, doubles, delays or reorders,
-bytes are delivered once and in order, or the channel ends with an error that says why.
+its receiver and sent again by its sender until it is. If the network drops, doubles, delays or reorders messages,
+bytes are still delivered once and in order, or the channel ends with an error that says why.
 
 ::
 
@@ -61,7 +61,7 @@ RTO_START_NS: Final = 200 * _MS
 RTO_CEILING_NS: Final = 1 * _S
 SRTT_START_NS: Final = 100 * _MS
 RESENDS: Final = 3000
-"""Of one frame, before the channel is given up: five minutes or more."""
+"""Attempts to send one frame before the channel is given up: five minutes or more."""
 
 
 class SessionCut(SandboxLost):

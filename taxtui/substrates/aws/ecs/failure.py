@@ -1,8 +1,8 @@
-"""What the end of a task, a task that was never started and a session agent's wishes amount to. Plain data in.
+"""Errors for a task that ended or never started, and for a session agent's requests. Plain data in.
 
-Where the words come from: ``stopCode`` and ``stoppedReason`` ("Stopped tasks error messages", ECS Developer Guide), the
-``failures`` of RunTask ("API failure reasons"), and the actions that a session agent asks of its client. What ECS's
-API itself refuses is in ``aws/failure.py``.
+Source of the words: ``stopCode`` and ``stoppedReason`` ("Stopped tasks error messages", ECS Developer Guide), the
+``failures`` of RunTask ("API failure reasons"), and the actions that a session agent asks of its client. Refusals
+of ECS's API are in ``aws/failure.py``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def not_started(failures: Sequence[Mapping[str, str]]) -> SubstrateError:
 
 
 def unspoken(actions: Sequence[str]) -> SubstrateError:
-    """What an agent asked for in its handshake that we do not speak: the cluster's setting where it is encryption."""
+    """The error for a handshake with unsupported actions; encryption is a setting of the cluster."""
     if "KMSEncryption" in actions:
         return SubstrateUnavailable(
             "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not speak",

@@ -26,7 +26,7 @@ class EcsSandbox:
     """One task."""
 
     def __init__(self, api: EcsApi, name: str, arn: str) -> None:
-        """Of a task that ECS has accepted."""
+        """For a task that ECS has accepted."""
         self.name = name
         self._api = api
         self._arn = arn
@@ -106,7 +106,7 @@ class EcsSandbox:
         return terminal
 
     def _opened(self, terminal: TaskTerminal) -> None:
-        """Of the first session alone: it is part of the cold start."""
+        """Milestones of the first session alone, which is part of the cold start."""
         marks, self._marks = self._marks, None
         if marks is not None:
             marks("session open", at_ns=terminal.spoke_ns)

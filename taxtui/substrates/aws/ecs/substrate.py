@@ -22,13 +22,13 @@ from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import backoff
 from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
+from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import MAX_CALLS, found
+from taxtui.substrates.aws.ecs import EcsOptions, listed
 from taxtui.substrates.aws.ecs.api import DESCRIBE_BATCH, EcsApi
 from taxtui.substrates.aws.ecs.failure import not_started
-from taxtui.substrates.aws.ecs.options import EcsOptions, listed
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
 from taxtui.substrates.aws.ecs.task import definition, fargate_size, run_request
-from taxtui.substrates.aws.options import AwsOptions
 
 
 class EcsSubstrate:
@@ -42,7 +42,7 @@ class EcsSubstrate:
         self.options = options or EcsOptions()
         self.variant = self.options.variant
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
-        self.capabilities = Capabilities(paid=True, max_concurrency=MAX_CALLS)
+        self.capabilities = Capabilities(deadline="guest", paid=True, max_concurrency=MAX_CALLS)
         self.api = EcsApi(self.options)
         self._definitions: dict[str, str] = {}  # family → ARN
         self._registered: set[str] = set()  # by us, so that we take them away again
@@ -78,7 +78,7 @@ class EcsSubstrate:
             await self.api.try_listing()
         except SubstrateError as error:
             return Availability.refused(error, "see the policy of docs/substrates/ecs.md", region=region, facts=facts)
-        who = f"{identity.name} in {region}"
+        who = f"{identity.name!r} in {region}"
         problem, fix = self._problem(clusters)
         if problem:
             return Availability(ok=False, detail=f"{who}: {problem}", fix=fix, region=region, facts=facts)
@@ -86,7 +86,7 @@ class EcsSubstrate:
         prices = self._prices(region)
         return Availability(
             ok=True,
-            detail=f"ready as {who}, cluster {options.cluster} on {place}; {_cost(prices, self.variant)}",
+            detail=f"ready as {who}, cluster {options.cluster!r} on {place}; {_cost(prices, self.variant)}",
             version=f"{self.variant} {options.arch.lower()}",
             image=options.image,
             cache="cold" if options.launch_type == "FARGATE" else "unknown",  # Fargate keeps no images
@@ -103,14 +103,14 @@ class EcsSubstrate:
         return "aws-fargate" if priced else ""
 
     def _problem(self, clusters: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-        """What will not work, and how to change it; empty where nothing is known to be wrong."""
+        """The known problem and its fix; empty without one."""
         options = self.options
         active = [cluster for cluster in clusters if cluster.get("status") == "ACTIVE"]
         if not active:
             return f"no active cluster {options.cluster!r}", f"aws ecs create-cluster --cluster-name {options.cluster}"
         if active[0].get("configuration", {}).get("executeCommandConfiguration", {}).get("kmsKeyId"):
             return (
-                f"cluster {options.cluster} encrypts sessions with KMS, which taxtui does not speak",
+                f"cluster {options.cluster!r} encrypts sessions with KMS, which taxtui does not speak",
                 "remove kmsKeyId from its executeCommandConfiguration, or use another cluster",
             )
         if not options.task_role:
@@ -119,8 +119,8 @@ class EcsSubstrate:
             return "option subnets is missing", "aws ec2 describe-subnets lists them; join several with '+'"
         if options.spot and "FARGATE_SPOT" not in active[0].get("capacityProviders", []):
             return (
-                f"cluster {options.cluster} has no capacity provider FARGATE_SPOT",
-                f"aws ecs put-cluster-capacity-providers --cluster {options.cluster} --capacity-providers FARGATE "
+                f"cluster {options.cluster!r} has no capacity provider FARGATE_SPOT",
+                f"aws ecs put-cluster-capacity-providers --cluster {options.cluster!r} --capacity-providers FARGATE "
                 "FARGATE_SPOT --default-capacity-provider-strategy []",
             )
         if options.launch_type == "EC2" and not active[0].get("registeredContainerInstancesCount"):
@@ -193,7 +193,7 @@ class EcsSubstrate:
 
 
 def _cost(prices: str, variant: str) -> str:
-    """What a sandbox of the default limits costs by a shipped price sheet, for a person."""
+    """The price of a sandbox with default limits by a shipped price sheet, in words."""
     if not prices:
         return "billed by the second, no price of it is shipped: --prices FILE"
     limits = Limits()

@@ -21,7 +21,7 @@ DEFINITION_LABEL: Final = {"taxtui": "task-definition"}
 
 
 class TaskSize(NamedTuple):
-    """Of a task, in the units of its definition: 1024 for a vCPU."""
+    """Size of a task, in the units of its definition: 1024 for a vCPU."""
 
     cpu_units: int
     memory_mib: int
@@ -40,7 +40,7 @@ def fargate_size(limits: Limits) -> TaskSize:
 def definition(
     *, image: str, size: TaskSize, launch_type: str, in_vpc: bool, task_role: str, execution_role: str, arch: str
 ) -> dict[str, Any]:
-    """What RegisterTaskDefinition takes. Its family is a digest of the rest, so that equal ones are found again."""
+    """The request of RegisterTaskDefinition. Its family is a digest of the rest, so that equal ones are found again."""
     body: dict[str, Any] = {
         "networkMode": "awsvpc" if in_vpc else "bridge",
         "requiresCompatibilities": [launch_type],
@@ -78,7 +78,7 @@ def run_request(
     security_groups: list[str],
     public_address: bool,
 ) -> dict[str, Any]:
-    """What RunTask takes for one sandbox. Equal names give equal tokens: a repeated request makes no second task."""
+    """The request of RunTask for one sandbox. Equal names give equal tokens: a repeat makes no second task."""
     request: dict[str, Any] = {
         "cluster": cluster,
         "taskDefinition": task_definition,
@@ -116,7 +116,7 @@ def started_by(run_id: str) -> str:
 
 
 class TaskState(NamedTuple):
-    """What matters of a described task."""
+    """The used fields of a described task."""
 
     status: str  # PROVISIONING → PENDING → ACTIVATING → RUNNING → … → STOPPED
     agent: str  # PENDING, RUNNING, STOPPED, or "" before there is one

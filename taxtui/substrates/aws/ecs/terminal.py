@@ -1,7 +1,7 @@
 """A session's terminal in a task's container, and its end: on the connection, in the service and in the container.
 
-An agent takes few sessions at a time and does not let go of one whose connection is lost. So a slot is given back
-only when the session in it is known to have ended: because it said so, or because the service was told to end it.
+An agent takes few sessions at a time and keeps one whose connection is lost. A slot is free again only when its
+session is known to have ended: the session reported its end, or the service accepted a request to end it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LET_GO_S: Final = 3.0
 
 
 class TaskTerminal:
-    """A ``shell.ByteStream``: a data channel whose end leaves no process behind that was started through it."""
+    """A ``framed_shell.ByteStream``: a data channel whose end leaves no process behind that was started through it."""
 
     def __init__(self, api: EcsApi, arn: str, slots: asyncio.Semaphore) -> None:
         """One of the task's ``slots`` has been taken for it."""

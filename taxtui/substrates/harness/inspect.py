@@ -7,30 +7,92 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
+import time
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
 import msgspec
-from inspect_ai.util import SandboxEnvironment
+from inspect_ai.util import SandboxEnvironment, SandboxEnvironmentLimits
 from inspect_ai.util._sandbox.docker.docker import DockerSandboxEnvironment
 from inspect_ai.util._sandbox.local import LocalSandboxEnvironment
 
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.framed_shell import after
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.harness import InspectOptions
 from taxtui.substrates.harness.compose import HarnessProjects
+from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.folders import HarnessFolders
 from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.inspect.failure import not_started
-from taxtui.substrates.harness.inspect.options import InspectOptions
-from taxtui.substrates.harness.inspect.sandbox import InspectSandbox, ended
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
+from taxtui.substrates.harness.sites import Site, Sites, Surroundings
 
 # It logs what we raise, with logs of containers.
 logging.getLogger("inspect_ai").addHandler(logging.NullHandler())
 
 _TASK: Final = "taxtui"  # how Inspect calls its project, with six characters by chance
 _IDLE: Final = ["tail", "-f", "/dev/null"]
+_PACKAGE: Final = "inspect_ai"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHELLS_OWN: Final = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"})
+"""Names that a shell does not let go of: it would end."""
+
+# Both streams of an answer arrive as one text, in base64 where that is needed; Inspect keeps the last 10 MiB.
+SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE = 64 * 2**20
+
+
+class InspectSandbox(HarnessedSandbox):
+    """One environment that has started."""
+
+    def __init__(
+        self, name: str, place: Site, around: Surroundings, shell: str, environment: SandboxEnvironment
+    ) -> None:
+        """``environment``: the default one of its sample."""
+        super().__init__(name, place, around, shell)
+        self._environment = environment
+
+    async def run(self, script: str, env: dict[str, str]) -> Ran:
+        """As ``HarnessedSandbox.run``: ``exec`` without a timeout and without Inspect's queue."""
+        if env:  # Inspect adds to what this process has around it: nothing of that is for a sandbox
+            script = f"{_forgotten(env)}{script}"
+        try:
+            started_ns = time.monotonic_ns()
+            answer = await self._environment.exec(
+                ["sh", "-c", script], cwd=self.around.folder or None, env=env or None, concurrency=False
+            )
+            ended_ns = time.monotonic_ns()
+        except Exception as error:  # it hands on whatever asyncio, docker and its own checks raise
+            raise not_run(_PACKAGE, error) from error
+        return Ran(answer.stdout, answer.returncode, started_ns, ended_ns)
+
+    async def write(self, path: str, text: str) -> None:
+        """As ``HarnessedSandbox.write``."""
+        try:
+            await self._environment.write_file(path, text)
+        except Exception as error:  # as above
+            raise not_run(_PACKAGE, error) from error
+
+    async def stop(self) -> None:
+        """As ``HarnessedSandbox.stop``."""
+        await ended(self._environment)
+
+
+async def ended(environment: SandboxEnvironment) -> None:
+    """End it as Inspect does after a sample; it raises nothing."""
+    try:
+        await type(environment).sample_cleanup("taxtui", None, {"default": environment}, False)
+    except asyncio.CancelledError:
+        raise
+    except Exception:  # what is left is removed beside it
+        return
+
+
+def _forgotten(env: dict[str, str]) -> str:
+    """The beginning of a script that has only ``env`` around it."""
+    names = [name for name in os.environ if name not in env and name not in _SHELLS_OWN and _NAME.fullmatch(name)]
+    return f"unset {' '.join(names)}\n" if names else ""
 
 
 class InspectSubstrate(HarnessSubstrate):
@@ -38,7 +100,7 @@ class InspectSubstrate(HarnessSubstrate):
 
     name: ClassVar[str] = "inspect"
     Options: ClassVar[type[msgspec.Struct]] = InspectOptions
-    package: ClassVar[str] = "inspect_ai"
+    package: ClassVar[str] = _PACKAGE
     flavours: ClassVar[tuple[Mapping[str, str], ...]] = ({"environment": "local"}, {"environment": "docker"})
 
     def __init__(self, options: InspectOptions | None = None) -> None:
@@ -62,7 +124,7 @@ class InspectSubstrate(HarnessSubstrate):
             await after(self._undone(spec, starting), cancelled)
             raise
         except Exception as error:  # it hands on whatever docker, its compose plugin and its own checks raise
-            raise not_started(error) from error
+            raise not_started(_PACKAGE, error) from error
         place = self.places.at(spec.name)
         return InspectSandbox(spec.name, place, around, self.options.shell, environment)
 
@@ -77,7 +139,7 @@ class InspectSubstrate(HarnessSubstrate):
         return made["default"]
 
     def _compose_file(self, spec: SandboxSpec, around: Surroundings) -> str:
-        """What Inspect itself writes where a task names an image only, with limits and labels."""
+        """The file that Inspect writes for a task with an image only, with limits and labels."""
         assert isinstance(self.places, HarnessProjects)
         service = {
             "image": self.options.image,

@@ -6,22 +6,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
-from collections.abc import Mapping
-from typing import ClassVar, Final
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import ClassVar, Final, TypeVar
 
 import msgspec
 
+from taxtui.errors import ExecFailed
 from taxtui.plan.spec import SandboxSpec
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
+from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.folders import HarnessFolders
 from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.sites import Sites, Surroundings
-from taxtui.substrates.harness.swerex.failure import not_started
-from taxtui.substrates.harness.swerex.options import SwerexOptions
-from taxtui.substrates.harness.swerex.sandbox import SwerexSandbox
+from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
+from taxtui.substrates.harness.sites import Site, Sites, Surroundings
 
 # Before it is imported: it writes what it does to standard output, in colours.
 os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
@@ -29,10 +33,61 @@ os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
 from swerex.deployment.abstract import AbstractDeployment
 from swerex.deployment.docker import DockerDeployment
 from swerex.deployment.local import LocalDeployment
+from swerex.runtime.abstract import Command, WriteFileRequest
 
 _QUIET: Final = logging.getLogger("taxtui.swerex")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
+_PACKAGE: Final = "swe-rex"
+_T = TypeVar("_T")
+
+
+class SwerexSandbox(HarnessedSandbox):
+    """One deployment that has started."""
+
+    def __init__(
+        self,
+        name: str,
+        place: Site,
+        around: Surroundings,
+        shell: str,
+        deployment: AbstractDeployment,
+        pool: BlockingPool,
+    ) -> None:
+        """``pool``: its calls are coroutines that block, each has a thread and a loop of its own."""
+        super().__init__(name, place, around, shell)
+        self._deployment = deployment
+        self._pool = pool
+
+    async def run(self, script: str, env: dict[str, str]) -> Ran:
+        """As ``HarnessedSandbox.run``: ``runtime.execute``, which has no timeout of its own then."""
+        wanted = Command(command=["sh", "-c", script], env=env or None, cwd=self.around.folder or None)
+
+        async def execute() -> Ran:
+            started_ns = time.monotonic_ns()
+            answer = await self._deployment.runtime.execute(wanted)
+            ended_ns = time.monotonic_ns()
+            return Ran(answer.stdout, answer.exit_code or 0, started_ns, ended_ns)
+
+        return await self._call(execute)
+
+    async def write(self, path: str, text: str) -> None:
+        """As ``HarnessedSandbox.write``."""
+        await self._call(lambda: self._deployment.runtime.write_file(WriteFileRequest(path=path, content=text)))
+
+    async def _call(self, call: Callable[[], Awaitable[_T]]) -> _T:
+        async def awaited() -> _T:
+            return await call()
+
+        try:
+            return await self._pool.run(lambda: asyncio.run(awaited()))
+        except Exception as error:  # it hands on whatever its HTTP client and the other side raise
+            raise not_run(_PACKAGE, error) from error
+
+    async def stop(self) -> None:
+        """As ``HarnessedSandbox.stop``."""
+        with contextlib.suppress(ExecFailed):
+            await self._call(self._deployment.stop)
 
 
 class _LeftAloneLocal(LocalDeployment):
@@ -50,7 +105,7 @@ class SwerexSubstrate(HarnessSubstrate):
 
     name: ClassVar[str] = "swerex"
     Options: ClassVar[type[msgspec.Struct]] = SwerexOptions
-    package: ClassVar[str] = "swe-rex"
+    package: ClassVar[str] = _PACKAGE
     flavours: ClassVar[tuple[Mapping[str, str], ...]] = ({"deployment": "local"}, {"deployment": "docker"})
 
     def __init__(self, options: SwerexOptions | None = None) -> None:
@@ -71,7 +126,7 @@ class SwerexSubstrate(HarnessSubstrate):
         try:
             await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
         except Exception as error:  # it hands on whatever docker, HTTP and the other side raise
-            raise not_started(error) from error
+            raise not_started(_PACKAGE, error) from error
         place = self.places.at(spec.name)
         return SwerexSandbox(spec.name, place, around, self.options.shell, deployment, self.pool)
 

@@ -5,9 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import tempfile
+import time
+from pathlib import Path
 from typing import ClassVar, Final
 
 import msgspec
+
+from taxtui.plan.spec import SandboxSpec
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.harness import HarborOptions
+from taxtui.substrates.harness.compose import HarnessProjects
+from taxtui.substrates.harness.failure import not_run, not_started
+from taxtui.substrates.harness.harness import HarnessSubstrate
+from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
+from taxtui.substrates.harness.sites import Site, Sites, Surroundings
 
 # Before it is imported: it would fetch prices of models.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -16,18 +29,69 @@ from harbor.environments.docker.docker import DockerEnvironment
 from harbor.models.task.config import EnvironmentConfig
 from harbor.models.trial.paths import TrialPaths
 
-from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.harness.compose import HarnessProjects
-from taxtui.substrates.harness.harbor.failure import not_started
-from taxtui.substrates.harness.harbor.options import HarborOptions
-from taxtui.substrates.harness.harbor.sandbox import HarborSandbox, ended
-from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.sites import Sites, Surroundings
-
 _QUIET: Final = logging.getLogger("taxtui.harbor")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
+_PACKAGE: Final = "harbor"
+_READABLE = 0o644  # in the sandbox it belongs to root
+
+
+class HarborSandbox(HarnessedSandbox):
+    """One environment that has started."""
+
+    def __init__(
+        self,
+        name: str,
+        place: Site,
+        around: Surroundings,
+        shell: str,
+        environment: DockerEnvironment,
+        folder: Path,
+        pool: BlockingPool,
+    ) -> None:
+        """``environment``: ``start`` has returned; ``folder``: its own here; ``pool``: where files are worked on."""
+        super().__init__(name, place, around, shell)
+        self._environment = environment
+        self._folder = folder
+        self._pool = pool
+
+    async def run(self, script: str, env: dict[str, str]) -> Ran:
+        """As ``HarnessedSandbox.run``: ``exec``, which gives a script to bash, without a timeout."""
+        try:
+            started_ns = time.monotonic_ns()
+            answer = await self._environment.exec(script, env=env or None)
+            ended_ns = time.monotonic_ns()
+        except Exception as error:  # it hands on whatever asyncio and docker raise
+            raise not_run(_PACKAGE, error) from error
+        return Ran(answer.stdout or "", answer.return_code, started_ns, ended_ns)
+
+    async def write(self, path: str, text: str) -> None:
+        """As ``HarnessedSandbox.write``."""
+        try:
+            ours = await self._pool.run(lambda: self._kept(text))
+            await self._environment.upload_file(ours, path)
+        except Exception as error:  # as above
+            raise not_run(_PACKAGE, error) from error
+
+    def _kept(self, text: str) -> Path:
+        """The text in the sandbox's folder here, which goes with it. Blocking."""
+        handle, path = tempfile.mkstemp(dir=self._folder, prefix="script-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            os.fchmod(handle, _READABLE)
+        return Path(path)
+
+    async def stop(self) -> None:
+        """As ``HarnessedSandbox.stop``."""
+        await ended(self._environment)
+
+
+async def ended(environment: DockerEnvironment) -> None:
+    """End it as Harbor does after a trial; it raises nothing, and logs what goes wrong."""
+    try:
+        await environment.stop(delete=True)
+    except Exception:  # what is left is removed beside it
+        return
 
 
 class HarborSubstrate(HarnessSubstrate):
@@ -35,7 +99,7 @@ class HarborSubstrate(HarnessSubstrate):
 
     name: ClassVar[str] = "harbor"
     Options: ClassVar[type[msgspec.Struct]] = HarborOptions
-    package: ClassVar[str] = "harbor"
+    package: ClassVar[str] = _PACKAGE
 
     def __init__(self, options: HarborOptions | None = None) -> None:
         """Nothing is looked for yet."""
@@ -56,7 +120,7 @@ class HarborSubstrate(HarnessSubstrate):
                 dispose=lambda _: asyncio.run(ended(environment)),
             )
         except Exception as error:  # it hands on whatever docker and its compose plugin raise
-            raise not_started(error) from error
+            raise not_started(_PACKAGE, error) from error
         place = self.places.at(spec.name)
         folder = environment.environment_dir.parent
         return HarborSandbox(spec.name, place, around, self.options.shell, environment, folder, self.pool)

@@ -1,4 +1,7 @@
-"""A table as CSV: a head and a line per row; what nobody knows is empty."""
+"""A table as text: CSV with a head and a line per row, or JSON lines with an object per row.
+
+A value that is unknown is empty in CSV and null in JSON.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,14 @@ import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from costmodel.recording.table import columns
 from taxtui.export import told_rows
 from taxtui.report.formats.csv_rows import harmless
 
 
-def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
+def csv_pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     """Text cannot become a formula in a spreadsheet: it then begins with an apostrophe. Raises ``SourceError``."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -30,3 +35,11 @@ def _cell(value: int | str | bool | None) -> int | str:
     if isinstance(value, bool):
         return str(value).lower()
     return harmless(value) if isinstance(value, str) else "" if value is None else value
+
+
+def json_pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
+    """Raises ``SourceError``."""
+    names = [column.name for column in columns(table)]
+    encode = msgspec.json.Encoder().encode
+    for row in told_rows(paths, table):
+        yield encode(dict(zip(names, row, strict=True))) + b"\n"

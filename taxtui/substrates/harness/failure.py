@@ -1,0 +1,51 @@
+"""Errors for the exceptions of harnesses and of docker's compose plugin. Plain data in, nothing is called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from taxtui.errors import CreateFailed, ExecFailed
+from taxtui.sandboxes.kit.refusal import last_line
+
+_COMPOSE: Final = {
+    "No such image": "taxtui image build",
+    "pull access denied": "taxtui image build",
+    "all predefined address pools have been fully subnetted": "fewer at once, or more address pools for docker",
+    "could not find an available, non-overlapping": "fewer at once, or more address pools for docker",
+    "Cannot connect to the Docker daemon": "start docker",
+    "'compose' is not a docker command": "install docker's compose plugin, 2.21 or newer",
+    "unknown shorthand flag: 'p'": "install docker's compose plugin, 2.21 or newer",
+}
+_SWEREX: Final = {
+    "No such image": "docs/substrates/swerex.md says how to make one",
+    "Failed to pull": "docs/substrates/swerex.md says how to make one",
+    "not found": "install swe-rex in the image: docs/substrates/swerex.md",
+    "No module named": "install swe-rex in the image: docs/substrates/swerex.md",
+    "port is already allocated": "another program took the port first; try again",
+    "did not start within": "look at docker logs, or at the load of the machine",
+}
+FIXES: Final = {"harbor": _COMPOSE, "inspect_ai": _COMPOSE, "swe-rex": _SWEREX}
+"""Package of a harness → words in its message → the fix for the user."""
+
+
+def not_started(package: str, error: BaseException) -> CreateFailed:
+    """The error for a sandbox that the harness could not start."""
+    fix = next((fix for words, fix in FIXES[package].items() if words in str(error)), "")
+    return CreateFailed(f"{package} did not start it: {_reason(error)}", fix=fix)
+
+
+def not_run(package: str, error: BaseException) -> ExecFailed:
+    """The error for a command that the harness did not carry out."""
+    return ExecFailed(f"{package}: {_reason(error)}")
+
+
+def _reason(error: BaseException) -> str:
+    """The last line of the message, or the exception's name where the message is empty.
+
+    Harbor puts its whole compose command before the output, and ``Stderr: None`` behind it.
+    """
+    text = str(error)
+    _, found, output = text.partition(" Stdout: ")
+    if found:
+        text = output.removesuffix(" ").removesuffix(" Stderr: None.").removesuffix(".").strip()
+    return last_line(text) or type(error).__name__

@@ -1,1 +1,0 @@
-"""Sandboxes through the environments of Harbor."""

@@ -1,1 +1,0 @@
-"""Sandboxes through SWE-ReX's deployments."""

@@ -1,1 +1,0 @@
-"""Linux containers by systemd-nspawn."""

@@ -1,1 +1,0 @@
-"""gVisor without a daemon."""

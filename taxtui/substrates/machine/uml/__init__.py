@@ -1,1 +1,0 @@
-"""User-mode Linux: a kernel of its own for each sandbox, as a program of this machine."""
