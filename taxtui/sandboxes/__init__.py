@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.kit.backoff import pause_s as pause_s
     from taxtui.sandboxes.kit.blocking_pool import BlockingPool as BlockingPool
     from taxtui.sandboxes.kit.blocking_pool import Timed as Timed
+    from taxtui.sandboxes.kit.cancellation import finish_despite_cancel as finish_despite_cancel
+    from taxtui.sandboxes.kit.cancellation import kill_then_timeout as kill_then_timeout
+    from taxtui.sandboxes.kit.cancellation import with_cleanup as with_cleanup
     from taxtui.sandboxes.kit.framed_shell import ENDED as ENDED
     from taxtui.sandboxes.kit.framed_shell import ByteStream as ByteStream
     from taxtui.sandboxes.kit.framed_shell import FramedShell as FramedShell
-    from taxtui.sandboxes.kit.framed_shell import after as after
     from taxtui.sandboxes.kit.framed_shell import launch_argv as launch_argv
-    from taxtui.sandboxes.kit.framed_shell import overdue as overdue
-    from taxtui.sandboxes.kit.framed_shell import unbroken as unbroken
     from taxtui.sandboxes.kit.frames import STDERR as STDERR
     from taxtui.sandboxes.kit.frames import STDOUT as STDOUT
     from taxtui.sandboxes.kit.kept_output import KeptOutput as KeptOutput
@@ -69,7 +69,8 @@ _PUBLIC: Final = {
     "taxtui.plan.spec": "Command Limits SandboxSpec",
     "taxtui.sandboxes.kit.backoff": "pause_s",
     "taxtui.sandboxes.kit.blocking_pool": "BlockingPool Timed",
-    "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell after launch_argv overdue unbroken",
+    "taxtui.sandboxes.kit.cancellation": "finish_despite_cancel kill_then_timeout with_cleanup",
+    "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell launch_argv",
     "taxtui.sandboxes.kit.frames": "STDERR STDOUT",
     "taxtui.sandboxes.kit.kept_output": "KeptOutput exec_result",
     "taxtui.sandboxes.kit.kill": "MARK kill_marked kill_script new_mark",

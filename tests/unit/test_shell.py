@@ -14,7 +14,8 @@ import pytest
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import framed_shell
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv, unbroken
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
+from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv
 from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from tests.support.scripted_stream import TerminalStream, posix_argv, shell_process
 from tests.support.waiting import until
@@ -237,7 +238,7 @@ class TestUnbroken:
             await asyncio.sleep(0.05)
             finished.append(True)
 
-        task = asyncio.create_task(unbroken(work()))
+        task = asyncio.create_task(finish_despite_cancel(work()))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.sleep(0)
@@ -252,16 +253,16 @@ class TestUnbroken:
                 raise ValueError(value)
             return value
 
-        assert await unbroken(work(3)) == 3
+        assert await finish_despite_cancel(work(3)) == 3
         with pytest.raises(ValueError, match="-1"):
-            await unbroken(work(-1))
+            await finish_despite_cancel(work(-1))
 
     async def test_a_cancellation_outranks_the_works_own_error(self) -> None:
         async def work() -> None:
             await asyncio.sleep(0.02)
             raise ValueError
 
-        task = asyncio.create_task(unbroken(work()))
+        task = asyncio.create_task(finish_despite_cancel(work()))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -281,7 +282,7 @@ class TestUnbroken:
                         raise
 
         with pytest.raises(ExecFailed, match="given up"):
-            await unbroken(work(), 0.01)
+            await finish_despite_cancel(work(), 0.01)
         await told.wait()
         release.set()
 
@@ -292,7 +293,7 @@ class TestUnbroken:
             begun.set()
             await asyncio.Event().wait()
 
-        task = asyncio.create_task(unbroken(work(), 0.5))
+        task = asyncio.create_task(finish_despite_cancel(work(), 0.5))
         await begun.wait()
         for _ in range(3):
             task.cancel()
@@ -305,7 +306,7 @@ class TestUnbroken:
             raise asyncio.CancelledError
 
         with pytest.raises(asyncio.CancelledError):
-            await unbroken(work())
+            await finish_despite_cancel(work())
 
 
 def test_channels_are_told_apart() -> None:

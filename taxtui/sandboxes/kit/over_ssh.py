@@ -12,8 +12,9 @@ import asyncssh
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.captured_command import captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, after, launch_argv, overdue, unbroken
+from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, launch_argv
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
@@ -55,15 +56,15 @@ class OverSsh(ABC):
         program = Program(DRAIN_S)
         try:
             async with asyncio.timeout(command.timeout_s):
-                await unbroken(program.start(self._open, self.line(wrapped.argv, {})))
+                await finish_despite_cancel(program.start(self._open, self.line(wrapped.argv, {})))
                 program.feed(wrapped.stdin)
                 return await self._collected(program, wrapped.marker)
         except TimeoutError:
-            raise await overdue(self._kill(wrapped.mark), command.timeout_s) from None
+            raise await kill_then_timeout(self._kill(wrapped.mark), command.timeout_s) from None
         except SandboxLost as error:
             raise await self.explained(error) from error
         except BaseException as error:
-            await after(self._kill(wrapped.mark), error)
+            await with_cleanup(self._kill(wrapped.mark), error)
             raise
         finally:
             program.close()
@@ -91,10 +92,10 @@ class OverSsh(ABC):
 
         stream = OwnedStream(program, end)
         try:
-            await unbroken(program.start(self._open, self.line(launch_argv(), {MARK: mark})))
+            await finish_despite_cancel(program.start(self._open, self.line(launch_argv(), {MARK: mark})))
             return ExplainedSession(await FramedShell.open(stream), self.explained)
         except BaseException as error:
-            await after(stream.close(), error)
+            await with_cleanup(stream.close(), error)
             if isinstance(error, SandboxLost):
                 raise await self.explained(error) from error
             raise

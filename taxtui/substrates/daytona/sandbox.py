@@ -14,8 +14,9 @@ from daytona_toolbox_api_client_async import ExecuteRequest
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, Throttled
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.connecting import connecting
-from taxtui.sandboxes.kit.framed_shell import FramedShell, after, overdue
+from taxtui.sandboxes.kit.framed_shell import FramedShell
 from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
@@ -109,14 +110,14 @@ class DaytonaSandbox:
             async with asyncio.timeout(command.timeout_s):
                 answer, code = await asyncio.shield(sending)
         except TimeoutError:
-            raise await overdue(self._end(sending, wrapped), command.timeout_s) from None
+            raise await kill_then_timeout(self._end(sending, wrapped), command.timeout_s) from None
         except asyncio.CancelledError as cancelled:
-            await after(self._end(sending, wrapped), cancelled)
+            await with_cleanup(self._end(sending, wrapped), cancelled)
             raise
         except DaytonaRefused as error:
             failed = error.as_error(ExecFailed, "exec")
             if not error.status:
-                await after(self._end(sending, wrapped), failed)
+                await with_cleanup(self._end(sending, wrapped), failed)
             raise await self._explained(failed) from error
         try:
             result = read(answer, wrapped.nonce)
@@ -178,9 +179,9 @@ class DaytonaSandbox:
             return ExplainedSession(await FramedShell.open(terminal, merged=True), self._explained)
         except (DaytonaRefused, SandboxLost) as error:
             ours = error.as_error(ExecFailed, "opening a terminal") if isinstance(error, DaytonaRefused) else error
-            raise await self._explained(await after(terminal.close(), ours)) from error
+            raise await self._explained(await with_cleanup(terminal.close(), ours)) from error
         except asyncio.CancelledError as cancelled:
-            await after(_abandon(opening, terminal), cancelled)
+            await with_cleanup(_abandon(opening, terminal), cancelled)
             raise
 
     async def reset(self, marks: Marks) -> None:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import after, overdue, unbroken
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kill import MARK
 from taxtui.sandboxes.kit.limits import or_exit
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
@@ -82,14 +82,14 @@ class HarnessedSandbox(ABC):
             async with asyncio.timeout(command.timeout_s):
                 answer = await asyncio.shield(sending)
         except TimeoutError:
-            raise await overdue(self._end(sending, wrapped), command.timeout_s) from None
+            raise await kill_then_timeout(self._end(sending, wrapped), command.timeout_s) from None
         except asyncio.CancelledError as cancelled:
-            await after(self._end(sending, wrapped), cancelled)
+            await with_cleanup(self._end(sending, wrapped), cancelled)
             raise
         except ExecFailed as error:
             explained = await self._explained(error)
             if explained is error:  # a harness that has given up may have left the command at work
-                await after(self._place.kill(wrapped.mark), error)
+                await with_cleanup(self._place.kill(wrapped.mark), error)
             raise explained from error
         try:
             result = read(answer.text, wrapped.nonce)
@@ -157,7 +157,7 @@ class HarnessedSandbox(ABC):
                 await self._place.remove()
             if not self._stopped:
                 with contextlib.suppress(ExecFailed):  # it takes too long: what is left is removed without it
-                    await unbroken(self.stop(), _STOP_S)
+                    await finish_despite_cancel(self.stop(), _STOP_S)
                 self._stopped = True
             await self._place.remove()
 

@@ -20,8 +20,9 @@ from kubernetes.aio.client import ApiClient
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
-from taxtui.sandboxes.kit.framed_shell import ENDED, after, launch_argv, overdue
+from taxtui.sandboxes.kit.framed_shell import ENDED, launch_argv
 from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import kill_script
@@ -267,9 +268,9 @@ class PodExec:
                 await process.drop()
                 return result
         except TimeoutError:
-            raise await overdue(_end(starting), command.timeout_s) from None
+            raise await kill_then_timeout(_end(starting), command.timeout_s) from None
         except (asyncio.CancelledError, ExecFailed) as error:
-            await after(_end(starting), error)
+            await with_cleanup(_end(starting), error)
             raise
 
     async def shell(self) -> ShellStream:
@@ -279,7 +280,7 @@ class PodExec:
         try:
             process = await asyncio.shield(starting)
         except asyncio.CancelledError as cancelled:
-            await after(_end(starting), cancelled)
+            await with_cleanup(_end(starting), cancelled)
             raise
         return ShellStream(process, program.marker)
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.sandboxes.kit.framed_shell import after
+from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.machine.host import Host
@@ -57,7 +57,7 @@ class ContainedSandbox(ABC):
             marks("limits set")
             await self.start(spec, prologue)
         except BaseException as error:
-            await after(self.destroy(), error)
+            await with_cleanup(self.destroy(), error)
             raise
         marks("started")
 

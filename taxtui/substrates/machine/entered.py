@@ -8,8 +8,9 @@ from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.captured_command import captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue
+from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, new_mark
 from taxtui.sandboxes.kit.process import Process
@@ -49,9 +50,9 @@ class EnteredSandbox(ContainedSandbox):
                     process.feed(wrapped.stdin, end=True)
                 return await self._collected(process, wrapped.marker)
         except TimeoutError:
-            raise await overdue(self._end(process, wrapped.mark), command.timeout_s) from None
+            raise await kill_then_timeout(self._end(process, wrapped.mark), command.timeout_s) from None
         except BaseException as error:
-            await after(self._end(process, wrapped.mark), error)
+            await with_cleanup(self._end(process, wrapped.mark), error)
             raise
         finally:
             process.kill()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.limits import Limiter
 from taxtui.substrates.machine.root import Root
 from taxtui.substrates.machine.store import Store
@@ -23,4 +23,4 @@ class Host(NamedTuple):
         """Kill what the limits still hold of one, and delete its folder. Raises ``CleanupFailed``."""
         await self.limiter.kill(name)
         await self.limiter.remove(name)
-        await unbroken(self.pool.run(lambda: self.store.remove(name)))
+        await finish_despite_cancel(self.pool.run(lambda: self.store.remove(name)))

@@ -20,7 +20,7 @@ from costmodel.pricing import load_prices, priced
 from taxtui.errors import SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import backoff
-from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.aws.connection import MAX_CALLS, found
 from taxtui.substrates.aws.ecs.api import DESCRIBE_BATCH, EcsApi
@@ -161,7 +161,7 @@ class EcsSubstrate:
         family = wanted["family"]
         async with self._registering:
             if family not in self._definitions:
-                self._definitions[family] = await unbroken(self._register(wanted))
+                self._definitions[family] = await finish_despite_cancel(self._register(wanted))
         return self._definitions[family]
 
     async def _register(self, wanted: Mapping[str, Any]) -> str:
