@@ -16,7 +16,7 @@ from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_t
 from taxtui.sandboxes.kit.captured_command import captured, wrap_command
 from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, launch_argv
 from taxtui.sandboxes.kit.kept_output import exec_result
-from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
+from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_script, new_mark, require_killed
 from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
 from taxtui.sandboxes.kit.ssh_program import Program
 from taxtui.sandboxes.protocol import ExecResult, Session
@@ -24,7 +24,6 @@ from taxtui.sandboxes.protocol import ExecResult, Session
 DRAIN_S: Final = 2.0
 """For output that follows the exit of a command that killed its own shell, and so prints no end marker."""
 KILL_TIMEOUT_S: Final = 10.0
-_LEFT: Final = "a command's processes may still run in the sandbox"
 
 
 class OverSsh(ABC):
@@ -114,8 +113,7 @@ class OverSsh(ABC):
         except SandboxLost:
             return
         except TimeoutError as error:
-            raise ExecFailed(f"{_LEFT}: no answer") from error
+            raise ExecFailed(f"{LEFT}: no answer") from error
         finally:
             program.close()
-        if program.exit_code == 1:  # another: the killer was killed, with the sandbox
-            raise ExecFailed(f"{_LEFT}: {' '.join(words.decode(errors='replace').split()) or 'they survive SIGKILL'}")
+        require_killed(program.exit_code or 0, words)

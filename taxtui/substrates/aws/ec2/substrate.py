@@ -17,7 +17,7 @@ import botocore
 
 from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.sandboxes.kit import backoff
+from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import insist
@@ -173,7 +173,7 @@ class Ec2Substrate:
 
         An instance that is shutting down is not listed: nothing can hold it back.
         """
-        return await backoff.find(partial(self._find, run_id))
+        return await retry.find(partial(self._find, run_id))
 
     async def _find(self, run_id: str | None) -> Sequence[Found]:
         volumes = await self.api.tagged("volumes", run_id, {"Name": "status", "Values": ["available"]})

@@ -44,7 +44,7 @@ class EcsSandbox:
         running_ns = 0
         while True:
             state, late_ns = await poller.next(self._arn)
-            poller.tell(marks)
+            poller.report_throttling(marks)
             if state is None:
                 continue  # RunTask has answered, DescribeTasks does not know of it yet
             if (failure := state.failure()) is not None:

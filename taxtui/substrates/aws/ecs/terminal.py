@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
-from taxtui.sandboxes.kit.backoff import until_heard
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.framed_shell import farewell
 from taxtui.sandboxes.kit.kill import kill_script, new_mark
+from taxtui.sandboxes.kit.retry import Retry
 from taxtui.substrates.aws.ecs.api import EcsApi
 from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, leaders
 from taxtui.substrates.aws.ecs.exec import SessionCut
@@ -139,7 +139,7 @@ async def hang_up(api: EcsApi, channel: DataChannel) -> bool:
         return True
     try:
         async with asyncio.timeout(TOLD_S):
-            await until_heard(lambda: api.end_session(channel.session))
+            await Retry()(lambda: api.end_session(channel.session))
     except (SubstrateError, TimeoutError):  # the right to do so is optional
         return False
     await asyncio.sleep(LET_GO_S)
