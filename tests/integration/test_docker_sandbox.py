@@ -154,8 +154,8 @@ async def test_missing_things_are_said_in_one_line() -> None:
 
 
 async def test_the_default_image_is_built_by_us(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taxtui.substrates.docker.substrate.DEFAULT_IMAGE", "no-such:default")
-    assert DockerSubstrate(DockerOptions(image="no-such:default"))._image_fix() == "taxtui image build"
+    monkeypatch.setattr("taxtui.substrates.docker.containers.DEFAULT_IMAGE", "no-such:default")
+    assert DockerSubstrate(DockerOptions(image="no-such:default")).containers.image_fix == "taxtui image build"
 
 
 class TestNoDaemon:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import pytest
 
 from taxtui.errors import SubstrateUnavailable, Throttled
+from taxtui.sandboxes.kit import state_poller
 from taxtui.sandboxes.kit.state_poller import Lookup, StatePoller
-from taxtui.substrates.aws import connection as aws
 
 
 async def test_a_poller_asks_once_for_all_that_wait() -> None:
@@ -87,7 +87,7 @@ async def test_what_explains_a_failure_is_not_waited_for_while_aws_throttles(mon
     async def describe(handles: list[str]) -> Mapping[str, str]:
         raise Throttled("slow down", 0.001)
 
-    monkeypatch.setattr(aws, "SOON_S", 0.02)
+    monkeypatch.setattr(state_poller, "SOON_S", 0.02)
     poller = StatePoller(describe, 0.0)
     assert await poller.soon("a") is None
     waiting = asyncio.ensure_future(poller.next("a"))
