@@ -1,11 +1,12 @@
-"""All that an author of a substrate imports: protocols, their values, the errors, and the kit.
+"""Everything that an author of a substrate imports: protocols, their values, the errors, and the kit.
 
 ::
 
-    from taxtui.sandboxes import Availability, Capabilities, CreateFailed, ExecResult, FramedShell
+    from taxtui.sandboxes import Capabilities, SandboxSpec, SimpleSubstrate, Throttled
 
 The conformance suite is ``taxtui.sandboxes.conformance``, a substrate for tests of one's own
-``taxtui.sandboxes.fake``. docs/authoring/substrate.md has a complete example.
+``taxtui.sandboxes.fake``. docs/authoring/substrate.md has a complete example,
+which ``taxtui substrates --new NAME`` writes.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.kit.session import ExplainedSession as ExplainedSession
     from taxtui.sandboxes.kit.session import OwnedStream as OwnedStream
     from taxtui.sandboxes.kit.simple import SimpleSubstrate as SimpleSubstrate
+    from taxtui.sandboxes.kit.state_poller import StatePoller as StatePoller
     from taxtui.sandboxes.protocol import Availability as Availability
     from taxtui.sandboxes.protocol import Capabilities as Capabilities
     from taxtui.sandboxes.protocol import ExecResult as ExecResult
@@ -85,6 +87,7 @@ _PUBLIC: Final = {
     "taxtui.sandboxes.kit.retry": "Retry",
     "taxtui.sandboxes.kit.session": "ExplainedSession OwnedStream",
     "taxtui.sandboxes.kit.simple": "SimpleSubstrate",
+    "taxtui.sandboxes.kit.state_poller": "StatePoller",
     "taxtui.sandboxes.protocol": "Availability Capabilities ExecResult Found Marks Sandbox Session Substrate",
 }
 _HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from taxtui.errors import UsageError
+from taxtui.sandboxes import registry
 
 _EXAMPLE: Final = "example.py"
 _PROJECT: Final = """[project]
@@ -37,6 +38,8 @@ def write(name: str, folder: Path) -> list[Path]:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         fix = "use lower-case letters, digits and _"
         raise UsageError(f"{name!r} cannot be the name of a substrate", fix=fix)
+    if name in registry.names():
+        raise UsageError(f"there is a substrate {name!r} already", fix="choose another name")
     kind = "".join(part.capitalize() for part in name.split("_"))
     source = (resources.files("taxtui.sandboxes") / _EXAMPLE).read_text(encoding="utf-8")
     texts = {
