@@ -97,12 +97,13 @@ def test_the_entry_point_that_new_writes_names_its_class(written: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [
+    ("name", "words"),
+    [
         ("Acme", "cannot be the name"),
         ("class", "cannot be the name"),
         ("docker", "there is a substrate 'docker' already"),
         ("acme_lab", "exists already"),
-    ]
+    ],
 )
 def test_new_refuses_a_bad_name_and_overwrites_nothing(name: str, words: str, written: Path) -> None:
     before = {path.name: path.read_bytes() for path in written.iterdir()}

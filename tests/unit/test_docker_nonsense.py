@@ -182,6 +182,19 @@ async def test_a_container_that_cannot_be_started_is_removed(tmp_path: Path) -> 
     ]
 
 
+async def test_a_create_that_is_cancelled_ends_first_and_its_container_is_removed(tmp_path: Path) -> None:
+    heard: list[bytes] = []
+    answers = [answer(b'{"Config": {}}'), answer(b'{"Id": "c1"}', 201), answer(b"", 204), answer(b"", 204)]
+    async with daemon(tmp_path, *answers, heard=heard) as client:
+        creating = asyncio.create_task(connected(client).create(spec(), Marks()))
+        while len(heard) < 2:
+            await asyncio.sleep(0)
+        creating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await creating
+    assert heard[-1].startswith(b"DELETE /containers/c1?force=1")
+
+
 async def test_paths_have_the_version_that_was_negotiated_and_the_host_is_the_daemons(tmp_path: Path) -> None:
     heard: list[bytes] = []
     async with daemon(tmp_path, answer(b"{}"), heard=heard) as client:
