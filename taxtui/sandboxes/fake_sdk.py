@@ -40,7 +40,7 @@ class Completed(NamedTuple):
     stderr: bytes
 
 
-class Sandbox(NamedTuple):
+class RemoteSandbox(NamedTuple):
     """A sandbox as the provider lists it."""
 
     id: str
@@ -62,18 +62,20 @@ class AsyncClient:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return "1.0"
 
-    async def create(self, *, tags: Mapping[str, str], timeout_s: float) -> Sandbox:
+    async def create(self, *, tags: Mapping[str, str], timeout_s: float) -> RemoteSandbox:
         """A new sandbox. The provider does not enforce ``timeout_s``."""
-        sandbox = Sandbox(f"sb-{secrets.token_hex(6)}", dict(tags))
+        sandbox = RemoteSandbox(f"sb-{secrets.token_hex(6)}", dict(tags))
         await asyncio.sleep(0.01)  # a round trip
         folder = self._folder / sandbox.id
         (folder / "work").mkdir(parents=True)
         (folder / "tags.json").write_text(json.dumps(sandbox.tags))
         return sandbox
 
-    async def list(self) -> list[Sandbox]:
+    async def list(self) -> list[RemoteSandbox]:
         """Every sandbox of the account."""
-        return [Sandbox(path.parent.name, json.loads(path.read_text())) for path in self._folder.glob("*/tags.json")]
+        return [
+            RemoteSandbox(path.parent.name, json.loads(path.read_text())) for path in self._folder.glob("*/tags.json")
+        ]
 
     async def exec(self, sandbox_id: str, argv: Sequence[str], *, stdin: bytes, timeout_s: float) -> Completed:
         """Run a program to its end. A cancelled request does not stop it."""
