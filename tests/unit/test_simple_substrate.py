@@ -163,3 +163,44 @@ async def test_nothing_runs_on_after_a_cancelled_create(account: ExampleOptions)
         with pytest.raises(asyncio.CancelledError):
             await creating
         assert await substrate.list() == {}
+
+
+class Slow(Example):
+    """A provider that accepts a deletion at once and lists the sandbox a while longer."""
+
+    looks = 0
+    leaving: Mapping[str, Mapping[str, str]] = {}
+
+    async def delete(self, handle: str) -> None:
+        self.leaving = await super().list()
+        await super().delete(handle)
+        asyncio.get_running_loop().call_later(0.3, setattr, self, "leaving", {})
+
+    async def list(self) -> Mapping[str, Mapping[str, str]]:
+        self.looks += 1
+        return self.leaving or await super().list()
+
+
+async def test_a_deletion_that_takes_its_time_is_waited_for_with_pauses(account: ExampleOptions) -> None:
+    async with Slow(account) as substrate:
+        sandbox = await substrate.create(spec(), Marks())
+        await sandbox.destroy()
+        assert await substrate.find() == []
+        assert 2 <= substrate.looks < 10
+
+
+class Interrupted(Example):
+    """Of an SDK that cancels its own request."""
+
+    async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> tuple[int, bytes, bytes]:
+        if argv[0] == "bash":
+            raise asyncio.CancelledError
+        return await super().run(handle, argv, stdin, timeout_s)
+
+
+async def test_a_request_that_the_sdk_cancels_is_a_failure_and_no_cancellation(account: ExampleOptions) -> None:
+    async with Interrupted(account) as substrate:
+        sandbox = await substrate.create(spec(), Marks())
+        with pytest.raises(ExecFailed, match="one: the SDK cancelled a request"):
+            await sandbox.exec(Command(script="true"))
+        await sandbox.destroy()

@@ -37,6 +37,7 @@ LABEL_CREATED: Final = "taxtui.created"
 _GRACE_S: Final = 30.0  # a provider's own timeout comes after ours: ours kills the command first
 _KILL_S: Final = 30.0
 _KILL_AGAIN_S: Final = 1.0
+_LOOK_S: Final = 0.2  # between the first two looks at a deletion that takes its time
 _ARGUMENT_BYTES: Final = 90_000  # Linux takes no argument beyond 128 KiB
 _SIGNALLED: Final = 128
 
@@ -186,13 +187,15 @@ class SimpleSubstrate(ABC):
                 problem = self.translate(error, CleanupFailed, "delete")
                 if not isinstance(problem, SandboxLost):
                     raise problem from error
+                self._created.pop(handle, None)
+                return False
             self._created.pop(handle, None)
-            return True
+            return not await gone()  # most providers have deleted it by now
 
         async def gone() -> bool:
             return handle not in await self._list()
 
-        await remove(f"sandbox {name}", ask, gone, look_s=0.0)
+        await remove(f"sandbox {name}", ask, gone, look_s=_LOOK_S)
 
     def translate(self, error: Exception, otherwise: type[SubstrateError], doing: str) -> SubstrateError:
         """The error to raise for what a hook raised: taxtui's own, what ``error_of`` says, else ``otherwise``."""
@@ -235,8 +238,9 @@ class SimpleSandbox:
             raise await kill_then_timeout(self._end(running, wrapped.mark), command.timeout_s)
         try:
             code, out, _ = running.result()
-        except Exception as error:
-            failure = self._substrate.translate(error, ExecFailed, "run a command")
+        except (Exception, asyncio.CancelledError) as error:  # cancelled within the SDK: this command is not
+            cut = error if isinstance(error, Exception) else ExecFailed(f"{self.name}: the SDK cancelled a request")
+            failure = self._substrate.translate(cut, ExecFailed, "run a command")
             if isinstance(failure, ExecFailed):  # the command may still run
                 await with_cleanup(self._kill(wrapped.mark), failure)
             raise failure from error
