@@ -65,8 +65,8 @@ def project(
     What is simulated for more than 40 rows is that much less for each: its error, which every row tells, is greater.
 
     ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much may be simulated
-    for the attribution of each row of a run in steps, relative to the usual, which takes some fifteen seconds; 0: there is
-    none. It ends earlier where its own error is small. ``progress`` is told the share that is done. ``wanted`` says
+    for the attribution of each row of a run in steps, relative to the usual, some fifteen seconds; 0: there is none.
+    It ends earlier where its own error is small. ``progress`` is told the share that is done. ``wanted`` says
     which cells have a row, of a composed row by the identity that it has; others still tell what they tell of those.
 
     A cell without a success is a row of Nones flagged ``no_success``.

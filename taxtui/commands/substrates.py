@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +16,7 @@ from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import SubstrateRef
 from taxtui.report.formats import BY_NAME, NAMES, Report, Section
-from taxtui.sandboxes import registry
+from taxtui.sandboxes import new, registry
 from taxtui.terminal_text import clean
 
 _DEADLINES = {
@@ -37,11 +38,19 @@ _DEADLINES = {
     "-s", "--substrate", "chosen", multiple=True, metavar="NAME[:key=value,…]", help="Only this; repeat for several."
 )
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
-def command(checking: bool, probing: bool, chosen: tuple[str, ...], form: str) -> None:
+@click.option(
+    "--new", "new_name", metavar="NAME", help="Write the first files of a new substrate: NAME.py, pyproject.toml."
+)
+def command(checking: bool, probing: bool, chosen: tuple[str, ...], form: str, new_name: str | None) -> None:
     """List the installed substrates, what each still needs, and how to get it.
 
     Exit code: 3 when a substrate that was named with -s was checked and cannot be used.
     """
+    if new_name is not None:
+        for path in new.write(new_name, Path.cwd()):
+            click.echo(f"wrote {path.name}")
+        click.echo(f"next: pip install -e . && python -m taxtui.sandboxes.conformance {new_name}")
+        return
     known = registry.names()
     refs = [parse_substrate(text) for text in chosen] or [SubstrateRef(name=name) for name in known]
     if unknown := [ref.name for ref in refs if ref.name not in known]:

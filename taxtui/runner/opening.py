@@ -11,7 +11,7 @@ from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording.events import Cell
 from taxtui.runner import identity
 from taxtui.runner.cell import described
-from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Availability, ChecksAcquire, Substrate
 from taxtui.sandboxes.registry import blamed, build
 
@@ -69,7 +69,7 @@ async def _closed_in_time(substrate: Substrate) -> AsyncIterator[Substrate]:
         yield entered
     finally:
         with contextlib.suppress(Exception):
-            await unbroken(substrate.__aexit__(None, None, None), CLOSING_S)
+            await finish_despite_cancel(substrate.__aexit__(None, None, None), CLOSING_S)
 
 
 def facts(opened: Iterable[Opened]) -> dict[str, str]:

@@ -1,56 +1,23 @@
-"""Waiting when a provider throttles: repeated, bounded, and kept apart from every latency as ``queued``."""
+"""The retries of a trial: bounded, and recorded as ``queued``, apart from every latency."""
 
 from __future__ import annotations
 
-import asyncio
 import random
-import time
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Callable
+from typing import Final
 
-from taxtui.errors import Throttled
-from taxtui.sandboxes.kit.backoff import pause_s
-
-T = TypeVar("T")
+from taxtui.sandboxes.kit.retry import Retry
 
 MAX_TRIES: Final = 12
 FIRST_BACKOFF_S: Final = 0.25
 MAX_BACKOFF_S: Final = 30.0
 
 
-class Patience:
-    """Repeats throttled requests of one trial and adds up what that cost in ``queued_ns``."""
+class Patience(Retry):
+    """Repeats the throttled requests of one trial."""
 
     def __init__(self, source: random.Random, announce: Callable[[float], None]) -> None:
-        """``source`` decides the jitter; ``announce`` is told each wait in seconds before it begins."""
-        self.queued_ns = 0
-        self._source = source
-        self._announce = announce
-
-    async def __call__(self, attempt: Callable[[], Awaitable[T]], *, resumes: bool = False) -> T:
-        """The first answer that is not ``Throttled``. Refused requests and the waits after them are queued.
-
-        With ``resumes`` an attempt goes on where the refused one stopped, as waiting for a sandbox that boots does:
-        what passed before the refusal was not in vain, and only the waits are queued.
-
-        Raises:
-            Throttled: still refused at the last try.
-        """
-        for tries in range(MAX_TRIES - 1):
-            began = time.monotonic_ns()
-            try:
-                return await attempt()
-            except Throttled as throttled:
-                wait_s = pause_s(
-                    tries,
-                    throttled.retry_after_s,
-                    first_s=FIRST_BACKOFF_S,
-                    longest_s=MAX_BACKOFF_S,
-                    source=self._source,
-                )
-                if resumes:
-                    began = time.monotonic_ns()
-            self._announce(wait_s)
-            await asyncio.sleep(wait_s)
-            self.queued_ns += time.monotonic_ns() - began
-        return await attempt()
+        """``source``: of the jitter. ``announce`` receives each wait in seconds before it begins."""
+        super().__init__(
+            first_s=FIRST_BACKOFF_S, longest_s=MAX_BACKOFF_S, tries=MAX_TRIES, announce=announce, source=source
+        )

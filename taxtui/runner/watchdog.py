@@ -28,7 +28,7 @@ from taxtui.errors import TaxtuiError
 from taxtui.runner import ledger
 from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.reaping import reap_all
-from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.sandboxes.registry import build
 
@@ -104,7 +104,7 @@ class Watchdog:
             if self._process.poll() is not None:
                 self._let_go()
                 self._start()
-                await unbroken(self.wait_ready(), OPENED_WITHIN_S)
+                await finish_despite_cancel(self.wait_ready(), OPENED_WITHIN_S)
                 replaced()
 
     def release(self, *, clean: bool) -> None:

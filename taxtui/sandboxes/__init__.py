@@ -1,11 +1,12 @@
-"""All that an author of a substrate imports: protocols, their values, the errors, and the kit.
+"""Everything that an author of a substrate imports: protocols, their values, the errors, and the kit.
 
 ::
 
-    from taxtui.sandboxes import Availability, Capabilities, CreateFailed, ExecResult, FramedShell
+    from taxtui.sandboxes import Capabilities, SandboxSpec, SimpleSubstrate, Throttled
 
 The conformance suite is ``taxtui.sandboxes.conformance``, a substrate for tests of one's own
-``taxtui.sandboxes.fake``. docs/authoring/substrate.md has a complete example.
+``taxtui.sandboxes.fake``. docs/authoring/substrate.md has a complete example,
+which ``taxtui substrates --new NAME`` writes.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ if TYPE_CHECKING:
     from taxtui.plan.spec import Command as Command
     from taxtui.plan.spec import Limits as Limits
     from taxtui.plan.spec import SandboxSpec as SandboxSpec
-    from taxtui.sandboxes.kit.backoff import pause_s as pause_s
+    from taxtui.sandboxes.kit import captured_command as captured_command
+    from taxtui.sandboxes.kit import text_command as text_command
     from taxtui.sandboxes.kit.blocking_pool import BlockingPool as BlockingPool
+    from taxtui.sandboxes.kit.cancellation import finish_despite_cancel as finish_despite_cancel
+    from taxtui.sandboxes.kit.cancellation import kill_then_timeout as kill_then_timeout
+    from taxtui.sandboxes.kit.cancellation import with_cleanup as with_cleanup
     from taxtui.sandboxes.kit.framed_shell import ENDED as ENDED
     from taxtui.sandboxes.kit.framed_shell import ByteStream as ByteStream
     from taxtui.sandboxes.kit.framed_shell import FramedShell as FramedShell
-    from taxtui.sandboxes.kit.framed_shell import after as after
     from taxtui.sandboxes.kit.framed_shell import launch_argv as launch_argv
-    from taxtui.sandboxes.kit.framed_shell import overdue as overdue
-    from taxtui.sandboxes.kit.framed_shell import unbroken as unbroken
     from taxtui.sandboxes.kit.frames import STDERR as STDERR
     from taxtui.sandboxes.kit.frames import STDOUT as STDOUT
     from taxtui.sandboxes.kit.kept_output import KeptOutput as KeptOutput
@@ -44,15 +46,20 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.kit.kill import MARK as MARK
     from taxtui.sandboxes.kit.kill import kill_marked as kill_marked
     from taxtui.sandboxes.kit.kill import kill_script as kill_script
+    from taxtui.sandboxes.kit.kill import kill_until_done as kill_until_done
     from taxtui.sandboxes.kit.kill import new_mark as new_mark
+    from taxtui.sandboxes.kit.kill import require_killed as require_killed
     from taxtui.sandboxes.kit.labels import LABEL_DEADLINE as LABEL_DEADLINE
     from taxtui.sandboxes.kit.labels import LABEL_RUN as LABEL_RUN
     from taxtui.sandboxes.kit.labels import LABEL_TRIAL as LABEL_TRIAL
     from taxtui.sandboxes.kit.labels import found as found
     from taxtui.sandboxes.kit.process import Process as Process
     from taxtui.sandboxes.kit.removal import remove as remove
+    from taxtui.sandboxes.kit.retry import Retry as Retry
     from taxtui.sandboxes.kit.session import ExplainedSession as ExplainedSession
     from taxtui.sandboxes.kit.session import OwnedStream as OwnedStream
+    from taxtui.sandboxes.kit.simple import SimpleSubstrate as SimpleSubstrate
+    from taxtui.sandboxes.kit.state_poller import StatePoller as StatePoller
     from taxtui.sandboxes.protocol import Availability as Availability
     from taxtui.sandboxes.protocol import Capabilities as Capabilities
     from taxtui.sandboxes.protocol import ExecResult as ExecResult
@@ -66,16 +73,20 @@ _PUBLIC: Final = {
     "taxtui.errors": "CleanupFailed CreateFailed ExecFailed ExecTimeout QuotaExceeded ReadyTimeout SandboxLost "
     "SubstrateError SubstrateUnavailable Throttled UsageError",
     "taxtui.plan.spec": "Command Limits SandboxSpec",
-    "taxtui.sandboxes.kit.backoff": "pause_s",
+    "taxtui.sandboxes.kit": "captured_command text_command",
     "taxtui.sandboxes.kit.blocking_pool": "BlockingPool",
-    "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell after launch_argv overdue unbroken",
+    "taxtui.sandboxes.kit.cancellation": "finish_despite_cancel kill_then_timeout with_cleanup",
+    "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell launch_argv",
     "taxtui.sandboxes.kit.frames": "STDERR STDOUT",
     "taxtui.sandboxes.kit.kept_output": "KeptOutput exec_result",
-    "taxtui.sandboxes.kit.kill": "MARK kill_marked kill_script new_mark",
+    "taxtui.sandboxes.kit.kill": "MARK kill_marked kill_script kill_until_done new_mark require_killed",
     "taxtui.sandboxes.kit.labels": "LABEL_DEADLINE LABEL_RUN LABEL_TRIAL found",
     "taxtui.sandboxes.kit.process": "Process",
     "taxtui.sandboxes.kit.removal": "remove",
+    "taxtui.sandboxes.kit.retry": "Retry",
     "taxtui.sandboxes.kit.session": "ExplainedSession OwnedStream",
+    "taxtui.sandboxes.kit.simple": "SimpleSubstrate",
+    "taxtui.sandboxes.kit.state_poller": "StatePoller",
     "taxtui.sandboxes.protocol": "Availability Capabilities ExecResult Found Marks Sandbox Session Substrate",
 }
 _HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
@@ -88,6 +99,10 @@ def __getattr__(name: str) -> Any:
     """Import a public name's module when it is first asked for."""
     if name not in _HOMES:
         raise AttributeError(f"module 'taxtui.sandboxes' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    home = _HOMES[name]
+    if home.endswith(".kit"):  # the name is a module's
+        value: Any = importlib.import_module(f"{home}.{name}")
+    else:
+        value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

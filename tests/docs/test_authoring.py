@@ -1,18 +1,24 @@
-"""What docs/authoring shows works: the substrate passes the suite, the tier is measured, the fake's test passes."""
+"""The examples of docs/authoring work: the substrate passes the suite, the tier is measured, the fake's test passes."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import types
 from pathlib import Path
 
 import pytest
 
+import taxtui.errors
+from taxtui import sandboxes
+from taxtui.errors import UsageError
+from taxtui.sandboxes import new
 from taxtui.sandboxes.conformance import Check, NotApplicable, checks
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import ROOT, blocks, text_of
 
 
 def example(marker: str) -> str:
@@ -27,30 +33,83 @@ def module_of(source: str, name: str) -> types.ModuleType:
     return module
 
 
-FOLDERS = module_of(example("class Folders"), "folders")
+EXAMPLE = ROOT / "taxtui/sandboxes/example.py"
+
+
+def test_the_page_shows_the_example_that_is_tested() -> None:
+    assert example("class Example") == EXAMPLE.read_text()
 
 
 def test_an_author_imports_one_package_of_taxtui() -> None:
     imported = set()
-    for node in ast.walk(ast.parse(example("class Folders"))):
+    for node in ast.walk(ast.parse(EXAMPLE.read_text())):
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             imported.add(node.module or "")
-    assert {name for name in imported if name.startswith(("taxtui", "costmodel"))} == {"taxtui.sandboxes"}
+    ours = {name for name in imported if name.startswith(("taxtui", "costmodel"))}
+    assert ours == {"taxtui.sandboxes", "taxtui.sandboxes.fake_sdk"}  # the SDK stands for the provider's
 
 
 def test_the_example_is_short() -> None:
-    assert len(example("class Folders").splitlines()) < 60
+    assert len(EXAMPLE.read_text().splitlines()) <= 120
+
+
+def test_the_table_of_the_kit_has_every_public_helper() -> None:
+    """And no other: a name that is neither a protocol, a value nor an error."""
+    [table] = re.findall(r"Every helper of the kit:\n\n(.*?)\n\n", text_of("authoring/substrate.md"), re.DOTALL)
+    listed = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    values = {"Availability", "Capabilities", "Command", "ExecResult", "Found", "Limits", "Marks", "SandboxSpec"}
+    protocols = {"Sandbox", "Session", "Substrate"}
+    errors = {name for name in sandboxes.__all__ if name in vars(taxtui.errors)}
+    assert sorted(listed) == sorted(set(sandboxes.__all__) - values - protocols - errors)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which ``taxtui substrates --new acme_lab`` was called."""
+    folder = tmp_path_factory.mktemp("new")
+    done = subprocess.run(
+        [sys.executable, "-m", "taxtui", "substrates", "--new", "acme_lab"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[:2] == ["wrote acme_lab.py", "wrote pyproject.toml"]
+    return folder
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-async def test_the_substrate_of_the_page_passes_the_conformance_suite(check: Check) -> None:
-    with tempfile.TemporaryDirectory() as root:
+async def test_what_new_writes_passes_the_conformance_suite(check: Check, written: Path) -> None:
+    module = sys.modules.get("acme_lab") or module_of((written / "acme_lab.py").read_text(), "acme_lab")
+    with tempfile.TemporaryDirectory() as account:
         try:
-            await check(lambda: FOLDERS.Folders(FOLDERS.Options(root)))
+            await check(lambda: module.AcmeLab(module.AcmeLabOptions(account)))
         except NotApplicable as reason:
-            assert FOLDERS.Folders.capabilities.acquire == ("create",), reason
+            pytest.skip(str(reason))
+
+
+def test_the_entry_point_that_new_writes_names_its_class(written: Path) -> None:
+    project = tomllib.loads((written / "pyproject.toml").read_text())
+    assert project["project"]["entry-points"]["taxtui.substrates"] == {"acme_lab": "acme_lab:AcmeLab"}
+    assert "example" not in (written / "acme_lab.py").read_text().lower()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Acme", "cannot be the name"),
+        ("class", "cannot be the name"),
+        ("docker", "there is a substrate 'docker' already"),
+        ("acme_lab", "exists already"),
+    ],
+)
+def test_new_refuses_a_bad_name_and_overwrites_nothing(name: str, words: str, written: Path) -> None:
+    before = {path.name: path.read_bytes() for path in written.iterdir()}
+    with pytest.raises(UsageError, match=words):
+        new.write(name, written)
+    assert {path.name: path.read_bytes() for path in written.iterdir()} == before
 
 
 async def test_the_test_with_the_fake_passes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import os
 import socket
@@ -154,8 +155,8 @@ async def test_missing_things_are_said_in_one_line() -> None:
 
 
 async def test_the_default_image_is_built_by_us(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taxtui.substrates.docker.substrate.DEFAULT_IMAGE", "no-such:default")
-    assert DockerSubstrate(DockerOptions(image="no-such:default"))._image_fix() == "taxtui image build"
+    monkeypatch.setattr("taxtui.substrates.docker.containers.DEFAULT_IMAGE", "no-such:default")
+    assert DockerSubstrate(DockerOptions(image="no-such:default")).containers.image_fix == "taxtui image build"
 
 
 class TestNoDaemon:
@@ -205,6 +206,31 @@ class TestEndpoint:
         assert endpoint("unix:///run/other.sock").address.path == "/run/other.sock"
         monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:2375")
         assert endpoint().address[1:3] == ("127.0.0.1", 2375)
+
+    def test_a_docker_context_is_used_as_the_docker_command_uses_it(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """Docker Desktop, rootless docker and colima set a context, not DOCKER_HOST."""
+        monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+        for variable in ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
+            monkeypatch.delenv(variable, raising=False)
+        for name, host in (("rootless", "unix:///run/user/1000/docker.sock"), ("lab", "tcp://192.0.2.1:2375")):
+            meta = tmp_path / "contexts/meta" / hashlib.sha256(name.encode()).hexdigest()
+            meta.mkdir(parents=True)
+            about = {"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": host, "SkipTLSVerify": False}}}
+            (meta / "meta.json").write_text(json.dumps(about))
+        (tmp_path / "config.json").write_text('{"currentContext": "rootless"}')
+        assert endpoint().address.path == "/run/user/1000/docker.sock"
+        monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:2375")
+        assert endpoint().address[1:3] == ("127.0.0.1", 2375)
+        monkeypatch.setenv("DOCKER_CONTEXT", "lab")
+        assert endpoint().address[1:3] == ("192.0.2.1", 2375)
+        assert endpoint("unix:///run/other.sock").address.path == "/run/other.sock"
+        monkeypatch.setenv("DOCKER_CONTEXT", "default")
+        assert endpoint().address[1:3] == ("127.0.0.1", 2375)
+        monkeypatch.setenv("DOCKER_CONTEXT", "nowhere")
+        with pytest.raises(SubstrateUnavailable, match="there is no docker context 'nowhere'; see: docker context ls"):
+            endpoint()
 
     @pytest.mark.parametrize("host", ["ssh://somewhere", "npipe:////./pipe/docker", "fd://", "tcp://"])
     def test_what_is_not(self, host: str) -> None:

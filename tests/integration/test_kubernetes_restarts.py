@@ -12,7 +12,7 @@ import pytest
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.sandboxes.kit import backoff
+from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes import access as kubernetes_access
@@ -152,7 +152,7 @@ async def test_a_watch_that_ended_is_made_anew_by_the_next_trial(
 async def test_finding_outlasts_a_restart_but_not_a_missing_right(
     standin: KubernetesStandin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.01)
     standin.denied = {"list pods *"}
     async with KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig))) as substrate:
         assert await substrate.find() == []

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import pytest
 
 from taxtui.errors import SubstrateUnavailable, Throttled
-from taxtui.substrates.aws import connection as aws
-from taxtui.substrates.aws.connection import Poller, Seen
+from taxtui.sandboxes.kit import state_poller
+from taxtui.sandboxes.kit.state_poller import Lookup, StatePoller
 
 
 async def test_a_poller_asks_once_for_all_that_wait() -> None:
@@ -20,15 +20,15 @@ async def test_a_poller_asks_once_for_all_that_wait() -> None:
         asked.append(handles)
         return {handle: handle.upper() for handle in handles if handle != "gone"}
 
-    poller = Poller(describe, 0.01, batch=2)
+    poller = StatePoller(describe, 0.01, batch=2)
     assert await asyncio.gather(*map(poller.next, ["a", "b", "a", "gone"])) == [
-        Seen("A", 0),
-        Seen("B", 0),
-        Seen("A", 0),
-        Seen(None, 0),
+        Lookup("A", 0),
+        Lookup("B", 0),
+        Lookup("A", 0),
+        Lookup(None, 0),
     ]
     assert asked == [["a", "b"], ["gone"]]
-    assert await poller.next("c") == Seen("C", 0)
+    assert await poller.next("c") == Lookup("C", 0)
     await poller.close()
 
 
@@ -40,27 +40,27 @@ async def test_a_pollers_failure_reaches_everyone_in_the_batch_and_the_next_look
             raise SubstrateUnavailable("no")
         return dict.fromkeys(handles, "ok")
 
-    poller = Poller(describe, 0.0)
+    poller = StatePoller(describe, 0.0)
     for outcome in await asyncio.gather(poller.next("a"), poller.next("b"), return_exceptions=True):
         assert isinstance(outcome, SubstrateUnavailable)
     failing = False
-    assert await poller.next("a") == Seen("ok", 0)
+    assert await poller.next("a") == Lookup("ok", 0)
     waiting = asyncio.ensure_future(poller.next("a"))
     await poller.close()
     await asyncio.wait({waiting})
-    assert waiting.cancelled() or waiting.result() == Seen("ok", 0)
+    assert waiting.cancelled() or waiting.result() == Lookup("ok", 0)
 
 
 async def test_cancelling_one_waiter_leaves_the_others() -> None:
     async def describe(handles: list[str]) -> Mapping[str, str]:
         return dict.fromkeys(handles, "ok")
 
-    poller = Poller(describe, 0.02)
+    poller = StatePoller(describe, 0.02)
     await poller.next("a")
     one, other = asyncio.ensure_future(poller.next("a")), asyncio.ensure_future(poller.next("a"))
     await asyncio.sleep(0)
     one.cancel()
-    assert await other == Seen("ok", 0)
+    assert await other == Lookup("ok", 0)
     await poller.close()
 
 
@@ -73,13 +73,13 @@ async def test_a_throttled_look_is_repeated_once_for_all_that_wait_and_says_how_
             raise Throttled("slow down", 0.01)
         return dict.fromkeys(handles, "ok")
 
-    poller = Poller(describe, 0.0)
-    assert await poller.next("a") == Seen("ok", 0)
+    poller = StatePoller(describe, 0.0)
+    assert await poller.next("a") == Lookup("ok", 0)
     seen = await asyncio.gather(*(poller.next(str(number)) for number in range(20)))
     assert len(asked_ns) == 4  # not 20 refusals, each with a back-off of its own
     [late_ns] = {each.late_ns for each in seen}
     assert asked_ns[3] - asked_ns[2] < late_ns < time.monotonic_ns() - asked_ns[0]  # both refusals and their waits
-    assert await poller.next("a") == Seen("ok", 0)
+    assert await poller.next("a") == Lookup("ok", 0)
     await poller.close()
 
 
@@ -87,8 +87,8 @@ async def test_what_explains_a_failure_is_not_waited_for_while_aws_throttles(mon
     async def describe(handles: list[str]) -> Mapping[str, str]:
         raise Throttled("slow down", 0.001)
 
-    monkeypatch.setattr(aws, "SOON_S", 0.02)
-    poller = Poller(describe, 0.0)
+    monkeypatch.setattr(state_poller, "SOON_S", 0.02)
+    poller = StatePoller(describe, 0.0)
     assert await poller.soon("a") is None
     waiting = asyncio.ensure_future(poller.next("a"))
     await asyncio.sleep(0.01)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 import requests
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound, TLSParameterError
+from docker.errors import APIError, DockerException, TLSParameterError
 
 from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable, Throttled
 from taxtui.substrates.docker.failure import (
     NoSuchProgram,
+    create_refused,
     cut,
     exec_refused,
     no_client,
-    not_made,
     not_started,
     said,
-    silent,
     unanswered,
     unreached,
+    unusable,
 )
 
 GONE = "No such container: 4f2a"
@@ -128,39 +128,43 @@ NO_NETWORK = "network no-such-network not found"
     [
         # To be built or pulled, not to be tried again.
         (
-            ImageNotFound("404 Client Error", explanation="No such image: x:1"),  # type: ignore[no-untyped-call]
+            create_refused(404, "No such image: x:1", "x:1", "docker pull x:1"),
             SubstrateUnavailable,
             "docker: there is no image x:1 here; docker pull x:1",
         ),
         # Refused: a name that is taken, a network or a runtime that is not there.
         (
-            NotFound("404 Client Error", explanation=NO_NETWORK),  # type: ignore[no-untyped-call]
+            create_refused(404, NO_NETWORK, "x:1", "docker pull x:1"),
             CreateFailed,
             f"docker cannot make a container: {NO_NETWORK}",
         ),
         (
-            APIError("500 Server Error\nfor url"),
+            create_refused(500, "no space left", "x:1", "docker pull x:1"),
             CreateFailed,
-            "docker cannot make a container: 500 Server Error for url",
-        ),  # type: ignore[no-untyped-call]
+            "docker cannot make a container: no space left",
+        ),
+        # Overloaded, or only starting: tried again.
+        (create_refused(503, "HTTP 503", "x:1", ""), Throttled, "the docker daemon is busy: HTTP 503"),
         # No answer at all.
         (
-            requests.ReadTimeout("read timed out"),
+            unusable(unanswered(TimeoutError())),
             SubstrateUnavailable,
-            "docker: the daemon does not answer: read timed out",
+            "docker: the daemon does not answer: timed out",
         ),
-        (requests.ConnectionError(), SubstrateUnavailable, "docker: the daemon does not answer: ConnectionError"),
+        (
+            unusable(unreached(FileNotFoundError(2, "No such file or directory"))),
+            SubstrateUnavailable,
+            "docker: the daemon cannot be reached: No such file or directory",
+        ),
     ],
 )
-def test_why_there_is_no_container(error: Exception, kind: type[SubstrateError], text: str) -> None:
-    became = not_made(error, "x:1", "docker pull x:1")
-    assert (type(became), str(became)) == (kind, text)
+def test_why_there_is_no_container(error: SubstrateError, kind: type[SubstrateError], text: str) -> None:
+    assert (type(error), str(error)) == (kind, text)
 
 
 def test_the_daemons_own_words_come_before_the_sdks() -> None:
     assert said(APIError("500 Server Error", explanation="disk\n full")) == "disk full"  # type: ignore[no-untyped-call]
     assert said(TLSParameterError("no certificate")).startswith("no certificate")  # type: ignore[no-untyped-call]
-    assert str(silent(DockerException())) == "docker: the daemon does not answer: DockerException"
 
 
 RUNC = b'OCI runtime exec failed: exec failed: unable to start container process: exec: "bash": '

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from taxtui.errors import ExecFailed, SubstrateUnavailable
+from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable
 from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
+from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker.containers import connect
 from taxtui.substrates.docker.endpoint import Endpoint
 from taxtui.substrates.docker.exec import Exec
-from taxtui.substrates.docker.failure import silent
+from taxtui.substrates.docker.failure import unusable
 from taxtui.substrates.docker.http import Address, Connection, Daemon, Multiplexed
 from taxtui.substrates.docker.options import DockerOptions
 from taxtui.substrates.docker.substrate import DockerSubstrate
+from tests.support.sandboxes import spec
 
 
 def piece(channel: int, data: bytes) -> bytes:
@@ -54,12 +56,14 @@ async def test_a_stream_without_pieces_is_no_output(data: bytes) -> None:
 
 
 @contextlib.asynccontextmanager
-async def daemon(folder: Path, *answers: bytes) -> AsyncIterator[Daemon]:
-    """One that gives these answers in turn, whatever it is asked."""
+async def daemon(folder: Path, *answers: bytes, heard: list[bytes] | None = None) -> AsyncIterator[Daemon]:
+    """One that gives these answers in turn, whatever it is asked; ``heard`` receives the requests."""
     left = list(answers)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while left and await reader.read(1 << 16):
+        while left and (request := await reader.read(1 << 16)):
+            if heard is not None:
+                heard.append(request)
             writer.write(left.pop(0))
             await writer.drain()
         writer.close()
@@ -130,16 +134,96 @@ async def test_a_stream_that_is_cut_with_its_container_has_ended(
             assert await running.read() == (ENDED, b"")
 
 
+def connected(client: Daemon) -> DockerSubstrate:
+    """A substrate whose daemon this is."""
+    substrate = DockerSubstrate(DockerOptions(image="registry.example/team/image:1"))
+    substrate.containers.daemon = client
+    return substrate
+
+
 @pytest.mark.parametrize(
     "rows", [[{}], [3], [{"Created": "x", "Names": [], "Id": "x"}], None, [{"Created": 1, "Names": []}]]
 )
-async def test_a_list_of_containers_of_another_shape_is_said(rows: Any) -> None:
-    substrate = DockerSubstrate(DockerOptions())
-    client: Any = SimpleNamespace(containers=lambda **_: rows)
-    substrate.containers._client = client
-    with pytest.raises(SubstrateUnavailable, match=r"docker: the daemon's answer makes no sense: \w+"):
-        await substrate.find("r")
-    await substrate.containers.pool.__aexit__()
+async def test_a_list_of_containers_of_another_shape_is_said(rows: Any, tmp_path: Path) -> None:
+    async with daemon(tmp_path, answer(json.dumps(rows).encode())) as client:
+        with pytest.raises(SubstrateUnavailable, match=r"docker: the daemon's answer makes no sense: \w+"):
+            await connected(client).find("r")
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b"{}", b'{"Config": 3}', b'{"Config": {"Env": 3}}', b'{"Config": {"Env": ["x"]}}']
+)
+async def test_an_image_of_another_shape_is_said(body: bytes, tmp_path: Path) -> None:
+    async with daemon(tmp_path, answer(body)) as client:
+        with pytest.raises(SubstrateUnavailable, match=r"docker: the daemon's answer makes no sense: \w+"):
+            await connected(client).create(spec(), Marks())
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{}", b'{"Id": 3}'])
+async def test_a_container_without_an_id_is_no_container(body: bytes, tmp_path: Path) -> None:
+    image = answer(b'{"Config": null}')
+    async with daemon(tmp_path, image, answer(body, 201)) as client:
+        with pytest.raises(SubstrateUnavailable, match="makes no sense"):
+            await connected(client).create(spec(), Marks())
+
+
+async def test_a_container_that_cannot_be_started_is_removed(tmp_path: Path) -> None:
+    heard: list[bytes] = []
+    answers = [answer(b"{}", 404), answer(b'{"message": "no such runtime"}', 400), answer(b'{"Id": "c1"}', 201)]
+    answers.append(answer(b'{"Config": {}}'))
+    async with daemon(tmp_path, *reversed(answers), heard=heard) as client:
+        with pytest.raises(CreateFailed, match="docker cannot make a container: no such runtime"):
+            await connected(client).create(spec(), Marks())
+    assert [head.split(b" HTTP")[0].split(b"?")[0] for head in heard] == [
+        b"GET /images/registry.example/team/image:1/json",
+        b"POST /containers/create",
+        b"POST /containers/c1/start",
+        b"DELETE /containers/c1",
+    ]
+
+
+async def test_a_create_that_is_cancelled_ends_first_and_its_container_is_removed(tmp_path: Path) -> None:
+    heard: list[bytes] = []
+    answers = [answer(b'{"Config": {}}'), answer(b'{"Id": "c1"}', 201), answer(b"", 204), answer(b"", 204)]
+    async with daemon(tmp_path, *answers, heard=heard) as client:
+        creating = asyncio.create_task(connected(client).create(spec(), Marks()))
+        while len(heard) < 2:
+            await asyncio.sleep(0)
+        creating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await creating
+    assert heard[-1].startswith(b"DELETE /containers/c1?force=1")
+
+
+async def test_paths_have_the_version_that_was_negotiated_and_the_host_is_the_daemons(tmp_path: Path) -> None:
+    heard: list[bytes] = []
+    async with daemon(tmp_path, answer(b"{}"), heard=heard) as client:
+        versioned = Daemon(client._address, "1.47")
+        await versioned.request("GET", "/containers/x/json")
+        await versioned.close()
+    assert heard[0].startswith(b"GET /v1.47/containers/x/json HTTP/1.1\r\nHost: docker\r\n")
+
+
+@pytest.mark.parametrize(
+    ("host", "header"), [("builder.example", b"builder.example:2375"), ("fd00::1", b"[fd00::1]:2375")]
+)
+def test_over_tcp_the_host_header_names_the_daemon(host: str, header: bytes) -> None:
+    """A proxy that serves several hosts finds none that is called docker."""
+    request = Daemon(Address(host=host, port=2375), "1.47")._request("GET", "/containers/x/json", None)
+    assert b"\r\nHost: " + header + b"\r\n" in request
+
+
+@pytest.mark.parametrize("spelling", [b"chunked", b"Chunked", b"CHUNKED"])
+async def test_a_transfer_encoding_is_known_in_any_spelling(spelling: bytes, tmp_path: Path) -> None:
+    chunked = b"HTTP/1.1 200 x\r\nTransfer-Encoding: %b\r\n\r\n2\r\n{}\r\n0\r\n\r\n" % spelling
+    async with daemon(tmp_path, chunked) as client:
+        assert (await client.request("GET", "/x")).body == {}
+
+
+async def test_an_archive_comes_as_bytes_and_its_refusal_as_words(tmp_path: Path) -> None:
+    async with daemon(tmp_path, answer(b"\0tar"), answer(b'{"message": "no such path"}', 404)) as client:
+        assert (await client.request("GET", "/x", raw=True)).body == b"\0tar"
+        assert (await client.request("GET", "/x", raw=True)).message == "no such path"
 
 
 @pytest.mark.parametrize(
@@ -157,4 +241,4 @@ def test_credentials_that_make_no_sense_are_one_line(
 
 
 def test_what_is_no_sdk_error_is_said_by_its_class_alone() -> None:
-    assert silent(KeyError("password=x")).problem == "docker: the daemon's answer makes no sense: KeyError"
+    assert unusable(KeyError("password=x")).problem == "docker: the daemon's answer makes no sense: KeyError"

@@ -15,9 +15,10 @@ from typing import Final
 
 import pytest
 
+from taxtui.errors import ExecFailed
 from taxtui.sandboxes.kit import kill
 from taxtui.sandboxes.kit.frames import STDOUT
-from taxtui.sandboxes.kit.kill import MARK, kill_marked, kill_script, new_mark
+from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_marked, kill_script, kill_until_done, new_mark, require_killed
 from taxtui.sandboxes.kit.process import Process
 from tests.support.waiting import until
 
@@ -141,3 +142,40 @@ async def test_what_has_lost_what_everything_carries_is_killed_too(killer: tuple
     finally:
         for process in (marked, kept, stray):
             await process.close()
+
+
+@pytest.mark.parametrize("code", [0, 137, -9])
+def test_a_killer_that_found_all_or_was_killed_itself_is_no_failure(code: int) -> None:
+    require_killed(code, b"words")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"), [(b" no\n grep ", "no grep"), ("no grep", "no grep"), (b"", "they survive SIGKILL")]
+)
+def test_survivors_are_said(words: bytes | str, why: str) -> None:
+    with pytest.raises(ExecFailed, match=f"^{LEFT}: {why}$"):
+        require_killed(1, words)
+
+
+async def test_a_command_that_begins_after_the_first_kill_is_killed_again() -> None:
+    running: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    kills = []
+
+    async def kill_once() -> None:
+        kills.append(1)
+        if len(kills) == 3:
+            running.set_exception(OSError("cut"))  # and nobody else asks for it
+
+    await kill_until_done(kill_once, running, within_s=30, again_s=0.001)
+    assert len(kills) == 3
+
+
+async def test_a_command_that_cannot_be_killed_is_said() -> None:
+    running: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def in_vain() -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(ExecFailed, match=f"^{LEFT}: no answer$"):
+        await kill_until_done(in_vain, running, within_s=0.02, again_s=0.001)
+    running.cancel()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from taxtui.sandboxes.kit import retry
 from taxtui.substrates.kubernetes import watch as kubernetes_watch
 from taxtui.substrates.kubernetes.api import PODS
 from taxtui.substrates.kubernetes.failure import ApiRefused
@@ -26,7 +27,7 @@ class Clock:
         self.pauses_s: list[float] = []
         clock = SimpleNamespace(monotonic=lambda: self.now_s, monotonic_ns=lambda: int(self.now_s * 1e9))
         monkeypatch.setattr(kubernetes_watch, "time", clock)
-        monkeypatch.setattr(kubernetes_watch.random, "uniform", lambda low, high: high)
+        monkeypatch.setattr(retry._JITTER, "uniform", lambda low, high: high)
         monkeypatch.setattr(asyncio, "sleep", self.sleep)
 
     async def sleep(self, seconds: float) -> None:

@@ -110,7 +110,7 @@ async def test_a_provider_that_does_not_answer_at_all_ends_it_too(monkeypatch: p
 
 
 def test_what_nobody_holds_is_ended_in_spite_of_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removal, "INSIST_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(removal, "INSIST_FIRST_S", 0.0)
     asked: list[int] = []
 
     def ask() -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, after
+from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell
 from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
 
 LEFT = "a session's processes may still run"
@@ -68,7 +69,7 @@ async def test_what_was_said_is_not_said_again() -> None:
     async def end() -> None:
         raise ExecFailed("no answer")
 
-    assert str(await after(end(), SandboxLost("gone: no answer"))) == "gone: no answer"
+    assert str(await with_cleanup(end(), SandboxLost("gone: no answer"))) == "gone: no answer"
 
 
 class TestExplained:

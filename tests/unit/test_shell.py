@@ -14,7 +14,7 @@ import pytest
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import framed_shell
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv, unbroken
+from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv
 from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from tests.support.scripted_stream import TerminalStream, posix_argv, shell_process
 from tests.support.waiting import until
@@ -227,85 +227,6 @@ async def test_a_shell_that_never_answers() -> None:
     with pytest.raises(ExecTimeout):
         await FramedShell.open(stream, timeout_s=0.1)
     assert await stream.read() == (ENDED, b"")
-
-
-class TestUnbroken:
-    async def test_finishes_before_it_passes_a_cancellation_on(self) -> None:
-        finished = []
-
-        async def work() -> None:
-            await asyncio.sleep(0.05)
-            finished.append(True)
-
-        task = asyncio.create_task(unbroken(work()))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.sleep(0)
-        task.cancel()  # and not the second time either
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert finished == [True]
-
-    async def test_passes_results_and_errors_on(self) -> None:
-        async def work(value: int) -> int:
-            if value < 0:
-                raise ValueError(value)
-            return value
-
-        assert await unbroken(work(3)) == 3
-        with pytest.raises(ValueError, match="-1"):
-            await unbroken(work(-1))
-
-    async def test_a_cancellation_outranks_the_works_own_error(self) -> None:
-        async def work() -> None:
-            await asyncio.sleep(0.02)
-            raise ValueError
-
-        task = asyncio.create_task(unbroken(work()))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    @pytest.mark.parametrize("obedient", [True, False])
-    async def test_work_that_never_ends_is_given_up(self, obedient: bool) -> None:
-        release, told = asyncio.Event(), asyncio.Event()
-
-        async def work() -> None:
-            while not release.is_set():
-                try:
-                    await release.wait()
-                except asyncio.CancelledError:
-                    told.set()
-                    if obedient:
-                        raise
-
-        with pytest.raises(ExecFailed, match="given up"):
-            await unbroken(work(), 0.01)
-        await told.wait()
-        release.set()
-
-    async def test_a_cancellation_is_passed_on_when_the_work_never_ends(self) -> None:
-        begun = asyncio.Event()
-
-        async def work() -> None:
-            begun.set()
-            await asyncio.Event().wait()
-
-        task = asyncio.create_task(unbroken(work(), 0.5))
-        await begun.wait()
-        for _ in range(3):
-            task.cancel()
-            await asyncio.sleep(0)
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    async def test_work_that_cancels_itself(self) -> None:
-        async def work() -> None:
-            raise asyncio.CancelledError
-
-        with pytest.raises(asyncio.CancelledError):
-            await unbroken(work())
 
 
 def test_channels_are_told_apart() -> None:

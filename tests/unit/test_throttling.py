@@ -6,8 +6,8 @@ import random
 import pytest
 
 from taxtui.errors import Throttled
-from taxtui.runner import throttling
 from taxtui.runner.throttling import MAX_TRIES, Patience
+from taxtui.sandboxes.kit import retry
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         slept.append(seconds)
         await real(0)
 
-    monkeypatch.setattr(throttling.asyncio, "sleep", sleep)  # type: ignore[attr-defined]
+    monkeypatch.setattr(retry.asyncio, "sleep", sleep)  # type: ignore[attr-defined]
     return slept
 
 

@@ -20,12 +20,11 @@ import asyncio
 import base64
 import re
 import secrets
-import time
-from collections.abc import Coroutine
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol
 
-from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
+from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.frames import STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.protocol import ExecResult
@@ -35,8 +34,6 @@ ENDED: Final = 0
 
 OPEN_TIMEOUT_S: Final = 60.0
 _PRINTED_BYTES: Final = 16_384
-UNBROKEN_S: Final = 60.0
-"""How long a cancellation is held back at most. Clean-ups have timeouts of their own; this is for when they fail."""
 
 # bash reads exactly the announced bytes with a few large reads; without `read -N` (bash < 4.1, other shells) the
 # same frame is taken line by line, one byte per system call. LC_ALL is only looked at while the driver starts.
@@ -147,7 +144,7 @@ class FramedShell:
     async def close(self) -> None:
         """End the shell and all that runs in it. Idempotent."""
         self._closed = True
-        await unbroken(self._stream.close())
+        await finish_despite_cancel(self._stream.close())
 
     async def _exchange(
         self, command: Command, timeout_s: float, *, prologue: bytes = b"", epilogue: str = ""
@@ -169,74 +166,12 @@ class FramedShell:
             return frames.result()
         except ValueError:  # a command can read its shell's input, with the nonce, and print a marker itself
             garbled = ExecFailed("the session's answer is garbled; the session is closed")
-            raise await after(self.close(), garbled) from None
+            raise await with_cleanup(self.close(), garbled) from None
         except TimeoutError:
-            raise await overdue(self.close(), timeout_s, "; its session is closed") from None
+            raise await kill_then_timeout(self.close(), timeout_s, "; its session is closed") from None
         except BaseException as error:
-            await after(self.close(), error)
+            await with_cleanup(self.close(), error)
             raise
-
-
-_T = TypeVar("_T")
-_E = TypeVar("_E", bound=BaseException)
-
-
-async def after(ending: Coroutine[Any, Any, object], error: _E) -> _E:
-    """``error``, once ``ending`` is done, unbroken; it says as well what went wrong with that."""
-    try:
-        await unbroken(ending)
-    except SubstrateError as left:
-        if not isinstance(error, SubstrateError):
-            error.add_note(str(left))
-        elif str(left) not in str(error):
-            error.problem = f"{error.problem}; {left}"
-    return error
-
-
-async def unbroken(work: Coroutine[Any, Any, _T], within_s: float = UNBROKEN_S) -> _T:
-    """Finish ``work`` even if the caller is cancelled meanwhile; the cancellation is passed on afterwards.
-
-    Work that takes longer than ``within_s`` is cancelled itself and not waited for: nothing may hold a run for ever.
-
-    Raises:
-        ExecFailed: it took longer, and the caller was not cancelled.
-    """
-    task = asyncio.ensure_future(work)
-    give_up = time.monotonic() + within_s
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done() and (left_s := give_up - time.monotonic()) > 0:
-        try:
-            await asyncio.wait({task}, timeout=left_s)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    overdue = not task.done()
-    if overdue:
-        task.cancel()
-    task.add_done_callback(_seen)
-    if cancelled is not None:
-        raise cancelled
-    if overdue:
-        raise ExecFailed(f"a clean-up was given up: it took longer than {within_s:g} s")
-    return task.result()
-
-
-def _seen(task: asyncio.Future[Any]) -> None:
-    """Nobody may be left to be told of its error: the loop need not complain."""
-    if not task.cancelled():
-        task.exception()
-
-
-async def overdue(ending: Coroutine[Any, Any, object], timeout_s: float, and_so: str = "") -> SubstrateError:
-    """What to raise of a command that outlived its timeout, once ``ending``, unbroken, has killed it: ``ExecTimeout``.
-
-    Where that failed nobody has killed it: ``ExecFailed``, or ``SandboxLost``, which says both.
-    """
-    try:
-        await unbroken(ending)
-    except SubstrateError as left:
-        kind = SandboxLost if isinstance(left, SandboxLost) else ExecFailed
-        return kind(f"the command had no end after {timeout_s:g} s; {left}")
-    return ExecTimeout(f"the command was killed after {timeout_s:g} s{and_so}")
 
 
 def farewell(line: str) -> bytes:

@@ -15,16 +15,19 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from taxtui.errors import CleanupFailed
+from taxtui.errors import CleanupFailed, ExecFailed
 
 MARK: Final = "TAXTUI_LAUNCH"
 """The environment variable that holds a mark."""
 GONE_WITHIN_S: Final = 5.0
 """How long what was killed on this machine may take to be gone."""
+
+LEFT: Final = "a command's processes may still run in the sandbox"
+"""Beginning of the error of every kill that failed."""
 
 _ROUNDS: Final = 100
 """What forks faster than it is killed, or cannot be killed, is left to the end of the sandbox."""
@@ -62,6 +65,39 @@ def kill_script(mark: str, *, carried_by_all: str = "", inside: str = "") -> str
         "[ $_f = 1 ] || [ $_f = $$ ] || { kill -9 -$_f && _n=1; kill -9 $_f && _n=1; } 2>/dev/null; "
         'done; done; [ -z "$_n" ] && command -v grep >/dev/null || false'
     )
+
+
+def require_killed(code: int, words: bytes | str, *, left: str = LEFT) -> None:
+    """Raise ``ExecFailed`` if ``kill_script`` ended with this exit code because processes survived.
+
+    Any other code means that the script itself was killed, with the sandbox. ``words``: its output. ``left``: the
+    beginning of the error.
+    """
+    text = words.decode(errors="replace") if isinstance(words, bytes) else words
+    if code == 1:
+        raise ExecFailed(f"{left}: {' '.join(text.split()) or 'they survive SIGKILL'}")
+
+
+async def kill_until_done(
+    kill: Callable[[], Awaitable[object]], running: asyncio.Future[Any], *, within_s: float, again_s: float
+) -> None:
+    """Kill a command again and again until the request that runs it has ended.
+
+    Once is not enough: the provider may have accepted a command that it starts only after the first kill.
+
+    Raises:
+        ExecFailed: it had not ended after ``within_s``.
+    """
+    try:
+        async with asyncio.timeout(within_s):
+            while not running.done():
+                await kill()
+                await asyncio.wait({running}, timeout=again_s)
+    except TimeoutError:
+        raise ExecFailed(f"{LEFT}: no answer") from None
+    finally:
+        if running.done() and not running.cancelled():
+            running.exception()  # seen: the caller raises its own error
 
 
 async def kill_marked(variable: str) -> None:

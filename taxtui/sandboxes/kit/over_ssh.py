@@ -12,10 +12,11 @@ import asyncssh
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.captured_command import captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, after, launch_argv, overdue, unbroken
+from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, launch_argv
 from taxtui.sandboxes.kit.kept_output import exec_result
-from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
+from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_script, new_mark, require_killed
 from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
 from taxtui.sandboxes.kit.ssh_program import Program
 from taxtui.sandboxes.protocol import ExecResult, Session
@@ -23,7 +24,6 @@ from taxtui.sandboxes.protocol import ExecResult, Session
 DRAIN_S: Final = 2.0
 """For output that follows the exit of a command that killed its own shell, and so prints no end marker."""
 KILL_TIMEOUT_S: Final = 10.0
-_LEFT: Final = "a command's processes may still run in the sandbox"
 
 
 class OverSsh(ABC):
@@ -55,15 +55,15 @@ class OverSsh(ABC):
         program = Program(DRAIN_S)
         try:
             async with asyncio.timeout(command.timeout_s):
-                await unbroken(program.start(self._open, self.line(wrapped.argv, {})))
+                await finish_despite_cancel(program.start(self._open, self.line(wrapped.argv, {})))
                 program.feed(wrapped.stdin)
                 return await self._collected(program, wrapped.marker)
         except TimeoutError:
-            raise await overdue(self._kill(wrapped.mark), command.timeout_s) from None
+            raise await kill_then_timeout(self._kill(wrapped.mark), command.timeout_s) from None
         except SandboxLost as error:
             raise await self.explained(error) from error
         except BaseException as error:
-            await after(self._kill(wrapped.mark), error)
+            await with_cleanup(self._kill(wrapped.mark), error)
             raise
         finally:
             program.close()
@@ -91,10 +91,10 @@ class OverSsh(ABC):
 
         stream = OwnedStream(program, end)
         try:
-            await unbroken(program.start(self._open, self.line(launch_argv(), {MARK: mark})))
+            await finish_despite_cancel(program.start(self._open, self.line(launch_argv(), {MARK: mark})))
             return ExplainedSession(await FramedShell.open(stream), self.explained)
         except BaseException as error:
-            await after(stream.close(), error)
+            await with_cleanup(stream.close(), error)
             if isinstance(error, SandboxLost):
                 raise await self.explained(error) from error
             raise
@@ -113,8 +113,7 @@ class OverSsh(ABC):
         except SandboxLost:
             return
         except TimeoutError as error:
-            raise ExecFailed(f"{_LEFT}: no answer") from error
+            raise ExecFailed(f"{LEFT}: no answer") from error
         finally:
             program.close()
-        if program.exit_code == 1:  # another: the killer was killed, with the sandbox
-            raise ExecFailed(f"{_LEFT}: {' '.join(words.decode(errors='replace').split()) or 'they survive SIGKILL'}")
+        require_killed(program.exit_code or 0, words)

@@ -33,7 +33,7 @@ _DEFAULTS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
 class Process:
-    """A running child, leader of a process group of its own; a ``shell.ByteStream``.
+    """A running child, leader of a process group of its own; a ``ByteStream``.
 
     It has ended when the child itself has exited: all that it wrote is delivered, and a background process that
     still holds the pipes is not waited for.

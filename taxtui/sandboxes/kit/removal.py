@@ -10,14 +10,15 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from taxtui.errors import CleanupFailed, SubstrateError, Throttled
-from taxtui.sandboxes.kit.backoff import pause_s
+from taxtui.sandboxes.kit.retry import Retry
 
 REMOVE_S: Final = 100.0
 """For all of a removal, throttling included: a little less than the runner waits for it, so that the reason is told."""
 SETTLING_S: Final = 60.0
 """A provider may not know for so long what it has just made: until then "not found" does not mean "gone"."""
-INSIST_S: Final = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Pauses before each request to end what nobody holds any more; leaving the substrate waits for them."""
+INSIST_TRIES: Final = 6
+INSIST_FIRST_S: Final = 0.5
+"""Requests to remove what a cancelled create made, and the first pause; leaving the substrate waits for them."""
 LOOK_S: Final = 1.0
 LONGEST_LOOK_S: Final = 4.0
 """Between two looks: at first, and at most."""
@@ -59,7 +60,8 @@ async def remove(
         CleanupFailed: refused, or not gone in time; it begins with ``what``, which may still exist.
     """
     told, within_s = gone or asyncio.Event(), REMOVE_S + more_s
-    accepted, tries, trouble = False, 0, "its end was not accepted"
+    accepted, trouble = False, "its end was not accepted"
+    retry = Retry(first_s=first_s)
     try:
         async with asyncio.timeout(within_s):
             while True:
@@ -75,11 +77,11 @@ async def remove(
                         trouble = stuck if accepted else "the provider does not know it yet"
                     if over or (over is None and settled(launched_s)):
                         return
-                    wait_s = wait_s if accepted else pause_s(0, None, first_s=first_s)
+                    if not accepted:
+                        wait_s = retry.pause_s()
                 except Throttled as error:
                     accepted, trouble = False, f"its end was not accepted: {error}"
-                    wait_s = pause_s(tries, error.retry_after_s, first_s=first_s)
-                    tries += 1
+                    wait_s = retry.pause_s(error.retry_after_s)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
                         await told.wait()
@@ -91,13 +93,10 @@ async def remove(
 
 
 def insist(ask: Callable[[], object], refusals: tuple[type[Exception], ...]) -> None:
-    """Blocks: ask for the end of what a cancelled create made, which may be throttled or not known yet.
+    """Ask for the end of what a cancelled create made, which may be throttled or unknown to the provider; blocks.
 
-    Raises nothing but what is not among ``refusals``: what is left after all has its own deadline, and labels by which
-    a sweep finds it.
+    Suppresses ``refusals``: what remains has its own deadline, and labels by which a sweep finds it.
     """
-    for wait_s in INSIST_S:
-        time.sleep(wait_s)
-        with contextlib.suppress(*refusals):
-            ask()
-            return
+    request = Retry(first_s=INSIST_FIRST_S, tries=INSIST_TRIES, on=lambda error: isinstance(error, refusals))
+    with contextlib.suppress(*refusals):
+        request.blocking(ask)

@@ -51,7 +51,7 @@ def no_channel(code: int, reason: str) -> SubstrateError:
 
 
 class Program(asyncssh.SSHClientSession[bytes]):
-    """One program. Reads and writes as a ``shell.ByteStream``; closing it kills nothing."""
+    """One program. Reads and writes as a ``ByteStream``; closing it kills nothing."""
 
     def __init__(self, drain_s: float) -> None:
         """``drain_s``: how long output may follow the exit, where a descendant holds the streams."""

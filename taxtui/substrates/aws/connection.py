@@ -1,10 +1,7 @@
-"""Shared parts of the AWS adapters: clients and their calls, the endpoint's provenance, tags, and batched polling."""
+"""Shared parts of the AWS adapters: clients and their calls, the endpoint's provenance, and tags."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import itertools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -18,18 +15,16 @@ import botocore.parsers
 
 from taxtui.errors import SubstrateError, SubstrateUnavailable
 from taxtui.sandboxes.kit import labels
-from taxtui.sandboxes.kit.backoff import pause_s, until_heard
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import SETTLING_S
-from taxtui.sandboxes.protocol import Found, Marks
+from taxtui.sandboxes.kit.retry import Retry
+from taxtui.sandboxes.kit.state_poller import StatePoller
+from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.failure import classified, code_of, redacted
 
 T = TypeVar("T")
-
-SOON_S: Final = 10.0
-"""For the state that explains a failure: while AWS throttles, the failure is told without it."""
 
 MAX_CALLS: Final = 256
 """Threads and connections of a substrate, so that no call of up to as many sandboxes queues on our side."""
@@ -110,112 +105,15 @@ async def once_known(call: Callable[[], Awaitable[T]], unknown: str, *, first_s:
 
     ``unknown`` is the code of that refusal, which is raised when it lasts longer than ``removal.SETTLING_S``.
     """
-
-    give_up, tries = time.monotonic() + SETTLING_S, 0
-    while True:
-        try:
-            return await call()
-        except SubstrateError as error:
-            wait_s = pause_s(tries, None, first_s=first_s)
-            if code_of(error.__cause__) != unknown or time.monotonic() + wait_s > give_up:
-                raise
-        await asyncio.sleep(wait_s)
-        tries += 1
+    retry = Retry(
+        first_s=first_s,
+        within_s=SETTLING_S,
+        on=lambda error: isinstance(error, SubstrateError) and code_of(error.__cause__) == unknown,
+    )
+    return await retry(call)
 
 
 S = TypeVar("S")
-
-
-class Seen(NamedTuple, Generic[S]):
-    """One observed state, and how much throttling delayed the observation."""
-
-    state: S | None  # None: AWS knows of no such thing, or not yet
-    late_ns: int
-
-
-class Poller(Generic[S]):
-    """Looks up the states of everything that is waited for in one call per interval, however many wait.
-
-    AWS throttles by calls: 200 tasks that ask for themselves each second would be refused, two batches are not.
-    A look that is throttled all the same is repeated here: one pause for all that wait for it.
-    """
-
-    def __init__(
-        self, describe: Callable[[list[str]], Awaitable[Mapping[str, S]]], interval_s: float, batch: int = 100
-    ) -> None:
-        """``describe`` takes at most ``batch`` ids; what its answer lacks does not exist."""
-        self.interval_ns = round(interval_s * 1e9)
-        self._describe = describe
-        self._batch = batch
-        self._waiting: dict[str, list[asyncio.Future[Seen[S]]]] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._next_ns = 0
-        self._untold_ns = 0
-
-    async def next(self, handle: str) -> Seen[S]:
-        """The state of the next observation; throttling is waited out. Raises all other errors of ``describe``."""
-        future: asyncio.Future[Seen[S]] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(handle, []).append(future)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._look())
-        return await future
-
-    def tell(self, marks: Marks) -> None:
-        """A notice of the throttling since the last one, to whoever asks first: it is one wait for all."""
-        waited_ns, self._untold_ns = self._untold_ns, 0
-        if waited_ns:
-            marks.notice(f"throttled while looking up states, waited {waited_ns / 1e9:.1f} s for all sandboxes at once")
-
-    async def soon(self, handle: str) -> Seen[S] | None:
-        """As ``next``, or None where no look was answered within ``SOON_S``."""
-        with contextlib.suppress(SubstrateError, TimeoutError):
-            async with asyncio.timeout(SOON_S):
-                return await self.next(handle)
-        return None
-
-    async def close(self) -> None:
-        """Stop looking; whoever still waits is cancelled."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
-        _cancel(self._waiting)
-
-    async def _look(self) -> None:
-        while self._waiting:
-            await asyncio.sleep(max(0, self._next_ns - time.monotonic_ns()) / 1e9)
-            self._next_ns = time.monotonic_ns() + self.interval_ns
-            waiting, self._waiting = self._waiting, {}
-            handles = list(waiting)
-            try:
-                for at in range(0, len(handles), self._batch):
-                    await self._answer({handle: waiting[handle] for handle in handles[at : at + self._batch]})
-            finally:
-                _cancel(waiting)
-
-    async def _answer(self, batch: Mapping[str, list[asyncio.Future[Seen[S]]]]) -> None:
-        asked_ns: list[int] = []
-
-        async def describe() -> Mapping[str, S]:
-            asked_ns.append(time.monotonic_ns())
-            return await self._describe(list(batch))
-
-        try:
-            states = await until_heard(describe, first_s=self.interval_ns / 1e9)
-        except SubstrateError as error:
-            for future in itertools.chain.from_iterable(batch.values()):
-                if not future.done():
-                    future.set_exception(error)
-            return
-        self._untold_ns += asked_ns[-1] - asked_ns[0]
-        for handle, futures in batch.items():
-            for future in futures:
-                if not future.done():
-                    future.set_result(Seen(states.get(handle), asked_ns[-1] - asked_ns[0]))
-
-
-def _cancel(waiting: Mapping[str, list[asyncio.Future[Seen[S]]]]) -> None:
-    for future in itertools.chain.from_iterable(waiting.values()):
-        future.cancel()
 
 
 class AwsApi(Generic[S]):
@@ -224,7 +122,7 @@ class AwsApi(Generic[S]):
     services: ClassVar[tuple[str, ...]]
     """The first makes the sandboxes and gives failures their name; "sts" tells who we are."""
 
-    def __init__(self, options: AwsOptions, poller: Poller[S]) -> None:
+    def __init__(self, options: AwsOptions, poller: StatePoller[S]) -> None:
         """Nothing is opened yet."""
         self.poller = poller
         self._opened_with = options

@@ -15,7 +15,7 @@ from daytona_toolbox_api_client_async import ExecuteRequest, ProcessApi, PtyCrea
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.sandboxes.kit.framed_shell import ENDED, launch_argv, quoted
 from taxtui.sandboxes.kit.frames import STDOUT
-from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
+from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark, require_killed
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.failure import DaytonaRefused, refused, unanswered
 
@@ -109,8 +109,8 @@ class Terminal:
             await _unless_gone(self._process.delete_pty_session(session_id=self._name, _request_timeout=REQUEST_S))
             killing = ExecuteRequest(command=kill_script(self._mark), timeout=round(REQUEST_S))
             killed = await _unless_gone(self._process.execute_command(request=killing, _request_timeout=REQUEST_S))
-            if killed is not None and killed.exit_code == 1:
-                raise ExecFailed(f"{_LEFT}: {' '.join((killed.result or '').split()) or 'they survive SIGKILL'}")
+            if killed is not None:
+                require_killed(killed.exit_code or 0, killed.result or "", left=_LEFT)
         finally:
             if self._socket is not None:
                 await self._socket.close()

@@ -14,8 +14,10 @@ from daytona_toolbox_api_client_async import ExecuteRequest
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, Throttled
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.connecting import connecting
-from taxtui.sandboxes.kit.framed_shell import FramedShell, after, overdue
+from taxtui.sandboxes.kit.framed_shell import FramedShell
+from taxtui.sandboxes.kit.kill import LEFT, kill_until_done, require_killed
 from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
@@ -31,7 +33,6 @@ KILLED_S: Final = 0.3
 """How long we wait for the end of what was killed, before we kill again: it may only just be starting."""
 SERVER_GRACE_S: Final = 15.0
 """We end a command at its timeout; the toolbox would do so this much later, in whole seconds."""
-_LEFT: Final = "a command's processes may still run in the sandbox"
 LOST_S: Final = 1.0
 """A connection breaks before the state says why: how long we wait for the reason."""
 
@@ -95,7 +96,7 @@ class DaytonaSandbox:
             if lost := self._lost():
                 raise SandboxLost(lost)
             await self._news.wait()
-        self._states.tell(marks)
+        self._states.report_throttling(marks)
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``: one request to the toolbox."""
@@ -109,14 +110,14 @@ class DaytonaSandbox:
             async with asyncio.timeout(command.timeout_s):
                 answer, code = await asyncio.shield(sending)
         except TimeoutError:
-            raise await overdue(self._end(sending, wrapped), command.timeout_s) from None
+            raise await kill_then_timeout(self._end(sending, wrapped), command.timeout_s) from None
         except asyncio.CancelledError as cancelled:
-            await after(self._end(sending, wrapped), cancelled)
+            await with_cleanup(self._end(sending, wrapped), cancelled)
             raise
         except DaytonaRefused as error:
             failed = error.as_error(ExecFailed, "exec")
             if not error.status:
-                await after(self._end(sending, wrapped), failed)
+                await with_cleanup(self._end(sending, wrapped), failed)
             raise await self._explained(failed) from error
         try:
             result = read(answer, wrapped.nonce)
@@ -143,20 +144,21 @@ class DaytonaSandbox:
 
     async def _end(self, sending: asyncio.Future[tuple[str, int]], wrapped: TextCommand) -> None:
         """Kill a command whose request is under way or was cut off. Raises ``ExecFailed``."""
+
+        async def kill() -> None:
+            output, code = await self._execute(wrapped.kill, KILL_S)
+            require_killed(code, output)
+
         try:
-            async with asyncio.timeout(KILL_S):
-                cut = sending.done()
-                while cut or not sending.done():
-                    said, code = await self._execute(wrapped.kill, KILL_S)
-                    if code == 1:  # another: the killer was killed, with the sandbox
-                        raise ExecFailed(f"{_LEFT}: {' '.join(said.split()) or 'they survive SIGKILL'}")
-                    if cut:
-                        return
-                    await asyncio.wait({sending}, timeout=KILLED_S)
+            if sending.done():
+                async with asyncio.timeout(KILL_S):
+                    await kill()
+            else:
+                await kill_until_done(kill, sending, within_s=KILL_S, again_s=KILLED_S)
         except (DaytonaRefused, TimeoutError) as error:
             if isinstance(error, DaytonaRefused) and error.status in (400, 404):
                 return  # the sandbox is gone, and all in it
-            raise ExecFailed(f"{_LEFT}: {error or 'no answer'}") from error
+            raise ExecFailed(f"{LEFT}: {error or 'no answer'}") from error
         finally:
             if not sending.done():
                 sending.cancel()
@@ -178,9 +180,9 @@ class DaytonaSandbox:
             return ExplainedSession(await FramedShell.open(terminal, merged=True), self._explained)
         except (DaytonaRefused, SandboxLost) as error:
             ours = error.as_error(ExecFailed, "opening a terminal") if isinstance(error, DaytonaRefused) else error
-            raise await self._explained(await after(terminal.close(), ours)) from error
+            raise await self._explained(await with_cleanup(terminal.close(), ours)) from error
         except asyncio.CancelledError as cancelled:
-            await after(_abandon(opening, terminal), cancelled)
+            await with_cleanup(_abandon(opening, terminal), cancelled)
             raise
 
     async def reset(self, marks: Marks) -> None:

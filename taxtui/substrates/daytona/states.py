@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import socketio  # type: ignore[import-untyped]
 from socketio.exceptions import SocketIOError  # type: ignore[import-untyped]
 
-from taxtui.sandboxes.kit.backoff import pause_s
+from taxtui.sandboxes.kit.retry import LookupThrottle, Retry
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.failure import GONE, DaytonaRefused
@@ -57,9 +57,9 @@ class States:
         self._looking: asyncio.Task[None] | None = None
         self._someone = asyncio.Event()
         self._refused_ns = 0  # when the looking was throttled, for as long as it pauses
-        self._refusals = 0  # in a row
+        self._retry = Retry()
         self._quiet_until_ns = 0
-        self._untold_ns = 0
+        self._throttle = LookupThrottle()
 
     @property
     def by_events(self) -> bool:
@@ -94,11 +94,9 @@ class States:
         self._followers.pop(sandbox_id, None)
         self._pending.pop(sandbox_id, None)
 
-    def tell(self, marks: Marks) -> None:
-        """A notice of the throttling since the last one, to whoever asks first: it is one wait for all."""
-        waited_ns, self._untold_ns = self._untold_ns, 0
-        if waited_ns:
-            marks.notice(f"throttled while looking up states, waited {waited_ns / 1e9:.1f} s for all sandboxes at once")
+    def report_throttling(self, marks: Marks) -> None:
+        """A notice of the throttling since the last report, to the sandbox that asks first: one wait for all."""
+        self._throttle.report(marks)
 
     def _tell(self, sandbox_id: str, state: str, reason: str, at_ns: int, resolution_ns: int, late_ns: int = 0) -> None:
         if state == STARTED:
@@ -172,13 +170,12 @@ class States:
             self._pending[sandbox_id] = now
         # A sandbox that was last polled before the pause has waited for its end.
         late_ns = now - self._refused_ns if last <= self._refused_ns else 0
-        self._refusals = 0
-        self._untold_ns = max(self._untold_ns, late_ns)
+        self._retry.reset()
+        self._throttle.at_least(late_ns)
         self._tell(sandbox_id, state, reason, now, now - last, late_ns)
 
     def _refused(self, asked_ns: int, advice_s: float | None) -> None:
         """One pause for all, as long as Daytona says: the limit is the account's."""
-        if not self._refusals:
+        if not self._retry.refusals:
             self._refused_ns = asked_ns
-        self._quiet_until_ns = time.monotonic_ns() + round(pause_s(self._refusals, advice_s) * 1e9)
-        self._refusals += 1
+        self._quiet_until_ns = time.monotonic_ns() + round(self._retry.pause_s(advice_s) * 1e9)

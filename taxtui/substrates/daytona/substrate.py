@@ -17,7 +17,7 @@ from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxList
 
 from taxtui.errors import CreateFailed, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
-from taxtui.sandboxes.kit import backoff, labels
+from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
@@ -156,7 +156,7 @@ class DaytonaSubstrate:
         items: list[SandboxListItem] = []
         cursor: str | None = None
         while True:
-            page = await backoff.find(partial(self._page, run_id, cursor))
+            page = await retry.find(partial(self._page, run_id, cursor))
             items += page.items
             cursor = page.next_cursor
             if not cursor:

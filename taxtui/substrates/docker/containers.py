@@ -1,29 +1,34 @@
-"""The containers of one daemon: the SDK's client in threads and our own beside it, their image, and their removal."""
+"""The containers of one daemon, from create to removal, and the image that they are made from."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlencode
 
 import docker
+import msgspec
 import requests
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import DockerException
 
-from taxtui.errors import CleanupFailed, Throttled
+from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.substrates.docker.endpoint import Endpoint, endpoint
-from taxtui.substrates.docker.failure import NONSENSE, no_client, said
-from taxtui.substrates.docker.http import Daemon
+from taxtui.substrates.docker.failure import NONSENSE, create_refused, no_client, no_image, unusable
+from taxtui.substrates.docker.http import Daemon, Reply
 from taxtui.substrates.docker.options import DockerOptions
+from taxtui.workloads.image import DEFAULT_IMAGE
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 """In the environment of everything in a container: its name."""
 OUR_FOLDER: Final = "/sandbox"
 """The working folder where the image does not name one."""
 
-_THREADS: Final = 256  # started as they are needed: at least the concurrency
+_THREADS: Final = 4  # of the SDK: it connects and checks
 _TIMEOUT_S: Final = 60
 _BUSY_S: Final = 0.01
 """Before a removal is asked for a second time: it is under way already, by the deadline's or by someone else's."""
@@ -38,8 +43,12 @@ class Image(NamedTuple):
     root: bool
 
 
+class _Created(msgspec.Struct):
+    Id: str
+
+
 class Containers:
-    """Containers of one image, made, looked at and removed by the SDK; ``daemon`` runs what runs in them."""
+    """Containers of one image. ``client`` is the SDK's: it found the daemon, and answers ``check``."""
 
     endpoint: Endpoint
     daemon: Daemon
@@ -56,7 +65,7 @@ class Containers:
         """Connect. Raises ``SubstrateUnavailable``."""
         self.endpoint = endpoint(self._options.host)
         self._client = await self.pool.run(lambda: connect(self.endpoint))
-        self.daemon = Daemon(self.endpoint.address)
+        self.daemon = Daemon(self.endpoint.address, self.client.api_version)
 
     async def close(self) -> None:
         """Wait for calls under way, then disconnect."""
@@ -75,63 +84,117 @@ class Containers:
         assert self._client is not None, "used outside `async with`"
         return self._client
 
-    def image(self) -> Image:
-        """Blocking: the image, looked at once. Raises what the SDK raises."""
+    async def image(self) -> Image:
+        """The image, looked up once. Raises ``SubstrateUnavailable``."""
         if self._known_image is None:
-            found = self.client.inspect_image(self._options.image)  # type: ignore[no-untyped-call]
-            config = found.get("Config") or {}
-            home = dict(each.split("=", 1) for each in config.get("Env") or ()).get("HOME", "")
-            folder = config.get("WorkingDir", "").rstrip("/") or OUR_FOLDER
-            self._known_image = Image(
-                folder=folder,
-                restored=home if home and f"{folder}/".startswith(f"{home}/") else folder,
-                home=home,
-                root=(self._options.user or config.get("User", "")).partition(":")[0] in ("", "0", "root"),
-            )
+            reply = await self._request("GET", f"/images/{quote(self._options.image, safe='/:@')}/json")
+            if reply.status == 404:
+                raise no_image(self._options.image, self.image_fix)
+            try:
+                self._known_image = self._image_of(reply.body["Config"] or {})
+            except NONSENSE as error:
+                raise unusable(error) from error
         return self._known_image
+
+    @property
+    def image_fix(self) -> str:
+        """The command that gets a missing image."""
+        image = self._options.image
+        return "taxtui image build" if image == DEFAULT_IMAGE else f"docker pull {image}"
+
+    def _image_of(self, config: Mapping[str, Any]) -> Image:
+        home = dict(each.split("=", 1) for each in config.get("Env") or ()).get("HOME", "")
+        folder = (config.get("WorkingDir") or "").rstrip("/") or OUR_FOLDER
+        return Image(
+            folder=folder,
+            restored=home if home and f"{folder}/".startswith(f"{home}/") else folder,
+            home=home,
+            root=(self._options.user or config.get("User") or "").partition(":")[0] in ("", "0", "root"),
+        )
+
+    async def create(self, config: Mapping[str, Any], name: str = "") -> str:
+        """The id of a new container, not started. ``config``: as the Engine API takes it.
+
+        Raises ``CreateFailed``, ``SubstrateUnavailable``, ``Throttled``.
+        """
+        query = f"?{urlencode({'name': name})}" if name else ""
+        reply = await self._request("POST", f"/containers/create{query}", config)
+        if reply.status != 201:
+            raise create_refused(reply.status, reply.message, self._options.image, self.image_fix)
+        try:
+            return reply.read(_Created).Id
+        except ExecFailed as error:
+            raise unusable(error) from error
+
+    async def start(self, container: str) -> None:
+        """Start it; where that fails it is removed. Raises as ``create``."""
+        try:
+            reply = await self._request("POST", f"/containers/{container}/start")
+            if reply.status not in (204, 304):
+                raise create_refused(reply.status, reply.message, self._options.image, self.image_fix)
+        except BaseException:
+            await self.discard(container)
+            raise
+
+    async def labelled(self, label: str) -> list[dict[str, Any]]:
+        """Every container with a label, ``KEY`` or ``KEY=value``, in any state. Raises ``SubstrateUnavailable``."""
+        filters = json.dumps({"label": [label]})
+        reply = await self._request("GET", f"/containers/json?{urlencode({'all': 1, 'filters': filters})}")
+        if reply.status != 200:
+            raise SubstrateUnavailable(f"docker: cannot list containers: {reply.message}")
+        rows: list[dict[str, Any]] = reply.body
+        return rows
 
     async def remove(self, container: str) -> None:
         """Kill and delete a container, and return when it is gone. Raises ``CleanupFailed``."""
 
         async def ask() -> bool:
             try:
-                await self.pool.run(lambda: self._remove(container))
-            except APIError as error:
-                raise Throttled(said(error)) from error
-            except (DockerException, requests.RequestException) as error:
-                raise CleanupFailed(f"the daemon does not answer: {said(error)}") from error
+                reply = await self.daemon.request("DELETE", f"/containers/{container}?force=1&v=1")
+            except ExecFailed as error:
+                raise CleanupFailed(error.problem) from error
+            if reply.status not in (204, 404):
+                raise Throttled(reply.message)
             return True
 
         await removal.remove(f"container {container[:12]}", ask, first_s=_BUSY_S)
 
-    def _remove(self, container: str) -> None:
-        """Blocks until the daemon has deleted it, or knows nothing of it."""
-        with contextlib.suppress(NotFound):
-            self.client.remove_container(container, v=True, force=True)
-
-    def discard(self, container: str) -> None:
-        """Blocks: remove what nobody will hold."""
-        removal.insist(lambda: self._remove(container), (DockerException, requests.RequestException))
+    async def discard(self, container: str) -> None:
+        """Remove a container that no caller has; a failure is left to its deadline and to a sweep."""
+        with contextlib.suppress(CleanupFailed):
+            await self.remove(container)
 
     async def pristine(self, labels: dict[str, str]) -> bytes:
         """What a reset brings back, as a tar archive, from a container that is never started."""
         if self._pristine is None:
-            self._pristine = await self.pool.run(lambda: self._archive(labels))
+            self._pristine = await self._archive(labels)
         return self._pristine
 
-    def _archive(self, labels: dict[str, str]) -> bytes:
-        client, image = self.client, self.image()
-        container = client.create_container(
-            self._options.image,
-            entrypoint=["true"],
-            labels=labels,
-            working_dir=image.folder,
-            use_config_proxy=False,
-        )["Id"]
+    async def _archive(self, labels: dict[str, str]) -> bytes:
+        image = await self.image()
+        config = {
+            "Image": self._options.image,
+            "Entrypoint": ["true"],
+            "Cmd": [],
+            "Labels": labels,
+            "WorkingDir": image.folder,
+        }
+        container = await self.create(config)
         try:
-            return b"".join(client.get_archive(container, image.restored)[0])
+            path = f"/containers/{container}/archive?{urlencode({'path': image.restored})}"
+            reply = await self.daemon.request("GET", path, raw=True)
+            if reply.status != 200:
+                raise ExecFailed(f"the docker daemon gives no archive of {image.restored}: {reply.message}")
+            return bytes(reply.body)
         finally:
-            self.discard(container)
+            await self.discard(container)
+
+    async def _request(self, method: str, path: str, body: Any = None) -> Reply:
+        """As ``Daemon.request``, where no container is needed for it. Raises ``SubstrateUnavailable``."""
+        try:
+            return await self.daemon.request(method, path, body)
+        except ExecFailed as error:
+            raise unusable(error) from error
 
 
 def connect(where: Endpoint) -> docker.APIClient:
@@ -139,9 +202,7 @@ def connect(where: Endpoint) -> docker.APIClient:
     try:
         if where.address.path:
             _knock(where.address.path)
-        return docker.APIClient(
-            base_url=where.url, tls=where.tls, version="auto", timeout=_TIMEOUT_S, max_pool_size=_THREADS
-        )
+        return docker.APIClient(base_url=where.url, tls=where.tls, version="auto", timeout=_TIMEOUT_S)
     except (DockerException, requests.RequestException, OSError, *NONSENSE) as error:
         raise no_client(error) from error
 

@@ -1,4 +1,4 @@
-"""Where the docker daemon is: DOCKER_HOST and its companions, read as the docker package reads them.
+"""Where the docker daemon is: DOCKER_HOST, DOCKER_CONTEXT and the current docker context, as the docker command has it.
 
 Unix sockets and TCP, with or without TLS. ``ssh://`` and Windows pipes are refused: every action opens a connection,
 and over ssh each would cost a login that the figures would show as docker's.
@@ -6,10 +6,12 @@ and over ssh each would cost a login that the figures would show as docker's.
 
 from __future__ import annotations
 
+import os
 import ssl
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from docker.context import ContextAPI
 from docker.errors import DockerException
 from docker.tls import TLSConfig
 from docker.utils import kwargs_from_env, parse_host
@@ -29,11 +31,17 @@ class Endpoint(NamedTuple):
 
 
 def endpoint(host: str = "") -> Endpoint:
-    """``host``, else DOCKER_HOST, else the local socket. Raises ``SubstrateUnavailable``."""
+    """``host``, else DOCKER_CONTEXT, DOCKER_HOST, the current docker context, the local socket: the first one set.
+
+    Raises ``SubstrateUnavailable``.
+    """
     try:
         settings = kwargs_from_env()
-        tls = settings.get("tls", False)
-        url = str(parse_host(host or settings.get("base_url"), tls=bool(tls)))
+        place, tls = host or settings.get("base_url"), settings.get("tls", False)
+        name = os.environ.get("DOCKER_CONTEXT", "")
+        if not host and (name or not place) and (context := _context(name)):
+            place, tls = context
+        url = str(parse_host(place, tls=bool(tls)))
     except DockerException as error:
         raise SubstrateUnavailable(
             f"docker: {error}", fix="set DOCKER_HOST to unix://PATH or tcp://HOST:PORT"
@@ -44,11 +52,27 @@ def endpoint(host: str = "") -> Endpoint:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         fix = "forward its socket with ssh -nNT -L ./docker.sock:/var/run/docker.sock HOST and use that"
         raise SubstrateUnavailable(f"docker: {parts.scheme}:// is not supported", fix=fix)
-    context = _context(tls) if isinstance(tls, TLSConfig) else None
-    return Endpoint(url, tls, Address(host=parts.hostname, port=parts.port or 0, tls=context))
+    ssl_context = _ssl_context(tls) if isinstance(tls, TLSConfig) else None
+    return Endpoint(url, tls, Address(host=parts.hostname, port=parts.port or 0, tls=ssl_context))
 
 
-def _context(tls: TLSConfig) -> ssl.SSLContext:
+def _context(name: str) -> tuple[str, TLSConfig | bool] | None:
+    """Address and TLS of a docker context, by default the current one; None for the context ``default``."""
+    fix = "see: docker context ls"
+    try:
+        context: Any = ContextAPI.get_context(name or None)
+        if context is not None and context.name == "default":
+            return None
+        if context is not None and context.Host:
+            return str(context.Host), context.TLSConfig or False
+    except Exception as error:  # the SDK raises Exception itself for a file that it cannot read
+        problem = f"docker: a docker context cannot be read: {type(error).__name__}"
+        raise SubstrateUnavailable(problem, fix=fix) from error
+    what = f"there is no docker context {name!r}" if name else "the current docker context is missing"
+    raise SubstrateUnavailable(f"docker: {what}", fix=fix)
+
+
+def _ssl_context(tls: TLSConfig) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=tls.ca_cert)
         if not tls.verify:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable, Throttled
-from taxtui.sandboxes.kit.refusal import Meaning, Refused, is_named
+from taxtui.sandboxes.kit.refusal import Meaning, Refused
 
+_BUSY: Final = (429, 503)
 _NOT_STARTED: Final = (126, 127)
 _RUNTIME_SAYS: Final = b"OCI runtime exec failed"
 
@@ -31,7 +32,7 @@ class DaemonRefused(Refused):
         # The daemon, or a proxy before it, is overloaded or only starting: that passes.
         Meaning(
             Throttled,
-            lambda said: said.status in (429, 503),
+            lambda said: said.status in _BUSY,
             says=lambda said, _: f"the docker daemon is busy: {said.message}",
         ),
     )
@@ -108,23 +109,28 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-# ------------------------------------------------------------------------------------------- what the SDK raises
+# ------------------------------------------------------------------------------- what the SDK and requests amount to
 
 
-def silent(error: BaseException) -> SubstrateUnavailable:
-    """The daemon cannot even be asked, or not understood."""
-    if isinstance(error, NONSENSE):
-        return SubstrateUnavailable(f"docker: the daemon's answer makes no sense: {type(error).__name__}")
-    return SubstrateUnavailable(f"docker: the daemon does not answer: {said(error)}")
+def unusable(error: BaseException) -> SubstrateUnavailable:
+    """The daemon does not answer, or its answer has another shape than the Engine API's."""
+    if isinstance(error, ExecFailed):
+        return SubstrateUnavailable(f"docker: {error.problem.replace('the docker daemon', 'the daemon', 1)}")
+    return SubstrateUnavailable(f"docker: the daemon's answer makes no sense: {type(error).__name__}")
 
 
-def not_made(error: BaseException, image: str, image_fix: str) -> SubstrateError:
-    """Why there is no container: its image is missing here, the daemon refused it, or it does not answer."""
-    if is_named(error, "ImageNotFound"):
-        return SubstrateUnavailable(f"docker: there is no image {image} here", fix=image_fix)
-    if is_named(error, "APIError"):
-        return CreateFailed(f"docker cannot make a container: {said(error)}")
-    return silent(error)
+def no_image(image: str, fix: str) -> SubstrateUnavailable:
+    """The daemon does not have the image."""
+    return SubstrateUnavailable(f"docker: there is no image {image} here", fix=fix)
+
+
+def create_refused(status: int, message: str, image: str, image_fix: str) -> SubstrateError:
+    """Why there is no container: its image is missing, the daemon is busy, or it refused."""
+    if status == 404 and message.startswith("No such image"):
+        return no_image(image, image_fix)
+    if status in _BUSY:
+        return Throttled(f"the docker daemon is busy: {message}")
+    return CreateFailed(f"docker cannot make a container: {message}")
 
 
 def said(error: BaseException) -> str:

@@ -14,4 +14,4 @@ class DockerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     image: str = DEFAULT_IMAGE
     network: str = ""  # by default what the tier needs: none or bridge
     user: str = ""  # by default the image's
-    host: str = ""  # by default DOCKER_HOST, else the local socket
+    host: str = ""  # by default DOCKER_HOST or the current docker context, else the local socket

@@ -8,7 +8,8 @@ from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import Command, SandboxSpec
-from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue
+from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script
 from taxtui.sandboxes.kit.session import OwnedStream
@@ -71,7 +72,7 @@ class DockerSandbox:
         try:
             await running.start(launch_argv(), stdin=True)
         except BaseException as error:
-            await after(self._end(running), error)
+            await with_cleanup(self._end(running), error)
             raise
         return await FramedShell.open(OwnedStream(running, lambda: self._end(running)))
 
@@ -110,12 +111,12 @@ class DockerSandbox:
             async with asyncio.timeout(timeout_s):
                 done = await _completed(running, argv, stdin, user, folder)
         except TimeoutError:
-            error = await overdue(self._end(running), timeout_s)
+            error = await kill_then_timeout(self._end(running), timeout_s)
             if not await running.container_runs():  # runsc does not end the streams of a container that was OOM-killed
                 raise SandboxLost("the container ended while a command ran") from None
             raise error from None
         except BaseException as broken:
-            await after(self._end(running), broken)
+            await with_cleanup(self._end(running), broken)
             raise
         self._release(running)
         return done

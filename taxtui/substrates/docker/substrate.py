@@ -1,7 +1,7 @@
 """Sandboxes in Docker containers, by any OCI runtime: ``docker:runtime=runsc`` is the same adapter with gVisor.
 
-The SDK makes, lists and removes containers, in threads of its own. Every action goes to the daemon directly
-(http.py), because the SDK's own path costs more than the exec it asks for allows.
+The SDK finds the daemon (DOCKER_HOST, TLS, API version) and answers ``check``. Everything that is measured, from create
+to removal, goes to the daemon directly (http.py): the SDK's own path costs more than the exec it asks for allows.
 
 A container is a ``sleep`` of the sandbox's time to live under docker's init, started to be removed when it ends:
 that is the deadline, held by the daemon's host without us. A daemon that is down while it ends removes it late.
@@ -9,6 +9,8 @@ that is the deadline, held by the daemon's host without us. A daemon that is dow
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import math
 import time
 from collections.abc import Sequence
@@ -18,19 +20,19 @@ import docker
 import msgspec
 import requests
 from docker.errors import DockerException, ImageNotFound
-from docker.types import LogConfig
 
-from taxtui.errors import SubstrateUnavailable
+from taxtui.errors import SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels
+from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image, connect
 from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.failure import NONSENSE, not_made, said, silent
+from taxtui.substrates.docker.failure import NONSENSE, said, unusable
 from taxtui.substrates.docker.options import DockerOptions
 from taxtui.substrates.docker.sandbox import DockerSandbox
-from taxtui.workloads.image import DEFAULT_IMAGE, DIGEST, FIXTURES_LABEL
+from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 
 _LIMITS: Final = {"memory": "MemoryLimit", "cpu": "CpuCfsQuota", "pids": "PidsLimit"}  # ours → the daemon's flag
 
@@ -71,7 +73,7 @@ class DockerSubstrate:
         except (DockerException, requests.RequestException) as error:
             return Availability(ok=False, detail=f"the docker daemon does not answer: {said(error)}", fix="restart it")
         except NONSENSE as error:
-            return Availability(ok=False, detail=silent(error).problem.removeprefix("docker: "), fix="restart it")
+            return Availability(ok=False, detail=unusable(error).problem.removeprefix("docker: "), fix="restart it")
         finally:
             if client is not ours:
                 client.close()
@@ -90,7 +92,7 @@ class DockerSubstrate:
             image = client.inspect_image(self.options.image)  # type: ignore[no-untyped-call]
         except ImageNotFound:
             detail = f"there is no image {self.options.image} here"
-            return Availability(ok=False, detail=detail, fix=self._image_fix())
+            return Availability(ok=False, detail=detail, fix=self.containers.image_fix)
         components = {part["Name"]: part["Version"] for part in version.get("Components", [])}
         server = version["Version"]
         runtime_version = components.get(runtime, "")
@@ -117,72 +119,66 @@ class DockerSubstrate:
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
-        """As ``Substrate.create``: made and started."""
-        containers, client = self.containers, self.containers.client
-
-        def make() -> DockerSandbox:
-            image = containers.image()
-            container: str = client.create_container(**self._container(spec, image))["Id"]
-            marks("created")
-            try:
-                client.start(container)
-            except BaseException:
-                containers.discard(container)
-                raise
-            marks("started")
-            return DockerSandbox(containers, spec, container, image)
-
+        """As ``Substrate.create``: made and started. A cancelled create ends first, and its container is removed."""
+        making = asyncio.ensure_future(self._make(spec, marks))
         try:
-            return await containers.pool.run(make, dispose=lambda made: containers.discard(made.container))
-        except (DockerException, requests.RequestException, *NONSENSE) as error:
-            raise not_made(error, self.options.image, self._image_fix()) from error
+            return await asyncio.shield(making)
+        except asyncio.CancelledError as cancelled:
+            await with_cleanup(self._undo(making), cancelled)
+            raise
 
-    def _image_fix(self) -> str:
-        return "taxtui image build" if self.options.image == DEFAULT_IMAGE else f"docker pull {self.options.image}"
+    async def _make(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
+        containers = self.containers
+        image = await containers.image()
+        container = await containers.create(self._config(spec, image), spec.name)
+        marks("created")
+        await containers.start(container)
+        marks("started")
+        return DockerSandbox(containers, spec, container, image)
 
-    def _container(self, spec: SandboxSpec, image: Image) -> dict[str, Any]:
-        """Arguments for ``create_container``. Raises ``requests`` and ``docker`` errors in the caller's thread.
+    async def _undo(self, making: asyncio.Future[DockerSandbox]) -> None:
+        with contextlib.suppress(SubstrateError):
+            await self.containers.discard((await making).container)
+
+    def _config(self, spec: SandboxSpec, image: Image) -> dict[str, Any]:
+        """A container, as the Engine API takes it.
 
         The environment is the image's and this one alone: proxies in the client's own configuration hold passwords.
         """
         memory = spec.limits.memory_mib << 20
-        env = {"LANG": "C.UTF-8", "HOME": image.home or image.folder, **spec.env}
-        host_config = self.containers.client.create_host_config(
-            auto_remove=True,
-            cap_drop=["ALL"],
-            init=True,
-            log_config=LogConfig(type="none"),
-            mem_limit=memory,
-            memswap_limit=memory,
-            nano_cpus=round(spec.limits.cpus * 1e9),
-            network_mode=self.options.network or ("bridge" if spec.network else "none"),
-            pids_limit=spec.limits.pids,
-            runtime=self.options.runtime,
-            security_opt=["no-new-privileges"],
-        )
+        env = {"LANG": "C.UTF-8", "HOME": image.home or image.folder, **spec.env, SANDBOX_ENV: spec.name}
         return {
-            "image": self.options.image,
-            "name": spec.name,
-            "hostname": "sandbox",
-            "entrypoint": ["sleep", str(math.ceil(spec.ttl_s))],
-            "command": [],
-            "labels": spec.labels,
-            "environment": {**env, SANDBOX_ENV: spec.name},
-            "user": self.options.user or None,
-            "working_dir": image.folder,
-            "host_config": host_config,
-            "use_config_proxy": False,
+            "Image": self.options.image,
+            "Hostname": "sandbox",
+            "Entrypoint": ["sleep", str(math.ceil(spec.ttl_s))],
+            "Cmd": [],
+            "Labels": spec.labels,
+            "Env": [f"{key}={value}" for key, value in env.items()],
+            "User": self.options.user,
+            "WorkingDir": image.folder,
+            "HostConfig": {
+                "AutoRemove": True,
+                "CapDrop": ["ALL"],
+                "Init": True,
+                "LogConfig": {"Type": "none"},
+                "Memory": memory,
+                "MemorySwap": memory,
+                "NanoCpus": round(spec.limits.cpus * 1e9),
+                "NetworkMode": self.options.network or ("bridge" if spec.network else "none"),
+                "PidsLimit": spec.limits.pids,
+                "Runtime": self.options.runtime,
+                "SecurityOpt": ["no-new-privileges"],
+            },
         }
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``."""
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
-        client, pool = self.containers.client, self.containers.pool
+        rows = await self.containers.labelled(label)
         try:
-            rows = await pool.run(lambda: client.containers(all=True, filters={"label": [label]}))
             return [_found(row) for row in rows]
-        except (DockerException, requests.RequestException, *NONSENSE) as error:
-            raise silent(error) from error
+        except NONSENSE as error:
+            raise unusable(error) from error
 
     async def reap(self, found: Found) -> None:
         """As ``Substrate.reap``."""

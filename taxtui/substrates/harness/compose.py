@@ -16,8 +16,8 @@ from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throt
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.deletion import delete
-from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
 from taxtui.substrates.harness.containers import DockerRefused, HarnessContainers, docker
@@ -135,7 +135,7 @@ class _Project(Site):
         await remove(f"the network of sandbox {self._name}", self._ask, self._gone, look_s=0.1, first_s=0.2)
         folder = self._projects.root / self._name
         try:
-            await unbroken(self._projects.pool.run(lambda: delete(folder)))
+            await finish_despite_cancel(self._projects.pool.run(lambda: delete(folder)))
         except ExecFailed as error:
             raise CleanupFailed(f"{self._name}: its directory is still being deleted: {error}") from error
         if folder.exists():

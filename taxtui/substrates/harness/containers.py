@@ -16,7 +16,7 @@ from typing import Any, Final
 from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels
-from taxtui.sandboxes.kit.kill import kill_script
+from taxtui.sandboxes.kit.kill import LEFT, kill_script
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.process import Process
@@ -151,7 +151,7 @@ class _Container(Site):
                 await docker("exec", row["Id"], "sh", "-c", kill_script(mark))
         except DockerRefused as error:
             if not await self.ended():
-                raise ExecFailed(f"a command's processes may still run in the sandbox: {error}") from error
+                raise ExecFailed(f"{LEFT}: {error}") from error
 
     async def ended(self) -> bool:
         try:

@@ -12,8 +12,8 @@ from taxtui.errors import CleanupFailed, ExecFailed
 from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.deletion import delete
-from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.kit.kill import MARK, kill_marked
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, best_limiter
 from taxtui.sandboxes.protocol import Availability, Found
@@ -99,7 +99,7 @@ class _Folder(Site):
         await kill_marked(f"{SANDBOX_ENV}={self._name}")
         await self._folders.limiter.remove(self._name)
         try:
-            await unbroken(self._folders.pool.run(lambda: delete(self._path)))
+            await finish_despite_cancel(self._folders.pool.run(lambda: delete(self._path)))
         except ExecFailed as error:
             raise CleanupFailed(f"{self._name}: its directory is still being deleted: {error}") from error
         if self._path.exists():

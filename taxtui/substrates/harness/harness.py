@@ -12,7 +12,7 @@ import msgspec
 from taxtui.errors import CreateFailed
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from taxtui.sandboxes.kit.framed_shell import after
+from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.harness.harnessed import HarnessedSandbox
 from taxtui.substrates.harness.sites import Sites, Surroundings
@@ -82,7 +82,7 @@ class HarnessSubstrate(ABC):
         try:
             sandbox = await self.begin(spec, around, marks)
         except CreateFailed as error:
-            raise await after(self.places.at(spec.name).remove(), error) from error.__cause__
+            raise await with_cleanup(self.places.at(spec.name).remove(), error) from error.__cause__
         marks("started")
         return sandbox
 

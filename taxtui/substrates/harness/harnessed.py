@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Final, NamedTuple
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import after, overdue, unbroken
-from taxtui.sandboxes.kit.kill import MARK
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_until_done
 from taxtui.sandboxes.kit.limits import or_exit
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
@@ -26,7 +27,6 @@ _KILL_S: Final = 30.0
 _KILLED_S: Final = 0.3
 """How long we wait for the end of what was killed, before we kill again: it may only just be starting."""
 _STOP_S: Final = 30.0
-_LEFT: Final = "a command's processes may still run in the sandbox"
 
 
 class Ran(NamedTuple):
@@ -82,14 +82,14 @@ class HarnessedSandbox(ABC):
             async with asyncio.timeout(command.timeout_s):
                 answer = await asyncio.shield(sending)
         except TimeoutError:
-            raise await overdue(self._end(sending, wrapped), command.timeout_s) from None
+            raise await kill_then_timeout(self._end(sending, wrapped), command.timeout_s) from None
         except asyncio.CancelledError as cancelled:
-            await after(self._end(sending, wrapped), cancelled)
+            await with_cleanup(self._end(sending, wrapped), cancelled)
             raise
         except ExecFailed as error:
             explained = await self._explained(error)
             if explained is error:  # a harness that has given up may have left the command at work
-                await after(self._place.kill(wrapped.mark), error)
+                await with_cleanup(self._place.kill(wrapped.mark), error)
             raise explained from error
         try:
             result = read(answer.text, wrapped.nonce)
@@ -130,17 +130,11 @@ class HarnessedSandbox(ABC):
     async def _end(self, sending: asyncio.Future[Ran], wrapped: TextCommand) -> None:
         """Kill a command whose call is under way. Raises ``ExecFailed``."""
         try:
-            async with asyncio.timeout(_KILL_S):
-                while not sending.done():
-                    await self._place.kill(wrapped.mark)
-                    await asyncio.wait({sending}, timeout=_KILLED_S)
-        except TimeoutError:
-            raise ExecFailed(f"{_LEFT}: no answer") from None
+            kill = partial(self._place.kill, wrapped.mark)
+            await kill_until_done(kill, sending, within_s=_KILL_S, again_s=_KILLED_S)
         except SubstrateError as error:
-            raise ExecFailed(f"{_LEFT}: {error}") from error
-        finally:
-            if sending.done() and not sending.cancelled():
-                sending.exception()  # seen: the caller raises its own
+            problem = str(error)
+            raise ExecFailed(problem if problem.startswith(LEFT) else f"{LEFT}: {problem}") from error
 
     async def open_session(self) -> Session:
         """Not among the capabilities: a harness's sessions are terminals with a prompt, and torn output."""
@@ -157,7 +151,7 @@ class HarnessedSandbox(ABC):
                 await self._place.remove()
             if not self._stopped:
                 with contextlib.suppress(ExecFailed):  # it takes too long: what is left is removed without it
-                    await unbroken(self.stop(), _STOP_S)
+                    await finish_despite_cancel(self.stop(), _STOP_S)
                 self._stopped = True
             await self._place.remove()
 

@@ -19,7 +19,7 @@ from inspect_ai.util._sandbox.docker.docker import DockerSandboxEnvironment
 from inspect_ai.util._sandbox.local import LocalSandboxEnvironment
 
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit.framed_shell import after
+from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import InspectOptions
 from taxtui.substrates.harness.compose import HarnessProjects
@@ -121,7 +121,7 @@ class InspectSubstrate(HarnessSubstrate):
             # Shielded: a compose command that is killed may go on in the daemon.
             environment = await asyncio.shield(starting)
         except asyncio.CancelledError as cancelled:
-            await after(self._undone(spec, starting), cancelled)
+            await with_cleanup(self._undone(spec, starting), cancelled)
             raise
         except Exception as error:  # it hands on whatever docker, its compose plugin and its own checks raise
             raise not_started(_PACKAGE, error) from error

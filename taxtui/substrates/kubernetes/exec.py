@@ -20,11 +20,12 @@ from kubernetes.aio.client import ApiClient
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
-from taxtui.sandboxes.kit.framed_shell import ENDED, after, launch_argv, overdue
+from taxtui.sandboxes.kit.framed_shell import ENDED, launch_argv
 from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import exec_result
-from taxtui.sandboxes.kit.kill import kill_script
+from taxtui.sandboxes.kit.kill import kill_script, require_killed
 from taxtui.sandboxes.protocol import ExecResult
 from taxtui.substrates.kubernetes.access import Access
 from taxtui.substrates.kubernetes.api import declined
@@ -37,6 +38,7 @@ HANDSHAKE_S: Final = 30.0
 CLOSING_S: Final = 1.0
 STATUS_S: Final = 0.25
 """How much later than a command's own end marker its exit status may come, before we go without it."""
+_LEFT: Final = "a command's processes may still run in the pod"
 KILL_S: Final = 10.0
 """How long ending a process may take: execs, repeated because it may only just be starting."""
 KILLED_S: Final = 0.3
@@ -126,9 +128,9 @@ class RemoteProcess:
                     await self._kill()
         except ApiRefused as error:
             if error.status != 404:  # the pod is gone, and all in it
-                raise ExecFailed(f"a command's processes may still run in the pod: {error}") from error
+                raise ExecFailed(f"{_LEFT}: {error}") from error
         except TimeoutError as error:
-            raise ExecFailed("a command's processes may still run in the pod: no answer") from error
+            raise ExecFailed(f"{_LEFT}: no answer") from error
         finally:
             await self.drop()
 
@@ -267,9 +269,9 @@ class PodExec:
                 await process.drop()
                 return result
         except TimeoutError:
-            raise await overdue(_end(starting), command.timeout_s) from None
+            raise await kill_then_timeout(_end(starting), command.timeout_s) from None
         except (asyncio.CancelledError, ExecFailed) as error:
-            await after(_end(starting), error)
+            await with_cleanup(_end(starting), error)
             raise
 
     async def shell(self) -> ShellStream:
@@ -279,7 +281,7 @@ class PodExec:
         try:
             process = await asyncio.shield(starting)
         except asyncio.CancelledError as cancelled:
-            await after(_end(starting), cancelled)
+            await with_cleanup(_end(starting), cancelled)
             raise
         return ShellStream(process, program.marker)
 
@@ -291,9 +293,7 @@ class PodExec:
             killed = await process.output()
         finally:
             await process.drop()
-        if killed.exit_code == 1:  # another: the killer was killed, with the container
-            words = " ".join(killed.stderr.decode(errors="replace").split())
-            raise ExecFailed(f"a command's processes may still run in the pod: {words or 'they survive SIGKILL'}")
+        require_killed(killed.exit_code, killed.stderr, left=_LEFT)
 
 
 async def _end(starting: asyncio.Future[RemoteProcess]) -> None:
@@ -304,5 +304,5 @@ async def _end(starting: asyncio.Future[RemoteProcess]) -> None:
     except ApiRefused:
         return
     except TimeoutError as error:
-        raise ExecFailed("a command's processes may still run in the pod: its start was never answered") from error
+        raise ExecFailed(f"{_LEFT}: its start was never answered") from error
     await process.close()

@@ -15,7 +15,7 @@ from kubernetes.aio.client import ApiClient
 
 from taxtui.errors import CreateFailed, QuotaExceeded, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.sandboxes.kit import backoff, labels
+from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.room import Room
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
@@ -253,11 +253,11 @@ class KubernetesSubstrate:
 
     async def _found(self, kind: ObjectKind[Kept], selector: str) -> tuple[list[Kept], float]:
         try:
-            return await backoff.find(lambda: self._list(kind, None, selector))
+            return await retry.find(lambda: self._list(kind, None, selector))
         except SubstrateUnavailable as error:
             if not (isinstance(error.__cause__, ApiRefused) and error.__cause__.status == 403):
                 raise
-            return await backoff.find(lambda: self._list(kind, self._namespace, selector))
+            return await retry.find(lambda: self._list(kind, self._namespace, selector))
 
     async def _list(self, kind: ObjectKind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], float]:
         try:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import time
 from typing import Final, Generic, Protocol, TypeVar
 
+from taxtui.sandboxes.kit.retry import Retry
 from taxtui.substrates.kubernetes.api import ClusterApi, Kept, ObjectKind
 from taxtui.substrates.kubernetes.failure import ApiRefused
 
@@ -85,7 +85,7 @@ class ObjectWatch(Generic[Kept]):
             await self._task
 
     async def _run(self) -> None:
-        pause_s = FIRST_PAUSE_S
+        retry = Retry(first_s=FIRST_PAUSE_S, longest_s=MAX_PAUSE_S)
         while True:
             began, self._heard = time.monotonic(), False
             try:
@@ -97,12 +97,10 @@ class ObjectWatch(Generic[Kept]):
                     return
                 lasted = time.monotonic() - began > MAX_PAUSE_S
                 if lasted or self._heard:
-                    pause_s = FIRST_PAUSE_S
+                    retry.reset()
                 if lasted and error.status == _GONE:
                     continue
-                wait_s = error.retry_after_s if error.retry_after_s is not None else pause_s * random.uniform(0.5, 1.0)
-                await asyncio.sleep(wait_s)
-                pause_s = min(MAX_PAUSE_S, pause_s * 2)
+                await asyncio.sleep(retry.pause_s(error.retry_after_s))
 
     async def _list(self) -> str:
         found, version, _ = await self._api.list(self._kind, self._namespace, self._selector)

@@ -7,8 +7,8 @@ from typing import Final
 
 from taxtui.errors import CleanupFailed, ExecFailed
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.deletion import delete
-from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.kit.limits import Limiter
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local import disk
@@ -40,7 +40,7 @@ class SandboxFolders:
         await self.limiter.remove(name)
         folder = self.root / name
         try:
-            await unbroken(self.pool.run(lambda: _delete(folder)))
+            await finish_despite_cancel(self.pool.run(lambda: _delete(folder)))
         except ExecFailed as error:
             raise CleanupFailed(f"{name}: its directory is still being deleted: {error}") from error
         if folder.exists():

@@ -9,7 +9,8 @@ import shutil
 from pathlib import Path
 
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
-from taxtui.sandboxes.kit.framed_shell import FramedShell, after, launch_argv, overdue, unbroken
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV, or_exit
@@ -68,9 +69,9 @@ class LocalSandbox:
                     process.feed(command.stdin, end=True)
                 stdout, stderr = await process.output()
         except TimeoutError:
-            raise await overdue(_end(process, mark), command.timeout_s) from None
+            raise await kill_then_timeout(_end(process, mark), command.timeout_s) from None
         except BaseException as error:
-            await after(_end(process, mark), error)
+            await with_cleanup(_end(process, mark), error)
             raise
         code = process.returncode
         assert code is not None
@@ -110,7 +111,7 @@ class LocalSandbox:
         await self._folders.limiter.kill(self.name)
         marks("processes killed")
         try:
-            await unbroken(self._folders.pool.run(lambda: self._folders.furnish(self._folder)))
+            await finish_despite_cancel(self._folders.pool.run(lambda: self._folders.furnish(self._folder)))
         except OSError as error:
             raise not_emptied(self.name, error) from error
 

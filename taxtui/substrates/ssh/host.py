@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 import asyncssh
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateUnavailable
-from taxtui.sandboxes.kit.framed_shell import outputs, unbroken
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
+from taxtui.sandboxes.kit.framed_shell import outputs
 from taxtui.sandboxes.kit.ssh_program import CONNECTION_ERRORS, Program, log_in
 from taxtui.substrates.ssh import SshOptions
 from taxtui.substrates.ssh.failure import dropped, no_login, not_looked
@@ -122,7 +123,7 @@ class SshHost:
         program = Program(_DRAIN_S)
         try:
             async with self._channels, asyncio.timeout(ANSWER_TIMEOUT_S):
-                await unbroken(program.start(await self._connected(), line))
+                await finish_despite_cancel(program.start(await self._connected(), line))
                 program.feed(b"")
                 out, err = await outputs(program)
         except TimeoutError as error:

@@ -15,7 +15,7 @@ import asyncssh
 
 from taxtui.errors import SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit import backoff
+from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.ssh import SshOptions, scripts
 from taxtui.substrates.ssh.failure import not_listed
@@ -83,7 +83,7 @@ class SshSubstrate:
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``: what is in the folder of the sandboxes, whoever made it."""
-        return await backoff.find(partial(self._find, run_id))
+        return await retry.find(partial(self._find, run_id))
 
     async def _find(self, run_id: str | None) -> Sequence[Found]:
         code, out, err = await self._host.run(scripts.list_all(self._host.facts.base))

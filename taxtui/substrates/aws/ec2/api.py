@@ -9,8 +9,9 @@ from typing import Any, Final, Literal
 from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
+from taxtui.sandboxes.kit.state_poller import StatePoller
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.connection import AwsApi, Poller, found
+from taxtui.substrates.aws.connection import AwsApi, found
 from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.instance import InstanceState
 from taxtui.substrates.aws.failure import code_of
@@ -31,7 +32,7 @@ class Ec2Api(AwsApi[InstanceState]):
 
     def __init__(self, options: Ec2Options) -> None:
         """Nothing is opened yet."""
-        super().__init__(options, Poller(self._describe, options.poll_s))
+        super().__init__(options, StatePoller(self._describe, options.poll_s))
         self.options = options
         self._image: tuple[str, str] | None = None  # id and root device
 

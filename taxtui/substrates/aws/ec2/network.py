@@ -14,8 +14,8 @@ from typing import Final
 
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.sandboxes.kit import labels
-from taxtui.sandboxes.kit.backoff import until_heard
 from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.aws.connection import found, once_known, tag_list
 from taxtui.substrates.aws.ec2.api import Ec2Api
@@ -143,7 +143,7 @@ class Network:
 
     async def _in_use(self, run_id: str) -> bool:
         with contextlib.suppress(SubstrateError):
-            return bool(await until_heard(lambda: self._api.instances(run_id), first_s=self._api.options.poll_s))
+            return bool(await Retry(first_s=self._api.options.poll_s)(lambda: self._api.instances(run_id)))
         return True
 
 

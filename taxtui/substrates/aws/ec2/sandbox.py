@@ -70,7 +70,7 @@ class Ec2Sandbox(OverSsh):
         seen = {name for name, _, _ in marks.seen}
         while True:
             state, late_ns = await poller.next(self._instance)
-            poller.tell(marks)
+            poller.report_throttling(marks)
             if state is None:
                 continue  # RunInstances has answered, DescribeInstances does not know of it yet
             if state.ending:

@@ -17,8 +17,8 @@ import botocore
 
 from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.sandboxes.kit import backoff
-from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit import retry
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import insist
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
@@ -130,7 +130,7 @@ class Ec2Substrate:
             raise SubstrateUnavailable(f"ec2: {problem}", fix=fix)
         async with self._preparing:  # of many at the same time the first one makes what all of them use
             image_id, root_device = await self.api.image()
-            group = await unbroken(self._network.group(spec.labels[LABEL_RUN]))
+            group = await finish_despite_cancel(self._network.group(spec.labels[LABEL_RUN]))
         client_key, client_pair = new_key()
         host_key, host_pair = new_key()
         data = user_data(spec, host_key=host_pair, client_public_key=client_pair.public)
@@ -173,7 +173,7 @@ class Ec2Substrate:
 
         An instance that is shutting down is not listed: nothing can hold it back.
         """
-        return await backoff.find(partial(self._find, run_id))
+        return await retry.find(partial(self._find, run_id))
 
     async def _find(self, run_id: str | None) -> Sequence[Found]:
         volumes = await self.api.tagged("volumes", run_id, {"Name": "status", "Values": ["available"]})

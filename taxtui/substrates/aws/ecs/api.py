@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed
 from taxtui.sandboxes.kit.removal import insist, remove
-from taxtui.substrates.aws.connection import SDK_ERRORS, AwsApi, Poller
+from taxtui.sandboxes.kit.state_poller import StatePoller
+from taxtui.substrates.aws.connection import SDK_ERRORS, AwsApi
 from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.channel import DataChannel
 from taxtui.substrates.aws.ecs.task import CONTAINER, TaskState, started_by
@@ -24,7 +25,7 @@ class EcsApi(AwsApi[TaskState]):
 
     def __init__(self, options: EcsOptions) -> None:
         """Nothing is opened yet."""
-        super().__init__(options, Poller(self._describe, options.poll_s, DESCRIBE_BATCH))
+        super().__init__(options, StatePoller(self._describe, options.poll_s, DESCRIBE_BATCH))
         self.options = options
 
     async def clusters(self) -> list[Mapping[str, Any]]:

@@ -10,7 +10,8 @@ import msgspec
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import FramedShell, after, unbroken
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
+from taxtui.sandboxes.kit.framed_shell import FramedShell
 from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.session import ExplainedSession
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
@@ -43,7 +44,7 @@ class EcsSandbox:
         running_ns = 0
         while True:
             state, late_ns = await poller.next(self._arn)
-            poller.tell(marks)
+            poller.report_throttling(marks)
             if state is None:
                 continue  # RunTask has answered, DescribeTasks does not know of it yet
             if (failure := state.failure()) is not None:
@@ -78,7 +79,7 @@ class EcsSandbox:
         left_s = max(_LEAST_S, round(command.timeout_s - (time.monotonic() - began_s), 1))
         session = ExplainedSession(FramedShell(terminal, merged=True), self.explained, silent=True)
         result = await session.only(msgspec.structs.replace(command, timeout_s=left_s))
-        await unbroken(terminal.leave())
+        await finish_despite_cancel(terminal.leave())
         self._opened(terminal)
         return result
 
@@ -99,7 +100,7 @@ class EcsSandbox:
         try:
             await terminal.open(f"${{TMPDIR:-/tmp}}/{self.name}")
         except BaseException as error:
-            await after(terminal.close(), error)
+            await with_cleanup(terminal.close(), error)
             if isinstance(error, SandboxLost | ExecFailed):
                 raise await self.explained(error) from error
             raise

@@ -19,8 +19,8 @@ import botocore
 from costmodel.pricing.sheet import load_prices, priced
 from taxtui.errors import SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.sandboxes.kit import backoff
-from taxtui.sandboxes.kit.framed_shell import unbroken
+from taxtui.sandboxes.kit import retry
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import MAX_CALLS, found
@@ -161,7 +161,7 @@ class EcsSubstrate:
         family = wanted["family"]
         async with self._registering:
             if family not in self._definitions:
-                self._definitions[family] = await unbroken(self._register(wanted))
+                self._definitions[family] = await finish_despite_cancel(self._register(wanted))
         return self._definitions[family]
 
     async def _register(self, wanted: Mapping[str, Any]) -> str:
@@ -171,7 +171,7 @@ class EcsSubstrate:
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``. A task that ECS has been told to stop is not listed: nothing can hold it back."""
-        return await backoff.find(partial(self._find, run_id))
+        return await retry.find(partial(self._find, run_id))
 
     async def _find(self, run_id: str | None) -> Sequence[Found]:
         arns = await self.api.listed(run_id)

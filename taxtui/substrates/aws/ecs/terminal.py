@@ -14,9 +14,10 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
-from taxtui.sandboxes.kit.backoff import until_heard
-from taxtui.sandboxes.kit.framed_shell import farewell, unbroken
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
+from taxtui.sandboxes.kit.framed_shell import farewell
 from taxtui.sandboxes.kit.kill import kill_script, new_mark
+from taxtui.sandboxes.kit.retry import Retry
 from taxtui.substrates.aws.ecs.api import EcsApi
 from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, leaders
 from taxtui.substrates.aws.ecs.exec import SessionCut
@@ -51,7 +52,9 @@ class TaskTerminal:
     async def open(self, directory: str) -> None:
         """Have the framed shell started in ``directory``. Raises ``ExecFailed``, ``SandboxLost``."""
         entry, typed = entry_command(directory, self._mark)
-        await unbroken(self._connect(entry))  # the agent counts a session from our request on: it must be ended
+        await finish_despite_cancel(
+            self._connect(entry)
+        )  # the agent counts a session from our request on: it must be ended
         assert self._channel is not None
         await self._watch.enter_async_context(watched(self._api.poller, self._arn, self._channel))
         self._typed = True
@@ -136,7 +139,7 @@ async def hang_up(api: EcsApi, channel: DataChannel) -> bool:
         return True
     try:
         async with asyncio.timeout(TOLD_S):
-            await until_heard(lambda: api.end_session(channel.session))
+            await Retry()(lambda: api.end_session(channel.session))
     except (SubstrateError, TimeoutError):  # the right to do so is optional
         return False
     await asyncio.sleep(LET_GO_S)

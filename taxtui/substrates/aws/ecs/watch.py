@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from taxtui.errors import SubstrateError
-from taxtui.substrates.aws.connection import Poller
+from taxtui.sandboxes.kit.state_poller import StatePoller
 from taxtui.substrates.aws.ecs.channel import DataChannel
 from taxtui.substrates.aws.ecs.task import TaskState
 
@@ -21,7 +21,7 @@ POLLS: Final = 5
 
 
 @contextlib.asynccontextmanager
-async def watched(poller: Poller[TaskState], arn: str, channel: DataChannel) -> AsyncIterator[None]:
+async def watched(poller: StatePoller[TaskState], arn: str, channel: DataChannel) -> AsyncIterator[None]:
     """End the channel with the reason as soon as its task is seen to have ended, for as long as the block lasts."""
     watching = asyncio.ensure_future(watch(poller, arn, channel))
     try:
@@ -31,7 +31,7 @@ async def watched(poller: Poller[TaskState], arn: str, channel: DataChannel) -> 
         await asyncio.wait({watching})
 
 
-async def watch(poller: Poller[TaskState], arn: str, channel: DataChannel) -> None:
+async def watch(poller: StatePoller[TaskState], arn: str, channel: DataChannel) -> None:
     """Until the task has ended, and the channel with it; sooner where the service makes it doubtful."""
     while True:
         channel.doubtful.clear()

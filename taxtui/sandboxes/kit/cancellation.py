@@ -1,0 +1,80 @@
+"""Clean up although the caller was cancelled, timed out or failed, and keep both errors.
+
+Every adapter has the same three cases. A clean-up must not be interrupted (:func:`finish_despite_cancel`). An error
+must reach the caller after its clean-up (:func:`with_cleanup`). A command that ran too long must be killed before the
+timeout is reported (:func:`kill_then_timeout`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
+
+_T = TypeVar("_T")
+_E = TypeVar("_E", bound=BaseException)
+
+HOLD_CANCEL_S: Final = 60.0
+"""Longest time that a clean-up delays a cancellation. Clean-ups have shorter timeouts of their own."""
+
+
+async def finish_despite_cancel(work: Coroutine[Any, Any, _T], within_s: float = HOLD_CANCEL_S) -> _T:
+    """Run ``work`` to its end even if the caller is cancelled meanwhile; raise the cancellation afterwards.
+
+    Work that takes longer than ``within_s`` is cancelled and not awaited, so that it cannot block a run for ever.
+
+    Raises:
+        ExecFailed: the work took longer, and the caller was not cancelled.
+    """
+    task = asyncio.ensure_future(work)
+    give_up = time.monotonic() + within_s
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done() and (left_s := give_up - time.monotonic()) > 0:
+        try:
+            await asyncio.wait({task}, timeout=left_s)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    too_late = not task.done()
+    if too_late:
+        task.cancel()
+    task.add_done_callback(_retrieve_error)
+    if cancelled is not None:
+        raise cancelled
+    if too_late:
+        raise ExecFailed(f"a clean-up was given up: it took longer than {within_s:g} s")
+    return task.result()
+
+
+async def with_cleanup(cleanup: Coroutine[Any, Any, object], error: _E) -> _E:
+    """Run ``cleanup`` despite cancellation, then return ``error``; a failed clean-up is added to its message."""
+    try:
+        await finish_despite_cancel(cleanup)
+    except SubstrateError as failure:
+        if not isinstance(error, SubstrateError):
+            error.add_note(str(failure))
+        elif str(failure) not in str(error):
+            error.problem = f"{error.problem}; {failure}"
+    return error
+
+
+async def kill_then_timeout(kill: Coroutine[Any, Any, object], timeout_s: float, suffix: str = "") -> SubstrateError:
+    """Run ``kill`` despite cancellation, then return the error to raise for a command that ran too long.
+
+    ``ExecTimeout`` after a successful kill, with ``suffix`` at the end of its message. If the kill fails, the command
+    may still run: ``SandboxLost`` or ``ExecFailed`` with both reasons.
+    """
+    try:
+        await finish_despite_cancel(kill)
+    except SubstrateError as failure:
+        kind = SandboxLost if isinstance(failure, SandboxLost) else ExecFailed
+        return kind(f"the command had no end after {timeout_s:g} s; {failure}")
+    return ExecTimeout(f"the command was killed after {timeout_s:g} s{suffix}")
+
+
+def _retrieve_error(task: asyncio.Future[Any]) -> None:
+    """Mark a task's error as seen: asyncio logs errors that no caller retrieves."""
+    if not task.cancelled():
+        task.exception()

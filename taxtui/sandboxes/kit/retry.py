@@ -1,0 +1,175 @@
+"""Repeat requests that a provider refused: how long to wait, for how long to try, and how long that took."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from taxtui.errors import SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.protocol import Marks
+
+T = TypeVar("T")
+
+FIRST_PAUSE_S: Final = 0.5
+LONGEST_PAUSE_S: Final = 10.0
+"""First and longest pause after a refusal without advice; each pause is twice the one before."""
+FIND_S: Final = 60.0
+"""Time limit of a search for sandboxes."""
+
+_JITTER: Final = random.Random()
+_MOST_DOUBLINGS: Final = 64
+
+
+def is_throttled(error: Exception) -> bool:
+    """Whether an error is ``Throttled``, which stands for every refusal that may not last."""
+    return isinstance(error, Throttled)
+
+
+def _ignore(wait_s: float) -> None:
+    """For callers that report no waits."""
+
+
+class Retry:
+    """Repeats a request until it is not refused; raises the last refusal when time or tries are used up.
+
+    A pause is as long as the provider advises (``Throttled.retry_after_s``), plus a little jitter. Without advice it
+    doubles from ``first_s`` to ``longest_s``, with much jitter: many sandboxes must not retry at the same instant.
+
+    ``refusals`` counts the refusals in a row. ``queued_ns`` adds up the time that refused requests and the pauses
+    after them took. A caller with a loop of its own takes ``pause_s`` after a refusal and calls ``reset`` after a
+    success.
+    """
+
+    def __init__(
+        self,
+        *,
+        first_s: float | None = None,
+        longest_s: float | None = None,
+        within_s: float = math.inf,
+        tries: int | None = None,
+        on: Callable[[Exception], bool] = is_throttled,
+        announce: Callable[[float], object] = _ignore,
+        source: random.Random = _JITTER,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """The limits of the retries.
+
+        Args:
+            first_s: first pause; ``FIRST_PAUSE_S`` by default.
+            longest_s: longest pause; ``LONGEST_PAUSE_S`` by default.
+            within_s: no request begins later than this after the first one.
+            tries: most requests of one call.
+            on: the errors to retry; any other error is raised at once.
+            announce: receives each pause in seconds before it begins.
+            source: of the jitter.
+            clock: in nanoseconds.
+        """
+        self.refusals = 0
+        self.queued_ns = 0
+        self._first_s = FIRST_PAUSE_S if first_s is None else first_s
+        self._longest_s = LONGEST_PAUSE_S if longest_s is None else longest_s
+        self._within_ns = within_s * 1e9
+        self._tries = tries
+        self._on = on
+        self._announce = announce
+        self._source = source
+        self._clock = clock
+
+    async def __call__(self, request: Callable[[], Awaitable[T]], *, resumes: bool = False) -> T:
+        """The first answer to ``request``.
+
+        ``resumes``: a request continues where the refused one stopped, so that only the pauses count as throttled.
+        """
+        self.reset()
+        first_ns = self._clock()
+        while True:
+            began_ns = self._clock()
+            try:
+                answer = await request()
+            except Exception as error:
+                wait_s = self._next_pause_s(error, first_ns)
+                if wait_s is None:
+                    raise
+                if resumes:
+                    began_ns = self._clock()
+            else:
+                self.reset()
+                return answer
+            self._announce(wait_s)
+            await asyncio.sleep(wait_s)
+            self.queued_ns += self._clock() - began_ns
+
+    def blocking(self, request: Callable[[], T]) -> T:
+        """As a call, for an SDK that blocks; for use in a thread."""
+        self.reset()
+        first_ns = self._clock()
+        while True:
+            began_ns = self._clock()
+            try:
+                return request()
+            except Exception as error:
+                wait_s = self._next_pause_s(error, first_ns)
+                if wait_s is None:
+                    raise
+            self._announce(wait_s)
+            time.sleep(wait_s)
+            self.queued_ns += self._clock() - began_ns
+
+    def pause_s(self, advice_s: float | None = None) -> float:
+        """Count a refusal and return the pause after it."""
+        refusals, self.refusals = self.refusals, self.refusals + 1
+        if advice_s is not None:
+            return advice_s * self._source.uniform(1.0, 1.1)
+        longest_s = self._first_s * 2.0 ** min(refusals, _MOST_DOUBLINGS)
+        return min(self._longest_s, longest_s) * self._source.uniform(0.5, 1.0)
+
+    def reset(self) -> None:
+        """Begin again with the first pause."""
+        self.refusals = 0
+
+    def _next_pause_s(self, error: Exception, first_ns: int) -> float | None:
+        """The pause before the next request; None if there is none, and the caller raises ``error``."""
+        if not self._on(error) or (self._tries is not None and self.refusals + 1 >= self._tries):
+            return None
+        wait_s = self.pause_s(error.retry_after_s if isinstance(error, Throttled) else None)
+        return wait_s if self._clock() - first_ns + wait_s * 1e9 <= self._within_ns else None
+
+
+async def find(request: Callable[[], Awaitable[T]]) -> T:
+    """Repeat a search for sandboxes while it is throttled: clean-up must not stop at a throttle.
+
+    Raises:
+        SubstrateUnavailable: refused, or not answered within ``FIND_S``.
+    """
+    try:
+        return await Retry(within_s=FIND_S)(request)
+    except SubstrateUnavailable:
+        raise
+    except SubstrateError as error:
+        raise SubstrateUnavailable(str(error)) from error
+
+
+class LookupThrottle:
+    """Throttled time of state lookups that many sandboxes share: reported once, to the sandbox that asks first."""
+
+    def __init__(self) -> None:
+        """Nothing was throttled yet."""
+        self._waited_ns = 0
+
+    def add(self, waited_ns: int) -> None:
+        """Lookups waited for this long."""
+        self._waited_ns += waited_ns
+
+    def at_least(self, waited_ns: int) -> None:
+        """One wait that several lookups noticed."""
+        self._waited_ns = max(self._waited_ns, waited_ns)
+
+    def report(self, marks: Marks) -> None:
+        """A notice of the waiting since the last report."""
+        waited_ns, self._waited_ns = self._waited_ns, 0
+        if waited_ns:
+            marks.notice(f"throttled while looking up states, waited {waited_ns / 1e9:.1f} s for all sandboxes at once")

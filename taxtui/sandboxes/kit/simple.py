@@ -1,0 +1,354 @@
+"""A substrate from three methods: create a sandbox, run a program in it, delete it.
+
+:class:`SimpleSubstrate` fits every provider whose SDK has ``create``, ``exec`` and ``delete``. It adds the rest:
+complete output, exact bytes, standard input, timeouts, kill, cancellation, removal, search by label, sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, Self
+
+import msgspec
+
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
+from taxtui.plan.spec import Command, SandboxSpec
+from taxtui.sandboxes.kit import labels, retry
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.framed_shell import ByteStream, FramedShell, launch_argv
+from taxtui.sandboxes.kit.kill import MARK, kill_script, kill_until_done, new_mark, require_killed
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.removal import remove
+from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
+from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
+from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks, Session
+
+Ran = tuple[int, bytes, bytes]
+"""Exit code, standard output, standard error."""
+
+LABEL_NAME: Final = "taxtui.name"
+LABEL_CREATED: Final = "taxtui.created"
+"""Labels that ``SimpleSubstrate`` adds: the sandbox's name, and its creation in Unix seconds."""
+
+_GRACE_S: Final = 30.0  # a provider's own timeout comes after ours: ours kills the command first
+_KILL_S: Final = 30.0
+_KILL_AGAIN_S: Final = 1.0
+_LOOK_S: Final = 0.2  # between the first two looks at a deletion that takes its time
+_ARGUMENT_BYTES: Final = 90_000  # Linux takes no argument beyond 128 KiB
+_SIGNALLED: Final = 128
+
+
+class NoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """For a substrate without options."""
+
+
+class SimpleSubstrate(ABC):
+    """Base class of a substrate. Write ``create_sandbox``, ``run`` and ``delete``; the other hooks are optional.
+
+    Hooks may raise anything: ``error_of`` maps an SDK's exceptions to taxtui's errors.
+    """
+
+    name: ClassVar[str]
+    Options: ClassVar[type[msgspec.Struct]] = NoOptions
+    capabilities: Capabilities = Capabilities(idempotent_create=False, modes=("exec",))
+    variant: str = ""
+    provenance: Literal["measured", "stand_in"] = "measured"
+    shell: ClassVar[Literal["bash", "sh"]] = "bash"
+    """The shell of every sandbox; with ``sh``, set ``Capabilities(bash=False)`` too."""
+    takes_stdin: ClassVar[bool] = True
+    """Whether ``run`` can send standard input. If not, taxtui sends long scripts in several commands."""
+
+    def __init__(self, options: Any = None) -> None:
+        """``options``: an instance of ``Options``; the default values without it."""
+        self.options: Any = options if options is not None else self.Options()
+        self._created: dict[str, dict[str, str]] = {}
+        self._connected = False
+
+    # -------------------------------------------------------------------------------------------- the three hooks
+
+    @abstractmethod
+    async def create_sandbox(self, spec: SandboxSpec) -> str:
+        """Make a sandbox with ``spec.labels``, ``spec.limits`` and ``spec.ttl_s``; return the provider's id of it."""
+
+    @abstractmethod
+    async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> Ran:
+        """Run a program in the sandbox's working folder until it exits; return exit code, stdout, stderr."""
+
+    @abstractmethod
+    async def delete(self, handle: str) -> None:
+        """Ask for the end of a sandbox. ``SandboxLost``: it is gone already."""
+
+    # ---------------------------------------------------------------------------------------------- optional hooks
+
+    async def connect(self) -> None:  # noqa: B027
+        """Open clients."""
+
+    async def disconnect(self) -> None:  # noqa: B027
+        """Close clients."""
+
+    async def ping(self) -> str:
+        """Ask whether the provider answers, without side effects. Returns one line, for ``taxtui substrates``."""
+        return "ready"
+
+    async def list(self) -> Mapping[str, Mapping[str, str]]:
+        """The labels of every sandbox that exists, by id.
+
+        Without it ``find`` knows only the sandboxes of this process: a run that was killed leaves sandboxes behind.
+        """
+        return self._created
+
+    async def start(self, handle: str, argv: Sequence[str]) -> ByteStream:
+        """Start a program with its streams attached. With it, declare the mode ``session`` in ``capabilities``."""
+        raise NotImplementedError
+
+    def error_of(self, error: Exception) -> SubstrateError | None:
+        """taxtui's error for an SDK's exception, say ``Throttled`` or ``SandboxLost``; None for a plain failure."""
+        return None
+
+    # ------------------------------------------------------------------------------------- the protocol, from hooks
+
+    async def __aenter__(self) -> Self:
+        """As ``Substrate.__aenter__``."""
+        try:
+            await self.connect()
+        except Exception as error:
+            raise self.translate(error, SubstrateUnavailable, "connect") from error
+        self._connected = True
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """As ``Substrate.__aexit__``."""
+        self._connected = False
+        await self.disconnect()
+
+    async def check(self) -> Availability:
+        """As ``Substrate.check``, by ``ping``."""
+        try:
+            if self._connected:
+                return Availability(ok=True, detail=await self.ping())
+            async with type(self)(self.options) as other:
+                return Availability(ok=True, detail=await other.ping())
+        except Exception as error:
+            return Availability.refused(self.translate(error, SubstrateUnavailable, "check"))
+
+    async def create(self, spec: SandboxSpec, marks: Marks) -> SimpleSandbox:
+        """As ``Substrate.create``. A cancelled create ends first, and its sandbox is removed."""
+        own_labels = {LABEL_NAME: spec.name, LABEL_CREATED: str(int(time.time()))}
+        spec = msgspec.structs.replace(spec, labels={**spec.labels, **own_labels})
+        creating = asyncio.ensure_future(self.create_sandbox(spec))
+        try:
+            handle = await asyncio.shield(creating)
+        except asyncio.CancelledError as cancelled:
+            await with_cleanup(self._undo(creating, spec.name), cancelled)
+            raise
+        except Exception as error:
+            raise self.translate(error, CreateFailed, f"create {spec.name}") from error
+        self._created[handle] = spec.labels
+        return SimpleSandbox(self, spec, handle)
+
+    async def _undo(self, creating: asyncio.Future[str], name: str) -> None:
+        with contextlib.suppress(Exception):
+            await self.remove(await creating, name)
+
+    async def find(self, run_id: str | None = None) -> Sequence[Found]:
+        """As ``Substrate.find``."""
+        return [
+            labels.found(
+                each,
+                name=each.get(LABEL_NAME, handle),
+                handle=handle,
+                age_s=time.time() - (labels.unix_s(each.get(LABEL_CREATED, "")) or time.time()),
+            )
+            for handle, each in (await retry.find(self._list)).items()
+            if LABEL_RUN in each and run_id in (None, each[LABEL_RUN])
+        ]
+
+    async def _list(self) -> Mapping[str, Mapping[str, str]]:
+        try:
+            return await self.list()
+        except Exception as error:
+            raise self.translate(error, SubstrateUnavailable, "list sandboxes") from error
+
+    async def reap(self, found: Found) -> None:
+        """As ``Substrate.reap``."""
+        await self.remove(found.handle, found.name)
+
+    async def remove(self, handle: str, name: str) -> None:
+        """Delete a sandbox, and wait until ``list`` has it no more. Raises ``CleanupFailed``."""
+
+        async def ask() -> bool:
+            try:
+                await self.delete(handle)
+            except Exception as error:
+                problem = self.translate(error, CleanupFailed, "delete")
+                if not isinstance(problem, SandboxLost):
+                    raise problem from error
+                self._created.pop(handle, None)
+                return False
+            self._created.pop(handle, None)
+            return not await gone()  # most providers have deleted it by now
+
+        async def gone() -> bool:
+            return handle not in await self._list()
+
+        await remove(f"sandbox {name}", ask, gone, look_s=_LOOK_S)
+
+    def translate(self, error: Exception, otherwise: type[SubstrateError], doing: str) -> SubstrateError:
+        """The error to raise for what a hook raised: taxtui's own, what ``error_of`` says, else ``otherwise``."""
+        if isinstance(error, SubstrateError):
+            return error
+        words = " ".join(str(error).split()) or type(error).__name__
+        return self.error_of(error) or otherwise(f"{self.name}: cannot {doing}: {words}")
+
+
+class SimpleSandbox:
+    """One sandbox of a ``SimpleSubstrate``."""
+
+    def __init__(self, substrate: SimpleSubstrate, spec: SandboxSpec, handle: str) -> None:
+        """``handle``: the provider's id."""
+        self.name = spec.name
+        self._substrate = substrate
+        self._handle = handle
+        self._env = dict(spec.env)
+        self._removed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def wait_ready(self, marks: Marks) -> None:
+        """As ``Sandbox.wait_ready``: the runner's first no-op finds out."""
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Sandbox.exec``: one ``run``."""
+        self._require_existing()
+        wrapped = wrap(command, self._substrate.shell, self._env)
+        # Not awaited itself: many providers go on with a command whose caller was cancelled.
+        running = asyncio.ensure_future(self._send(wrapped, command.timeout_s + _GRACE_S))
+        try:
+            either: set[asyncio.Future[Any]] = {running, self._removed}
+            await asyncio.wait(either, timeout=command.timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError as cancelled:
+            await with_cleanup(self._end(running, wrapped.mark), cancelled)
+            raise
+        if not running.done():
+            if self._removed.done():
+                await _abandon(running)
+                raise SandboxLost(f"{self.name} was removed")
+            raise await kill_then_timeout(self._end(running, wrapped.mark), command.timeout_s)
+        try:
+            code, out, _ = running.result()
+        except (Exception, asyncio.CancelledError) as error:  # cancelled within the SDK: this command is not
+            cut = error if isinstance(error, Exception) else ExecFailed(f"{self.name}: the SDK cancelled a request")
+            failure = self._substrate.translate(cut, ExecFailed, "run a command")
+            if isinstance(failure, ExecFailed):  # the command may still run
+                await with_cleanup(self._kill(wrapped.mark), failure)
+            raise failure from error
+        return read(out.decode(errors="replace"), wrapped.nonce) or await self._without_answer(code)
+
+    async def open_session(self) -> Session:
+        """As ``Sandbox.open_session``, by ``start``."""
+        self._require_existing()
+        mark = new_mark()
+        environment = [f"{key}={value}" for key, value in {**self._env, MARK: mark}.items()]
+        starting = asyncio.ensure_future(self._substrate.start(self._handle, ["env", *environment, *launch_argv()]))
+        try:
+            stream = await asyncio.shield(starting)
+        except asyncio.CancelledError as cancelled:
+            await with_cleanup(self._close_started(starting), cancelled)
+            raise
+        except Exception as error:
+            raise self._substrate.translate(error, ExecFailed, "open a session") from error
+
+        async def end() -> None:
+            try:
+                await self._kill(mark)
+            finally:
+                await stream.close()
+
+        return ExplainedSession(await FramedShell.open(OwnedStream(stream, end)), self._explain)
+
+    async def reset(self, marks: Marks) -> None:
+        """Not among the capabilities."""
+        raise ExecFailed(f"{self.name}: {self._substrate.name} cannot reset a sandbox")
+
+    async def destroy(self) -> None:
+        """As ``Sandbox.destroy``. Commands that still run fail at once."""
+        await self._substrate.remove(self._handle, self.name)
+        if not self._removed.done():
+            self._removed.set_result(None)
+
+    # ------------------------------------------------------------------------------------------------ one command
+
+    def _require_existing(self) -> None:
+        if self._removed.done():
+            raise SandboxLost(f"{self.name} was removed")
+
+    async def _send(self, wrapped: TextCommand, timeout_s: float) -> Ran:
+        """Run a wrapped command; a script that is too long for an argument goes through standard input or a file."""
+        run, shell, script = self._substrate.run, self._substrate.shell, wrapped.script.encode()
+        if len(script) <= _ARGUMENT_BYTES:
+            return await run(self._handle, [shell, "-c", wrapped.script], b"", timeout_s)
+        if self._substrate.takes_stdin:
+            return await run(self._handle, [shell, "-c", 'eval "$(cat)"'], script, timeout_s)
+        file = f"/tmp/.taxtui-{wrapped.mark}.sh"
+        for at in range(0, len(wrapped.script), _PIECE):
+            piece = wrapped.script[at : at + _PIECE]
+            await run(self._handle, [shell, "-c", 'printf %s "$1" >>"$2"', shell, piece, file], b"", timeout_s)
+        return await run(self._handle, [shell, "-c", f'. {file}; _r=$?; rm -f {file}; exit "$_r"'], b"", timeout_s)
+
+    async def _without_answer(self, code: int) -> ExecResult:
+        """The result of a command that killed the shell around it; ``SandboxLost`` if the sandbox has ended."""
+        code = _SIGNALLED - code if code < 0 else code
+        lost = await self._explain(ExecFailed(f"{self.name}: no {self._substrate.shell} was started: exit code {code}"))
+        if code <= _SIGNALLED or isinstance(lost, SandboxLost):
+            raise lost
+        return ExecResult(code, b"", b"")
+
+    async def _explain(self, error: SubstrateError) -> SubstrateError:
+        """``SandboxLost`` if the sandbox is gone, else ``error``."""
+        if self._removed.done():
+            return SandboxLost(f"{self.name} was removed")
+        try:
+            await self._substrate.run(self._handle, ["true"], b"", _KILL_S)
+        except Exception as refused:
+            failure = self._substrate.translate(refused, ExecFailed, "run a command")
+            return failure if isinstance(failure, SandboxLost) else error
+        return error
+
+    async def _end(self, running: asyncio.Future[Ran], mark: str) -> None:
+        try:
+            await kill_until_done(lambda: self._kill(mark), running, within_s=_KILL_S, again_s=_KILL_AGAIN_S)
+        finally:
+            await _abandon(running)
+
+    async def _kill(self, mark: str) -> None:
+        """Kill every process with this mark. A sandbox that is gone has none. Raises ``ExecFailed``."""
+        try:
+            argv = ["sh", "-c", kill_script(mark)]
+            code, out, err = await self._substrate.run(self._handle, argv, b"", _KILL_S)
+        except Exception as error:
+            failure = self._substrate.translate(error, ExecFailed, "kill a command")
+            if isinstance(failure, SandboxLost):
+                return
+            raise failure from error
+        require_killed(code, err or out)
+
+    async def _close_started(self, starting: asyncio.Future[ByteStream]) -> None:
+        with contextlib.suppress(Exception):
+            await (await starting).close()
+
+
+_PIECE: Final = 30_000  # characters, of up to three bytes each
+
+
+async def _abandon(running: asyncio.Future[Ran]) -> None:
+    """Cancel a request, and take its result so that asyncio does not report it."""
+    running.cancel()
+    await finish_despite_cancel(_settled(running))
+
+
+async def _settled(running: asyncio.Future[Ran]) -> None:
+    await asyncio.wait({running})
+    if not running.cancelled():
+        running.exception()

@@ -1,0 +1,140 @@
+"""Clean-ups that a cancellation must not interrupt, and both failures in one error."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
+
+
+async def test_finishes_before_it_passes_a_cancellation_on() -> None:
+    finished = []
+
+    async def work() -> None:
+        await asyncio.sleep(0.05)
+        finished.append(True)
+
+    task = asyncio.create_task(finish_despite_cancel(work()))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()  # and not the second time either
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert finished == [True]
+
+
+async def test_passes_results_and_errors_on() -> None:
+    async def work(value: int) -> int:
+        if value < 0:
+            raise ValueError(value)
+        return value
+
+    assert await finish_despite_cancel(work(3)) == 3
+    with pytest.raises(ValueError, match="-1"):
+        await finish_despite_cancel(work(-1))
+
+
+async def test_a_cancellation_outranks_the_works_own_error() -> None:
+    async def work() -> None:
+        await asyncio.sleep(0.02)
+        raise ValueError
+
+    task = asyncio.create_task(finish_despite_cancel(work()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("obedient", [True, False])
+async def test_work_that_never_ends_is_given_up(obedient: bool) -> None:
+    release, told = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                told.set()
+                if obedient:
+                    raise
+
+    with pytest.raises(ExecFailed, match="given up"):
+        await finish_despite_cancel(work(), 0.01)
+    await told.wait()
+    release.set()
+
+
+async def test_a_cancellation_is_passed_on_when_the_work_never_ends() -> None:
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(finish_despite_cancel(work(), 0.5))
+    await begun.wait()
+    for _ in range(3):
+        task.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_work_that_cancels_itself() -> None:
+    async def work() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await finish_despite_cancel(work())
+
+
+class CleanUp:
+    """A clean-up that takes a moment, and may fail."""
+
+    def __init__(self, failure: SubstrateError | None = None) -> None:
+        self.failure = failure
+        self.finished = False
+
+    async def __call__(self) -> None:
+        await asyncio.sleep(0.01)
+        self.finished = True
+        if self.failure:
+            raise self.failure
+
+
+async def test_an_error_is_returned_after_its_clean_up() -> None:
+    clean_up, error = CleanUp(), CreateFailed("no room")
+    assert await with_cleanup(clean_up(), error) is error
+    assert clean_up.finished
+    assert str(error) == "no room"
+
+
+async def test_a_failed_clean_up_is_said_in_the_error() -> None:
+    assert str(await with_cleanup(CleanUp(ExecFailed("no answer"))(), CreateFailed("no room"))) == "no room; no answer"
+
+
+async def test_a_failed_clean_up_is_a_note_of_a_foreign_error() -> None:
+    error = await with_cleanup(CleanUp(ExecFailed("no answer"))(), asyncio.CancelledError())
+    assert error.__notes__ == ["no answer"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "words"),
+    [
+        (None, ExecTimeout, "the command was killed after 2 s; its session is closed"),
+        (ExecFailed("they survive"), ExecFailed, "the command had no end after 2 s; they survive"),
+        (SandboxLost("it ended"), SandboxLost, "the command had no end after 2 s; it ended"),
+    ],
+)
+async def test_a_command_is_killed_before_its_timeout_is_reported(
+    failure: SubstrateError | None, kind: type[SubstrateError], words: str
+) -> None:
+    kill = CleanUp(failure)
+    error = await kill_then_timeout(kill(), 2.0, "; its session is closed")
+    assert kill.finished
+    assert (type(error), str(error)) == (kind, words)

@@ -1,0 +1,206 @@
+"""``SimpleSubstrate`` with three hooks passes the conformance suite, as the shipped example and with its options."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateUnavailable, Throttled
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.sandboxes import ByteStream, Capabilities, OwnedStream, Process
+from taxtui.sandboxes.conformance import Check, NotApplicable, checks
+from taxtui.sandboxes.example import Example, ExampleOptions
+from taxtui.sandboxes.fake_sdk import ApiError
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import Availability, Marks
+
+
+class WithSessions(Example):
+    """Also starts programs with their streams attached."""
+
+    capabilities = Capabilities(idempotent_create=False, modes=("exec", "session"))
+
+    async def start(self, handle: str, argv: Sequence[str]) -> ByteStream:
+        if handle not in await self.list():
+            raise ApiError(404, "gone")
+        root = Path(self.options.account) / handle
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(root), "LANG": "C.UTF-8", "FAKE_SDK_SANDBOX": handle}
+        process = Process(["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(root / "work"), *argv], env, stdin=True)
+        return OwnedStream(process, process.close)
+
+
+class WithoutStdin(Example):
+    """Of a provider whose exec takes no standard input."""
+
+    takes_stdin = False
+
+    async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> tuple[int, bytes, bytes]:
+        assert stdin == b""
+        return await super().run(handle, argv, stdin, timeout_s)
+
+
+async def judge(check: Check, kind: Callable[[ExampleOptions], Example]) -> None:
+    with tempfile.TemporaryDirectory() as account:
+        try:
+            await check(lambda: kind(ExampleOptions(account)))
+        except NotApplicable as reason:
+            pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+async def test_with_sessions_it_passes_the_conformance_suite(check: Check) -> None:
+    await judge(check, WithSessions)
+
+
+@pytest.mark.parametrize("name", ["exec: scripts", "exec: standard input"])
+async def test_without_standard_input_long_scripts_arrive_all_the_same(name: str) -> None:
+    [check] = [each for each in checks() if str(each) == name]
+    await judge(check, WithoutStdin)
+
+
+def spec(name: str = "one") -> SandboxSpec:
+    return SandboxSpec(name=name, labels={LABEL_RUN: "mine"}, limits=Limits(), ttl_s=60)
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> ExampleOptions:
+    return ExampleOptions(str(tmp_path))
+
+
+class Faulty(Example):
+    """Raises what it is told to."""
+
+    trouble: Exception | None = None
+
+    async def create_sandbox(self, spec: SandboxSpec) -> str:
+        if self.trouble:
+            raise self.trouble
+        return await super().create_sandbox(spec)
+
+    async def delete(self, handle: str) -> None:
+        if self.trouble:
+            raise self.trouble
+        await super().delete(handle)
+
+    async def ping(self) -> str:
+        if self.trouble:
+            raise self.trouble
+        return await super().ping()
+
+
+async def test_an_sdks_exceptions_become_the_errors_of_the_protocol(account: ExampleOptions) -> None:
+    async with Faulty(account) as substrate:
+        sandbox = await substrate.create(spec(), Marks())
+        substrate.trouble = ValueError("no\nsuch image")
+        with pytest.raises(CreateFailed, match=r"^example: cannot create two: no such image$"):
+            await substrate.create(spec("two"), Marks())
+        with pytest.raises(CleanupFailed, match="sandbox one may still exist: example: cannot delete: no such image"):
+            await sandbox.destroy()
+        assert await substrate.check() == Availability(ok=False, detail="example: cannot check: no such image")
+        substrate.trouble = ApiError(429, "slow down", 7.0)
+        with pytest.raises(Throttled, match=r"^slow down$") as raised:
+            await substrate.create(spec("two"), Marks())
+        assert raised.value.retry_after_s == 7.0
+        substrate.trouble = None
+        await sandbox.destroy()
+        assert await substrate.find() == []
+
+
+async def test_a_sandbox_that_ended_is_lost_and_a_deleted_one_is_deleted_once(account: ExampleOptions) -> None:
+    async with Example(account) as substrate:
+        sandbox = await substrate.create(spec(), Marks())
+        [(handle, _)] = (await substrate.list()).items()
+        await substrate.client.delete(handle)
+        with pytest.raises(SandboxLost, match=f"no sandbox {handle}"):
+            await sandbox.exec(Command(script="true"))
+        await sandbox.destroy()
+
+
+class Unlisted(Example):
+    """Without the optional hook ``list``."""
+
+    async def list(self) -> Mapping[str, Mapping[str, str]]:
+        return self._created
+
+
+async def test_without_a_list_a_process_finds_its_sandboxes_and_no_other(account: ExampleOptions) -> None:
+    async with Unlisted(account) as substrate, Unlisted(account) as other:
+        await substrate.create(spec(), Marks())
+        [found] = await substrate.find("mine")
+        assert (found.name, found.run_id, await other.find()) == ("one", "mine", [])
+        await substrate.reap(found)
+        assert await substrate.find() == []
+
+
+async def test_without_start_there_are_no_sessions(account: ExampleOptions) -> None:
+    async with Example(account) as substrate:
+        sandbox = await substrate.create(spec(), Marks())
+        with pytest.raises(ExecFailed, match="cannot open a session"):
+            await sandbox.open_session()
+        await sandbox.destroy()
+
+
+class NoAnswer(Example):
+    async def connect(self) -> None:
+        raise OSError("no route")
+
+
+async def test_a_client_that_cannot_be_opened_is_an_unavailable_substrate(account: ExampleOptions) -> None:
+    with pytest.raises(SubstrateUnavailable, match="example: cannot connect: no route"):
+        await NoAnswer(account).__aenter__()
+    assert not (await NoAnswer(account).check()).ok
+
+
+async def test_nothing_runs_on_after_a_cancelled_create(account: ExampleOptions) -> None:
+    async with Example(account) as substrate:
+        creating = asyncio.create_task(substrate.create(spec(), Marks()))
+        await asyncio.sleep(0)
+        creating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await creating
+        assert await substrate.list() == {}
+
+
+class Slow(Example):
+    """A provider that accepts a deletion at once and lists the sandbox a while longer."""
+
+    looks = 0
+    leaving: Mapping[str, Mapping[str, str]] = {}
+
+    async def delete(self, handle: str) -> None:
+        self.leaving = await super().list()
+        await super().delete(handle)
+        asyncio.get_running_loop().call_later(0.3, setattr, self, "leaving", {})
+
+    async def list(self) -> Mapping[str, Mapping[str, str]]:
+        self.looks += 1
+        return self.leaving or await super().list()
+
+
+async def test_a_deletion_that_takes_its_time_is_waited_for_with_pauses(account: ExampleOptions) -> None:
+    async with Slow(account) as substrate:
+        sandbox = await substrate.create(spec(), Marks())
+        await sandbox.destroy()
+        assert await substrate.find() == []
+        assert 2 <= substrate.looks < 10
+
+
+class Interrupted(Example):
+    """Of an SDK that cancels its own request."""
+
+    async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> tuple[int, bytes, bytes]:
+        if argv[0] == "bash":
+            raise asyncio.CancelledError
+        return await super().run(handle, argv, stdin, timeout_s)
+
+
+async def test_a_request_that_the_sdk_cancels_is_a_failure_and_no_cancellation(account: ExampleOptions) -> None:
+    async with Interrupted(account) as substrate:
+        sandbox = await substrate.create(spec(), Marks())
+        with pytest.raises(ExecFailed, match="one: the SDK cancelled a request"):
+            await sandbox.exec(Command(script="true"))
+        await sandbox.destroy()
