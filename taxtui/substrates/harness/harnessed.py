@@ -11,6 +11,8 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import Final, NamedTuple
 
+import msgspec
+
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.framed_shell import after, overdue, unbroken
@@ -96,15 +98,7 @@ class HarnessedSandbox(ABC):
         except ExecFailed as garbled:
             raise await self._explained(garbled) from None
         if result is not None:
-            return ExecResult(
-                result.exit_code,
-                result.stdout,
-                result.stderr,
-                answer.started_ns,
-                answer.ended_ns,
-                result.stdout_dropped,
-                result.stderr_dropped,
-            )
+            return msgspec.structs.replace(result, started_ns=answer.started_ns, ended_ns=answer.ended_ns)
         code = answer.exit_code if answer.exit_code >= 0 else _SIGNALLED - answer.exit_code
         if code > _SIGNALLED:  # the command killed its own shell, or was killed with the whole sandbox
             if self._stopped or await self._place.ended():

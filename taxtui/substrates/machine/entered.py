@@ -59,7 +59,7 @@ class EnteredSandbox(ContainedSandbox):
     async def _collected(self, process: Process, marker: bytes) -> ExecResult:
         stdout, stderr = await captured(process, marker)
         if stdout.exit_code is not None:
-            return exec_result(stdout.exit_code, stdout.output(), stderr.output())
+            return exec_result(stdout.exit_code, stdout.output(), stderr.output(), stdout.wrapper_ended_ns)
         assert process.returncode is not None
         if await self.ended():
             raise SandboxLost("the container ended while a command ran")
