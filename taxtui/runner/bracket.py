@@ -43,7 +43,7 @@ def wrap(script: str, nonce: str, method: Method) -> str:
         return head + script
     # What it prints at its end: the three times so far, the CPU time, and the time after both.
     stamps = f'printf "\\n{nonce} %s %s %s\\n" "$_taxtui_began" "{NOW}" "${BEGAN}"'
-    trap = f"trap '{{ {stamps}; times; printf \"%s\\n\" \"{NOW}\"; }} >&2' EXIT"
+    trap = f'trap \'{{ {stamps}; times; printf "%s\\n" "{NOW}"; }} >&2\' EXIT'
     return f"{BEGAN}=${{{BEGAN}-{NOW}}}; {head}{trap}\ntimes >&2\n_taxtui_began={NOW}\n{script}"
 
 
@@ -59,9 +59,9 @@ class Unwrapped(NamedTuple):
 def unwrap(stderr: bytes, nonce: str, method: Method, within_ns: int, wrapper_ended_ns: int = UNKNOWN) -> Unwrapped:
     """Standard error without the timer's lines, and the run, its CPU time and its wrapper time, or ``UNKNOWN``.
 
-    ``wrapper_ended_ns``: as ``ExecResult`` has it. The clock inside is a wall clock, and the sandbox may forge all of it:
-    a run that ends before it begins, or is longer than the whole command, which took ``within_ns``, is unknown. Wrapper
-    time is unknown where it is negative, or where it and the run are longer than the whole command.
+    ``wrapper_ended_ns``: as in ``ExecResult``. The clock inside is a wall clock, and the sandbox may forge it: a run
+    that ends before it begins, or is longer than the whole command, which took ``within_ns``, is unknown. Wrapper time
+    is unknown where it is negative, or where it and the run are longer than the whole command.
     """
     if method == "none":
         return Unwrapped(stderr, UNKNOWN, UNKNOWN, UNKNOWN)

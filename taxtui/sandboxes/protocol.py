@@ -76,8 +76,8 @@ class ExecResult(msgspec.Struct, frozen=True):
     Of a stream that is longer than ``kit.kept_output`` keeps, only beginning and end are in it, and how many bytes
     between them were dropped.
 
-    ``wrapper_ended_ns``: when taxtui's outermost shell wrapper in the sandbox printed its last line, in nanoseconds since
-    1970 of the sandbox's own clock; −1 where there is no such wrapper, or its shell has no clock.
+    ``wrapper_ended_ns``: when taxtui's outermost shell wrapper in the sandbox printed its last line, in nanoseconds
+    since 1970 of the sandbox's own clock; −1 where there is no such wrapper, or its shell has no clock.
     """
 
     exit_code: int

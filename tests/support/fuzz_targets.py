@@ -285,7 +285,10 @@ def _notations(data: bytes) -> str:
 
 def _answer(source: Random) -> bytes:
     out, err = (source.randbytes(source.choice((0, 3, 40))) for _ in range(2))
-    nonce, code = NONCE.encode(), b"%d" % source.choice((0, 1, 255, 256, -1, 10**30)) + source.choice((b"", b":17.000001"))
+    nonce, code = (
+        NONCE.encode(),
+        b"%d" % source.choice((0, 1, 255, 256, -1, 10**30)) + source.choice((b"", b":17.000001")),
+    )
     if source.random() < 0.3:  # as one stream that carries both
         out = err = b"tone=n=.b" + base64.b64encode(err) + b"=."
     whole = b"".join(b"noise" + nonce + b"{" + each + nonce + b"}" + code + b"\n" for each in (out, err))

@@ -48,7 +48,7 @@ def test_worker_hours_tax_and_causes_by_hand(folder: Path) -> None:
     assert row.trajectory_s.mean.value == pytest.approx((12 + 14) / 2)  # think time and throttles are not latency
     assert row.tax_worker_hours is not None
     assert row.tax_worker_hours.value == pytest.approx(held - 3 / 2 - 5)
-    causes = ((3 + 5) / 2, 4, None, None, 5, None, 0, 1, 1.5, 2, None, None)
+    causes = ((3 + 5) / 2, 4, None, None, 5, None, 0, 1, 1.5, 2, None, None, None)
     assert row.by_cause_worker_hours == pytest.approx(causes)
     assert row.think_s == pytest.approx(1.5)
     assert row.attempts == pytest.approx(1.5)

@@ -25,17 +25,21 @@ from tests.support.scripted_stream import posix_argv, shell_process
 
 NONCE: Final = "0123456789abcdef"
 HOUR_NS: Final = 3_600_000_000_000
-Path_ = Callable[[str, str], Awaitable[ExecResult]]
+CommandPath = Callable[[str, str], Awaitable[ExecResult]]
+
+
+def run(argv: list[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(argv, input=stdin, capture_output=True, check=False)
 
 
 async def plain(script: str, shell: str) -> ExecResult:
-    done = subprocess.run([shell, "-c", script], capture_output=True, check=False)
+    done = run([shell, "-c", script])
     return ExecResult(done.returncode, done.stdout, done.stderr)
 
 
 async def captured(script: str, shell: str) -> ExecResult:
     wrapped = wrap_command(Command(script=script), shell)
-    done = subprocess.run(wrapped.argv, input=wrapped.stdin, capture_output=True, check=False)
+    done = run(wrapped.argv, wrapped.stdin)
     streams = Captured(wrapped.marker), Captured(wrapped.marker)
     for stream, data in zip(streams, (done.stdout, done.stderr), strict=True):
         stream.feed(data)
@@ -46,14 +50,15 @@ async def captured(script: str, shell: str) -> ExecResult:
 
 async def text(script: str, shell: str) -> ExecResult:
     wrapped = text_command.wrap(Command(script=script), shell, {})
-    done = subprocess.run(["sh", "-c", wrapped.script], capture_output=True, check=False)
+    done = run(["sh", "-c", wrapped.script])
     result = text_command.read(done.stdout.decode(), wrapped.nonce)
     assert result is not None
     return result
 
 
 async def session(script: str, shell: str, *, merged: bool = False) -> ExecResult:
-    opened = await FramedShell.open(shell_process(posix_argv() if shell == "sh" else None), merged=merged)
+    process = shell_process(posix_argv() if shell == "sh" else None, TMPDIR=os.environ.get("TMPDIR", "/tmp"))
+    opened = await FramedShell.open(process, merged=merged)
     await opened.exec(Command(script="echo before"))
     result = await opened.exec(Command(script=script))
     await opened.close()
@@ -64,7 +69,7 @@ async def merged(script: str, shell: str) -> ExecResult:
     return await session(script, shell, merged=True)
 
 
-PATHS: Final[tuple[Path_, ...]] = (plain, captured, text, session, merged)
+PATHS: Final[tuple[CommandPath, ...]] = (plain, captured, text, session, merged)
 
 
 def timed(result: ExecResult) -> Unwrapped:
@@ -73,7 +78,7 @@ def timed(result: ExecResult) -> Unwrapped:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("more", ["", "#" * 5000], ids=["short", "long"])
-async def test_every_path_measures_its_wrapper(path: Path_, more: str) -> None:
+async def test_every_path_measures_its_wrapper(path: CommandPath, more: str) -> None:
     result = await path(wrap(f"echo a=b; echo 'x\ty' >&2; sleep 0.05; exit 3 {more}", NONCE, "bash"), "bash")
     stderr, run_ns, _, wrapper_ns = timed(result)
     assert (result.exit_code, result.stdout, stderr) == (3, b"a=b\n", b"x\ty\n")
@@ -82,7 +87,7 @@ async def test_every_path_measures_its_wrapper(path: Path_, more: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_what_comes_between_the_wrapper_and_the_command_is_wrapper_time(path: Path_) -> None:
+async def test_what_comes_between_the_wrapper_and_the_command_is_wrapper_time(path: CommandPath) -> None:
     slow = "sleep 0.05"
     if path is plain:
         script = wrap("true", NONCE, "bash").replace("times >&2\n", f"times >&2; {slow}\n", 1)
@@ -95,25 +100,24 @@ async def test_what_comes_between_the_wrapper_and_the_command_is_wrapper_time(pa
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("script", ["exec true", "trap - EXIT; true"])
-async def test_a_command_that_replaces_its_shell_has_no_wrapper_time(path: Path_, script: str) -> None:
+async def test_a_command_that_replaces_its_shell_has_no_wrapper_time(path: CommandPath, script: str) -> None:
     assert timed(await path(wrap(script, NONCE, "bash"), "bash"))[1:] == (UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_shell_without_a_clock_has_no_wrapper_time(path: Path_) -> None:
+async def test_a_shell_without_a_clock_has_no_wrapper_time(path: CommandPath) -> None:
     result = await path("echo out; exit 4", "sh")
     assert (result.exit_code, result.stdout, result.stderr, result.wrapper_ended_ns) == (4, b"out\n", b"", UNKNOWN)
 
 
-@pytest.mark.parametrize("path", [text, merged])
-@pytest.mark.parametrize("shell", ["bash", "sh"])
+@pytest.mark.parametrize(("path", "shell"), [(text, "bash"), (text, "sh"), (merged, "bash")])
 @pytest.mark.parametrize("script", ["echo out", "printf 'a\\0\\377'", "head -c 100000 /dev/zero >&2", "true"])
 async def test_nothing_is_left_in_the_temporary_folder(
-    path: Path_, shell: str, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: CommandPath, shell: str, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     await path(script, shell)
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "sh"])
@@ -134,7 +138,7 @@ def _octal(data: bytes) -> str:
 @pytest.mark.parametrize("path", [captured, text, session, merged])
 @pytest.mark.parametrize("script", ["echo a=b; echo 'x\ty' >&2", "echo long #" + "#" * 5000], ids=["short", "long"])
 async def test_printable_output_takes_no_program(
-    path: Path_, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: CommandPath, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there is no program but the shells, no path needs wc, head, cat, base64, mktemp or rm."""
     for shell in ("bash", "sh"):

@@ -36,7 +36,7 @@ class SplitFrames:
         return f"{BEGIN}; {begin}; {begin} >&3; exec {stdin} 2>&3 3>&-; {command}\n"
 
     def shell(self, then: str = "") -> str:
-        """What the shell does once that has exited with ``$_r``: it prints the last markers; ``then``: one more line."""
+        """What the shell does once that has exited with ``$_r``: it prints the last markers. ``then`` is more."""
         end = f"printf '%s%s}}%d:%s\\n' {_halves(self._end)} $_r \"{NOW}\""
         return f"{end} >&3; {end}\n{then}"
 
@@ -53,9 +53,9 @@ class SplitFrames:
         return exec_result(last.exit_code, out, err, last.wrapper_ended_ns)
 
 
-# A file is ``t`` and printable text without line ends and tabs, or ``b`` and base64; ``=.`` ends both. In the text ``=e``
-# is an equals sign, ``=n`` a line end, ``=t`` a tab. Base64 has a process for each of its commands; it takes only what
-# had been written by now, because a process in the background may write on.
+# A file is ``t`` and printable text without line ends and tabs, or ``b`` and base64; ``=.`` ends both. In the text,
+# ``=e`` is an equals sign, ``=n`` a line end, ``=t`` a tab. Base64 takes only the bytes that the file has at its start,
+# because a process in the background may write on.
 _SAY_TEXT: Final = r"_v=${_v//=/=e}; _v=${_v//$'\n'/=n}; _v=${_v//$'\t'/=t}; " + """printf 't%s' "$_v\""""
 _SAY_BASE64: Final = 'printf b; head -c "$(wc -c <"$1")" <"$1" | base64'
 _TEXT_BYTES: Final = 8192  # of more, base64 is faster than bash
@@ -78,7 +78,7 @@ class MergedFrames:
     add to a line end. So only printable characters stand for the command's output.
     """
 
-    PROLOGUE: Final = "if [ -n \"$BASH_VERSION\" ]; then eval '" + _BASH.replace("'", "'\\''") + f"'; else {_SH}; fi; "
+    PROLOGUE: Final = 'if [ -n "$BASH_VERSION" ]; then eval \'' + _BASH.replace("'", "'\\''") + f"'; else {_SH}; fi; "
     """What the shell has to run before its first command."""
 
     def __init__(self, begin: str, end: str) -> None:
@@ -102,7 +102,7 @@ class MergedFrames:
         ``then``: one more line, by default new files. A process that the command left running keeps the old ones.
         """
         return (
-            f"printf '%s%s{{' {_halves(self._begin)}; _taxtui_say \"$_o\"; _taxtui_say \"$_e\"; "
+            f'printf \'%s%s{{\' {_halves(self._begin)}; _taxtui_say "$_o"; _taxtui_say "$_e"; '
             f"printf '%s%s}}%d:%s\\n' {_halves(self._end)} $_r \"{NOW}\"\n{then}"
         )
 

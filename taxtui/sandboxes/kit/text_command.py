@@ -27,15 +27,19 @@ _TEXT: Final = 65_536
 _DIGITS: Final = 18  # of any file's length
 
 # $1 the command, $2 and $3 the halves of the nonce. LC_ALL counts bytes and is only for what follows the command.
-_RUN: Final = r"""@BEGIN@; @FILES@
+_RUN: Final = (
+    r"""@BEGIN@; @FILES@
 ( eval "$1" ) >"$_o" 2>"$_e" <&4 4<&- @CLOSED@
 _r=$?; exec 4<&-; LC_ALL=C
 printf '%s%s %d\n' "$2" "$3" "$_r"
 _say() { @SAY@; printf '\n%s%s\n' "$2" "$3"; }
 _say "$_o" "$2" "$3"; _say "$_e" "$2" "$3"; printf '%s\n%s%s\n' "@NOW@" "$2" "$3"
 @REMOVE@
-""".replace("@BEGIN@", BEGIN).replace("@NOW@", NOW).replace("@CLOSED@", CLOSED)
-_NAMED: Final = '_o=${TMPDIR:-/tmp}/.taxtui-$2.o; _e=${_o%o}e'
+""".replace("@BEGIN@", BEGIN)
+    .replace("@NOW@", NOW)
+    .replace("@CLOSED@", CLOSED)
+)
+_NAMED: Final = "_o=${TMPDIR:-/tmp}/.taxtui-$2.o; _e=${_o%o}e"
 _REMOVE: Final = 'rm -f "$_o" "$_e"'
 _FILES: Final = {
     "bash": (f"{UNLINKED}; {USABLE} || {{ {_NAMED}; }}", f"[[ $_o = /proc/* ]] || {_REMOVE}"),
