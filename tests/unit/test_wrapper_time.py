@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Awaitable, Callable
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +18,7 @@ from taxtui.recording.events import UNKNOWN
 from taxtui.runner.bracket import Unwrapped, unwrap, wrap
 from taxtui.sandboxes.kit import frames, text_command
 from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import FramedShell
+from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv
 from taxtui.sandboxes.kit.frames import LAST_LINE, STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.wrapper_clock import epoch_ns
@@ -26,6 +28,11 @@ from tests.support.scripted_stream import posix_argv, shell_process
 NONCE: Final = "0123456789abcdef"
 HOUR_NS: Final = 3_600_000_000_000
 CommandPath = Callable[[str, str], Awaitable[ExecResult]]
+
+
+NOBODY: Final = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+"""Runs a program as a user who is not root."""
+USERS: Final = pytest.mark.parametrize("user", [[], NOBODY], ids=["this user", "nobody"])
 
 
 def run(argv: list[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -48,10 +55,17 @@ async def captured(script: str, shell: str) -> ExecResult:
     return exec_result(out.exit_code, out.output(), err.output(), out.wrapper_ended_ns)
 
 
-async def text(script: str, shell: str) -> ExecResult:
+async def text(script: str, shell: str, user: Sequence[str] = ()) -> ExecResult:
     wrapped = text_command.wrap(Command(script=script), shell, {})
-    done = run(["sh", "-c", wrapped.script])
+    done = run([*user, "sh", "-c", wrapped.script])
     result = text_command.read(done.stdout.decode(), wrapped.nonce)
+    assert result is not None
+    return result
+
+
+async def inside(script: str, shell: str, user: Sequence[str] = ()) -> ExecResult:
+    wrapped = text_command.wrap(Command(script=script), shell, {}, inside=True)
+    result = text_command.read(run([*user, shell, "-c", wrapped.script]).stdout.decode(), wrapped.nonce)
     assert result is not None
     return result
 
@@ -61,6 +75,9 @@ async def session(script: str, shell: str, *, merged: bool = False) -> ExecResul
     opened = await FramedShell.open(process, merged=merged)
     await opened.exec(Command(script="echo before"))
     result = await opened.exec(Command(script=script))
+    await process.write(farewell("exit"))
+    while (await process.read())[0] != ENDED:
+        pass
     await opened.close()
     return result
 
@@ -69,7 +86,7 @@ async def merged(script: str, shell: str) -> ExecResult:
     return await session(script, shell, merged=True)
 
 
-PATHS: Final[tuple[CommandPath, ...]] = (plain, captured, text, session, merged)
+PATHS: Final[tuple[CommandPath, ...]] = (plain, captured, text, inside, session, merged)
 
 
 def timed(result: ExecResult) -> Unwrapped:
@@ -110,7 +127,10 @@ async def test_a_shell_without_a_clock_has_no_wrapper_time(path: CommandPath) ->
     assert (result.exit_code, result.stdout, result.stderr, result.wrapper_ended_ns) == (4, b"out\n", b"", UNKNOWN)
 
 
-@pytest.mark.parametrize(("path", "shell"), [(text, "bash"), (text, "sh"), (merged, "bash")])
+@pytest.mark.parametrize(
+    ("path", "shell"),
+    [(text, "bash"), (text, "sh"), (inside, "bash"), (inside, "sh"), (merged, "bash"), (merged, "sh")],
+)
 @pytest.mark.parametrize("script", ["echo out", "printf 'a\\0\\377'", "head -c 100000 /dev/zero >&2", "true"])
 async def test_nothing_is_left_in_the_temporary_folder(
     path: CommandPath, shell: str, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -120,9 +140,47 @@ async def test_nothing_is_left_in_the_temporary_folder(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("path", [text, inside])
+async def test_a_user_who_is_not_root_leaves_nothing_either(
+    path: Callable[..., Awaitable[ExecResult]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose files need names: nobody but root may write to what bash has unlinked."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    folder.chmod(0o777)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    try:
+        result = await path(wrap("echo out; echo err >&2; exit 5", NONCE, "bash"), "bash", NOBODY)
+        assert list(folder.iterdir()) == []
+    finally:
+        shutil.rmtree(folder)
+    stderr, run_ns, _, wrapper_ns = timed(result)
+    assert (result.exit_code, result.stdout, stderr) == (5, b"out\n", b"err\n")
+    assert run_ns >= 0
+    assert wrapper_ns > 0
+
+
+async def test_named_files_of_a_session_do_not_pile_up() -> None:
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    folder.chmod(0o777)
+    opened = await FramedShell.open(shell_process([*NOBODY, *launch_argv()], TMPDIR=str(folder)), merged=True)
+    try:
+        late = f"(while [ ! -e {folder}/go ]; do sleep 0.01; done; echo late) &"
+        assert (await opened.exec(Command(script=f"echo before; {late}"))).stdout == b"before\n"
+        assert (await opened.exec(Command(script=f"echo after; : >{folder}/go; sleep 0.2"))).stdout == b"after\n"
+        for number in range(120):
+            result = await opened.exec(Command(script=f"echo {number}"))
+            assert (result.exit_code, result.stdout, result.stderr) == (0, b"%d\n" % number, b"")
+        assert len(list(folder.rglob("[oe]*"))) <= 100
+    finally:
+        await opened.close()
+        shutil.rmtree(folder)
+
+
+@USERS
 @pytest.mark.parametrize("shell", ["bash", "sh"])
-async def test_merged_output_in_every_form(shell: str) -> None:
-    opened = await FramedShell.open(shell_process(posix_argv() if shell == "sh" else None), merged=True)
+async def test_merged_output_in_every_form(shell: str, user: list[str]) -> None:
+    argv = [*user, *(posix_argv() if shell == "sh" else launch_argv())]
+    opened = await FramedShell.open(shell_process(argv), merged=True)
     texts = (b"", b"=", b"==.=e=n=t=.", b"t\n\tb\n\n", b"\\n%s$x`~", b"\x7f", b"\xff\x00", b"x" * 8191, b"=\n" * 5000)
     for out in texts:
         for err in texts:
@@ -135,7 +193,7 @@ def _octal(data: bytes) -> str:
     return "'" + "".join(f"\\{byte:03o}" for byte in data) + "'"
 
 
-@pytest.mark.parametrize("path", [captured, text, session, merged])
+@pytest.mark.parametrize("path", [captured, text, inside, session, merged])
 @pytest.mark.parametrize("script", ["echo a=b; echo 'x\ty' >&2", "echo long #" + "#" * 5000], ids=["short", "long"])
 async def test_printable_output_takes_no_program(
     path: CommandPath, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -60,8 +60,9 @@ _SAY_TEXT: Final = r"_v=${_v//=/=e}; _v=${_v//$'\n'/=n}; _v=${_v//$'\t'/=t}; " +
 _SAY_BASE64: Final = 'printf b; head -c "$(wc -c <"$1")" <"$1" | base64'
 _TEXT_BYTES: Final = 8192  # of more, base64 is faster than bash
 _NAMED: Final = (
-    '_d=$(mktemp -d "${TMPDIR:-/tmp}/session.XXXXXX"); trap \'rm -rf "$_d"\' EXIT; _o=$_d/o; _e=$_d/e; '
-    '_taxtui_files() { rm -f "$_o" "$_e"; }'
+    '_d=$(mktemp -d "${TMPDIR:-/tmp}/session.XXXXXX"); trap \'rm -rf "$_d"\' EXIT; _f=0; _o=$_d/o; _e=$_d/e; '
+    '_taxtui_files() { : >"$_o"; : >"$_e"; _f=$((_f + 1)); _o=$_d/o$_f; _e=$_d/e$_f; '
+    '[ $((_f % 50)) -gt 0 ] || rm -f "$_d"/*; }'  # empty files of 50 commands at once: rm is a process
 )
 _BASH: Final = (
     f"_taxtui_files() {{ {UNLINKED}; }}; _taxtui_files; {USABLE} || {{ {_NAMED}; }}; "

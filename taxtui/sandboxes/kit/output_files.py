@@ -2,8 +2,8 @@
 
 bash keeps the text of a here-document in a temporary file that it has already unlinked. Its compatibility level 50
 does so for short texts too. The command writes to that file through ``/proc/self/fd``: nothing has to be removed, and
-a process that the command leaves behind cannot reach the files of the next command. Every other shell uses named
-files, which the program removes.
+a process that the command leaves behind cannot reach the files of the next command. The file has the mode 0400, so only
+root may write to it. Every other user, and every other shell, needs named files that the program removes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CLOSED: Final = "8<&- 9<&-"
 UNLINKED: Final = r"""BASH_COMPAT=50 eval "exec 8<<<'' 9<<<''"; _o=/proc/self/fd/8; _e=/proc/self/fd/9"""
 """bash: set ``$_o`` and ``$_e`` to the paths of two new, empty, unlinked files."""
 
-USABLE: Final = "[[ -f $_o && -f $_e ]]"
+USABLE: Final = "[[ -f $_o && -w $_o && -f $_e && -w $_e ]]"
 """bash: whether there are such files. Without ``/proc``, or where a here-document is a pipe, there are none."""
 
 

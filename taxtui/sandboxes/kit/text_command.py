@@ -33,8 +33,8 @@ _RUN: Final = (
 _r=$?; exec 4<&-; LC_ALL=C
 printf '%s%s %d\n' "$2" "$3" "$_r"
 _say() { @SAY@; printf '\n%s%s\n' "$2" "$3"; }
-_say "$_o" "$2" "$3"; _say "$_e" "$2" "$3"; printf '%s\n%s%s\n' "@NOW@" "$2" "$3"
-@REMOVE@
+_say "$_o" "$2" "$3"; _say "$_e" "$2" "$3"; @REMOVE@
+printf '%s\n%s%s\n' "@NOW@" "$2" "$3"
 """.replace("@BEGIN@", BEGIN)
     .replace("@NOW@", NOW)
     .replace("@CLOSED@", CLOSED)
@@ -65,8 +65,8 @@ class TextCommand(NamedTuple):
     nonce: str
 
 
-def wrap(command: Command, shell: str, env: Mapping[str, str]) -> TextCommand:
-    """The program around a command."""
+def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool = False) -> TextCommand:
+    """The program around a command. ``inside``: the text is for ``shell`` itself, so that no other shell is started."""
     # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
     left, right = new_mark(), new_mark()
     files, remove = _FILES[shell]
@@ -81,7 +81,11 @@ def wrap(command: Command, shell: str, env: Mapping[str, str]) -> TextCommand:
         here = f" 3<<'{right}'"
         bodies += f"{command.script}\n{right}\n"
     exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: left}.items())
-    run = f"{feed}{shell} -c {quoted(program)} {shell} {script} {left} {right} 4<{stdin} 2>/dev/null{here}\n{bodies}"
+    if inside:
+        run = f"{{ set -- {script} {left} {right}; {program} }}"
+    else:
+        run = f"{shell} -c {quoted(program)} {shell} {script} {left} {right}"
+    run = f"{feed}{run} 4<{stdin} 2>/dev/null{here}\n{bodies}"
     return TextCommand(exports + run, kill_script(left), left, left + right)
 
 

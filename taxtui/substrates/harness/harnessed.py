@@ -55,7 +55,7 @@ class HarnessedSandbox(ABC):
 
     @abstractmethod
     async def run(self, script: str, env: dict[str, str]) -> Ran:
-        """Run a script of POSIX shell by the harness's own command path; not cancelled. Raises ``ExecFailed``.
+        """Run a script of the sandbox's shell by the harness's own command path; not cancelled. Raises ``ExecFailed``.
 
         ``env``: all of its environment; empty where the place has one.
         """
@@ -75,7 +75,7 @@ class HarnessedSandbox(ABC):
         """As ``Sandbox.exec``: one call of the harness's."""
         if self._stopped:
             raise SandboxLost("the sandbox was removed")
-        wrapped = wrap(command, self._shell, {})
+        wrapped = wrap(command, self._shell, {}, inside=True)
         # Shielded: a harness goes on with a command whose caller has gone.
         sending = asyncio.ensure_future(self._send(wrapped))
         self._busy += 1
