@@ -189,6 +189,19 @@ async def test_merged_output_in_every_form(shell: str, user: list[str]) -> None:
     await opened.close()
 
 
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+@pytest.mark.parametrize("within", [True, False])
+def test_a_text_carries_standard_input_and_long_scripts(shell: str, within: bool) -> None:
+    data = bytes(range(256)) * 3
+    command = Command(script=f"cat; exit 7 {'#' * 70_000}", stdin=data)
+    wrapped = text_command.wrap(command, shell, {}, inside=within)
+    result = text_command.read(
+        run([shell if within else "sh", "-s"], wrapped.script.encode()).stdout.decode(), wrapped.nonce
+    )
+    assert result is not None
+    assert (result.exit_code, result.stdout, result.stderr) == (7, data, b"")
+
+
 def _octal(data: bytes) -> str:
     return "'" + "".join(f"\\{byte:03o}" for byte in data) + "'"
 

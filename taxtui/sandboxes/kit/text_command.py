@@ -82,7 +82,7 @@ def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool =
         bodies += f"{command.script}\n{right}\n"
     exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: left}.items())
     if inside:
-        run = f"{{ set -- {script} {left} {right}; {program} }}"
+        run = f"{{ set -- {script} {left} {right}; eval {quoted(program)}; }}"
     else:
         run = f"{shell} -c {quoted(program)} {shell} {script} {left} {right}"
     run = f"{feed}{run} 4<{stdin} 2>/dev/null{here}\n{bodies}"
