@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,9 @@ class Ran(NamedTuple):
 class HarnessedSandbox(ABC):
     """A sandbox that each harness knows how to run a script in, write a file to, and stop."""
 
+    SHELLS: ClassVar[tuple[str, ...]] = ("bash", "sh")
+    """Shells that ``run`` gives a script to where they are the sandbox's; for every other one it gives it to sh."""
+
     def __init__(self, name: str, place: Site, around: Surroundings, shell: str) -> None:
         """One that stands."""
         self.name = name
@@ -75,7 +78,7 @@ class HarnessedSandbox(ABC):
         """As ``Sandbox.exec``: one call of the harness's."""
         if self._stopped:
             raise SandboxLost("the sandbox was removed")
-        wrapped = wrap(command, self._shell, {}, inside=True)
+        wrapped = wrap(command, self._shell, {}, inside=self._shell in self.SHELLS)
         # Shielded: a harness goes on with a command whose caller has gone.
         sending = asyncio.ensure_future(self._send(wrapped))
         self._busy += 1
