@@ -161,6 +161,7 @@ def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_ho
         think=good("think_ns"),
         failed=share(lambda sample: sample.of_failures(sample.held_ns)) + waiting_hours,
         cleanup=good("cleanup_ns") if demand.include_cleanup else None,
+        wrapper=(good("wrapper_ns") or None) if known else None,
     )
 
 

@@ -63,11 +63,12 @@ class ByCause(NamedTuple):
     think: float
     failed: float  # attempts that did not succeed, and waits before the next
     cleanup: float | None = None  # of successes; None where it is not part of what is held
+    wrapper: float | None = None  # of taxtui's own shell wrappers around commands, no tax; None where it is unknown
     wasted: float | None = None  # rollouts that were launched in excess; None without over-provisioning
 
     def told(self) -> dict[str, float | None]:
         """By cause, None: unknown; without those that are None because there is nothing of them."""
-        optional = ("unsplit", "cleanup", "wasted")
+        optional = ("unsplit", "cleanup", "wrapper", "wasted")
         return {cause: time for cause, time in self._asdict().items() if time is not None or cause not in optional}
 
     def kept(self, share: float, wasted: float) -> ByCause:

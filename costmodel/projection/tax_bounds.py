@@ -53,7 +53,7 @@ def reference_of(recordings: Sequence[Recording]) -> Reference:
             dispatches, names = found.setdefault(cell.identity.substrate, (array("q"), {}))
             for trial in cell.trials:
                 if trial.ok:
-                    dispatches.extend(parted(trial.durations_ns, trial.runs_ns)[1])
+                    dispatches.extend(parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1])
                     names[recording.name] = None
     medians = {
         substrate: MedianDispatch(sorted(dispatches)[(len(dispatches) - 1) // 2], len(dispatches), ", ".join(names))
@@ -75,7 +75,7 @@ def tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiti
         return None
 
     def most(attempt: Attempt) -> int:
-        work_ns = 0 if attempt.unsplit_ns else attempt.run_ns
+        work_ns = 0 if attempt.unsplit_ns else attempt.run_ns + attempt.wrapper_ns
         return attempt.held_ns - attempt.think_ns - work_ns if attempt.ok else attempt.held_ns
 
     def least(attempt: Attempt) -> int:

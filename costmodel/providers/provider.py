@@ -229,7 +229,7 @@ def _with_option(
 
 def _measured_dispatch(recording: Recording) -> Dispatch:
     trials = [trial for cell in recording.cells for trial in cell.trials if trial.ok]
-    each = [ns for trial in trials for ns in parted(trial.durations_ns, trial.runs_ns)[1]]
+    each = [ns for trial in trials for ns in parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1]]
     if not each:
         raise DemandError(f"{recording.name} tells no command's time inside the sandbox, hence no dispatch")
     seconds = sum(each) / len(each) / 1e9

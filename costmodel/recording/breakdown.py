@@ -37,8 +37,28 @@ def known_runs(durations_ns: Sequence[int], runs_ns: Sequence[int]) -> Sequence[
     return [run if run <= own else UNKNOWN for run, own in zip(runs_ns, durations_ns, strict=True)]
 
 
-def parted(durations_ns: Sequence[int], runs_ns: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-    """Work and dispatch of each command whose run is known: what it ran inside the sandbox, and the rest."""
+def known_wrappers(durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int]) -> Sequence[int]:
+    """A column of wrapper times as it counts: empty where none is known, else 0 where one is not.
+
+    A wrapper time is unknown where its run is, and where both are longer than the command. ``runs_ns`` is as
+    ``known_runs`` returns it.
+    """
+    if len(wrappers_ns) != len(durations_ns):
+        return ()
+    columns = zip(durations_ns, runs_ns, wrappers_ns, strict=True)
+    known = [wrapper if 0 < wrapper <= own - run and run != UNKNOWN else 0 for own, run, wrapper in columns]
+    return known if any(known) else ()
+
+
+def parted(
+    durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int] = ()
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Work and dispatch of each command whose run is known: the time inside the sandbox, and the rest.
+
+    Dispatch is without wrapper time where that is known; ``wrappers_ns`` is as ``known_wrappers`` returns it.
+    """
+    if len(wrappers_ns):
+        durations_ns = list(map(operator.sub, durations_ns, wrappers_ns))
     if UNKNOWN in runs_ns:
         known = [(own, run) for own, run in zip(durations_ns, runs_ns, strict=True) if run != UNKNOWN]
         durations_ns, runs_ns = [own for own, _ in known], [run for _, run in known]
@@ -66,21 +86,28 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
     dispatch_ns: int = 0  # the rest of the same commands
     unsplit_ns: int = 0  # whole commands whose run is unknown
     known: bool = True  # that there are none of those
+    wrapper_ns: int = 0  # of taxtui's shell wrappers around the commands; 0 where unknown, and part of dispatch then
 
     @classmethod
-    def of(cls, durations_ns: Sequence[int], runs_ns: Sequence[int]) -> Self:
-        """Of columns of one length, as ``known_runs`` returns the second."""
+    def of(cls, durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int] = ()) -> Self:
+        """Of columns of one length, as ``known_runs`` and ``known_wrappers`` return the second and third."""
         if UNKNOWN not in runs_ns:
-            work_ns = sum(runs_ns)
-            return cls(work_ns, sum(durations_ns) - work_ns)
-        return cls.of_parted(durations_ns, *parted(durations_ns, runs_ns))
+            work_ns, wrapper_ns = sum(runs_ns), sum(wrappers_ns)
+            return cls(work_ns, sum(durations_ns) - work_ns - wrapper_ns, 0, True, wrapper_ns)
+        return cls.of_parted(durations_ns, *parted(durations_ns, runs_ns, wrappers_ns), wrappers_ns)
 
     @classmethod
-    def of_parted(cls, durations_ns: Sequence[int], works_ns: Sequence[int], dispatches_ns: Sequence[int]) -> Self:
-        """Of columns and what ``parted`` made of them."""
-        work_ns, dispatch_ns = sum(works_ns), sum(dispatches_ns)
-        unsplit_ns = sum(durations_ns) - work_ns - dispatch_ns
-        return cls(work_ns, dispatch_ns, unsplit_ns, len(works_ns) == len(durations_ns))
+    def of_parted(
+        cls,
+        durations_ns: Sequence[int],
+        works_ns: Sequence[int],
+        dispatches_ns: Sequence[int],
+        wrappers_ns: Sequence[int] = (),
+    ) -> Self:
+        """Of columns and the result of ``parted``."""
+        work_ns, dispatch_ns, wrapper_ns = sum(works_ns), sum(dispatches_ns), sum(wrappers_ns)
+        unsplit_ns = sum(durations_ns) - work_ns - dispatch_ns - wrapper_ns
+        return cls(work_ns, dispatch_ns, unsplit_ns, len(works_ns) == len(durations_ns), wrapper_ns)
 
     def plus(self, other: Split) -> Split:
         """With more commands."""
@@ -91,12 +118,13 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
             self.dispatch_ns + other.dispatch_ns,
             self.unsplit_ns + other.unsplit_ns,
             self.known and other.known,
+            self.wrapper_ns + other.wrapper_ns,
         )
 
     @property
     def taken_ns(self) -> int:
         """What the commands took in all."""
-        return self.work_ns + self.dispatch_ns + self.unsplit_ns
+        return self.work_ns + self.dispatch_ns + self.unsplit_ns + self.wrapper_ns
 
 
 NO_COMMANDS: Final = Split()
@@ -114,6 +142,7 @@ class Causes(NamedTuple):
     queued_ns: int = 0  # waiting that throttles imposed
     think_ns: int = 0  # idle on purpose
     failed_ns: int = 0  # all that a trial held that did not succeed
+    wrapper_ns: int = 0  # of taxtui's shell wrappers around the commands: no tax; 0 where unknown
 
 
 class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -137,6 +166,7 @@ class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
     known: bool = True  # the run of every command
     waiting_ns: int | None = None  # of work: inside the sandbox and on no CPU, whatever for; None: CPU time is unknown
     start_delay_ns: int = 0  # from its turn, as the arrival planned it, to its start: before anything that is held
+    wrapper_ns: int = 0  # of taxtui's shell wrappers around the commands; 0 where unknown
 
     @property
     def cold_start_ns(self) -> int:
@@ -184,13 +214,15 @@ class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
             self.harness_ns,
             self.queued_ns,
             self.think_ns,
+            wrapper_ns=self.wrapper_ns,
         )
 
     def tax_ns(self, *, ok: bool, contended: float | None = None) -> int:
-        """What was held beyond think time and work; meaningless unless ``known``. Of a failed trial it is all."""
+        """Held time beyond think, work and wrapper time; meaningless unless ``known``. Of a failed trial it is all."""
         if not ok:
             return self.held_ns
-        return self.trajectory_ns + self.queued_ns - self.work_ns + self.contention_ns(contended)
+        useful_ns = self.work_ns + self.wrapper_ns - self.contention_ns(contended)
+        return self.trajectory_ns + self.queued_ns - useful_ns
 
 
 NOTHING: Final = Measures()
@@ -246,6 +278,7 @@ def measure(
         commands.known,
         None if cpu_ns is None or not commands.known else max(0, commands.work_ns - cpu_ns),
         start_delay_ns,
+        commands.wrapper_ns,
     )
 
 

@@ -124,7 +124,7 @@ class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True, gc=False):
 class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True, gc=False):
     """Consecutive commands of a trial as columns; one that is all zeros may be empty, except ``duration_ns``.
 
-    An empty ``cpu_ns`` says that none is known.
+    An empty ``cpu_ns`` or ``wrapper_ns`` means that none is known.
     """
 
     trial: Count
@@ -138,6 +138,7 @@ class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True, gc=False):
     stdout_bytes: list[Count]
     stderr_bytes: list[Count]
     cpu_ns: list[MaybeNanoseconds] = msgspec.field(default_factory=list)
+    wrapper_ns: list[MaybeNanoseconds] = msgspec.field(default_factory=list)
 
 
 class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True, gc=False):

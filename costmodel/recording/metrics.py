@@ -13,7 +13,8 @@ PER_ACTION: Final = MappingProxyType[str, Callable[[RecordedTrial], Sequence[int
     {
         "action": lambda trial: trial.durations_ns,
         "run": lambda trial: parted(trial.durations_ns, trial.runs_ns)[0],
-        "dispatch": lambda trial: parted(trial.durations_ns, trial.runs_ns)[1],
+        "dispatch": lambda trial: parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1],
+        "wrapper": lambda trial: [ns for ns in trial.wrappers_ns if ns],
     }
 )
 """Kind of duration → a trial's values of it, one per action; those whose run is unknown are in the first alone."""
@@ -27,6 +28,7 @@ PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
         "setup": lambda trial: trial.measures.setup_ns,
         "work": lambda trial: trial.measures.work_ns,
         "dispatch_total": lambda trial: trial.measures.dispatch_ns,
+        "wrapper_total": lambda trial: trial.measures.wrapper_ns or None,
         "waiting": lambda trial: trial.measures.waiting_ns,
         "unsplit": lambda trial: trial.measures.unsplit_ns,
         "harness": lambda trial: trial.measures.harness_ns,
@@ -48,7 +50,7 @@ PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
 
 UNTOLD: Final = MappingProxyType[str, Sequence[str]](
     {
-        "run": ("run", "dispatch", "dispatch_total", "work"),
+        "run": ("run", "dispatch", "dispatch_total", "work", "wrapper", "wrapper_total"),
         "create": ("create", "cold_start", "fresh_episode", "orchestration"),
         "ready": ("ready",),
         "setup": ("setup",),

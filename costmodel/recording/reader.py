@@ -17,6 +17,7 @@ from costmodel.recording.breakdown import (
     cpu_of,
     held_ns,
     known_runs,
+    known_wrappers,
     measure,
     start_delay_ns,
 )
@@ -301,7 +302,9 @@ class OpenTrial:
         trial.complete &= event.first == self.setup_commands
         self.setup_commands += len(event.duration_ns)
         self.cpu_ns = both(self.cpu_ns, cpu_of(event.duration_ns, event.cpu_ns))
-        trial.setup = trial.setup.plus(Split.of(event.duration_ns, known_runs(event.duration_ns, event.run_ns)))
+        runs_ns = known_runs(event.duration_ns, event.run_ns)
+        wrappers_ns = known_wrappers(event.duration_ns, runs_ns, event.wrapper_ns)
+        trial.setup = trial.setup.plus(Split.of(event.duration_ns, runs_ns, wrappers_ns))
 
     def _actions(self, event: events.Actions) -> None:
         trial = self.trial
@@ -311,13 +314,17 @@ class OpenTrial:
             return
         self.cpu_ns = both(self.cpu_ns, cpu_of(event.duration_ns, event.cpu_ns))
         runs_ns = known_runs(event.duration_ns, event.run_ns)
-        trial.actions = trial.actions.plus(Split.of(event.duration_ns, runs_ns))
+        wrappers_ns = known_wrappers(event.duration_ns, runs_ns, event.wrapper_ns)
+        trial.actions = trial.actions.plus(Split.of(event.duration_ns, runs_ns, wrappers_ns))
         trial.durations_ns.extend(event.duration_ns)
         trial.runs_ns.extend(runs_ns)
         if gaps_ns:
             trial.gap_ns += sum(gaps_ns)
             trial.gaps_ns.extend([0] * (event.first - len(trial.gaps_ns)))
             trial.gaps_ns.extend(gaps_ns)
+        if wrappers_ns:
+            trial.wrappers_ns.extend([0] * (event.first - len(trial.wrappers_ns)))
+            trial.wrappers_ns.extend(wrappers_ns)
         if thinks_ns:
             self.think_ns += sum(thinks_ns)
             trial.thinks_ns.extend([0] * (event.first - len(trial.thinks_ns)))
@@ -330,6 +337,8 @@ class OpenTrial:
             trial.gaps_ns.extend([0] * (len(trial.durations_ns) - len(trial.gaps_ns)))
         if trial.thinks_ns:
             trial.thinks_ns.extend([0] * (len(trial.durations_ns) - len(trial.thinks_ns)))
+        if trial.wrappers_ns:
+            trial.wrappers_ns.extend([0] * (len(trial.durations_ns) - len(trial.wrappers_ns)))
         trial.ok = event.outcome == OK
         trial.failed_in, trial.error = event.phase, event.error
         trial.end_ns = event.end_ns

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from costmodel.errors import SourceError
 from costmodel.recording import events, framing
-from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_runs
+from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_runs, known_wrappers
 from costmodel.recording.reader import OK, OpenTrial, RecordedCell
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
@@ -71,7 +71,7 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("trajectory_ns", int, "held without queued and think"),
         FrameColumn("held_ns", int, "what its worker was occupied for"),
         FrameColumn("work_ns", int, "of set-up and actions, inside the sandbox"),
-        FrameColumn("dispatch_ns", int, "of set-up and actions, the rest"),
+        FrameColumn("dispatch_ns", int, "of set-up and actions, the rest without wrapper_ns"),
         FrameColumn("unsplit_ns", int, "of commands of which only the sum of the two is known"),
         FrameColumn("harness_ns", int, "our own time between phases and commands"),
         FrameColumn("queued_ns", int, "waiting that a throttle imposed"),
@@ -80,6 +80,7 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("verify_ns", int, "a task's own tests, after held"),
         FrameColumn("sandbox_ns", int, "the provider's clock, without the clean-up"),
         FrameColumn("complete", bool, "no command is missing between those that are there"),
+        FrameColumn("wrapper_ns", int, "of set-up and actions, taxtui's own shell wrappers"),
     ),
     "actions": (
         *_TRIAL,
@@ -93,6 +94,7 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("exit_code", int, ""),
         FrameColumn("stdout_bytes", int, ""),
         FrameColumn("stderr_bytes", int, ""),
+        FrameColumn("wrapper_ns", int, "taxtui's own shell wrappers around run"),
     ),
     "health": (
         FrameColumn("run_id", str, ""),
@@ -237,6 +239,7 @@ class _Reader:
             measures.verify_ns,
             trial.sandbox_ns,
             trial.complete,
+            measures.wrapper_ns or None if ok else None,
         )
 
     def _commands(self, started: events.TrialStarted, event: events.Actions) -> Iterator[Row]:
@@ -245,11 +248,12 @@ class _Reader:
         others = (event.think_ns, event.gap_ns, event.exit_code, event.stdout_bytes, event.stderr_bytes)
         thinks, gaps, codes, outs, errs = (values or [0] * count for values in others)
         cpus_ns = event.cpu_ns or [UNKNOWN] * count
-        told = (thinks, gaps, event.duration_ns, runs_ns, cpus_ns, codes, outs, errs)
+        wrappers_ns = known_wrappers(event.duration_ns, runs_ns, event.wrapper_ns) or [0] * count
+        told = (thinks, gaps, event.duration_ns, runs_ns, cpus_ns, codes, outs, errs, wrappers_ns)
         for index, row in enumerate(zip(*told, strict=True), event.first):
-            think, gap, duration, run, cpu, code, out, err = row
+            think, gap, duration, run, cpu, code, out, err, wrapper = row
             head = (self._run_id, started.repetition, started.trial, event.step, index, think, gap, duration)
-            yield (*head, _known(run), _known(cpu), _known(code), out, err)
+            yield (*head, _known(run), _known(cpu), _known(code), out, err, wrapper or None)
 
     def _health(self, event: events.Health) -> Row:
         return (

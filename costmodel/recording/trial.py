@@ -52,6 +52,7 @@ class RecordedTrial(msgspec.Struct, array_like=True, eq=False, gc=False):
     gaps_ns: _Column = _EMPTY  # per action: harness time before it; empty where all are 0
     thinks_ns: _Column = _EMPTY  # per action; empty where all are 0
     runs_ns: _Column = _EMPTY  # per action: inside the sandbox, or UNKNOWN
+    wrappers_ns: _Column = _EMPTY  # per action: wrapper time, 0 where unknown; empty where all are
 
 
 def _unpacked(kind: type, column: bytes) -> _Column:
@@ -80,6 +81,7 @@ class TrialColumns(NamedTuple):
     run_ns: Sequence[int]  # inside the sandbox, set-up included, or UNKNOWN
     cpu_ns: Sequence[int]  # or UNKNOWN
     dispatch_ns: Sequence[int]  # 0 where the run is unknown
+    wrapper_ns: Sequence[int]  # 0 where it or the run is unknown
     unsplit_ns: Sequence[int]  # 0 where it is known
     harness_ns: Sequence[int]
     cleanup_ns: Sequence[int]  # or UNKNOWN
@@ -145,8 +147,12 @@ def _made(trials: Sequence[RecordedTrial]) -> TrialColumns:
                 [ns if told else UNKNOWN for ns, told in zip(work, known, strict=True)],
                 [UNKNOWN if cpu is None else cpu for cpu in cpus],
                 [
-                    setup.dispatch_ns + ns - own.work_ns if told else 0
-                    for (setup, own), ns, told in zip(splits, taken, known, strict=True)
+                    setup.dispatch_ns + own.dispatch_ns if told else 0
+                    for (setup, own), told in zip(splits, known, strict=True)
+                ],
+                [
+                    setup.wrapper_ns + own.wrapper_ns if told else 0
+                    for (setup, own), told in zip(splits, known, strict=True)
                 ],
                 [0 if told else setup.taken_ns + ns for setup, ns, told in zip(setups, taken, known, strict=True)],
                 [own.harness_ns for own in measures],

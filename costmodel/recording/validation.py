@@ -125,6 +125,7 @@ def accounted_ns(event: Actions) -> int:
         or (event.stdout_bytes and len(event.stdout_bytes) != rows)
         or (event.stderr_bytes and len(event.stderr_bytes) != rows)
         or (event.cpu_ns and len(event.cpu_ns) != rows)
+        or (event.wrapper_ns and len(event.wrapper_ns) != rows)
     ):
         raise ValueError(f"trial {event.trial}: columns of different lengths")
     return sum(event.duration_ns) + sum(gap) + sum(think)

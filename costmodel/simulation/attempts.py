@@ -29,7 +29,7 @@ class Parts(NamedTuple):
     contention: int
     harness: int
     work: int  # on the reference, where there is one
-    other: int  # whole commands that cannot be split; of a failure, what no phase or command accounts for
+    other: int  # wrapper time, whole commands that cannot be split; of a failure, time that nothing accounts for
     think: int
     cleanup: int
 
@@ -100,6 +100,7 @@ def _parts(attempt: Attempt, pool: Pool, demand: Demand, full_speed: float | Non
     useful = attempt.run_ns - attempt.contention_ns if known else 0
     work = useful if full_speed is None else round(useful * full_speed)
     told = attempt.startup_ns + attempt.dispatch_ns + attempt.unsplit_ns + attempt.think_ns + attempt.queued_ns
+    told += attempt.wrapper_ns
     rest = attempt.held_ns - told - (attempt.run_ns if known else 0)
     return Parts(
         trial=attempt.trial,
@@ -114,7 +115,7 @@ def _parts(attempt: Attempt, pool: Pool, demand: Demand, full_speed: float | Non
         contention=attempt.contention_ns if known else 0,
         harness=rest if attempt.ok else 0,
         work=work,
-        other=attempt.unsplit_ns + (0 if attempt.ok else rest),
+        other=attempt.unsplit_ns + attempt.wrapper_ns + (0 if attempt.ok else rest),
         think=0 if demand.think is not None else attempt.think_ns,
         cleanup=measured.cleanup_ns or 0,
     )

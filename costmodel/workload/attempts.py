@@ -29,6 +29,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     contention_ns: int  # of that; 0 where it is not known
     cpu_ns: int  # used by the commands, or UNKNOWN
     dispatch_ns: int  # the rest of every command; meaningless where run_ns is UNKNOWN
+    wrapper_ns: int  # of taxtui's shell wrappers around the commands; 0 where unknown
     unsplit_ns: int  # every command, whole, where run_ns is UNKNOWN
     harness_ns: int  # our own time between phases and commands
     cleanup_ns: int  # as far as it is part of held
@@ -151,9 +152,12 @@ class Sample(Sequence[Attempt]):
 
     @property
     def tax_ns(self) -> Sequence[int]:
-        """Held beyond think time and the commands' own; meaningless where that is unknown. Of a failure it is all."""
-        columns = zip(self.ok, self.held_ns, self.think_ns, self.run_ns, self.contention_ns, strict=True)
-        return [held - think - run + contention if ok else held for ok, held, think, run, contention in columns]
+        """Held beyond think, in-sandbox and wrapper time; meaningless where one is unknown. Of a failure it is all."""
+        columns = (self.ok, self.held_ns, self.think_ns, self.run_ns, self.contention_ns, self.wrapper_ns)
+        return [
+            held - think - run + contention - wrapper if ok else held
+            for ok, held, think, run, contention, wrapper in zip(*columns, strict=True)
+        ]
 
     @property
     def work_ns(self) -> Sequence[int]:

@@ -315,9 +315,9 @@ def at_length(
     if cut == recorded:
         own, gap_ns, think_ns = trial.actions, trial.gap_ns, measured.think_ns
     else:
-        own = Split.of(trial.durations_ns[:cut], trial.runs_ns[:cut])
+        own = Split.of(trial.durations_ns[:cut], trial.runs_ns[:cut], trial.wrappers_ns[:cut])
         gap_ns, think_ns = sum(trial.gaps_ns[:cut]), sum(trial.thinks_ns[:cut])
-    duration_ns, run_ns = own.taken_ns, own.work_ns
+    duration_ns, run_ns, wrapper_ns = own.taken_ns, own.work_ns, own.wrapper_ns
     more_ns = more_gap_ns = 0
     if actions > cut:
         more = Continuation.of_trial(len(like.durations_ns), actions - cut, cycle)
@@ -326,6 +326,7 @@ def at_length(
         gap_ns += more_gap_ns
         think_ns += more.of(like.thinks_ns)
         run_ns += more.of(like.runs_ns)
+        wrapper_ns += more.of(like.wrappers_ns)
     longer_ns = gap_ns - trial.gap_ns
     change_ns = duration_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
     known = trial.setup.known and own.known and (like is trial or like.actions.known)
@@ -349,7 +350,8 @@ def at_length(
         run_ns=run_ns if known else UNKNOWN,
         contention_ns=contention_ns,
         cpu_ns=cpu_ns,
-        dispatch_ns=trial.setup.dispatch_ns + trial.setup.work_ns + duration_ns - run_ns if known else 0,
+        dispatch_ns=trial.setup.dispatch_ns + trial.setup.work_ns + duration_ns - run_ns - wrapper_ns if known else 0,
+        wrapper_ns=trial.setup.wrapper_ns + wrapper_ns if known else 0,
         unsplit_ns=0 if known else trial.setup.taken_ns + duration_ns,
         harness_ns=measured.harness_ns + longer_ns,
         cleanup_ns=0,

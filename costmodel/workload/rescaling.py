@@ -6,6 +6,7 @@ import copy
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import msgspec
 
@@ -32,7 +33,7 @@ def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
     new, old = copy.copy(trial), trial.measures
     new.setup = _setup(trial, change)
     new.durations_ns, new.runs_ns = _commands(trial, change)
-    new.actions = Split.of(new.durations_ns, new.runs_ns)
+    new.actions = Split.of(new.durations_ns, new.runs_ns, new.wrappers_ns)
     new.gaps_ns = array("q", (round(gap * change.harness) for gap in trial.gaps_ns))
     new.gap_ns = sum(new.gaps_ns)
     harness_ns = round((old.harness_ns - trial.gap_ns) * change.harness) + new.gap_ns
@@ -57,6 +58,7 @@ def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
         cleanup_ns=old.cleanup_ns if change.ends else None,
         verify_ns=None,
         orchestration_ns=None,
+        wrapper_ns=commands.wrapper_ns,
         waiting_ns=None if old.waiting_ns is None else round(old.waiting_ns * change.work),
     )
     new.sandbox_ns = max(0, trial.sandbox_ns + held_ns - old.held_ns) if change.ends else held_ns
@@ -75,19 +77,22 @@ def _setup(trial: RecordedTrial, change: Remaking) -> Split:
         round(own.dispatch_ns * dispatch),
         round(own.unsplit_ns * change.unsplit),
         own.known,
+        own.wrapper_ns,
     )
 
 
 def _commands(trial: RecordedTrial, change: Remaking) -> tuple[array[int], array[int]]:
     durations, runs = array("q"), array("q")
     others = None if change.dispatches is None else change.dispatches(len(trial.durations_ns))
-    for place, (taken_ns, run_ns) in enumerate(zip(trial.durations_ns, trial.runs_ns, strict=True)):
+    wrappers = trial.wrappers_ns or repeat(0, len(trial.durations_ns))
+    columns = zip(trial.durations_ns, trial.runs_ns, wrappers, strict=True)
+    for place, (taken_ns, run_ns, wrapper_ns) in enumerate(columns):
         if run_ns == UNKNOWN:
             durations.append(round(taken_ns * change.unsplit) + change.unsplit_more_ns)
             runs.append(UNKNOWN)
             continue
         own_ns = round(run_ns * change.work)
-        dispatch_ns = round((taken_ns - run_ns) * change.dispatch) if others is None else others[place]
-        durations.append(own_ns + dispatch_ns)
+        dispatch_ns = round((taken_ns - run_ns - wrapper_ns) * change.dispatch) if others is None else others[place]
+        durations.append(own_ns + dispatch_ns + wrapper_ns)
         runs.append(own_ns)
     return durations, runs

@@ -152,13 +152,15 @@ class _Trial:
                 yield self._span(_json(clean(part.phase)), part.start_ns, part.duration_ns, "")
                 continue
             rows = len(part.duration_ns)
-            columns = (part.gap_ns, part.think_ns, part.duration_ns, part.run_ns, part.exit_code)
+            columns = (part.gap_ns, part.think_ns, part.duration_ns, part.run_ns, part.exit_code, part.wrapper_ns)
             name, tool = _json(clean(f"{part.step} command")), _TOOL if part.step == ACTION else ""
-            for gap, think, duration, run, code in zip(*(column(own, rows) for own in columns), strict=False):
+            for gap, think, duration, run, code, wrapper in zip(*(column(own, rows) for own in columns), strict=False):
                 now_ns += gap + think
                 told = tool
                 if run not in (UNKNOWN, 0) and run <= duration:
                     told += f'{"," * bool(told)}{{"key":"taxtui.run_ns","value":{{"intValue":"{run}"}}}}'
+                if run != UNKNOWN and 0 < wrapper <= duration - run:
+                    told += f'{"," * bool(told)}{{"key":"taxtui.wrapper_ns","value":{{"intValue":"{wrapper}"}}}}'
                 if code != UNKNOWN:
                     told += f'{"," * bool(told)}{{"key":"process.exit.code","value":{{"intValue":"{code}"}}}}'
                 yield self._span(name, now_ns, duration, told)

@@ -25,6 +25,7 @@ SUMMARIES: Final[dict[str, tuple[str, Callable[[RecordedTrial], Iterable[int]]]]
     RESPONSE: ("From a trial's turn to the end of what it held", lambda t: [t.measures.response_ns]),
     "cleanup": ("Delete requested to gone", lambda t: [ns for ns in [t.measures.cleanup_ns] if ns is not None]),
     "action": ("One action, submitted to result in hand", lambda t: t.durations_ns),
+    "action_wrapper": ("taxtui's own shell code around one action", lambda t: [ns for ns in t.wrappers_ns if ns]),
     "action_run": ("One action's own time inside the sandbox", lambda t: [ns for ns in t.runs_ns if ns >= 0]),
 }
 """Over successful trials: name, what it is, a trial's samples in ns. docs/measurement.md defines them."""

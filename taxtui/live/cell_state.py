@@ -9,7 +9,16 @@ from typing import Final
 
 import msgspec
 
-from costmodel.recording.breakdown import NO_COMMANDS, Split, has_schedule, held_ns, known_runs, measure, parted
+from costmodel.recording.breakdown import (
+    NO_COMMANDS,
+    Split,
+    has_schedule,
+    held_ns,
+    known_runs,
+    known_wrappers,
+    measure,
+    parted,
+)
 from costmodel.recording.throughput import CellRates
 from costmodel.training.length import FIXED, Length
 from taxtui.live.histogram import LogHistogram
@@ -21,7 +30,7 @@ FACETS: Final = ("cold_start", "fresh_episode", "trajectory", "action", "dispatc
 ``action``, ``dispatch`` and ``run`` hold actions only, one by one; ``response`` is empty without a schedule.
 """
 
-PARTS: Final = ("create", "ready", "preload", "work", "dispatch", "unsplit", "harness", "cleanup")
+PARTS: Final = ("create", "ready", "preload", "work", "dispatch", "unsplit", "wrapper", "harness", "cleanup")
 """A successful trial's time by cause, throttles and think time apart, and its clean-up.
 
 The commands are those of the set-up and the actions.
@@ -139,11 +148,13 @@ def take_in(cell: CellState, trial: TrialInFlight, end: events.TrialEnded) -> No
     actions, think_ns = NO_COMMANDS, 0
     for batch in trial.actions:
         durations_ns = batch.duration_ns
-        works_ns, dispatches_ns = parted(durations_ns, known_runs(durations_ns, batch.run_ns))
+        runs_ns = known_runs(durations_ns, batch.run_ns)
+        wrappers_ns = known_wrappers(durations_ns, runs_ns, batch.wrapper_ns)
+        works_ns, dispatches_ns = parted(durations_ns, runs_ns, wrappers_ns)
         facets["action"].add(durations_ns)
         facets["run"].add(works_ns)
         facets["dispatch"].add(dispatches_ns)
-        actions = actions.plus(Split.of_parted(durations_ns, works_ns, dispatches_ns))
+        actions = actions.plus(Split.of_parted(durations_ns, works_ns, dispatches_ns, wrappers_ns))
         think_ns += sum(batch.think_ns)
     found = measure(
         trial.phases,

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel.recording.breakdown import Split, both, cpu_of, known_runs, start_delay_ns
+from costmodel.recording.breakdown import Split, both, cpu_of, known_runs, known_wrappers, start_delay_ns
 from costmodel.recording.runner_health import RunnerFitness
 from taxtui.live.cell_state import CellState, TrialInFlight, take_in
 from taxtui.live.histogram import LogHistogram
@@ -252,7 +252,8 @@ class RunState:
             trial.cpu_ns = both(trial.cpu_ns, cpu_of(event.duration_ns, event.cpu_ns))
         if event.step == events.SETUP:
             runs_ns = known_runs(event.duration_ns, event.run_ns)
-            trial.setup = trial.setup.plus(Split.of(event.duration_ns, runs_ns))
+            wrappers_ns = known_wrappers(event.duration_ns, runs_ns, event.wrapper_ns)
+            trial.setup = trial.setup.plus(Split.of(event.duration_ns, runs_ns, wrappers_ns))
         elif event.step == events.ACTION:
             trial.actions.append(event)
             trial.done += len(event.duration_ns)

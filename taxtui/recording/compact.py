@@ -23,6 +23,7 @@ COLUMNS: Final = {
     "stdout_bytes": 0,
     "stderr_bytes": 0,
     "cpu_ns": UNKNOWN,
+    "wrapper_ns": UNKNOWN,
 }
 """Of actions, each with what an empty one stands for."""
 MAX_ROWS: Final = 8192

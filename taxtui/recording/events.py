@@ -120,7 +120,7 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     environment: Label  # digest of client CPU, cores, kernel, region and versions
     substrate_version: Label
     cycle: Count  # length of the tier's action cycle
-    bracket: Label  # bash | date | none: how run_ns was taken
+    bracket: Label  # bash | none: how run_ns was taken; date in older recordings
     bracket_cost_ns: (
         MaybeNanoseconds  # UNKNOWN: differences of a few dispatches were noise. Written by the first versions
     )
@@ -174,7 +174,7 @@ class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
     """Consecutive commands of one trial, as columns. A column whose values are all 0 is written empty.
 
     ``duration_ns`` is never empty unless the event holds no command: it gives the number of rows. An empty ``cpu_ns``
-    says that none is known.
+    or ``wrapper_ns`` means that none is known.
     """
 
     trial: Count
@@ -188,6 +188,7 @@ class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True):
     stdout_bytes: list[Count]
     stderr_bytes: list[Count]
     cpu_ns: list[MaybeNanoseconds] = msgspec.field(default_factory=list)  # user and system time of run; or UNKNOWN
+    wrapper_ns: list[MaybeNanoseconds] = msgspec.field(default_factory=list)  # of taxtui's shell wrappers; or UNKNOWN
 
 
 class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True):

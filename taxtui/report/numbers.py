@@ -18,6 +18,11 @@ UNSPLIT: Final = (
     "and at most what it is if none were."
 )
 """The note under a table that has such commands."""
+WRAPPER: Final = (
+    "wrapper: taxtui's own shell code around each command, inside the sandbox: neither dispatch nor tax. It is part of "
+    "dispatch in recordings that do not have it."
+)
+"""The note under a table that has wrapper time."""
 
 CLOSED_LOOP: Final = (
     "closed loop: a trial starts when another has ended, so a stall holds back starts that no number shows; "

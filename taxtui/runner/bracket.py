@@ -1,12 +1,15 @@
-"""The bracket: how long a command itself ran inside the sandbox and what CPU time it used, taken there, sent back.
+"""The in-sandbox timer: how long a command itself ran, its CPU time, and what taxtui's shell wrappers took around it.
 
-The wrapped script notes the time, sets an EXIT trap and runs the command in the same shell, so that the bracket
-costs no process. The trailer is the last line of standard error and carries the trial's nonce, so that output which
-looks like one is left alone. A command that replaces its shell (``exec``) or its EXIT trap, or is killed, sends no
-trailer: its run is unknown, never guessed.
+The script that a sandbox is given notes the time, sets an EXIT trap and runs the command in the same shell, so that
+the timer starts no process. The trap's lines are the last of standard error and carry the trial's nonce, so that output
+which looks like them is left alone. A command that replaces its shell (``exec``) or its EXIT trap, or is killed,
+prints none: its in-sandbox time and its wrapper time are unknown, never guessed.
 
 CPU time is the shell's own ``times``, before and after: user and system time of the shell and of all that it waited
-for, to 1 ms in bash and to a clock tick elsewhere. What a command leaves running in the background is not in it.
+for, to 1 ms. Processes that a command leaves in the background are not in it.
+
+Wrapper time is the time from the first statement of the outermost wrapper to its last output, without the in-sandbox
+time. Where the timer is the outermost wrapper, its own lines before and after the command are the wrapper.
 """
 
 from __future__ import annotations
@@ -15,87 +18,86 @@ import re
 from typing import Final, Literal, NamedTuple
 
 from taxtui.recording.events import MAX_INT, UNKNOWN
+from taxtui.sandboxes.kit.wrapper_clock import BEGAN, NOW, epoch_ns
 
-Method = Literal["bash", "date", "none"]
+Method = Literal["bash", "none"]
 
 NONCE_ENV: Final = "TAXTUI_NONCE"
-_NOW: Final = {"bash": "$EPOCHREALTIME", "date": "$(date +%s%N)"}
-_UNIT_NS: Final = {"bash": 1000, "date": 1}  # EPOCHREALTIME has microseconds
 
-# What ``times`` prints: minutes and seconds of user and of system time, of the shell and then of its children.
+# ``times`` prints minutes and seconds of user and of system time, of the shell and then of its children.
 _CLOCK: Final = rb"(\d{1,6})m(\d{1,2})[.,](\d{2,9})s"
-_TIMES: Final = re.compile(rb"^%b %b\n%b %b\n" % ((_CLOCK,) * 4), re.MULTILINE)
-_TIMES_AT_END: Final = re.compile(rb"\n%b %b\n%b %b\n\Z" % ((_CLOCK,) * 4))
+_CLOCKS: Final = rb"%b %b\n%b %b\n" % ((_CLOCK,) * 4)
+_TIMES: Final = re.compile(b"^" + _CLOCKS, re.MULTILINE)
+_TIMES_AT_END: Final = re.compile(_CLOCKS + rb"(?:(\d{1,12}[.,]\d{6})\n)?")
 
 
-def method_for(*, bash: bool, mode: str, wanted: bool) -> Method:
-    """Bash wherever there is one; ``date`` costs two processes and is only worth it where a command has its own."""
-    if not wanted:
-        return "none"
-    if bash:
-        return "bash"
-    return "date" if mode == "exec" else "none"
+def method_for(*, bash: bool, wanted: bool) -> Method:
+    """The timer's method: only bash has a clock among its built-ins."""
+    return "bash" if wanted and bash else "none"
 
 
 def wrap(script: str, nonce: str, method: Method) -> str:
-    """The script that a sandbox is given: the nonce in its environment, bracketed where there is a method."""
+    """The script that a sandbox is given: the nonce in its environment, and the timer where there is a method."""
     head = f"export {NONCE_ENV}={nonce}\n"
     if method == "none":
         return head + script
-    now = _NOW[method]
-    trailer = f"""printf "\\n{nonce} %s %s\\n" "$_taxtui_began" "{now}" >&2"""
-    if method == "date":  # whose processes would be the command's, were the CPU time taken outside of it
-        return f"{head}trap 'echo >&2; times >&2; {trailer}' EXIT\n_taxtui_began={now}\ntimes >&2\n{script}"
-    return f"{head}trap '{trailer}; times >&2' EXIT\ntimes >&2\n_taxtui_began={now}\n{script}"
+    # What it prints at its end: the three times so far, the CPU time, and the time after both.
+    stamps = f'printf "\\n{nonce} %s %s %s\\n" "$_taxtui_began" "{NOW}" "${BEGAN}"'
+    trap = f'trap \'{{ {stamps}; times; printf "%s\\n" "{NOW}"; }} >&2\' EXIT'
+    return f"{BEGAN}=${{{BEGAN}-{NOW}}}; {head}{trap}\ntimes >&2\n_taxtui_began={NOW}\n{script}"
 
 
 class Unwrapped(NamedTuple):
-    """What a bracketed command sent on standard error, and what the bracket says of it."""
+    """What a timed command printed on standard error, and what the timer printed about it."""
 
     stderr: bytes
-    run_ns: int  # or UNKNOWN
+    run_ns: int  # in-sandbox time, or UNKNOWN
     cpu_ns: int  # user and system time of the run, or UNKNOWN
+    wrapper_ns: int  # or UNKNOWN
 
 
-def unwrap(stderr: bytes, nonce: str, method: Method, within_ns: int) -> Unwrapped:
-    """Standard error without what the bracket wrote, and the run and its CPU time in nanoseconds, or ``UNKNOWN``.
+def unwrap(stderr: bytes, nonce: str, method: Method, within_ns: int, wrapper_ended_ns: int = UNKNOWN) -> Unwrapped:
+    """Standard error without the timer's lines, and the run, its CPU time and its wrapper time, or ``UNKNOWN``.
 
-    The clock inside is a wall clock, and the trailer is the sandbox's word: a run that ends before it begins, or is
-    longer than ``within_ns``, which the whole command took, is unknown too; and so is what no clock of CPU time says.
+    ``wrapper_ended_ns``: as in ``ExecResult``. The clock inside is a wall clock, and the sandbox may forge it: a run
+    that ends before it begins, or is longer than the whole command, which took ``within_ns``, is unknown. Wrapper time
+    is unknown where it is negative, or where it and the run are longer than the whole command.
     """
     if method == "none":
-        return Unwrapped(stderr, UNKNOWN, UNKNOWN)
+        return Unwrapped(stderr, UNKNOWN, UNKNOWN, UNKNOWN)
     before = _TIMES.search(stderr)  # the first: written before the command could print anything
     if before is not None:
         stderr = stderr[: before.start()] + stderr[before.end() :]
-    # The last one counts: what the command itself printed comes before the trap's line.
+    # The last one counts: the command's own output comes before the trap's lines.
     start = stderr.rfind(b"\n%b " % nonce.encode())
     end = stderr.find(b"\n", start + 1)
     if start < 0 or end < 0:
-        return Unwrapped(stderr, UNKNOWN, UNKNOWN)
-    try:
-        began, ended = (_nanoseconds(text, method) for text in stderr[start + 1 : end].split()[1:])
-    except ValueError:
-        return Unwrapped(stderr, UNKNOWN, UNKNOWN)
-    head, tail, after = stderr[:start], stderr[end + 1 :], None
-    if method == "date":
-        if (after := _TIMES_AT_END.search(head)) is not None:
-            head = head[: after.start()]
-    elif (after := _TIMES.match(tail)) is not None:
+        return Unwrapped(stderr, UNKNOWN, UNKNOWN, UNKNOWN)
+    times = [epoch_ns(text) for text in stderr[start + 1 : end].split()[1:]]
+    if len(times) not in (2, 3) or UNKNOWN in times[:2]:
+        return Unwrapped(stderr, UNKNOWN, UNKNOWN, UNKNOWN)
+    began, ended, entered = (*times, UNKNOWN)[:3]
+    head, tail = stderr[:start], stderr[end + 1 :]
+    if (after := _TIMES_AT_END.match(tail)) is not None:
         tail = tail[after.end() :]
+        if wrapper_ended_ns == UNKNOWN and after[13]:
+            wrapper_ended_ns = epoch_ns(after[13])
     run_ns = ended - began
-    known = 0 <= run_ns <= within_ns
-    cpu_ns = _cpu_ns(after) - _cpu_ns(before) if known and before and after else UNKNOWN
-    return Unwrapped(head + tail, run_ns if known else UNKNOWN, cpu_ns if 0 <= cpu_ns <= MAX_INT else UNKNOWN)
+    if not 0 <= run_ns <= within_ns:
+        return Unwrapped(head + tail, UNKNOWN, UNKNOWN, UNKNOWN)
+    cpu_ns = _cpu_ns(after) - _cpu_ns(before) if before and after else UNKNOWN
+    wrapper_ns = UNKNOWN
+    if entered != UNKNOWN and wrapper_ended_ns != UNKNOWN and entered <= began and ended <= wrapper_ended_ns:
+        wrapper_ns = wrapper_ended_ns - entered - run_ns
+    return Unwrapped(
+        head + tail,
+        run_ns,
+        cpu_ns if 0 <= cpu_ns <= MAX_INT else UNKNOWN,
+        wrapper_ns if run_ns + wrapper_ns <= within_ns else UNKNOWN,
+    )
 
 
 def _cpu_ns(times: re.Match[bytes]) -> int:
     """User and system time of a shell and of its children."""
-    told = times.groups()
-    clocks = (told[place : place + 3] for place in range(0, len(told), 3))
+    clocks = (times.groups()[place : place + 3] for place in range(0, 12, 3))
     return sum((int(m) * 60 + int(s)) * 10**9 + int(fraction.ljust(9, b"0")) for m, s, fraction in clocks)
-
-
-def _nanoseconds(text: bytes, method: Method) -> int:
-    """EPOCHREALTIME's decimal point follows the locale, so it is dropped instead of read."""
-    return int(text.replace(b".", b"").replace(b",", b"")) * _UNIT_NS[method]

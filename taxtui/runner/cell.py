@@ -32,7 +32,7 @@ def described(
         substrate,
         found,
         environment,
-        method_for(bash=substrate.capabilities.bash, mode=plan.mode, wanted=run.bracket),
+        method_for(bash=substrate.capabilities.bash, wanted=run.bracket),
         preload="none" if not plan.tier.preload else "image" if found.holds_fixtures else "trial",
     )
 
@@ -54,7 +54,7 @@ class CellRun:
         self.cell = number
         self.plan = plan
         self.substrate = substrate
-        self.method: Method = method_for(bash=substrate.capabilities.bash, mode=plan.mode, wanted=run.bracket)
+        self.method: Method = method_for(bash=substrate.capabilities.bash, wanted=run.bracket)
         self.preload = bool(plan.tier.preload) and not found.holds_fixtures
         self.timeout_s = run.timeout_s
         self.create_timeout_s = run.create_timeout_s

@@ -23,18 +23,22 @@ class Columns:
         duration_ns: int,
         run_ns: int,
         cpu_ns: int,
+        wrapper_ns: int,
         exit_code: int,
         stdout_bytes: int,
         stderr_bytes: int,
     ) -> None:
         """Add one command."""
-        self._rows.append((gap_ns, think_ns, duration_ns, run_ns, exit_code, stdout_bytes, stderr_bytes, cpu_ns))
+        self._rows.append(
+            (gap_ns, think_ns, duration_ns, run_ns, exit_code, stdout_bytes, stderr_bytes, cpu_ns, wrapper_ns)
+        )
 
     def drain(self) -> Actions | None:
         """What came since the last call, None where nothing did."""
         if not self._rows:
             return None
-        gap, think, duration, run, code, out, err, cpu = (list(column) for column in zip(*self._rows, strict=True))
+        columns = (list(column) for column in zip(*self._rows, strict=True))
+        gap, think, duration, run, code, out, err, cpu, wrapper = columns
         first, self._first = self._first, self._first + len(self._rows)
         self._rows = []
         return Actions(
@@ -49,4 +53,5 @@ class Columns:
             stdout_bytes=sparse(out),
             stderr_bytes=sparse(err),
             cpu_ns=sparse(cpu, UNKNOWN),
+            wrapper_ns=sparse(wrapper, UNKNOWN),
         )

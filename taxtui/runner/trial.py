@@ -291,7 +291,9 @@ class Trial:
             began, ended = result.started_ns - self.context.anchor_ns, result.ended_ns - self.context.anchor_ns
             queued = 0
         duration_ns = ended - began - queued
-        stderr, run_ns, cpu_ns = bracket.unwrap(result.stderr, self._nonce, method, duration_ns)
+        stderr, run_ns, cpu_ns, wrapper_ns = bracket.unwrap(
+            result.stderr, self._nonce, method, duration_ns, result.wrapper_ended_ns
+        )
         if kind in (SETUP, ACTION):
             self._columns.append(
                 gap_ns=max(0, began - self._last_ns - think_ns),
@@ -299,6 +301,7 @@ class Trial:
                 duration_ns=duration_ns,
                 run_ns=run_ns,
                 cpu_ns=cpu_ns,
+                wrapper_ns=wrapper_ns,
                 exit_code=result.exit_code,
                 stdout_bytes=len(result.stdout) + result.stdout_dropped,
                 stderr_bytes=len(stderr) + result.stderr_dropped,

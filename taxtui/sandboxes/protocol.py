@@ -84,6 +84,9 @@ class ExecResult(msgspec.Struct, frozen=True):
 
     Of a stream that is longer than ``kit.kept_output`` keeps, only beginning and end are in it, and how many bytes
     between them were dropped.
+
+    ``wrapper_ended_ns``: when taxtui's outermost shell wrapper in the sandbox printed its last line, in nanoseconds
+    since 1970 of the sandbox's own clock; −1 where there is no such wrapper, or its shell has no clock.
     """
 
     exit_code: int
@@ -93,6 +96,7 @@ class ExecResult(msgspec.Struct, frozen=True):
     ended_ns: int = 0
     stdout_dropped: int = 0
     stderr_dropped: int = 0
+    wrapper_ended_ns: int = -1
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):

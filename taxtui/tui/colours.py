@@ -32,6 +32,7 @@ PARTS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
         "work": ("W", "work", "#009E73"),
         "dispatch": ("D", "dispatch", "#E69F00"),
         "unsplit": ("U", "work or dispatch", "#F0E442"),
+        "wrapper": ("B", "wrapper", "#8C8C5A"),
         "harness": ("H", "harness", "#CC79A7"),
         "cleanup": ("X", "cleanup", "#D55E00"),
     }
@@ -48,6 +49,7 @@ CAUSES: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
         "dispatch": ("D", "dispatch", "#E69F00"),
         "slowdown": ("L", "slower commands", "#C8A165"),
         "contention": ("N", "neighbours", "#8C6BB1"),
+        "wrapper": ("B", "taxtui's wrapper", "#8C8C5A"),
         "harness": ("H", "harness", "#CC79A7"),
         "queued": ("Q", "queued", "#F0B6D5"),
         "throttle": ("Q", "waiting for limits", "#F0B6D5"),

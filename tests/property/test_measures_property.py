@@ -7,7 +7,7 @@ from array import array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.recording.breakdown import UNKNOWN, Split, known_runs, measure, parted
+from costmodel.recording.breakdown import UNKNOWN, Split, known_runs, known_wrappers, measure, parted
 from costmodel.recording.runner_health import (
     CPU_LIMIT_PERMILLE,
     LAG_LIMIT_NS,
@@ -18,14 +18,28 @@ from costmodel.recording.runner_health import (
 
 many = settings(max_examples=300, deadline=None)
 times = st.integers(0, 10**13)
-Command = tuple[int, int]  # duration and run
-commands = st.lists(st.tuples(times, st.one_of(st.just(UNKNOWN), times)), max_size=30)
+Command = tuple[int, int, int]  # duration, run and wrapper time
+unsure = st.one_of(st.just(UNKNOWN), times)
+commands = st.lists(
+    st.one_of(
+        st.tuples(times, unsure, unsure),
+        st.tuples(times, times, times).map(lambda each: (sum(each), each[1], each[2])),
+    ),
+    max_size=30,
+)
 phases = st.dictionaries(st.sampled_from(["create", "reset", "ready", "ready_again", "preload", "setup"]), times)
 
 
 def split(of: list[Command]) -> Split:
-    durations = [duration for duration, _ in of]
-    return Split.of(durations, known_runs(durations, [run for _, run in of]))
+    durations = [duration for duration, *_ in of]
+    runs = known_runs(durations, [run for _, run, _ in of])
+    return Split.of(durations, runs, known_wrappers(durations, runs, [wrapper for *_, wrapper in of]))
+
+
+def counted(command: Command) -> int:
+    """The wrapper time of a command, 0 where it is unknown."""
+    duration, run, wrapper = command
+    return wrapper if 0 <= run <= duration and 0 <= wrapper <= duration - run else 0
 
 
 @many
@@ -46,14 +60,16 @@ def test_the_causes_of_held_add_up_to_it(
     assert sum(causes) == held
     assert one.trajectory_ns == held - queued - think
     assert one.fresh_episode_ns == one.startup_ns + found.get("setup", 0)
-    assert one.tax_ns(ok=ok, contended=share) == held - (causes.work_ns + causes.think_ns)
-    taken = sum(duration for duration, _ in setup + actions)
+    assert one.tax_ns(ok=ok, contended=share) == held - (causes.work_ns + causes.think_ns + causes.wrapper_ns)
+    taken = sum(duration for duration, *_ in setup + actions)
     assert one.harness_ns == one.trajectory_ns - one.startup_ns - taken
     assert 0 <= causes.contention_ns <= one.work_ns
     assert (one.waiting_ns is None) == (cpu is None or not one.known)
     if one.known:
         assert causes.unsplit_ns == 0
-        assert one.tax_ns(ok=ok, contended=share) == sum(causes) - causes.work_ns - causes.think_ns
+        untaxed = causes.work_ns + causes.think_ns + causes.wrapper_ns
+        assert one.tax_ns(ok=ok, contended=share) == sum(causes) - untaxed
+    assert one.wrapper_ns == sum(map(counted, setup + actions))
 
 
 @many
@@ -61,17 +77,19 @@ def test_the_causes_of_held_add_up_to_it(
 def test_commands_are_split_alike_at_once_in_parts_and_in_arrays(one: list[Command], other: list[Command]) -> None:
     whole = split(one + other)
     assert whole == split(one).plus(split(other))
-    assert whole.taken_ns == sum(duration for duration, _ in one + other)
-    possible = [(duration, run) for duration, run in one + other if 0 <= run <= duration]
+    assert whole.taken_ns == sum(duration for duration, *_ in one + other)
+    possible = [command for command in one + other if 0 <= command[1] <= command[0]]
     assert whole.known == (len(possible) == len(one + other))
-    assert whole.work_ns == sum(run for _, run in possible)
-    assert whole.dispatch_ns == sum(duration - run for duration, run in possible)
-    durations = array("q", [duration for duration, _ in one + other])
-    runs = array("q", known_runs(durations, array("q", [run for _, run in one + other])))
-    assert Split.of(durations, runs) == whole
-    assert [list(column) for column in parted(durations, runs)] == [
-        [run for _, run in possible],
-        [duration - run for duration, run in possible],
+    assert whole.work_ns == sum(run for _, run, _ in possible)
+    assert whole.wrapper_ns == sum(map(counted, possible))
+    assert whole.dispatch_ns == sum(duration - run for duration, run, _ in possible) - whole.wrapper_ns
+    durations = array("q", [duration for duration, *_ in one + other])
+    runs = array("q", known_runs(durations, array("q", [run for _, run, _ in one + other])))
+    wrappers = array("q", known_wrappers(durations, runs, array("q", [wrapper for *_, wrapper in one + other])))
+    assert Split.of(durations, runs, wrappers) == whole
+    assert [list(column) for column in parted(durations, runs, wrappers)] == [
+        [run for _, run, _ in possible],
+        [command[0] - command[1] - counted(command) for command in possible],
     ]
 
 

@@ -1,7 +1,7 @@
 """taxtui and the cost model read the same bytes, each with code of its own: the same numbers, the same refusals.
 
 ``golden.msgpack`` is ``STREAM`` as it is written today and changes only with the format. ``golden_first.msgpack`` was
-written before any field was appended, and never changes.
+written before any field was appended, and ``golden_second.msgpack`` before wrapper time was: they never change.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from taxtui.recording import frames, reader
 from taxtui.recording.events import CANCELLED, INTERRUPTED, Actions, Event, PhaseEnded, TrialEnded, TrialStarted, column
 from taxtui.recording.writer import Recorder
 from tests.support import costmodel_files
-from tests.support.golden_stream import CELL, FIRST, OTHER, STREAM
+from tests.support.golden_stream import CELL, FIRST, OTHER, SECOND, STREAM
 
 GOLDEN: Final = Path(__file__).parent / "golden.msgpack"
 GOLDEN_FIRST: Final = GOLDEN.with_name("golden_first.msgpack")
+GOLDEN_SECOND: Final = GOLDEN.with_name("golden_second.msgpack")
 BOTH: Final = pytest.mark.parametrize(
-    ("golden", "stream"), [(GOLDEN, STREAM), (GOLDEN_FIRST, FIRST)], ids=["today", "first"]
+    ("golden", "stream"),
+    [(GOLDEN, STREAM), (GOLDEN_SECOND, SECOND), (GOLDEN_FIRST, FIRST)],
+    ids=["today", "second", "first"],
 )
 
 

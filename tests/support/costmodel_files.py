@@ -67,6 +67,7 @@ def trial(
     actions: Sequence[int] = (S, S, S),
     runs: Sequence[int] | None = None,
     cpus: Sequence[int] = (),
+    wrappers: Sequence[int] = (),
     thinks: Sequence[int] = (),
     gaps: Sequence[int] = (),
     setup: Sequence[tuple[int, int]] = (),
@@ -95,7 +96,8 @@ def trial(
         events.append([6, number, "setup", 0, [], [], durations, own, [], [], []])
     if actions:
         own = list(actions if runs is None else runs)
-        events.append([6, number, "action", 0, list(gaps), list(thinks), list(actions), own, [], [], [], list(cpus)])
+        columns = [list(gaps), list(thinks), list(actions), own, [], [], [], list(cpus), list(wrappers)]
+        events.append([6, number, "action", 0, *columns])
     events.append([5, number, "cleanup", end, cleanup])
     events.append([7, number, outcome, "" if outcome == "ok" else "action", "", "", end, queued, "warm"])
     return events

@@ -110,13 +110,19 @@ _APPENDED: Final[list[Event]] = [
     msgspec.structs.replace(CELL, id=2, actions=0, provenance="imported", length=RECORDED, resolution_ns=1_000_000),
     TrialStarted(6, 2, "", 9_700, 9_700, 1, False, 0, 1, "t", "sha256:2", 2_000_000_000, "g", 42),
     Mark(6, "pulled", 9_720, 0, 700),
-    Actions(6, ACTION, 0, [], [], [10, 20], [9, UNKNOWN], [], [], [], [8, UNKNOWN]),
+    Actions(6, ACTION, 0, [], [], [10, 20], [9, UNKNOWN], [], [], [], [8, UNKNOWN], [1, UNKNOWN]),
     *_phases(6, (VERIFY, 9_740, 30)),
     TrialEnded(6, CANCELLED, VERIFY, "", "", 9_800, 0, "warm", "n"),
 ]
 
 FIRST: Final[list[Event]] = [*_TOLD, RunFinished("cancelled", {"cancelled": 1, "failed": 1, "ok": 2, "timeout": 1})]
 """What the first writer of version 1 knew."""
+SECOND: Final[list[Event]] = [
+    *_TOLD,
+    *(msgspec.structs.replace(event, wrapper_ns=[]) if isinstance(event, Actions) else event for event in _APPENDED),
+    RunFinished("cancelled", {"cancelled": 2, "failed": 1, "ok": 2, "timeout": 1}),
+]
+"""The last stream without wrapper time."""
 STREAM: Final[list[Event]] = [
     *_TOLD,
     *_APPENDED,

@@ -14,14 +14,13 @@ NONCE = "0123456789abcdef"
 HOUR_NS = 3_600_000_000_000
 
 
-def run(script: str, method: Method = "bash", shell: str = "bash") -> tuple[int, bytes, bytes, int, int]:
-    done = subprocess.run([shell, "-c", wrap(script, NONCE, method)], capture_output=True, check=False)
-    return done.returncode, done.stdout, *unwrap(done.stderr, NONCE, method, HOUR_NS)
+def run(script: str, method: Method = "bash") -> tuple[int, bytes, bytes, int, int]:
+    done = subprocess.run(["bash", "-c", wrap(script, NONCE, method)], capture_output=True, check=False)
+    return done.returncode, done.stdout, *unwrap(done.stderr, NONCE, method, HOUR_NS)[:3]
 
 
-@pytest.mark.parametrize(("method", "shell"), [("bash", "bash"), ("date", "sh")])
-def test_streams_and_exit_code_pass_through_untouched(method: Method, shell: str) -> None:
-    code, out, err, run_ns, cpu_ns = run("printf out; printf err >&2; exit 3", method, shell)
+def test_streams_and_exit_code_pass_through_untouched() -> None:
+    code, out, err, run_ns, cpu_ns = run("printf out; printf err >&2; exit 3")
     assert (code, out, err) == (3, b"out", b"err")
     assert run_ns >= 0
     assert cpu_ns >= 0
@@ -73,11 +72,10 @@ def test_trailers(trailer: bytes, run_ns: int) -> None:
 BUSY: Final = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
 
 
-@pytest.mark.parametrize(("method", "shell"), [("bash", "bash"), ("date", "sh")])
-def test_cpu_time_is_that_of_the_command_and_what_it_waited_for(method: Method, shell: str) -> None:
-    *_, run_ns, cpu_ns = run(f"{BUSY}; sh -c '{BUSY}'; printf err >&2", method, shell)
+def test_cpu_time_is_that_of_the_command_and_what_it_waited_for() -> None:
+    *_, run_ns, cpu_ns = run(f"{BUSY}; sh -c '{BUSY}'; printf err >&2")
     assert 10_000_000 <= cpu_ns <= run_ns + 20_000_000
-    *_, run_ns, cpu_ns = run("sleep 0.2", method, shell)
+    *_, run_ns, cpu_ns = run("sleep 0.2")
     assert 0 <= cpu_ns < run_ns / 2
 
 
@@ -88,11 +86,8 @@ def test_what_comes_before_the_bracket_is_none_of_the_commands() -> None:
 
 
 @pytest.mark.parametrize("script", ["exec true", "trap - EXIT; true", "kill -9 $$"])
-@pytest.mark.parametrize(("method", "shell"), [("bash", "bash"), ("date", "sh")])
-def test_without_a_trailer_the_cpu_time_is_unknown_and_the_stream_clean(
-    script: str, method: Method, shell: str
-) -> None:
-    _, _, err, run_ns, cpu_ns = run(f"echo mine >&2; {script}", method, shell)
+def test_without_a_trailer_the_cpu_time_is_unknown_and_the_stream_clean(script: str) -> None:
+    _, _, err, run_ns, cpu_ns = run(f"echo mine >&2; {script}")
     assert (err, run_ns, cpu_ns) == (b"mine\n", UNKNOWN, UNKNOWN)
 
 
@@ -119,8 +114,28 @@ def test_cpu_times(stderr: bytes, left: bytes, cpu_ns: int) -> None:
 
 
 def test_which_method() -> None:
-    assert method_for(bash=True, mode="exec", wanted=True) == "bash"
-    assert method_for(bash=True, mode="session", wanted=True) == "bash"
-    assert method_for(bash=False, mode="exec", wanted=True) == "date"
-    assert method_for(bash=False, mode="session", wanted=True) == "none"
-    assert method_for(bash=True, mode="exec", wanted=False) == "none"
+    assert method_for(bash=True, wanted=True) == "bash"
+    assert method_for(bash=False, wanted=True) == "none"
+    assert method_for(bash=True, wanted=False) == "none"
+
+
+BEGAN, ENDED = b"10.000005", b"10.000025"  # a run of 20 µs
+
+
+@pytest.mark.parametrize(
+    ("entered", "last", "outer", "wrapper_ns"),
+    [
+        (b" 10.000001", b"10.000031\n", UNKNOWN, 10_000),  # the timer is outermost: 4 before the run, 6 after it
+        (b" 10.000001", b"10.000031\n", 10_000_035_000, 14_000),  # the end of the wrapper around it
+        (b" 10,000001", b"10,000031\n", UNKNOWN, 10_000),
+        (b"", b"10.000031\n", UNKNOWN, UNKNOWN),  # as older versions wrote it
+        (b" 10.000001", b"", UNKNOWN, UNKNOWN),
+        (b" 10.000006", b"10.000031\n", UNKNOWN, UNKNOWN),  # begins after the run: the wall clock was set, or forged
+        (b" 10.000001", b"10.000031\n", 10_000_024_000, UNKNOWN),  # ends before it
+        (b" 9.999000", b"10.000031\n", UNKNOWN, UNKNOWN),  # with the run longer than the whole command
+        (b" x", b"10.000031\n", UNKNOWN, UNKNOWN),
+    ],
+)
+def test_wrapper_time(entered: bytes, last: bytes, outer: int, wrapper_ns: int) -> None:
+    stderr = b"%berr\n%b %b %b%b\n%b%b" % (ZERO * 2, NONCE.encode(), BEGAN, ENDED, entered, ZERO * 2, last)
+    assert unwrap(stderr, NONCE, "bash", 100_000, outer) == (b"err", 20_000, 0, wrapper_ns)

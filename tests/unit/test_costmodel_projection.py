@@ -26,6 +26,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("length", [3, 2, 9])
+def test_wrapper_time_is_neither_dispatch_nor_tax_at_any_length(folder: Path, length: int) -> None:
+    """Cut, as recorded and continued: of 2 s, 1 s is the run and a quarter is the wrapper."""
+    known = trial(1, actions=[2 * S] * 3, runs=[S] * 3, wrappers=[S // 4] * 3)
+    unknown = trial(1, actions=[2 * S] * 3, runs=[S] * 3)
+    rows = [one(write(folder / name, [events]), actions=length) for name, events in (("a", known), ("b", unknown))]
+    causes = [row.by_cause_worker_hours for row in rows]
+    assert causes[0] is not None
+    assert causes[1] is not None
+    assert (causes[0].dispatch, causes[0].wrapper) == pytest.approx((0.75 * length, 0.25 * length))
+    assert (causes[1].dispatch, causes[1].wrapper) == (pytest.approx(length), None)
+    taxes = [row.tax_worker_hours.value for row in rows if row.tax_worker_hours]
+    assert taxes[1] - taxes[0] == pytest.approx(0.25 * length)
+    assert hours(rows[0]) == hours(rows[1])
+
+
 def test_worker_hours_tax_and_causes_by_hand(folder: Path) -> None:
     trials = [
         trial(1, create=2 * S, ready=S, setup=[(3 * S, 2 * S)], actions=[2 * S] * 3, runs=[S] * 3, thinks=[S] * 3),
@@ -40,7 +56,7 @@ def test_worker_hours_tax_and_causes_by_hand(folder: Path) -> None:
     assert row.trajectory_s.mean.value == pytest.approx((12 + 14) / 2)  # think time and throttles are not latency
     assert row.tax_worker_hours is not None
     assert row.tax_worker_hours.value == pytest.approx(held - 3 / 2 - 5)
-    causes = ((3 + 5) / 2, 4, None, None, 5, None, 0, 1, 1.5, 2, None, None)
+    causes = ((3 + 5) / 2, 4, None, None, 5, None, 0, 1, 1.5, 2, None, None, None)
     assert row.by_cause_worker_hours == pytest.approx(causes)
     assert row.think_s == pytest.approx(1.5)
     assert row.attempts == pytest.approx(1.5)

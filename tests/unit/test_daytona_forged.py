@@ -11,7 +11,7 @@ NONCE = "0123456789abcdef" * 2
 
 
 def answer(code: str, out: str, err: str = "t") -> str:
-    return f"{NONCE} {code}\n{out}\n{NONCE}\n{err}\n{NONCE}\n"
+    return f"{NONCE} {code}\n{out}\n{NONCE}\n{err}\n{NONCE}\n1.000002\n{NONCE}\n"
 
 
 @pytest.mark.parametrize(

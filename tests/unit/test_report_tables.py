@@ -152,6 +152,24 @@ def test_breakdown_adds_up_to_completion(tmp_path: Path) -> None:
     assert shares == pytest.approx([100 * part / 9.3 for part in (3, 1, 1.75, 3.25, 0.3)], abs=0.06)
 
 
+def test_wrapper_time_is_a_cause_of_its_own_and_neither_dispatch_nor_tax(tmp_path: Path) -> None:
+    def told(wrappers: list[int]) -> tuple[dict[str, Any], str]:
+        trials = [trial(n, create=S, runs=[S // 4] * 3, wrappers=wrappers) for n in range(1, 6)]
+        path = write(tmp_path / f"{len(wrappers)}.msgpack", trials)
+        row = records(path, "--table", "breakdown")[0] | records(path, "--table", "tax")[0]
+        return row, report(path, "--table", "breakdown")
+
+    (before, text_before), (after, text) = told([]), told([S // 8, S // 4, -1])
+    assert before["mean_ns"]["wrapper"] is None
+    assert after["mean_ns"]["wrapper"] == 3 * S // 8
+    assert before["mean_ns"]["dispatch"] - after["mean_ns"]["dispatch"] == 3 * S // 8
+    assert before["tax_per_success_ns"]["value"] - after["tax_per_success_ns"]["value"] == 3 * S // 8
+    for same in ("held_per_success_ns", "work_per_success_ns"):
+        assert before[same] == after[same]
+    assert "wrapper" in text
+    assert "wrapper" not in text_before
+
+
 def test_tax_in_worker_hours(tmp_path: Path) -> None:
     trials = [trial(n, create=n * S, runs=[S // 4] * 3) for n in range(1, 6)]
     path = write(tmp_path / "a.msgpack", trials)

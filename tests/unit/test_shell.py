@@ -13,7 +13,6 @@ import pytest
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit import framed_shell
 from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv
 from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from tests.support.scripted_stream import TerminalStream, posix_argv, shell_process
@@ -107,36 +106,6 @@ async def test_the_next_command_s_subshell_waits_for_it(shell: FramedShell) -> N
     assert (result.stdout, result.exit_code) == (b"none 127\n", 0)
     first, second = [(await shell.exec(ask)).stdout for _ in range(2)]
     assert first == second
-
-
-async def test_a_program_alone_is_what_its_subshell_becomes(shell: FramedShell, tmp_path: Path) -> None:
-    """A process less; what it is called by, and what is done where there is none, stay as they are."""
-    parent = tmp_path / "parent.sh"
-    parent.write_text("#!/bin/sh\necho $PPID\n")
-    parent.chmod(0o755)
-    own = (await shell.exec(Command(script="echo $$"))).stdout
-    assert (await shell.exec(Command(script=f"{parent} a=b -x"))).stdout == own
-    assert (await shell.exec(Command(script=f"{parent};"))).stdout != own
-    for script in ("no-such-program -x", "no-such-program -x;"):
-        result = await shell.exec(Command(script=script))
-        assert (result.exit_code, result.stdout) == (127, b"")
-        assert b"not found" in result.stderr
-        assert b"exec" not in result.stderr
-    parent.chmod(0o644)
-    assert (await shell.exec(Command(script=str(parent)))).exit_code == 126
-
-
-@pytest.mark.parametrize(
-    "script",
-    ["echo -n", "true", "type sh", "umask", "ls *", "X=1", "a|b", "ls\n", "ls ~", "-x", "", " ls", "if", "time ls"],
-)
-def test_what_a_shell_does_itself_is_no_program(script: str) -> None:
-    assert framed_shell._program(script) == ""
-
-
-@pytest.mark.parametrize("script", ["ls", "/bin/ls -la", "python3 -m pytest -q tests/a.py::test --x=1,2", "git diff "])
-def test_a_program_with_its_arguments(script: str) -> None:
-    assert framed_shell._program(script) == script.split()[0]
 
 
 async def test_set_e_ends_a_command(shell: FramedShell) -> None:

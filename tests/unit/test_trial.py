@@ -11,7 +11,7 @@ import pytest
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Throttled
 from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, ThinkTime, Tier
 from taxtui.recording import digest, events
-from taxtui.recording.events import Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
+from taxtui.recording.events import UNKNOWN, Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
 from taxtui.runner import trial as trial_module
 from taxtui.runner.bracket import Method
 from taxtui.runner.trial import Trial
@@ -21,6 +21,7 @@ from tests.support import waiting
 
 E = TypeVar("E", bound=Event)
 
+TIMES = "0m0.001s 0m0.000s\n0m0.000s 0m0.000s\n"
 TIER = Tier(
     name="T",
     title="",
@@ -294,6 +295,27 @@ async def test_timestamps_of_a_thread_are_used_as_they_are() -> None:
     context.substrate.answer = answer
     await run(context)
     assert context.of(Actions)[1].duration_ns == [777]
+
+
+async def test_wrapper_time_is_recorded_beside_the_run() -> None:
+    context = FakeContext(actions=2)
+    context.method = "bash"
+    ended = iter((UNKNOWN, 10_000_900_000))  # the wrapper around the second one has no clock of its own
+
+    def answer(command: Command) -> ExecResult:
+        nonce = command.script.partition("TAXTUI_NONCE=")[2].partition("\n")[0]
+        script = command.script.splitlines()[-1]
+        told = script in ("say", "two")
+        trailer = f"{TIMES}\n{nonce} 10.000200 10.000700 10.000100\n{TIMES}10.000800\n" if told else ""
+        code, out = (1 if script == "test" else 0), (f"nonce {nonce}".encode() if script == "say" else b"")
+        time.sleep(0.001)
+        return ExecResult(code, out, trailer.encode(), wrapper_ended_ns=next(ended) if told else UNKNOWN)
+
+    context.substrate.answer = answer
+    await run(context)
+    setup, actions = context.of(Actions)
+    assert setup.wrapper_ns == []  # none is known
+    assert (actions.run_ns, actions.wrapper_ns) == ([500_000] * 2, [200_000, 300_000])
 
 
 @pytest.mark.parametrize("hook", ["create_hook", "created_hook", "ready_hook", "exec_hook"])

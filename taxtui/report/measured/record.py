@@ -17,11 +17,11 @@ from taxtui.report.measured.tables import LATENCIES, LAWS, do_about
 
 _PARTS: Final = (
     *("create", "ready", "orchestration", "preload", "setup", "work", "contention", "waiting", "dispatch", "unsplit"),
-    *("harness", "ready_again", "queued", "think", "verify", "cleanup", "held", "start_delay"),
+    *("wrapper", "harness", "ready_again", "queued", "think", "verify", "cleanup", "held", "start_delay"),
 )
 
 
-_COLUMNS: Final = {"dispatch": "dispatch_total"}
+_COLUMNS: Final = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
 """Part → its column, where one of the actions has its name."""
 
 

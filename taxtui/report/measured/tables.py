@@ -16,7 +16,7 @@ from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import laws
 from taxtui.report.measured.rows import PRELOADED, TAXES, Row, namesakes
-from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, between, duration, hours, left_out
+from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, WRAPPER, between, duration, hours, left_out
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
@@ -27,7 +27,7 @@ LATENCIES: Final = {
         "amortized_per_action": "Per action, amortised: completion / actions",
         "action": "Action: submitted to its exit code and full output in our hands",
         "run": "Run: the part of an action inside the sandbox; actions only",
-        "dispatch": "Dispatch: the rest of an action; actions only",
+        "dispatch": "Dispatch: the rest of an action without wrapper time; actions only",
     },
     "response": {
         "response": "Response: a trial's turn to the end of what it held",
@@ -66,6 +66,7 @@ PARTS: Final[dict[str, Callable[[Row], float]]] = {
     "contention": lambda row: row.mean_ns("contention") or 0.0,
     "dispatch": lambda row: row.mean_ns("dispatch_total") or 0.0,
     "unsplit": lambda row: row.mean_ns("unsplit") or 0.0,
+    "wrapper": lambda row: row.mean_ns("wrapper_total") or 0.0,
     "harness": lambda row: row.mean_ns("harness") or 0.0,
 }
 """Part of a completion → its mean in ns."""
@@ -177,9 +178,9 @@ def _median(row: Row, name: str) -> int:
 
 
 def _breakdown(names: dict[Row, str]) -> Section:
-    optional = ("preload", "contention", "unsplit")
+    optional = ("preload", "contention", "unsplit", "wrapper")
     found = {part: mean for part, mean in PARTS.items() if part not in optional or any(map(mean, names))}
-    columns = {"dispatch": "dispatch_total"}
+    columns = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
     lines = []
     for row, named in names.items():
         total = row.mean_ns("trajectory")
@@ -196,6 +197,8 @@ def _breakdown(names: dict[Row, str]) -> Section:
         "work: the commands' own time in the sandbox, dispatch: the rest of theirs, for set-up and actions alike. "
         "harness: our own time between phases and commands."
     ]
+    if "wrapper" in found:
+        notes.append(WRAPPER)
     return Section(title, [HEAD, *(f"{part}\n" for part in found), "all\n"], lines, notes)
 
 
@@ -301,8 +304,8 @@ def _tax(names: dict[Row, str]) -> Section:
         lines.append([*line, hours(tax.total.value * 1e6 / NS_PER_HOUR), *[NOTHING] * unsplit])
     head = [HEAD, "held\nwork", "tax\n", "share\n", *columns, "h per 1M\n", *["unsplit\n"] * unsplit]
     notes = [
-        f"Per successful trial. tax = held − think − work = {' + '.join(TAXES)} trials; work: the commands' own "
-        "time in the sandbox less contention, slowed down or not (`taxtui project --full-speed` tells slowdown "
+        f"Per successful trial. tax = held − think − work − wrapper = {' + '.join(TAXES)} trials; work: the commands' "
+        "own time in the sandbox less contention, slowed down or not (`taxtui project --full-speed` tells slowdown "
         "apart). Both work and dispatch are of the set-up too. harness: our own time between phases and commands. "
         "share: of held. contention: waiting in the sandbox beyond the same cell's alone; –: not known, part of work. "
         "h per 1M: worker-hours of tax in a million trajectories."

@@ -47,6 +47,7 @@ SHADES: Final[Mapping[str, Shade]] = MappingProxyType(
         "contention": Shade("#332289", "#8f86e9"),
         "dispatch": Shade("#a96500", "#e6a001"),
         "unsplit": Shade("#867600", "#f0e543"),
+        "wrapper": Shade("#6b5b45", "#a8977c"),
         "harness": Shade("#ae5386", "#cd7aa8"),
         "queued": Shade("#21786f", "#45ab9a"),
         "failed": Shade("#c62828", "#ff6b5e"),

@@ -15,7 +15,19 @@ from costmodel.training.run import Demand
 from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
-from taxtui.report.numbers import NOTHING, UNSPLIT, between, clock, hours, left_out, rounded_seconds, seconds, span, usd
+from taxtui.report.numbers import (
+    NOTHING,
+    UNSPLIT,
+    WRAPPER,
+    between,
+    clock,
+    hours,
+    left_out,
+    rounded_seconds,
+    seconds,
+    span,
+    usd,
+)
 from taxtui.report.projected import waiting
 from taxtui.terminal_text import clean
 
@@ -146,8 +158,9 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
     causes = [row.by_cause_worker_hours for row in rows if row.by_cause_worker_hours]
     known = any(one.contention is not None for one in causes)
     unsplit = any(one.unsplit is not None for one in causes)
+    wrapper = any(one.wrapper is not None for one in causes)
     head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\ncontention" if known else "slowdown\n"]
-    head += ["work\n", "think\n", "failed\n", *["unsplit\n"] * unsplit]
+    head += ["work\n", "think\n", "failed\n", *["unsplit\n"] * unsplit, *["wrapper\n"] * wrapper]
     head += ["cleanup\n"] * demand.include_cleanup + ["wasted\n"] * (demand.over_provision > 0)
     notes = [
         f"tax = {tax_in_words(demand.include_cleanup)}: worker-hours beyond think time and the commands' own time in "
@@ -156,6 +169,8 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
     ]
     if unsplit:
         notes.append(UNSPLIT)
+    if wrapper:
+        notes.append(WRAPPER)
     if known:
         notes.append(
             "contention: waiting in the sandbox beyond that of the same cell alone; –: not known, part of work."

@@ -13,15 +13,16 @@ from typing import Final, NamedTuple
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.framed_shell import ENDED, Readable
-from taxtui.sandboxes.kit.frames import STDERR, STDOUT
+from taxtui.sandboxes.kit.frames import LAST_LINE, STDERR, STDOUT, last_line
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
+from taxtui.sandboxes.kit.wrapper_clock import BEGIN, NOW, UNKNOWN
 
 # Quiet, or bash would comment on commands that die of a signal; what runs has the real stderr back as its own.
-_PROGRAM: Final = r"""exec 3>&2 2>/dev/null; export @MARK@="$1"; _a=$1; _b=$2; shift 2
+_PROGRAM: Final = r"""@BEGIN@; exec 3>&2 2>/dev/null; export @MARK@="$1"; _a=$1; _b=$2; shift 2
 @BODY@ 2>&3 3>&-
-_r=$?; printf '\1%s%s %d\n' "$_a" "$_b" "$_r"; printf '\1%s%s %d\n' "$_a" "$_b" "$_r" >&3; @END@
-"""
+_r=$?; printf '\1%s%s %d:%s\n' "$_a" "$_b" "$_r" "@NOW@" >&3; printf '\1%s%s %d:%s\n' "$_a" "$_b" "$_r" "@NOW@"; @END@
+""".replace("@BEGIN@", BEGIN).replace("@NOW@", NOW)
 _URL_SCRIPT: Final = 4096  # a longer script goes through stdin: proxies limit the request line, often to 8 KiB
 
 
@@ -41,7 +42,10 @@ def wrap_command(command: Command, shell: str) -> CapturedProgram:
         body = f'head -c {len(stdin)} | ( eval "$1" )'
     elif len(script) > _URL_SCRIPT:
         script, stdin = "", script.encode()
-        body = f'( eval "$(head -c {len(stdin)})" </dev/null )'
+        if shell == "bash":  # which reads it without a process; LC_ALL counts bytes
+            body = f'IFS= LC_ALL=C read -rN {len(stdin)} _s; ( eval "$_s" ) </dev/null'
+        else:
+            body = f'( eval "$(head -c {len(stdin)})" </dev/null )'
     else:
         body = '( eval "$1" )'
     return _wrapped(shell, body, 'exit "$_r"', [script], stdin)
@@ -66,6 +70,7 @@ class Captured:
     def __init__(self, marker: bytes) -> None:
         """``marker``: empty where none is to come."""
         self.exit_code: int | None = None
+        self.wrapper_ended_ns = UNKNOWN
         self._marker = marker
         self._output = KeptOutput()
         self._last = bytearray()  # what may be the beginning of the marker's line
@@ -81,13 +86,16 @@ class Captured:
         self._last += chunk
         at = self._last.find(self._marker) if self._marker else -1
         line_end = self._last.find(b"\n", at) if at >= 0 else -1
-        if line_end >= 0:
+        if at >= 0:
+            end = self._last[at + len(self._marker) : line_end if line_end >= 0 else None]
             try:
-                self.exit_code = int(self._last[at + len(self._marker) : line_end])
+                code = last_line(end) if line_end >= 0 or len(end) > LAST_LINE else None
             except ValueError:
                 raise ExecFailed("the command's answer is garbled: no exit code follows its end marker") from None
-            del self._last[at:]
-        elif at < 0:
+            if code is not None:
+                self.exit_code, self.wrapper_ended_ns = code
+                del self._last[at:]
+        else:
             passed = max(0, len(self._last) - len(self._marker))
             self._output.add(self._last[:passed])
             del self._last[:passed]

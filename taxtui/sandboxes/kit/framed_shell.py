@@ -7,7 +7,9 @@ streams; the one for the shell prints a marker after it, with the exit code::
 
     client → subshell ": 000000214 000000001\n" + that many bytes of shell, on that many lines
     client → shell    ": 000000107 000000001\n" + likewise
-    shell → client    … noise … BEGIN{ the command's own bytes END}0\n
+    shell → client    … noise … BEGIN{ the command's own bytes END}0:1700000000.123456\n
+
+Behind the exit code stands when the shell printed it, on bash's own clock: :mod:`taxtui.sandboxes.kit.wrapper_clock`.
 
 Both nonces are new for each command and are sent in two halves, so that neither an echo of the frames nor a command
 that prints its shell's variables can look like a marker. What comes between two commands, such as the chatter of a
@@ -18,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import re
 import secrets
 from typing import Final, Protocol
 
@@ -154,7 +155,8 @@ class FramedShell:
         nonces = secrets.token_hex(16), secrets.token_hex(16)
         frames = MergedFrames(*nonces) if self._merged else SplitFrames(*nonces)
         evaluated, stdin, fed = _evaluated(command, merged=self._merged)
-        sent = _framed(frames.subshell(evaluated, stdin=stdin)) + fed + _framed(frames.shell() + epilogue)
+        shell = frames.shell(epilogue) if epilogue else frames.shell()
+        sent = _framed(frames.subshell(evaluated, stdin=stdin)) + fed + _framed(shell)
         try:
             async with asyncio.timeout(timeout_s):
                 await self._stream.write(prologue + sent)
@@ -186,8 +188,7 @@ def _framed(body: str) -> bytes:
 
 def _prologue(merged: bool) -> str:
     """Descriptor 3 becomes the real stderr; 2 is silenced, where the shell would comment on killed subshells."""
-    files = '_d=$(mktemp -d "${TMPDIR:-/tmp}/session.XXXXXX"); trap \'rm -rf "$_d"\' EXIT; ' if merged else ""
-    return f"{files}exec 3>&2 2>/dev/null\n"
+    return f"exec 3>&2 2>/dev/null; {MergedFrames.PROLOGUE if merged else ''}:\n"
 
 
 def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
@@ -198,35 +199,12 @@ def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
     """
     run = f"eval {quoted(command.script)}"
     if not command.stdin:
-        program = _program(command.script)
-        return f"hash {program} 2>/dev/null && exec {command.script}; {run}" if program else run, "</dev/null", b""
+        return run, "</dev/null", b""
     if not merged or len(command.stdin) <= _PRINTED_BYTES:
         return f"printf '{_printf_escaped(command.stdin)}' | {run}", "", b""
     fed = base64.b64encode(command.stdin)  # all of it is taken, whatever the command reads
     taken = f"{{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; exit $_r; }}"
     return f"head -c {len(fed)} | {taken}", "", fed
-
-
-# What is none of these, of words without a meaning to any shell, is a program if it is found. What a shell does itself
-# it does in its own way, even where there is a program of that name.
-_PROGRAM: Final = re.compile(r"([\w./][\w./+-]*)(?: +[\w./+=:,@%^-]+)* *", re.ASCII)
-_OWN: Final = (
-    ". : alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare "
-    "dirs disown do done echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash "
-    "help history if in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return "
-    "select set shift shopt source suspend test then time times trap true type typeset ulimit umask unalias unset "
-    "until wait while"
-)
-_OWN_WORDS: Final = frozenset(_OWN.split())
-
-
-def _program(script: str) -> str:
-    """What a script that is nothing but a program with its arguments runs, else "".
-
-    Its subshell becomes that program, if there is one, as the shell of ``sh -c`` does: a process less.
-    """
-    found = _PROGRAM.fullmatch(script)
-    return found[1] if found and found[1] not in _OWN_WORDS else ""
 
 
 def quoted(script: str) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
-import string
+import re
 from typing import Final, Protocol
 
 from taxtui.sandboxes.kit.kept_output import KeptOutput, exec_result
+from taxtui.sandboxes.kit.output_files import CLOSED, UNLINKED, USABLE, is_plain
+from taxtui.sandboxes.kit.wrapper_clock import BEGIN, LONGEST, NOW, epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
 
 STDOUT: Final = 1
 STDERR: Final = 2
+LAST_LINE: Final = 3 + 1 + LONGEST
+"""Bytes at most between an end marker and the end of its line: the exit code, a colon, the wrapper's end."""
 
 
 class SplitFrames:
@@ -29,12 +33,12 @@ class SplitFrames:
     def subshell(self, command: str, *, stdin: str) -> str:
         """The program of the subshell that is to run ``command``, behind its first markers."""
         begin = f"printf '%s%s{{' {_halves(self._begin)}"
-        return f"{begin}; {begin} >&3; exec {stdin} 2>&3 3>&-; {command}\n"
+        return f"{BEGIN}; {begin}; {begin} >&3; exec {stdin} 2>&3 3>&-; {command}\n"
 
-    def shell(self) -> str:
-        """What the shell does once that has exited with ``$_r``: it prints the last markers."""
-        end = f"printf '%s%s}}%d\\n' {_halves(self._end)} $_r"
-        return f"{end} >&3; {end}\n"
+    def shell(self, then: str = "") -> str:
+        """What the shell does once that has exited with ``$_r``: it prints the last markers. ``then`` is more."""
+        end = f"printf '%s%s}}%d:%s\\n' {_halves(self._end)} $_r \"{NOW}\""
+        return f"{end} >&3; {end}\n{then}"
 
     def feed(self, channel: int, chunk: bytes) -> None:
         """Take the next bytes of ``channel``."""
@@ -45,14 +49,38 @@ class SplitFrames:
         out, err = (self._frames[channel].payload for channel in (STDOUT, STDERR))
         assert isinstance(out, KeptOutput)
         assert isinstance(err, KeptOutput)
-        return exec_result(self._frames[STDOUT].exit_code, out, err)
+        last = self._frames[STDOUT]  # the shell prints this marker after that of stderr
+        return exec_result(last.exit_code, out, err, last.wrapper_ended_ns)
+
+
+# A file is ``t`` and printable text without line ends and tabs, or ``b`` and base64; ``=.`` ends both. In the text,
+# ``=e`` is an equals sign, ``=n`` a line end, ``=t`` a tab. Base64 takes only the bytes that the file has at its start,
+# because a process in the background may write on.
+_SAY_TEXT: Final = r"_v=${_v//=/=e}; _v=${_v//$'\n'/=n}; _v=${_v//$'\t'/=t}; " + """printf 't%s' "$_v\""""
+_SAY_BASE64: Final = 'printf b; head -c "$(wc -c <"$1")" <"$1" | base64'
+_TEXT_BYTES: Final = 8192  # of more, base64 is faster than bash
+_NAMED: Final = (
+    '_d=$(mktemp -d "${TMPDIR:-/tmp}/session.XXXXXX"); trap \'rm -rf "$_d"\' EXIT; _f=0; _o=$_d/o; _e=$_d/e; '
+    '_taxtui_files() { : >"$_o"; : >"$_e"; _f=$((_f + 1)); _o=$_d/o$_f; _e=$_d/e$_f; '
+    '[ $((_f % 50)) -gt 0 ] || rm -f "$_d"/*; }'  # empty files of 50 commands at once: rm is a process
+)
+_BASH: Final = (
+    f"_taxtui_files() {{ {UNLINKED}; }}; _taxtui_files; {USABLE} || {{ {_NAMED}; }}; "
+    f"_taxtui_say() {{ local LC_ALL=C _v; if {is_plain(_TEXT_BYTES)}; then {_SAY_TEXT}; "
+    f"else {_SAY_BASE64}; fi; printf =.; }}"
+)
+_SH: Final = f'{_NAMED}; _taxtui_say() {{ if [ -s "$1" ]; then {_SAY_BASE64}; else printf t; fi; printf =.; }}'
 
 
 class MergedFrames:
-    """One stream for both: the command writes to two files; then come the first one's length and both, in base64.
+    """One stream for both: the command writes to two files, which the shell prints after it.
 
-    Such a stream is a terminal, and what forwards terminals need not be clean for all bytes: some repair UTF-8.
+    Such a stream is a terminal, and what forwards terminals need not be clean for all bytes: some repair UTF-8, some
+    add to a line end. So only printable characters stand for the command's output.
     """
+
+    PROLOGUE: Final = 'if [ -n "$BASH_VERSION" ]; then eval \'' + _BASH.replace("'", "'\\''") + f"'; else {_SH}; fi; "
+    """What the shell has to run before its first command."""
 
     def __init__(self, begin: str, end: str) -> None:
         """``begin`` and ``end`` are the nonces of the two markers."""
@@ -67,19 +95,16 @@ class MergedFrames:
 
     def subshell(self, command: str, *, stdin: str) -> str:
         """The program of the subshell that is to run ``command``. It must not see the shell's trap."""
-        return f'exec {stdin} >"$_d/o" 2>"$_d/e" 3>&-; trap - EXIT; {command}\n'
+        return f'{BEGIN}; exec {stdin} >"$_o" 2>"$_e" 3>&- {CLOSED}; trap - EXIT; {command}\n'
 
-    def shell(self) -> str:
-        """What the shell does once that has exited with ``$_r``: it prints all of it between the markers."""
-        # A process that the command left running keeps an unlinked file, and can't reach the next command's.
-        # Each process that is left out is a millisecond of every command.
+    def shell(self, then: str = "_taxtui_files\n") -> str:
+        """What the shell does once that has exited with ``$_r``: it prints all of it between the markers.
+
+        ``then``: one more line, by default new files. A process that the command left running keeps the old ones.
+        """
         return (
-            '_o=0; [ ! -s "$_d/o" ] || _o=$(wc -c <"$_d/o"); '
-            f"printf '%s%s{{%d\n' {_halves(self._begin)} $_o; "
-            '[ $_o = 0 ] && [ ! -s "$_d/e" ] || '
-            '{ [ $_o = 0 ] || head -c $_o "$_d/o"; [ ! -s "$_d/e" ] || cat "$_d/e"; } | base64; '
-            f"printf '%s%s}}%d\n' {_halves(self._end)} $_r; "
-            'rm -f "$_d/o" "$_d/e"\n'
+            f'printf \'%s%s{{\' {_halves(self._begin)}; _taxtui_say "$_o"; _taxtui_say "$_e"; '
+            f"printf '%s%s}}%d:%s\\n' {_halves(self._end)} $_r \"{NOW}\"\n{then}"
         )
 
     def feed(self, channel: int, chunk: bytes) -> None:
@@ -88,7 +113,7 @@ class MergedFrames:
 
     def result(self) -> ExecResult:
         """What a complete command printed."""
-        return exec_result(self._frame.exit_code, *self._streams.ended())
+        return exec_result(self._frame.exit_code, *self._streams.ended(), self._frame.wrapper_ended_ns)
 
 
 def _halves(nonce: str) -> str:
@@ -97,46 +122,57 @@ def _halves(nonce: str) -> str:
     return f"{nonce[:middle]} {nonce[middle:]}"
 
 
-_NOT_BASE64: Final = bytes(set(range(256)) - set(string.ascii_letters.encode() + string.digits.encode() + b"+/="))
-"""Line ends, and whatever a terminal puts between."""
+_NOT_PRINTABLE: Final = bytes(set(range(256)) - set(range(0x20, 0x7F)))
+"""Line ends of base64, and whatever a terminal puts between."""
+_ESCAPED: Final = {b"=e": b"=", b"=n": b"\n", b"=t": b"\t"}
 
 
 class _Unmerged:
-    """The decimal length of the first stream, a line end, and both streams in base64, decoded as they come."""
+    """Both files as the shell prints them, decoded as they come."""
 
     def __init__(self) -> None:
         self._streams = KeptOutput(), KeptOutput()
-        self._line = bytearray()
-        self._first_left = -1  # bytes that are still the first stream's; -1: its length has not come yet
-        self._digits = bytearray()  # of base64, that are not decoded yet
+        self._complete = 0  # streams
+        self._kind = b""  # of the next one; empty: it has not come yet
+        self._waiting = b""  # what is not decoded yet
 
     def add(self, data: bytes | bytearray | memoryview) -> None:
         """The next bytes. Raises ``ValueError`` where they are not what the shell program prints."""
-        if self._first_left < 0:
-            self._line += data
-            line, found, data = bytes(self._line).partition(b"\n")
-            if not found:
+        self._waiting += bytes(data).translate(None, _NOT_PRINTABLE)
+        while self._waiting:
+            if self._complete == len(self._streams):
+                raise ValueError("more than two streams")
+            if not self._kind:
+                self._kind, self._waiting = self._waiting[:1], self._waiting[1:]
+            end = self._waiting.find(b"=.")
+            # Four digits of base64 belong together, and so do two characters that begin with "=".
+            length = end if end >= 0 else max(0, len(self._waiting) - 2) // 4 * 4
+            if self._kind == b"t" and end < 0:
+                length = len(self._waiting) - self._waiting.endswith(b"=")
+            self._streams[self._complete].add(self._decoded(self._waiting[:length]))
+            self._waiting = self._waiting[length + 2 * (end >= 0) :]
+            if end < 0:
                 return
-            if not line.isdigit():
-                raise ValueError("no length")
-            self._first_left = int(line)
-        self._digits += bytes(data).translate(None, _NOT_BASE64)
-        self._decode(len(self._digits) // 4 * 4)
+            self._complete, self._kind = self._complete + 1, b""
 
-    def _decode(self, digits: int) -> None:
-        both = base64.b64decode(self._digits[:digits])
-        del self._digits[:digits]
-        first = both[: self._first_left]
-        self._first_left -= len(first)
-        self._streams[0].add(first)
-        self._streams[1].add(both[len(first) :])
+    def _decoded(self, text: bytes) -> bytes:
+        if self._kind == b"b":
+            return base64.b64decode(text, validate=True)
+        if self._kind != b"t":
+            raise ValueError("neither text nor base64")
+        return re.sub(b"=.?", lambda escape: _unescaped(escape[0]), text) if b"=" in text else text
 
     def ended(self) -> tuple[KeptOutput, KeptOutput]:
         """Both. Raises ``ValueError`` where something is missing."""
-        if self._first_left < 0:
-            raise ValueError("no length")
-        self._decode(len(self._digits))
+        if self._complete < len(self._streams):
+            raise ValueError("a stream is missing")
         return self._streams
+
+
+def _unescaped(escape: bytes) -> bytes:
+    if escape not in _ESCAPED:
+        raise ValueError("no such character")
+    return _ESCAPED[escape]
 
 
 class _Sink(Protocol):
@@ -145,18 +181,34 @@ class _Sink(Protocol):
     def add(self, data: bytes | bytearray | memoryview) -> None: ...
 
 
+def last_line(text: bytes | bytearray) -> tuple[int, int]:
+    """The exit code behind an end marker, and when the wrapper ended, or ``UNKNOWN``. Raises ``ValueError``.
+
+    A command that finds the marker can print it itself, and anything after it.
+    """
+    code, _, ended = bytes(text).partition(b":")
+    if len(text) > LAST_LINE or len(code) > 3 or not code.isdigit():
+        raise ValueError("no exit code")
+    return int(code), epoch_ns(ended)
+
+
 class _Frame:
-    """What one stream carries between ``BEGIN{`` and ``END}code\\n``, however it is cut into chunks."""
+    """What one stream carries between ``BEGIN{`` and ``END}code:time\\n``, however it is cut into chunks."""
 
     def __init__(self, begin: str, end: str, payload: _Sink | None = None) -> None:
         self._begin, self._end = f"{begin}{{".encode(), f"{end}}}".encode()
         self._buffer = bytearray()
         self._begun = self.complete = False
         self.payload: _Sink = payload or KeptOutput()
-        self.exit_code = -1
+        self.exit_code = self.wrapper_ended_ns = -1
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes of the stream; each is searched once, but for a marker's length."""
+        """Take the next bytes of the stream; each is searched once, but for a marker's length.
+
+        Raises ``ValueError`` where no exit code follows the end marker at once.
+        """
+        if self.complete:
+            return
         self._buffer += chunk
         if not self._begun:
             at = self._buffer.find(self._begin)
@@ -165,13 +217,14 @@ class _Frame:
                 return
             del self._buffer[: at + len(self._begin)]
             self._begun = True
-        if self.complete:
-            return
         at = self._buffer.find(self._end)
         safe = at if at >= 0 else max(0, len(self._buffer) - len(self._end))  # what can't be part of a marker
         self.payload.add(self._buffer[:safe])
         del self._buffer[:safe]
-        line_end = self._buffer.find(b"\n") if at >= 0 else -1
-        if line_end >= 0:
-            self.exit_code = int(self._buffer[len(self._end) : line_end])
+        if at < 0:
+            return
+        line, line_end, _ = self._buffer[len(self._end) :].partition(b"\n")
+        if line_end or len(line) > LAST_LINE:
+            self.exit_code, self.wrapper_ended_ns = last_line(line)
             self.complete = True
+            self._buffer.clear()

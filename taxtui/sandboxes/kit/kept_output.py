@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Final
 
+from taxtui.sandboxes.kit.wrapper_clock import UNKNOWN
 from taxtui.sandboxes.protocol import ExecResult
 
 HEAD_BYTES: Final = 16 * 2**20
@@ -52,6 +53,13 @@ class KeptOutput:
         return self.length - len(self._head) - min(len(self._tail), TAIL_BYTES)
 
 
-def exec_result(code: int, out: KeptOutput, err: KeptOutput) -> ExecResult:
+def exec_result(code: int, out: KeptOutput, err: KeptOutput, wrapper_ended_ns: int = UNKNOWN) -> ExecResult:
     """What a command has done."""
-    return ExecResult(code, out.kept, err.kept, stdout_dropped=out.dropped, stderr_dropped=err.dropped)
+    return ExecResult(
+        code,
+        out.kept,
+        err.kept,
+        stdout_dropped=out.dropped,
+        stderr_dropped=err.dropped,
+        wrapper_ended_ns=wrapper_ended_ns,
+    )

@@ -77,7 +77,7 @@ class OverSsh(ABC):
             await self.unanswered()
         if code is None:
             raise SandboxLost("the SSH channel was closed while a command ran")
-        return exec_result(code, stdout.output(), stderr.output())
+        return exec_result(code, stdout.output(), stderr.output(), stdout.wrapper_ended_ns)
 
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``."""

@@ -18,31 +18,40 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.framed_shell import quoted
 from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, TAIL_BYTES
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
+from taxtui.sandboxes.kit.output_files import CLOSED, UNLINKED, USABLE, is_plain
+from taxtui.sandboxes.kit.wrapper_clock import BEGIN, LONGEST, NOW, epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
 
 _ARGUMENT: Final = 60_000  # characters; Linux takes no argument beyond 128 KiB
 _TEXT: Final = 65_536
 _DIGITS: Final = 18  # of any file's length
 
-# Emptied files stay until the sandbox goes: a process that removes them would cost each command a millisecond.
 # $1 the command, $2 and $3 the halves of the nonce. LC_ALL counts bytes and is only for what follows the command.
-_RUN: Final = r"""_d=${TMPDIR:-/tmp}/.taxtui-$2
-( eval "$1" ) >"$_d.o" 2>"$_d.e" <&4 4<&-
+_RUN: Final = (
+    r"""@BEGIN@; @FILES@
+( eval "$1" ) >"$_o" 2>"$_e" <&4 4<&- @CLOSED@
 _r=$?; exec 4<&-; LC_ALL=C
 printf '%s%s %d\n' "$2" "$3" "$_r"
 _say() { @SAY@; printf '\n%s%s\n' "$2" "$3"; }
-_say "$_d.o" "$2" "$3"; _say "$_d.e" "$2" "$3"
-: >"$_d.o"; : >"$_d.e"
-"""
+_say "$_o" "$2" "$3"; _say "$_e" "$2" "$3"; @REMOVE@
+printf '%s\n%s%s\n' "@NOW@" "$2" "$3"
+""".replace("@BEGIN@", BEGIN)
+    .replace("@NOW@", NOW)
+    .replace("@CLOSED@", CLOSED)
+)
+_NAMED: Final = "_o=${TMPDIR:-/tmp}/.taxtui-$2.o; _e=${_o%o}e"
+_REMOVE: Final = 'rm -f "$_o" "$_e"'
+_FILES: Final = {
+    "bash": (f"{UNLINKED}; {USABLE} || {{ {_NAMED}; }}", f"[[ $_o = /proc/* ]] || {_REMOVE}"),
+    "sh": (_NAMED, _REMOVE),
+}
 # Its length, and beginning and end of what is too large.
 _CODED: Final = rf"""_n=$(wc -c <"$1"); printf 'b%d\n' $_n; _t=$((_n - {HEAD_BYTES}))
 [ $_t -lt {TAIL_BYTES} ] || _t={TAIL_BYTES}
 if [ $_t -gt 0 ]; then {{ head -c {HEAD_BYTES} "$1"; tail -c $_t "$1"; }} | base64; else base64 <"$1"; fi"""
-# read -n fails at the end of the file: all of it was read, without a NUL, and the shell's own built-ins can print it.
 _SAY: Final = {
-    "bash": rf"""if [ ! -s "$1" ]; then printf t
-elif IFS= read -rd '' -n {_TEXT} _v <"$1" || [[ $_v == *[^$'\t\n'\ -~]* ]]; then {_CODED}
-else printf 't%s' "$_v"; fi""",
+    "bash": f"""if {is_plain(_TEXT)}; then printf 't%s' "$_v"; else {_CODED}
+fi""",
     "sh": _CODED,
 }
 
@@ -56,11 +65,13 @@ class TextCommand(NamedTuple):
     nonce: str
 
 
-def wrap(command: Command, shell: str, env: Mapping[str, str]) -> TextCommand:
-    """The program around a command."""
+def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool = False) -> TextCommand:
+    """The program around a command. ``inside``: the text is for ``shell`` itself, so that no other shell is started."""
     # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
     left, right = new_mark(), new_mark()
-    program, script = _RUN.replace("@SAY@", _SAY[shell]), quoted(command.script)
+    files, remove = _FILES[shell]
+    program = _RUN.replace("@FILES@", files).replace("@SAY@", _SAY[shell]).replace("@REMOVE@", remove)
+    script = quoted(command.script)
     feed, stdin, here, bodies = "", "/dev/null", "", ""
     if command.stdin:
         feed, stdin = f"base64 -d <<'{left}' | ", "&0"
@@ -70,7 +81,11 @@ def wrap(command: Command, shell: str, env: Mapping[str, str]) -> TextCommand:
         here = f" 3<<'{right}'"
         bodies += f"{command.script}\n{right}\n"
     exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: left}.items())
-    run = f"{feed}{shell} -c {quoted(program)} {shell} {script} {left} {right} 4<{stdin} 2>/dev/null{here}\n{bodies}"
+    if inside:
+        run = f"{{ set -- {script} {left} {right}; eval {quoted(program)}; }}"
+    else:
+        run = f"{shell} -c {quoted(program)} {shell} {script} {left} {right}"
+    run = f"{feed}{run} 4<{stdin} 2>/dev/null{here}\n{bodies}"
     return TextCommand(exports + run, kill_script(left), left, left + right)
 
 
@@ -83,11 +98,19 @@ def read(answer: str, nonce: str) -> ExecResult | None:
     _, found, rest = answer.partition(nonce)
     code, _, rest = rest.partition("\n")
     parts = rest.split(f"\n{nonce}\n")
-    if not found or len(parts) != 3:
+    if not found or len(parts) != 4:
         return None
     try:
         (out, out_dropped), (err, err_dropped) = _decoded(parts[0]), _decoded(parts[1])
-        return ExecResult(_number(code), out, err, stdout_dropped=out_dropped, stderr_dropped=err_dropped)
+        ended_ns = epoch_ns(parts[2][:LONGEST].encode())
+        return ExecResult(
+            _number(code),
+            out,
+            err,
+            stdout_dropped=out_dropped,
+            stderr_dropped=err_dropped,
+            wrapper_ended_ns=ended_ns,
+        )
     except ValueError:
         raise ExecFailed("the command's answer is garbled: it is not what its shell program prints") from None
 

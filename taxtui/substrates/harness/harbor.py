@@ -39,6 +39,8 @@ _READABLE = 0o644  # in the sandbox it belongs to root
 class HarborSandbox(HarnessedSandbox):
     """One environment that has started."""
 
+    SHELLS = ("bash",)
+
     def __init__(
         self,
         name: str,

@@ -10,7 +10,9 @@ import asyncio
 import contextlib
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
+
+import msgspec
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
@@ -41,6 +43,9 @@ class Ran(NamedTuple):
 class HarnessedSandbox(ABC):
     """A sandbox that each harness knows how to run a script in, write a file to, and stop."""
 
+    SHELLS: ClassVar[tuple[str, ...]] = ("bash", "sh")
+    """Shells that ``run`` gives a script to where they are the sandbox's; for every other one it gives it to sh."""
+
     def __init__(self, name: str, place: Site, around: Surroundings, shell: str) -> None:
         """One that stands."""
         self.name = name
@@ -53,7 +58,7 @@ class HarnessedSandbox(ABC):
 
     @abstractmethod
     async def run(self, script: str, env: dict[str, str]) -> Ran:
-        """Run a script of POSIX shell by the harness's own command path; not cancelled. Raises ``ExecFailed``.
+        """Run a script of the sandbox's shell by the harness's own command path; not cancelled. Raises ``ExecFailed``.
 
         ``env``: all of its environment; empty where the place has one.
         """
@@ -73,7 +78,7 @@ class HarnessedSandbox(ABC):
         """As ``Sandbox.exec``: one call of the harness's."""
         if self._stopped:
             raise SandboxLost("the sandbox was removed")
-        wrapped = wrap(command, self._shell, {})
+        wrapped = wrap(command, self._shell, {}, inside=self._shell in self.SHELLS)
         # Shielded: a harness goes on with a command whose caller has gone.
         sending = asyncio.ensure_future(self._send(wrapped))
         self._busy += 1
@@ -96,15 +101,7 @@ class HarnessedSandbox(ABC):
         except ExecFailed as garbled:
             raise await self._explained(garbled) from None
         if result is not None:
-            return ExecResult(
-                result.exit_code,
-                result.stdout,
-                result.stderr,
-                answer.started_ns,
-                answer.ended_ns,
-                result.stdout_dropped,
-                result.stderr_dropped,
-            )
+            return msgspec.structs.replace(result, started_ns=answer.started_ns, ended_ns=answer.ended_ns)
         code = answer.exit_code if answer.exit_code >= 0 else _SIGNALLED - answer.exit_code
         if code > _SIGNALLED:  # the command killed its own shell, or was killed with the whole sandbox
             if self._stopped or await self._place.ended():

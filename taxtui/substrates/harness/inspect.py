@@ -60,7 +60,7 @@ class InspectSandbox(HarnessedSandbox):
         try:
             started_ns = time.monotonic_ns()
             answer = await self._environment.exec(
-                ["sh", "-c", script], cwd=self.around.folder or None, env=env or None, concurrency=False
+                [self._shell, "-c", script], cwd=self.around.folder or None, env=env or None, concurrency=False
             )
             ended_ns = time.monotonic_ns()
         except Exception as error:  # it hands on whatever asyncio, docker and its own checks raise

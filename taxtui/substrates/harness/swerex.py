@@ -61,7 +61,7 @@ class SwerexSandbox(HarnessedSandbox):
 
     async def run(self, script: str, env: dict[str, str]) -> Ran:
         """As ``HarnessedSandbox.run``: ``runtime.execute``, which has no timeout of its own then."""
-        wanted = Command(command=["sh", "-c", script], env=env or None, cwd=self.around.folder or None)
+        wanted = Command(command=[self._shell, "-c", script], env=env or None, cwd=self.around.folder or None)
 
         async def execute() -> Ran:
             started_ns = time.monotonic_ns()

@@ -107,7 +107,8 @@ class RemoteProcess:
         code = self.status.exit_code() if self.status is not None else streams[STDOUT].exit_code
         if code is None:
             raise ExecFailed(_BROKEN)
-        return exec_result(code, streams[STDOUT].output(), streams[STDERR].output())
+        out, err = streams[STDOUT], streams[STDERR]
+        return exec_result(code, out.output(), err.output(), out.wrapper_ended_ns)
 
     async def write(self, data: bytes) -> None:
         """As ``ByteStream.write``, but ``ExecFailed`` where the connection breaks: the pod may well live."""

@@ -16,6 +16,7 @@ from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV, or_exit
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.session import OwnedStream
+from taxtui.sandboxes.kit.wrapper_clock import BEGIN
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH
@@ -55,7 +56,7 @@ class LocalSandbox:
         if not isolated and shell == "bash" and not any(map(_precedes_a_script, spec.env)):
             self._bash = shutil.which(shell, path=self._env["PATH"]) or ""
         # It goes on the script's first line, so that the lines of the script keep their numbers.
-        self._entering = or_exit(prologue)
+        self._entering = f"{BEGIN}; {or_exit(prologue)}"
 
     async def wait_ready(self, marks: Marks) -> None:
         """There is nothing to wait for."""

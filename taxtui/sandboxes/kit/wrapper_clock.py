@@ -1,0 +1,28 @@
+"""The clock of taxtui's own shell wrappers: when the outermost one began and ended, in the sandbox's wall-clock time.
+
+Each wrapper's first statement is :data:`BEGIN`. A subshell inherits the variable, so the in-sandbox timer of the
+runner, which is innermost, prints it beside its own two times. The wrapper's last line of output carries
+:data:`NOW` again. All four times are of one clock.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+UNKNOWN: Final = -1
+BEGAN: Final = "_taxtui_entered"
+"""The shell variable that holds when the outermost wrapper began. It is not exported."""
+NOW: Final = "$EPOCHREALTIME"
+"""Seconds since 1970 with six decimals in bash 5 and later, and empty in every other shell."""
+BEGIN: Final = f"{BEGAN}={NOW}"
+LONGEST: Final = 20
+"""Characters of a time at most."""
+
+_TIME: Final = re.compile(rb"(\d{1,12})[.,](\d{6})")  # the decimal point follows the locale
+
+
+def epoch_ns(text: bytes) -> int:
+    """A printed time in nanoseconds since 1970; ``UNKNOWN`` where the shell has no such clock."""
+    found = _TIME.fullmatch(text)
+    return int(found[1] + found[2]) * 1000 if found else UNKNOWN

@@ -1,0 +1,251 @@
+"""Wrapper time on every path that a command takes, with real shells; and what the wrappers leave behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from taxtui.errors import ExecFailed
+from taxtui.plan.spec import Command
+from taxtui.recording.events import UNKNOWN
+from taxtui.runner.bracket import Unwrapped, unwrap, wrap
+from taxtui.sandboxes.kit import frames, text_command
+from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
+from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv
+from taxtui.sandboxes.kit.frames import LAST_LINE, STDOUT, MergedFrames, SplitFrames
+from taxtui.sandboxes.kit.kept_output import exec_result
+from taxtui.sandboxes.kit.wrapper_clock import epoch_ns
+from taxtui.sandboxes.protocol import ExecResult
+from tests.support.scripted_stream import posix_argv, shell_process
+
+NONCE: Final = "0123456789abcdef"
+HOUR_NS: Final = 3_600_000_000_000
+CommandPath = Callable[[str, str], Awaitable[ExecResult]]
+
+
+NOBODY: Final = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+"""Runs a program as a user who is not root."""
+USERS: Final = pytest.mark.parametrize("user", [[], NOBODY], ids=["this user", "nobody"])
+
+
+def run(argv: list[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(argv, input=stdin, capture_output=True, check=False)
+
+
+async def plain(script: str, shell: str) -> ExecResult:
+    done = run([shell, "-c", script])
+    return ExecResult(done.returncode, done.stdout, done.stderr)
+
+
+async def captured(script: str, shell: str) -> ExecResult:
+    wrapped = wrap_command(Command(script=script), shell)
+    done = run(wrapped.argv, wrapped.stdin)
+    streams = Captured(wrapped.marker), Captured(wrapped.marker)
+    for stream, data in zip(streams, (done.stdout, done.stderr), strict=True):
+        stream.feed(data)
+    out, err = streams
+    assert out.exit_code is not None
+    return exec_result(out.exit_code, out.output(), err.output(), out.wrapper_ended_ns)
+
+
+async def text(script: str, shell: str, user: Sequence[str] = ()) -> ExecResult:
+    wrapped = text_command.wrap(Command(script=script), shell, {})
+    done = run([*user, "sh", "-c", wrapped.script])
+    result = text_command.read(done.stdout.decode(), wrapped.nonce)
+    assert result is not None
+    return result
+
+
+async def inside(script: str, shell: str, user: Sequence[str] = ()) -> ExecResult:
+    wrapped = text_command.wrap(Command(script=script), shell, {}, inside=True)
+    result = text_command.read(run([*user, shell, "-c", wrapped.script]).stdout.decode(), wrapped.nonce)
+    assert result is not None
+    return result
+
+
+async def session(script: str, shell: str, *, merged: bool = False) -> ExecResult:
+    process = shell_process(posix_argv() if shell == "sh" else None, TMPDIR=os.environ.get("TMPDIR", "/tmp"))
+    opened = await FramedShell.open(process, merged=merged)
+    await opened.exec(Command(script="echo before"))
+    result = await opened.exec(Command(script=script))
+    await process.write(farewell("exit"))
+    while (await process.read())[0] != ENDED:
+        pass
+    await opened.close()
+    return result
+
+
+async def merged(script: str, shell: str) -> ExecResult:
+    return await session(script, shell, merged=True)
+
+
+PATHS: Final[tuple[CommandPath, ...]] = (plain, captured, text, inside, session, merged)
+
+
+def timed(result: ExecResult) -> Unwrapped:
+    return unwrap(result.stderr, NONCE, "bash", HOUR_NS, result.wrapper_ended_ns)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("more", ["", "#" * 5000], ids=["short", "long"])
+async def test_every_path_measures_its_wrapper(path: CommandPath, more: str) -> None:
+    result = await path(wrap(f"echo a=b; echo 'x\ty' >&2; sleep 0.05; exit 3 {more}", NONCE, "bash"), "bash")
+    stderr, run_ns, _, wrapper_ns = timed(result)
+    assert (result.exit_code, result.stdout, stderr) == (3, b"a=b\n", b"x\ty\n")
+    assert run_ns >= 50_000_000
+    assert 0 < wrapper_ns < HOUR_NS
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_what_comes_between_the_wrapper_and_the_command_is_wrapper_time(path: CommandPath) -> None:
+    slow = "sleep 0.05"
+    if path is plain:
+        script = wrap("true", NONCE, "bash").replace("times >&2\n", f"times >&2; {slow}\n", 1)
+    else:
+        script = wrap("true", NONCE, "bash").replace("trap '", f"{slow}; trap '", 1)
+    _, run_ns, _, wrapper_ns = timed(await path(script, "bash"))
+    assert wrapper_ns >= 50_000_000
+    assert run_ns < wrapper_ns
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("script", ["exec true", "trap - EXIT; true"])
+async def test_a_command_that_replaces_its_shell_has_no_wrapper_time(path: CommandPath, script: str) -> None:
+    assert timed(await path(wrap(script, NONCE, "bash"), "bash"))[1:] == (UNKNOWN, UNKNOWN, UNKNOWN)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_shell_without_a_clock_has_no_wrapper_time(path: CommandPath) -> None:
+    result = await path("echo out; exit 4", "sh")
+    assert (result.exit_code, result.stdout, result.stderr, result.wrapper_ended_ns) == (4, b"out\n", b"", UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("path", "shell"),
+    [(text, "bash"), (text, "sh"), (inside, "bash"), (inside, "sh"), (merged, "bash"), (merged, "sh")],
+)
+@pytest.mark.parametrize("script", ["echo out", "printf 'a\\0\\377'", "head -c 100000 /dev/zero >&2", "true"])
+async def test_nothing_is_left_in_the_temporary_folder(
+    path: CommandPath, shell: str, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    await path(script, shell)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", [text, inside])
+async def test_a_user_who_is_not_root_leaves_nothing_either(
+    path: Callable[..., Awaitable[ExecResult]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose files need names: nobody but root may write to what bash has unlinked."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    folder.chmod(0o777)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    try:
+        result = await path(wrap("echo out; echo err >&2; exit 5", NONCE, "bash"), "bash", NOBODY)
+        assert list(folder.iterdir()) == []
+    finally:
+        shutil.rmtree(folder)
+    stderr, run_ns, _, wrapper_ns = timed(result)
+    assert (result.exit_code, result.stdout, stderr) == (5, b"out\n", b"err\n")
+    assert run_ns >= 0
+    assert wrapper_ns > 0
+
+
+async def test_named_files_of_a_session_do_not_pile_up() -> None:
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    folder.chmod(0o777)
+    opened = await FramedShell.open(shell_process([*NOBODY, *launch_argv()], TMPDIR=str(folder)), merged=True)
+    try:
+        late = f"(while [ ! -e {folder}/go ]; do sleep 0.01; done; echo late) &"
+        assert (await opened.exec(Command(script=f"echo before; {late}"))).stdout == b"before\n"
+        assert (await opened.exec(Command(script=f"echo after; : >{folder}/go; sleep 0.2"))).stdout == b"after\n"
+        for number in range(120):
+            result = await opened.exec(Command(script=f"echo {number}"))
+            assert (result.exit_code, result.stdout, result.stderr) == (0, b"%d\n" % number, b"")
+        assert len(list(folder.rglob("[oe]*"))) <= 100
+    finally:
+        await opened.close()
+        shutil.rmtree(folder)
+
+
+@USERS
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+async def test_merged_output_in_every_form(shell: str, user: list[str]) -> None:
+    argv = [*user, *(posix_argv() if shell == "sh" else launch_argv())]
+    opened = await FramedShell.open(shell_process(argv), merged=True)
+    texts = (b"", b"=", b"==.=e=n=t=.", b"t\n\tb\n\n", b"\\n%s$x`~", b"\x7f", b"\xff\x00", b"x" * 8191, b"=\n" * 5000)
+    for out in texts:
+        for err in texts:
+            result = await opened.exec(Command(script=f"cat; printf {_octal(err)} >&2" if err else "cat", stdin=out))
+            assert (result.stdout, result.stderr) == (out, err)
+    await opened.close()
+
+
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+@pytest.mark.parametrize("within", [True, False])
+def test_a_text_carries_standard_input_and_long_scripts(shell: str, within: bool) -> None:
+    data = bytes(range(256)) * 3
+    command = Command(script=f"cat; exit 7 {'#' * 70_000}", stdin=data)
+    wrapped = text_command.wrap(command, shell, {}, inside=within)
+    result = text_command.read(
+        run([shell if within else "sh", "-s"], wrapped.script.encode()).stdout.decode(), wrapped.nonce
+    )
+    assert result is not None
+    assert (result.exit_code, result.stdout, result.stderr) == (7, data, b"")
+
+
+def _octal(data: bytes) -> str:
+    return "'" + "".join(f"\\{byte:03o}" for byte in data) + "'"
+
+
+@pytest.mark.parametrize("path", [captured, text, inside, session, merged])
+@pytest.mark.parametrize("script", ["echo a=b; echo 'x\ty' >&2", "echo long #" + "#" * 5000], ids=["short", "long"])
+async def test_printable_output_takes_no_program(
+    path: CommandPath, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no program but the shells, no path needs wc, head, cat, base64, mktemp or rm."""
+    for shell in ("bash", "sh"):
+        (tmp_path / shell).symlink_to(f"/bin/{shell}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = await path(script, "bash")
+    assert (result.exit_code, len(result.stderr)) == (0, 4 if "#" not in script else 0)
+    assert result.stdout in (b"a=b\n", b"long\n")
+
+
+@pytest.mark.parametrize("kind", [SplitFrames, MergedFrames])
+def test_a_forged_end_marker_is_not_searched_for_its_line_end(kind: type[SplitFrames | MergedFrames]) -> None:
+    """A command may print the marker and then digits for ever: nothing of them is kept."""
+    shell = kind(NONCE, NONCE)
+    shell.feed(STDOUT, f"{NONCE}{{{'t=.t=.' if kind is MergedFrames else ''}{NONCE}}}".encode())
+    shell.feed(STDOUT, b"1" * LAST_LINE)
+    with pytest.raises(ValueError, match="no exit code"):
+        shell.feed(STDOUT, b"1")
+
+
+def test_a_forged_captured_marker_is_not_searched_for_its_line_end() -> None:
+    stream = Captured(b"\1NONCE ")
+    stream.feed(b"\1NONCE " + b"1" * LAST_LINE)
+    with pytest.raises(ExecFailed, match="garbled"):
+        stream.feed(b"1")
+
+
+@pytest.mark.parametrize("line", [b"-1", b"+1", b" 1", b"1_0", b"0001", b"0" * 30 + b":1.000000"])
+def test_only_three_digits_are_an_exit_code(line: bytes) -> None:
+    with pytest.raises(ValueError, match="no exit code"):
+        frames.last_line(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [(b"1.000002", 1_000_002_000), (b"1,000002", 1_000_002_000), (b"", UNKNOWN), (b"1", UNKNOWN), (b"-1.000002", -1)],
+)
+def test_times_of_the_shell(text: bytes, ns: int) -> None:
+    assert epoch_ns(text) == ns
