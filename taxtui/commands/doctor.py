@@ -113,7 +113,7 @@ def _cgroup_v1() -> str:
 
 
 def _leftovers() -> Iterator[tuple[str, str]]:
-    from taxtui.runner import ledger
+    from taxtui.runner.cleanup import ledger
 
     try:
         left, alive = ledger.left_behind(""), ledger.going_on()

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from taxtui.plan.scenario import ScenarioFile
     from taxtui.plan.spec import Plan
     from taxtui.runner.engine import Run
+    from taxtui.runner.fanout.ray_engine import RayChoice
+    from taxtui.runner.fanout.repetitions import Repetitions
     from taxtui.runner.progress import Progress
-    from taxtui.runner.ray_engine import RayChoice
-    from taxtui.runner.repetitions import Repetitions
 
     AnyRun = Run | Repetitions
 
@@ -121,7 +121,7 @@ def _ray(options: dict[str, Any]) -> RayChoice | None:
                     f"--{option.replace('_', '-')} is for a cluster", fix="add --engine ray, or leave it out"
                 )
         return None
-    from taxtui.runner.ray_engine import AUTO, RayChoice
+    from taxtui.runner.fanout.ray_engine import AUTO, RayChoice
 
     return RayChoice(address=options["address"] or AUTO, per_node=options["per_node"])
 
@@ -152,10 +152,10 @@ def _run(
         unfinished = Unfinished(resume, plan)
         run_id, path = unfinished.run_id, resume
     if plan.repeated:
-        from taxtui.runner.repetitions import Repetitions
+        from taxtui.runner.fanout.repetitions import Repetitions
 
         return Repetitions(plan, path, run_id, prices=sheet, software=software, ray=ray, resumed=unfinished)
-    from taxtui.runner.measuring import run_of
+    from taxtui.runner.fanout.measuring import run_of
 
     return run_of(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=unfinished)
 

@@ -18,8 +18,8 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from taxtui.plan.spec import CellPlan
     from taxtui.runner.engine import Run
+    from taxtui.runner.fanout.repetitions import Repetitions
     from taxtui.runner.progress import Progress
-    from taxtui.runner.repetitions import Repetitions
 
 PLAIN_EVERY: Final = 10  # plain progress prints every tenth of these
 CUT: Final = ("interrupted", "cancelled")

@@ -12,8 +12,8 @@ from taxtui.errors import SubstrateError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import SubstrateRef
-from taxtui.runner import ledger
-from taxtui.runner.reaping import reap_all
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.reaping import reap_all
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.kit.labels import END_OF_TIME_S
 from taxtui.sandboxes.protocol import Found, Substrate

@@ -11,9 +11,9 @@ from costmodel.measures import has_schedule
 from costmodel.uncertainty import quantile
 from taxtui.plan.spec import CellPlan, Plan, SandboxSpec
 from taxtui.recording.events import Cell, Event, Notice
-from taxtui.runner.bracket import Method, method_for
 from taxtui.runner.identity import cell_event
 from taxtui.runner.journal import Journal
+from taxtui.runner.trial.bracket import Method, method_for
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Availability, Sandbox, Substrate
 
@@ -38,7 +38,7 @@ def described(
 
 
 class CellRun:
-    """The :class:`~taxtui.runner.context.Context` of a cell's trials."""
+    """The :class:`~taxtui.runner.trial.context.Context` of a cell's trials."""
 
     def __init__(
         self,

@@ -26,21 +26,22 @@ from taxtui.recording.events import (
     RunFinished,
 )
 from taxtui.recording.writer import Recorder
-from taxtui.runner import health, identity, ledger, opening
+from taxtui.runner import health, identity, opening
 from taxtui.runner.arrivals import Block, blocks, run_block, schedule
 from taxtui.runner.cell import CellRun
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.cleanup.reaping import last_look
+from taxtui.runner.cleanup.watchdog import Watchdog
 from taxtui.runner.journal import Journal
-from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.opening import Opened
 from taxtui.runner.progress import Progress
-from taxtui.runner.reaping import last_look
 from taxtui.runner.redaction import redact, vocabulary
 from taxtui.runner.remaining import left_s
 from taxtui.runner.resuming import Repetition, Unfinished
 from taxtui.runner.spend_limit import SpendLimit, Used
 from taxtui.runner.steered import Steered
-from taxtui.runner.trial import Trial
-from taxtui.runner.watchdog import Watchdog
+from taxtui.runner.trial.trial import Trial
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 from taxtui.sandboxes.protocol import Substrate
 

@@ -17,7 +17,7 @@ from taxtui import __version__
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording.digests import digest
 from taxtui.recording.events import UNKNOWN, Cell
-from taxtui.runner.bracket import Method
+from taxtui.runner.trial.bracket import Method
 from taxtui.sandboxes.protocol import Availability, Substrate
 
 SHOWN_OPTIONS: Final = frozenset(

@@ -27,8 +27,9 @@ from taxtui.recording.events import (
 )
 from taxtui.recording.frames import PREFIX, FrameParser
 from taxtui.recording.reader import Follower
-from taxtui.runner import identity, ledger
+from taxtui.runner import identity
 from taxtui.runner.arrivals import Block
+from taxtui.runner.cleanup import ledger
 from taxtui.runner.spend_limit import Used
 
 AGAIN: Final = frozenset({CANCELLED, INTERRUPTED})

@@ -6,7 +6,7 @@ import asyncio
 
 from taxtui.recording.events import CANCELLED, INTERRUPTED
 from taxtui.runner.progress import Progress
-from taxtui.runner.trial import Trial
+from taxtui.runner.trial.trial import Trial
 
 
 class Steered:

@@ -139,7 +139,9 @@ def test_nobody_reads_what_another_command_prints(home: Home) -> None:
 
 
 def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Path) -> None:
-    home.env |= with_a_bug(tmp_path / "site", "taxtui.runner.trial", "Trial.flush_columns", "raise KeyError('no')")
+    home.env |= with_a_bug(
+        tmp_path / "site", "taxtui.runner.trial.trial", "Trial.flush_columns", "raise KeyError('no')"
+    )
     scenario = home.cwd / "crash.toml"
     cell = 'substrates = ["local:isolation=plain"]\ntiers = ["T0"]\nactions = [2]\nmodes = ["exec"]\nconcurrency = 2'
     scenario.write_text(f'create_timeout = "2s"\n[[cells]]\n{cell}\ntrials = 50\n')

@@ -8,7 +8,8 @@ from __future__ import annotations
 from taxtui import cli
 from taxtui.commands import run, run_shown
 from taxtui.plan import scenario
-from taxtui.runner import interpreter, measuring
+from taxtui.runner import interpreter
+from taxtui.runner.fanout import measuring
 from taxtui.substrates.docker import substrate as docker
 from taxtui.substrates.local import substrate as local
 from taxtui.substrates.ssh import substrate as ssh

@@ -12,7 +12,8 @@ import pytest
 from taxtui.plan.spec import CellPlan, Mode, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader
 from taxtui.recording.events import Event, Mark, Notice, TrialEnded
-from taxtui.runner import engine, ledger, opening
+from taxtui.runner import engine, opening
+from taxtui.runner.cleanup import ledger
 from taxtui.sandboxes.protocol import Substrate
 
 

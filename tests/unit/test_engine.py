@@ -16,7 +16,8 @@ from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader, writer
 from taxtui.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
-from taxtui.runner import arrivals, engine, ledger, opening
+from taxtui.runner import arrivals, engine, opening
+from taxtui.runner.cleanup import ledger
 from taxtui.runner.engine import Run
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.kept_output import TAIL_BYTES, KeptOutput

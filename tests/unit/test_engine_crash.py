@@ -13,7 +13,7 @@ from taxtui.recording import reader
 from taxtui.recording.events import CRASHED, Event, Notice, RunFinished, TrialEnded, TrialStarted
 from taxtui.runner import engine, health
 from taxtui.runner.engine import Run
-from taxtui.runner.trial import Trial
+from taxtui.runner.trial.trial import Trial
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import ExecResult
 from tests.unit.test_engine import QuietWatchdog, execute, fake, of, plan

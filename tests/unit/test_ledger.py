@@ -12,8 +12,8 @@ import pytest
 from taxtui import folders
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import SubstrateRef
-from taxtui.runner import ledger
-from taxtui.runner.ledger import LedgerEntry
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry
 
 
 def entry(run_id: str = "r1") -> LedgerEntry:

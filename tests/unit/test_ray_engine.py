@@ -19,12 +19,13 @@ from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader
 from taxtui.recording.events import Clock, Event, Notice, TrialEnded, TrialStarted
-from taxtui.runner import engine, node_relay, ray_engine
-from taxtui.runner.ledger import TrialShare
-from taxtui.runner.measuring import run_of
-from taxtui.runner.node_relay import Letters, NodeRelay
-from taxtui.runner.orders import Do, WorkerTask, line
-from taxtui.runner.ray_engine import RayChoice, RayNode, RayPlace, RayWorkers, named_paths, nodes_of, placed
+from taxtui.runner import engine
+from taxtui.runner.cleanup.ledger import TrialShare
+from taxtui.runner.fanout import node_relay, ray_engine
+from taxtui.runner.fanout.measuring import run_of
+from taxtui.runner.fanout.node_relay import Letters, NodeRelay
+from taxtui.runner.fanout.orders import Do, WorkerTask, line
+from taxtui.runner.fanout.ray_engine import RayChoice, RayNode, RayPlace, RayWorkers, named_paths, nodes_of, placed
 from tests.support import paced_fake, waiting
 from tests.unit.test_engine import QuietWatchdog
 

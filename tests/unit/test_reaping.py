@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from taxtui.commands import sweep as sweep_command
 from taxtui.errors import CleanupFailed, SubstrateUnavailable
 from taxtui.plan.spec import SubstrateRef
-from taxtui.runner import watchdog
+from taxtui.runner.cleanup import watchdog
+from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.cleanup.reaping import reap_all
 from taxtui.runner.engine import Run
-from taxtui.runner.ledger import LedgerEntry
-from taxtui.runner.reaping import reap_all
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import Found
 

@@ -12,8 +12,8 @@ from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
 from taxtui.plan.repeating import MOST_RUNS
 from taxtui.plan.spec import Plan
+from taxtui.runner.fanout.repetition import Assignment, seed_of
 from taxtui.runner.identity import describe
-from taxtui.runner.repetition import Assignment, seed_of
 
 CELL = {"substrates": ["local"], "tiers": ["T0"], "actions": [2], "trials": 20, "warmup": 1}
 

@@ -17,8 +17,8 @@ from taxtui.plan import scenario
 from taxtui.plan.spec import Plan
 from taxtui.recording import reader
 from taxtui.recording.events import Clock, Event, Notice, RunFinished, TrialStarted
-from taxtui.runner import ledger
-from taxtui.runner.repetitions import Repetitions
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.fanout.repetitions import Repetitions
 from taxtui.runner.resuming import Unfinished
 from tests.support import waiting
 from tests.unit.test_resuming import counted

@@ -17,9 +17,10 @@ from taxtui.plan.spec import Plan
 from taxtui.recording import reader
 from taxtui.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, RunFinished, TrialEnded, TrialStarted
 from taxtui.recording.writer import Recorder
-from taxtui.runner import identity, ledger
+from taxtui.runner import identity
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.engine import Run
-from taxtui.runner.ledger import LedgerEntry
 from taxtui.runner.resuming import Unfinished
 from taxtui.sandboxes.fake import FakeSubstrate
 from tests.unit.test_engine import execute, fake, of, plan

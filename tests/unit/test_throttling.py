@@ -6,8 +6,8 @@ import random
 import pytest
 
 from taxtui.errors import Throttled
-from taxtui.runner import throttling
-from taxtui.runner.throttling import MAX_TRIES, Patience
+from taxtui.runner.trial import throttling
+from taxtui.runner.trial.throttling import MAX_TRIES, Patience
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import pytest
 from taxtui.plan.spec import Plan
 from taxtui.recording.events import TrialEnded
 from taxtui.recording.frames import FrameParser, decode
-from taxtui.runner import ledger
-from taxtui.runner.ledger import TrialShare
-from taxtui.runner.orders import (
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import TrialShare
+from taxtui.runner.fanout.orders import (
     Asks,
     Began,
     Deal,
@@ -34,8 +34,8 @@ from taxtui.runner.orders import (
     decode_order,
     line,
 )
-from taxtui.runner.worker import WorkerRun
-from taxtui.runner.worker_pipes import Lines
+from taxtui.runner.fanout.worker import WorkerRun
+from taxtui.runner.fanout.worker_pipes import Lines
 from taxtui.sandboxes.fake import FakeSubstrate
 from tests.support.waiting import until
 from tests.unit.test_engine import fake, plan

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from taxtui.runner import placing
-from taxtui.runner.orders import Telling, Unstarted, Wrote, line
-from taxtui.runner.placing import WorkerProcess
+from taxtui.runner.fanout import placing
+from taxtui.runner.fanout.orders import Telling, Unstarted, Wrote, line
+from taxtui.runner.fanout.placing import WorkerProcess
 
 LONG_S = 3600.0
 

@@ -16,9 +16,10 @@ import pytest
 
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
-from taxtui.runner import engine, opening, watchdog
+from taxtui.runner import engine, opening
+from taxtui.runner.cleanup import watchdog
+from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.engine import Run
-from taxtui.runner.ledger import LedgerEntry
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from taxtui.substrates.docker.options import DockerOptions

@@ -17,10 +17,10 @@ from taxtui.recording.events import (
     TrialStarted,
 )
 from taxtui.recording.frames import Chain, FrameParser, decode
-from taxtui.runner.ledger import TrialShare
-from taxtui.runner.orders import DealtTrial, Order, line
-from taxtui.runner.placing import WorkerPlace
-from taxtui.runner.sharing import SharedBlock
+from taxtui.runner.cleanup.ledger import TrialShare
+from taxtui.runner.fanout.orders import DealtTrial, Order, line
+from taxtui.runner.fanout.placing import WorkerPlace
+from taxtui.runner.fanout.sharing import SharedBlock
 
 LOST: tuple[str, str] = ("WorkerLost", "the worker that ran it is gone")
 

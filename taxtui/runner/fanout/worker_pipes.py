@@ -8,8 +8,8 @@ import os
 import sys
 from typing import Final
 
-from taxtui.runner import orders
-from taxtui.runner.orders import Telling
+from taxtui.runner.fanout import orders
+from taxtui.runner.fanout.orders import Telling
 
 LINE_BYTES: Final = 64 << 20
 """The longest line that is read: a plan of many cells, each with its tier."""

@@ -1,4 +1,4 @@
-"""A process that outlives the run in order to clean up after it: ``python -m taxtui.runner.watchdog``.
+"""A process that outlives the run in order to clean up after it: ``python -m taxtui.runner.cleanup.watchdog``.
 
 It sits in a session of its own, with its clients open, blocked on a pipe that only the runner holds. The pipe brings
 the run's ledger entry, which the watchdog saves itself: so no entry is left without somebody who sees to it. ``done``
@@ -24,9 +24,9 @@ from typing import Final
 import msgspec
 
 from taxtui.errors import TaxtuiError
-from taxtui.runner import ledger
-from taxtui.runner.ledger import LedgerEntry
-from taxtui.runner.reaping import reap_all
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.cleanup.reaping import reap_all
 from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.sandboxes.registry import build
@@ -63,7 +63,12 @@ class Watchdog:
     def _start(self) -> subprocess.Popen[bytes]:
         with _said_where_there_is_no_room():
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "taxtui.runner.watchdog"],  # -P: no module of the user's folder gets in
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "taxtui.runner.cleanup.watchdog",
+                ],  # -P: no module of the user's folder gets in
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

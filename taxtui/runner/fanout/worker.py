@@ -1,8 +1,8 @@
-"""One of several processes that measure a run together: ``python -m taxtui.runner.worker``.
+"""One of several processes that measure a run together: ``python -m taxtui.runner.fanout.worker``.
 
-On its standard input it is told its task and then what to do, on standard output it answers; both are
-:mod:`~taxtui.runner.orders`. Events go into a file of its own, at once and whether or not somebody reads them, so
-that a slow reader slows no measurement. The end of its input cancels it: it cleans up and does not outlive its run.
+Standard input brings its task and then what to do, standard output takes the answers: :mod:`~taxtui.runner.fanout.orders`.
+Events go into a file of its own, at once and whether or not somebody reads them, so that a slow reader slows no
+measurement. The end of its input cancels it: it cleans up and does not outlive its run.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from taxtui import __version__
 from taxtui.errors import WriteFailed, located
 from taxtui.plan.spec import SubstrateRef
 from taxtui.recording.writer import Recorder
-from taxtui.runner import interpreter, ledger, orders
+from taxtui.runner import interpreter
 from taxtui.runner.arrivals import when_due
 from taxtui.runner.cell import CellRun
-from taxtui.runner.declined import Declined
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.cleanup.watchdog import Watchdog
 from taxtui.runner.engine import Run
-from taxtui.runner.journal import Journal
-from taxtui.runner.ledger import LedgerEntry
-from taxtui.runner.opening import Opened
-from taxtui.runner.orders import (
+from taxtui.runner.fanout import orders
+from taxtui.runner.fanout.declined import Declined
+from taxtui.runner.fanout.orders import (
     Asks,
     Began,
     Deal,
@@ -48,10 +49,11 @@ from taxtui.runner.orders import (
     WorkerTask,
     Wrote,
 )
+from taxtui.runner.fanout.worker_pipes import Lines
+from taxtui.runner.journal import Journal
+from taxtui.runner.opening import Opened
 from taxtui.runner.redaction import scrub
 from taxtui.runner.resuming import Repetition
-from taxtui.runner.watchdog import Watchdog
-from taxtui.runner.worker_pipes import Lines
 
 
 class WorkerRun(Run):

@@ -8,8 +8,8 @@ import msgspec
 
 from taxtui.plan.spec import Plan
 from taxtui.recording.events import Cell
-from taxtui.runner.declined import Declined
-from taxtui.runner.ledger import TrialShare
+from taxtui.runner.cleanup.ledger import TrialShare
+from taxtui.runner.fanout.declined import Declined
 
 
 class WorkerTask(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""One repetition of a run, in a process of its own: ``python -m taxtui.runner.repetition``.
+"""One repetition of a run, in a process of its own: ``python -m taxtui.runner.fanout.repetition``.
 
 The first line of its standard input is an :class:`Assignment`, what follows are the orders of ``control``; the end of
 the stream cancels it, so that it does not outlive whoever repeats. On standard output it says how far it is, and at
@@ -26,10 +26,10 @@ from costmodel.pricing import load_prices
 from taxtui.errors import located
 from taxtui.plan.spec import Plan
 from taxtui.runner import control, interpreter
-from taxtui.runner.declined import Declined
-from taxtui.runner.measuring import run_of
+from taxtui.runner.fanout.declined import Declined
+from taxtui.runner.fanout.measuring import run_of
+from taxtui.runner.fanout.ray_engine import RayChoice
 from taxtui.runner.progress import Progress
-from taxtui.runner.ray_engine import RayChoice
 from taxtui.runner.redaction import scrub
 from taxtui.runner.resuming import Repetition, Unfinished
 from taxtui.runner.spend_limit import Used

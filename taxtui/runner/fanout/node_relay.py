@@ -15,9 +15,9 @@ from typing import Final
 import msgspec
 
 from taxtui.errors import TaxtuiError, UsageError
-from taxtui.runner.declined import Declined
-from taxtui.runner.orders import WorkerTask
-from taxtui.runner.placing import Heard, WorkerProcess
+from taxtui.runner.fanout.declined import Declined
+from taxtui.runner.fanout.orders import WorkerTask
+from taxtui.runner.fanout.placing import Heard, WorkerProcess
 from taxtui.workloads import fixtures
 
 GATHERED_S: Final = 0.1

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from taxtui.plan.spec import CellPlan
 from taxtui.recording.events import Event
-from taxtui.runner.bracket import Method
+from taxtui.runner.trial.bracket import Method
 from taxtui.sandboxes.protocol import Substrate
 
 

@@ -1,7 +1,7 @@
 """Workers on the nodes of a Ray cluster: an actor beside each starts it and passes on what it says and writes.
 
-``python -m taxtui.runner.ray_engine ADDRESS`` says which nodes a cluster has. A run asks that first, in a process that
-can be ended: Ray itself tries an address that nobody answers at for minutes, and talks about it.
+``python -m taxtui.runner.fanout.ray_engine ADDRESS`` says which nodes a cluster has. A run asks that first, in a
+process that can be ended: Ray itself tries an address that nobody answers at for minutes, and talks about it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import msgspec
 
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import Plan
-from taxtui.runner.declined import Declined
-from taxtui.runner.node_relay import Errand, NodeRelay, decode_heard
-from taxtui.runner.orders import WorkerTask
-from taxtui.runner.placing import Heard, WorkerPlace
+from taxtui.runner.fanout.declined import Declined
+from taxtui.runner.fanout.node_relay import Errand, NodeRelay, decode_heard
+from taxtui.runner.fanout.orders import WorkerTask
+from taxtui.runner.fanout.placing import Heard, WorkerPlace
 
 AUTO: Final = "auto"
 REACHED_WITHIN_S: Final = 60.0
@@ -254,7 +254,7 @@ async def nodes_of(address: str) -> list[RayNode]:
     if why := await _unanswered(address):
         raise _no_cluster(address, why)
     asking = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "taxtui.runner.ray_engine", address),
+        *(sys.executable, "-P", "-m", "taxtui.runner.fanout.ray_engine", address),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

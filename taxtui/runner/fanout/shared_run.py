@@ -19,13 +19,12 @@ from taxtui.recording.events import CANCELLED, INTERRUPTED, Cell, Event, Notice,
 from taxtui.recording.writer import Recorder
 from taxtui.runner.arrivals import Block, schedule
 from taxtui.runner.cell import CellRun
-from taxtui.runner.declined import Declined
+from taxtui.runner.cleanup.ledger import TrialShare
+from taxtui.runner.cleanup.reaping import last_look
 from taxtui.runner.engine import END_TIMEOUT_S, Run
-from taxtui.runner.journal import Journal, SharedJournal
-from taxtui.runner.ledger import TrialShare
-from taxtui.runner.member import Dealt, Member, Unended
-from taxtui.runner.opening import Opened
-from taxtui.runner.orders import (
+from taxtui.runner.fanout.declined import Declined
+from taxtui.runner.fanout.member import Dealt, Member, Unended
+from taxtui.runner.fanout.orders import (
     Asks,
     Began,
     Deal,
@@ -41,11 +40,12 @@ from taxtui.runner.orders import (
     WorkerTask,
     decode_telling,
 )
-from taxtui.runner.placing import Placement
-from taxtui.runner.reaping import last_look
+from taxtui.runner.fanout.placing import Placement
+from taxtui.runner.fanout.sharing import SharedBlock
+from taxtui.runner.journal import Journal, SharedJournal
+from taxtui.runner.opening import Opened
 from taxtui.runner.remaining import left_s
 from taxtui.runner.resuming import Repetition
-from taxtui.runner.sharing import SharedBlock
 from taxtui.sandboxes.protocol import Substrate
 
 WARM_UP: Final = -1

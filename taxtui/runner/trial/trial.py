@@ -34,12 +34,12 @@ from taxtui.recording.events import (
     TrialEnded,
     TrialStarted,
 )
-from taxtui.runner import bracket
-from taxtui.runner.columns import Columns
-from taxtui.runner.contamination import CHECK, PLANT
-from taxtui.runner.context import Context
 from taxtui.runner.redaction import redact, scrub
-from taxtui.runner.throttling import Patience
+from taxtui.runner.trial import bracket
+from taxtui.runner.trial.columns import Columns
+from taxtui.runner.trial.contamination import CHECK, PLANT
+from taxtui.runner.trial.context import Context
+from taxtui.runner.trial.throttling import Patience
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 

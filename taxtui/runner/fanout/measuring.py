@@ -7,9 +7,9 @@ from typing import Any
 
 from taxtui.plan.spec import Plan
 from taxtui.runner.engine import Run
-from taxtui.runner.placing import LocalWorkers
-from taxtui.runner.ray_engine import RayChoice, RayWorkers
-from taxtui.runner.shared_run import SharedRun
+from taxtui.runner.fanout.placing import LocalWorkers
+from taxtui.runner.fanout.ray_engine import RayChoice, RayWorkers
+from taxtui.runner.fanout.shared_run import SharedRun
 
 
 def run_of(plan: Plan, path: Path, run_id: str, *, ray: RayChoice | None = None, **more: Any) -> Run:

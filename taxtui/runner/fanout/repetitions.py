@@ -21,10 +21,10 @@ from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
 from taxtui.recording.events import CANCELLED, CRASHED, OK, RunFinished
 from taxtui.recording.writer import Recorder
-from taxtui.runner.declined import Declined
+from taxtui.runner.fanout.declined import Declined
+from taxtui.runner.fanout.ray_engine import RayChoice
+from taxtui.runner.fanout.repetition import Assignment, Counted, Ended, Told
 from taxtui.runner.progress import Progress
-from taxtui.runner.ray_engine import RayChoice
-from taxtui.runner.repetition import Assignment, Counted, Ended, Told
 from taxtui.runner.resuming import AGAIN, Unfinished
 
 BUDGET: Final = "budget"
@@ -177,7 +177,7 @@ class Repetitions:
         self._began = time.monotonic()
         self.progress.planned = self._per_run * (self.plan.repeat if self.plan.until is None else task.repetition + 1)
         child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "taxtui.runner.repetition"),
+            *(sys.executable, "-P", "-m", "taxtui.runner.fanout.repetition"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

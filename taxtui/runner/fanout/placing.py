@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from taxtui.runner import ledger
-from taxtui.runner.orders import WorkerTask, Wrote, line
-from taxtui.runner.worker_pipes import LINE_BYTES
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.fanout.orders import WorkerTask, Wrote, line
+from taxtui.runner.fanout.worker_pipes import LINE_BYTES
 
 HEARD_WITHIN_S: Final = 0.25
 """Who says nothing is looked after this often."""
@@ -88,7 +88,7 @@ class WorkerProcess:
         path = ledger.worker_file(task.run_id, task.repetition, task.share.worker)
         path.unlink(missing_ok=True)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "taxtui.runner.worker"),
+            *(sys.executable, "-P", "-m", "taxtui.runner.fanout.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
