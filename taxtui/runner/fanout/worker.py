@@ -1,8 +1,8 @@
 """One of several processes that measure a run together: ``python -m taxtui.runner.fanout.worker``.
 
-Standard input brings its task and then what to do, standard output takes the answers: :mod:`~taxtui.runner.fanout.orders`.
-Events go into a file of its own, at once and whether or not somebody reads them, so that a slow reader slows no
-measurement. The end of its input cancels it: it cleans up and does not outlive its run.
+Standard input brings its task and then what to do; standard output takes the answers. Both are
+:mod:`~taxtui.runner.fanout.orders`. Events go into a file of its own, at once and whether or not somebody reads them,
+so that a slow reader slows no measurement. The end of its input cancels it: it cleans up and does not outlive its run.
 """
 
 from __future__ import annotations
