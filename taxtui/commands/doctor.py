@@ -116,7 +116,7 @@ def _leftovers() -> Iterator[tuple[str, str]]:
     from taxtui.runner.cleanup import ledger
 
     try:
-        left, alive = ledger.left_behind(""), ledger.going_on()
+        left, alive = ledger.unswept_runs(""), ledger.live_runs()
     except TaxtuiError as error:
         yield "runs", f"cannot be looked at: {type(error).__name__}"
         return

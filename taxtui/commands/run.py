@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from costmodel.pricing import Prices
     from taxtui.plan.scenario import ScenarioFile
     from taxtui.plan.spec import Plan
-    from taxtui.runner.engine import Run
-    from taxtui.runner.fanout.ray_engine import RayChoice
-    from taxtui.runner.fanout.repetitions import Repetitions
+    from taxtui.runner.fanout.ray_launcher import RayOptions
     from taxtui.runner.progress import Progress
+    from taxtui.runner.run import Run
 
-    AnyRun = Run | Repetitions
 
 PROGRESS_S = 0.5
 
@@ -105,14 +103,14 @@ def command(
         tell(f"taxtui: {crowd}")
 
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
-    run = _run(plan, prices, options["prices"], output, resume, run_id, software, ray)
+    run = _run(plan, prices, output, resume, run_id, software, ray)
     shown = Shown(progress, plan.budget_s, controlled=control is not None)
     asyncio.run(_execute(run, control, shown.show))
     shown.end(run.progress, run.outcome)
     conclude(run, shown)
 
 
-def _ray(options: dict[str, Any]) -> RayChoice | None:
+def _ray(options: dict[str, Any]) -> RayOptions | None:
     """The cluster that is to be used, where one is."""
     if options["engine"] is None:
         for option in ("address", "per_node"):
@@ -121,22 +119,21 @@ def _ray(options: dict[str, Any]) -> RayChoice | None:
                     f"--{option.replace('_', '-')} is for a cluster", fix="add --engine ray, or leave it out"
                 )
         return None
-    from taxtui.runner.fanout.ray_engine import AUTO, RayChoice
+    from taxtui.runner.fanout.ray_launcher import AUTO, RayOptions
 
-    return RayChoice(address=options["address"] or AUTO, per_node=options["per_node"])
+    return RayOptions(address=options["address"] or AUTO, per_node=options["per_node"])
 
 
 def _run(
     plan: Plan,
     prices: Prices | None,
-    sheet: Path | None,
     output: Path | None,
     resume: Path | None,
     run_id: str | None,
     software: dict[str, str],
-    ray: RayChoice | None,
-) -> AnyRun:
-    """What measures the plan: once, in this process or several, or repeatedly in processes of their own.
+    ray: RayOptions | None,
+) -> Run:
+    """Return the run that measures the plan.
 
     Raises ``UsageError``: what is to be resumed is of another plan, or there is nothing left to do.
     """
@@ -147,17 +144,13 @@ def _run(
         run_id = run_id or folders.new_run_id()
         path = output or folders.new_recording(run_id)
     else:
-        from taxtui.runner.resuming import Unfinished
+        from taxtui.runner.fanout.resume import ResumeState
 
-        unfinished = Unfinished(resume, plan)
+        unfinished = ResumeState(resume, plan)
         run_id, path = unfinished.run_id, resume
-    if plan.repeated:
-        from taxtui.runner.fanout.repetitions import Repetitions
+    from taxtui.runner.run import Run
 
-        return Repetitions(plan, path, run_id, prices=sheet, software=software, ray=ray, resumed=unfinished)
-    from taxtui.runner.fanout.measuring import run_of
-
-    return run_of(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=unfinished)
+    return Run(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=unfinished)
 
 
 def _plan(name: str | None, options: dict[str, Any]) -> Plan:
@@ -254,11 +247,11 @@ def _build_fixtures(plan: Plan) -> None:
         fixtures.ensure(progress=say)
 
 
-async def _execute(run: AnyRun, control: str | None, show: Callable[[Progress], None]) -> None:
+async def _execute(run: Run, control: str | None, show: Callable[[Progress], None]) -> None:
     loop = asyncio.get_running_loop()
-    from taxtui.runner import interpreter
+    from taxtui.runner import gc_tuning as gc_tuning
 
-    interpreter.settle()
+    gc_tuning.settle()
 
     def interrupt() -> None:
         if run.stopping:

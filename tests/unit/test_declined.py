@@ -6,18 +6,18 @@ import pytest
 
 from costmodel.errors import DemandError
 from taxtui.errors import RecordingError, TaxtuiError
-from taxtui.runner.fanout.declined import Declined
+from taxtui.runner.fanout.startup_error import StartupError
 
 
 def test_an_error_of_ours_is_raised_again_with_how_to_fix_it() -> None:
-    told = Declined.of(RecordingError("run.msgpack is cut short", fix="recover it"))
-    again = told.raised()
+    told = StartupError.of(RecordingError("run.msgpack is cut short", fix="recover it"))
+    again = told.exception()
     assert type(again) is RecordingError
     assert (again.problem, again.fix) == ("run.msgpack is cut short", "recover it")
 
 
 def test_one_of_the_cost_model_keeps_its_class_and_words() -> None:
-    again = Declined.of(DemandError("add --workers W")).raised()
+    again = StartupError.of(DemandError("add --workers W")).exception()
     assert type(again) is DemandError
     assert str(again) == "add --workers W"
 
@@ -27,8 +27,8 @@ def test_any_other_is_told_with_where_it_was_and_its_class(name: str) -> None:
     try:
         _ = 1 / 0
     except ZeroDivisionError as error:
-        told = Declined.of(error)
+        told = StartupError.of(error)
     assert "test_declined" in told.problem
-    again = Declined(name, told.problem, "").raised()
+    again = StartupError(name, told.problem, "").exception()
     assert isinstance(again, TaxtuiError)
     assert again.problem == f"{name}: {told.problem}"

@@ -71,13 +71,13 @@ def test_a_run_is_going_on_as_long_as_its_runner_is_alive(monkeypatch: pytest.Mo
     ended.wait()
     for run_id, pid in (("alive", os.getpid()), ("ended", ended.pid), ("of-an-old-version", 0)):
         ledger.write(msgspec.structs.replace(entry(run_id), pid=pid))
-    assert ledger.going_on() == {"alive": os.getpid()}
+    assert ledger.live_runs() == {"alive": os.getpid()}
 
     def another_users(pid: int, number: int) -> None:
         raise PermissionError
 
     monkeypatch.setattr("os.kill", another_users)
-    assert ledger.going_on() == {"alive": os.getpid(), "ended": ended.pid}
+    assert ledger.live_runs() == {"alive": os.getpid(), "ended": ended.pid}
 
 
 @pytest.mark.skipif(not ledger.born(os.getpid()), reason="this machine does not tell when a process was born")
@@ -85,6 +85,6 @@ def test_a_process_id_that_was_used_again_is_not_the_runner() -> None:
     ours = ledger.born(os.getpid())
     for run_id, born in (("ours", ours), ("before-us", f"{ours}0"), ("of-an-old-version", "")):
         ledger.write(msgspec.structs.replace(entry(run_id), pid=os.getpid(), born=born))
-    assert set(ledger.going_on()) == {"ours", "of-an-old-version"}
-    assert ledger.left_behind("ours") == ["before-us"]
-    assert ledger.left_behind("before-us") == []
+    assert set(ledger.live_runs()) == {"ours", "of-an-old-version"}
+    assert ledger.unswept_runs("ours") == ["before-us"]
+    assert ledger.unswept_runs("before-us") == []

@@ -20,8 +20,8 @@ from taxtui.recording.writer import Recorder
 from taxtui.runner import identity
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry
-from taxtui.runner.engine import Run
-from taxtui.runner.resuming import Unfinished
+from taxtui.runner.fanout.resume import ResumeState
+from taxtui.runner.run import Run
 from taxtui.sandboxes.fake import FakeSubstrate
 from tests.unit.test_engine import execute, fake, of, plan
 
@@ -67,7 +67,7 @@ async def cut_short(tmp_path: Path, fake: FakeSubstrate, what: Plan, after: int)
 
 
 async def resumed(path: Path, what: Plan) -> Run:
-    unfinished = Unfinished(path, what)
+    unfinished = ResumeState(path, what)
     run = Run(what, path, unfinished.run_id, resumed=unfinished)
     await run.execute()
     return run
@@ -110,25 +110,25 @@ async def test_what_has_finished_or_goes_on_is_not_resumed(tmp_path: Path, fake:
     what = plan(trials=3)
     run, _ = await execute(tmp_path, what)
     with pytest.raises(UsageError, match="the run has finished"):
-        Unfinished(run.path, what)
+        ResumeState(run.path, what)
     run.path.unlink()
     path = await cut_short(tmp_path, fake, what, after=1)
     ledger.write(LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0, pid=os.getpid()))
     with pytest.raises(UsageError, match="the run goes on"):
-        Unfinished(path, what)
+        ResumeState(path, what)
     ledger.remove(RUN)
     path.write_bytes(path.read_bytes()[:50] + b"x" + path.read_bytes()[51:])
     with pytest.raises(RecordingError):
-        Unfinished(path, what)
+        ResumeState(path, what)
 
 
 async def test_another_plan_is_refused_with_the_difference(tmp_path: Path, fake: FakeSubstrate) -> None:
     path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
     data = path.read_bytes()
     with pytest.raises(UsageError, match=r"of another plan: cells\.0\.trials: 5, now 6; give its scenario"):
-        Unfinished(path, plan(trials=6))
+        ResumeState(path, plan(trials=6))
     with pytest.raises(UsageError, match=r"of another plan: seed: 0, now 1"):
-        Unfinished(path, plan(trials=5, top={"seed": 1}))
+        ResumeState(path, plan(trials=5, top={"seed": 1}))
     assert path.read_bytes() == data
 
 
@@ -158,7 +158,7 @@ def test_a_run_id_of_a_file_names_nothing_else(name: str, tmp_path: Path) -> Non
     path = only_header(tmp_path / "r.msgpack", name, plan())
     before = path.read_bytes()
     with pytest.raises(UsageError, match=r"r\.msgpack: its run id is not one"):
-        Unfinished(path, plan())
+        ResumeState(path, plan())
     entry = LedgerEntry(run_id=name, substrates=(), create_timeout_s=1.0)
     for act in (lambda: entry.path, lambda: ledger.write(entry), lambda: ledger.remove(name)):
         with pytest.raises(UsageError, match="its run id is not one"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Annotated, Final
@@ -18,6 +19,21 @@ _START_FIELD: Final = 19
 """Of /proc/PID/stat behind the program's name: when it started, in ticks since boot."""
 
 
+_TRIAL_OF_PART: Final = re.compile(r"(?:(?P<part>[0-9a-f]+)x)?(?P<trial>[0-9]+)")
+"""The end of a sandbox's name: ``17`` in a run that was never cut short, ``3f2ax17`` in a resumption of it."""
+
+
+def sandbox_name(run_id: str, part: str, trial: int) -> str:
+    """The name of a trial's sandbox; adapters read the run's id from everything before the last hyphen."""
+    return f"taxtui-{run_id}-{part}x{trial}" if part else f"taxtui-{run_id}-{trial}"
+
+
+def part_of(sandbox: str) -> str:
+    """The part of its run that made a sandbox; empty for the first part and for a name of another form."""
+    matched = _TRIAL_OF_PART.fullmatch(sandbox.rpartition("-")[2])
+    return (matched["part"] or "") if matched else ""
+
+
 class TrialShare(msgspec.Struct, frozen=True):
     """The part of a run's trials that one of its workers runs: their numbers are dealt out in turn."""
 
@@ -25,9 +41,9 @@ class TrialShare(msgspec.Struct, frozen=True):
     workers: int
 
     def holds(self, sandbox: str) -> bool:
-        """Whether a sandbox, whose name ends in its trial's number, is of this part."""
-        number = sandbox.rpartition("-")[2]
-        return number.isdecimal() and int(number) % self.workers == self.worker
+        """Whether a sandbox, whose name ends in its trial's number, belongs to this worker."""
+        matched = _TRIAL_OF_PART.fullmatch(sandbox.rpartition("-")[2])
+        return matched is not None and int(matched["trial"]) % self.workers == self.worker
 
     def number(self, turn: int) -> int:
         """The trial that is its own in this turn."""
@@ -43,6 +59,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0  # of the runner, on this machine
     born: str = ""  # which process of that id it is: ids are used again; "" where this machine does not tell
     share: TrialShare | None = None  # None: everything of the run
+    parts: tuple[str, ...] = ("",)  # of the run: empty the first, and a name for each resumption
 
     @property
     def path(self) -> Path:
@@ -52,8 +69,11 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
         return workers_folder(self.run_id) / f"{self.share.worker}.json"
 
     def covers(self, sandbox: str) -> bool:
-        """Whether a sandbox of the run, by its name, is its to remove."""
-        return self.share is None or self.share.holds(sandbox)
+        """Whether this entry's owner may remove a sandbox of the run, by its name.
+
+        A copy of the recording may be resumed while the run continues elsewhere; each removes its own sandboxes only.
+        """
+        return part_of(sandbox) in self.parts and (self.share is None or self.share.holds(sandbox))
 
 
 def write(entry: LedgerEntry) -> Path:
@@ -85,14 +105,22 @@ def entries() -> list[LedgerEntry]:
     return found
 
 
-def going_on() -> dict[str, int]:
+def live_runs() -> dict[str, int]:
     """The runs of this machine whose runner is alive, with its process id."""
     return {entry.run_id: entry.pid for entry in entries() if entry.pid and _alive(entry)}
 
 
-def left_behind(but: str) -> list[str]:
+def recorded_parts(run_id: str) -> tuple[str, ...]:
+    """The parts of a run that this machine has not swept clean yet; a resumption has to sweep them too."""
+    try:
+        return read(_entry_of(run_id)).parts
+    except (OSError, msgspec.DecodeError):
+        return ()
+
+
+def unswept_runs(but: str) -> list[str]:
     """The runs of this machine, other than ``but``, whose runner is gone and that nobody has swept clean yet."""
-    alive = going_on()
+    alive = live_runs()
     return list(dict.fromkeys(entry.run_id for entry in entries() if entry.run_id not in (but, *alive)))
 
 

@@ -1,307 +1,280 @@
-"""One of several processes that measure a run together: ``python -m taxtui.runner.fanout.worker``.
-
-Standard input brings its task and then what to do; standard output takes the answers. Both are
-:mod:`~taxtui.runner.fanout.orders`. Events go into a file of its own, at once and whether or not somebody reads them,
-so that a slow reader slows no measurement. The end of its input cancels it: it cleans up and does not outlive its run.
-"""
+"""The worker: it runs the trials that it is assigned, in this process, and decides nothing else."""
 
 from __future__ import annotations
 
-from taxtui import starting
-
-starting.quickly(__name__)
-
 import asyncio
-import os
-import signal
+import contextlib
 import time
-from collections.abc import Awaitable
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
 
-import msgspec
-
-from taxtui import __version__
-from taxtui.errors import WriteFailed, located
-from taxtui.plan.spec import SubstrateRef
-from taxtui.recording.writer import Recorder
-from taxtui.runner import interpreter
+from taxtui.errors import SubstrateError, WriteFailed
+from taxtui.recording.events import CANCELLED, INTERRUPTED
+from taxtui.runner import health
 from taxtui.runner.arrivals import when_due
 from taxtui.runner.cell import CellRun
-from taxtui.runner.cleanup import ledger
-from taxtui.runner.cleanup.ledger import LedgerEntry
-from taxtui.runner.cleanup.watchdog import Watchdog
-from taxtui.runner.engine import Run
-from taxtui.runner.fanout import orders
-from taxtui.runner.fanout.declined import Declined
-from taxtui.runner.fanout.orders import (
-    Asks,
-    Began,
-    Deal,
-    DealtTrial,
-    Do,
-    Drained,
-    Gone,
-    Lanes,
-    Order,
-    Over,
-    Permit,
-    Unstarted,
-    WorkerTask,
-    Wrote,
+from taxtui.runner.fanout.messages import (
+    FINISH,
+    WARM_UP,
+    Assign,
+    AssignedTrial,
+    Assignment,
+    BudgetAnswer,
+    BudgetRequest,
+    EndOfBatch,
+    FromWorker,
+    NotStarted,
+    SandboxGone,
+    Slots,
+    ToWorker,
 )
-from taxtui.runner.fanout.worker_pipes import Lines
-from taxtui.runner.journal import Journal
-from taxtui.runner.opening import Opened
-from taxtui.runner.redaction import scrub
-from taxtui.runner.resuming import Repetition
+from taxtui.runner.journal import EventSink, flush_regularly
+from taxtui.runner.preflight import Opened
+from taxtui.runner.run_control import CANCEL, CANCELLED_WITHIN_S, INTERRUPT, PAUSE, RESUME, STOP, RunControl, beside
+from taxtui.runner.trial.trial import Trial
+
+FLUSHED_EVERY_S: Final = 0.25
 
 
-class WorkerRun(Run):
-    """The part of a run that one worker measures: it is told which trials, and everything else is as in any run."""
+class Leader(Protocol):
+    """The worker's end of its run."""
 
-    def __init__(self, task: WorkerTask, journal: Path, lines: Lines) -> None:
-        """Nothing is opened or written yet."""
-        super().__init__(task.plan, journal, task.run_id, part=Repetition(task.repetition))
-        self._task = task
-        self._lines = lines
-        self._limited = task.plan.max_sandboxes is not None or task.plan.max_cost_usd is not None
-        self._asked: dict[str, asyncio.Future[bool]] = {}
-        self._shares: dict[tuple[int, int], _BlockShare] = {}
-        self._spares: list[int] = []
+    def send(self, message: FromWorker) -> None:
+        """Send a message; never waits."""
+        ...
+
+    def flushed(self, *, idle: bool) -> None:
+        """Make the events so far readable. ``idle``: no assigned trial waits for a slot."""
+        ...
+
+    def crashed(self, error: Exception) -> None:
+        """Report an error that no code expected, once."""
+        ...
+
+
+class Worker:
+    """Runs assigned trials until it is told to finish. The caller opens substrates, writes the file and sweeps."""
+
+    def __init__(
+        self, assignment: Assignment, journal: EventSink, opened: Mapping[str, Opened], leader: Leader
+    ) -> None:
+        """Start nothing yet."""
+        plan = assignment.plan
+        self.control = RunControl(self._changed, leader.crashed)
+        self.failed_removals = 0  # clean-ups of trials that failed; a final sweep tries again
+        self._assignment, self._journal, self._leader = assignment, journal, leader
+        self._cells = []
+        for number, cell in enumerate(plan.cells):
+            _, substrate, found = opened[str(cell.substrate)]
+            self._cells.append(CellRun(number, cell, plan, substrate, found, journal, assignment.repetition))
+        self._limited = plan.max_sandboxes is not None or plan.max_cost_usd is not None
+        self._requests: dict[str, asyncio.Future[bool]] = {}
+        self._batches: dict[tuple[int, int], _BatchShare] = {}
+        self._trials: set[Trial] = set()
         self._finishing = asyncio.Event()
-        self._telling = False
+        self._flushing = False
 
-    # ------------------------------------------------------------------------------------------- what it is told
+    # ------------------------------------------------------------------------------------------------- its messages
 
-    def obey(self, order: Order) -> None:
-        """Do it, or have it done."""
-        if isinstance(order, Deal):
-            self._share(order.cell, order.block).add(order.work)
-        elif isinstance(order, Lanes):
-            self._share(order.cell, order.block).widen(order.lanes, order.began_unix_ns)
-        elif isinstance(order, Drained):
-            self._shares.pop((order.cell, order.block)).close()
-        elif isinstance(order, Permit):
-            if not (answer := self._asked.pop(order.sandbox)).done():
-                answer.set_result(order.granted)
-        else:
-            self._do(order)
-
-    def _do(self, order: Do) -> None:
-        if order.op in ("pause", "resume"):
-            self.pause(order.op == "pause")
-        elif order.op == "finish":
+    def receive(self, message: ToWorker) -> None:
+        """Act on a message of the run."""
+        if isinstance(message, Assign):
+            self._batch(message.cell, message.batch).add(message.trials)
+        elif isinstance(message, Slots):
+            self._batch(message.cell, message.batch).widen(message.slots, message.elapsed_ns)
+        elif isinstance(message, EndOfBatch):
+            self._batches.pop((message.cell, message.batch)).close()
+        elif isinstance(message, BudgetAnswer):
+            if not (answer := self._requests.pop(message.sandbox)).done():
+                answer.set_result(message.granted)
+        elif message.op in (PAUSE, RESUME):
+            self.control.pause(message.op == PAUSE)
+        elif message.op == FINISH:
             self._finishing.set()
-        elif order.op == "stop":
-            self.stop("interrupted")
+        elif message.op == STOP:
+            self.control.stop(INTERRUPTED)
         else:
-            self.abandon("cancelled" if order.op == "cancel" else "interrupted")
+            self.control.abandon(CANCELLED if message.op == CANCEL else INTERRUPTED)
 
-    def stop(self, outcome: str, limit: str = "") -> None:
-        """As ``Run.stop``; what it was dealt and has not begun is handed back."""
-        super().stop(outcome, limit)
-        for share in self._shares.values():
-            share.hand_back()
-        for answer in self._asked.values():
-            if not answer.done():
-                answer.set_result(False)
-
-    def lost_run(self) -> None:
-        """Whoever it measures for is gone: stop trials where they are, and clean up."""
-        self.abandon("cancelled")
+    def abandoned_by_run(self) -> None:
+        """The run is gone: stop trials where they are, and clean up."""
+        self.control.abandon(CANCELLED)
         self._finishing.set()
 
-    @property
-    def stopped(self) -> asyncio.Event:
-        """Set once nothing more is started."""
-        return self._stopped
+    def _batch(self, cell: int, batch: int) -> _BatchShare:
+        if (cell, batch) not in self._batches:
+            self._batches[cell, batch] = _BatchShare(self, self._cells[cell], batch)
+        return self._batches[cell, batch]
 
-    def _share(self, cell: int, block: int) -> _BlockShare:
-        if (cell, block) not in self._shares:
-            self._shares[cell, block] = _BlockShare(self, self._cells[cell], block)
-        return self._shares[cell, block]
+    def _changed(self, op: str) -> None:
+        if op == STOP:  # trials that have not started go back
+            for batch in self._batches.values():
+                batch.hand_back()
+            for answer in self._requests.values():
+                if not answer.done():
+                    answer.set_result(False)
+        elif op in (CANCEL, INTERRUPT):
+            for trial in list(self._trials):
+                trial.abandon(CANCELLED if op == CANCEL else INTERRUPTED)
+        if self.control.crash is not None or self.control.write_error is not None:
+            self._finishing.set()
 
-    # --------------------------------------------------------------------------------------- what differs in it
+    # ------------------------------------------------------------------------------------------------- its trials
 
-    def _entry(self, substrates: tuple[SubstrateRef, ...]) -> LedgerEntry:
-        return LedgerEntry(
-            run_id=self.run_id,
-            substrates=substrates,
-            create_timeout_s=self.plan.create_timeout_s,
-            pid=os.getpid(),
-            born=ledger.born(os.getpid()),
-            share=self._task.share,
-        )
+    async def measure(self) -> None:
+        """Run trials until told to finish, and return once all have ended. Errors are in ``control`` then."""
+        watching = health.watch(self._journal.emit, self._journal.now, lambda: len(self._trials))
+        flushing = flush_regularly(self._journal, self._trials)
+        try:
+            async with beside(self.control, watching, flushing, self._flush_regularly()):
+                await self.control.guarded(self._until_finished())
+        finally:
+            await self._cancel_late()
 
-    @property
-    def _appends(self) -> bool:
-        """Its file is its own, in every repetition."""
-        return False
-
-    def _journal_of(self, recorder: Recorder) -> Journal:
-        self._journal = super()._journal_of(recorder)
-        return self._journal
-
-    def _look_back(self, journal: Journal) -> None:
-        """Earlier runs are the business of whoever started this one."""
-
-    def _begin(self, journal: Journal, substrates: dict[str, Opened]) -> None:
-        self._take_clock(journal, self._task.clock)
-        self._lay_out(journal, substrates)
-        self._announced = self._described(substrates)
-
-    def _helpers(self, journal: Journal, watchdog: Watchdog) -> list[Awaitable[None]]:
-        return [*super()._helpers(journal, watchdog), self._tell_regularly()]
-
-    async def _tell_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(0.25)
-            self.told_more()
-
-    async def _run_cells(self) -> None:
-        self._lines.tell(Began(self._announced, __version__))
+    async def _until_finished(self) -> None:
         await self._finishing.wait()
-        for share in self._shares.values():
-            share.close()
-        await asyncio.gather(*(self._guarded(share.ended()) for share in self._shares.values()))
+        for batch in self._batches.values():
+            batch.close()
+        await asyncio.gather(*(self.control.guarded(batch.ended()) for batch in self._batches.values()))
         for cell in self._cells:
-            await self._retire(cell)
+            await _retire(cell)
 
-    async def deliver(self, cell: CellRun, block: int, work: DealtTrial, scheduled_ns: int) -> None:
-        """Run a trial, and say once its end can be read."""
-        if work.spare >= 0:
-            self._spares.append(work.spare)
+    async def _cancel_late(self) -> None:
+        """Cancel the slots whose trials have not ended, where this worker itself is cancelled."""
+        if late := [slot for batch in self._batches.values() for slot in batch.slots if not slot.done()]:
+            for slot in late:
+                slot.cancel()
+            await asyncio.wait(late, timeout=CANCELLED_WITHIN_S)
+
+    async def _flush_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSHED_EVERY_S)
+            self._flush()
+
+    def _flush(self) -> None:
+        self._flushing = False
+        self._leader.flushed(idle=any(batch.idle for batch in self._batches.values()))
+
+    async def deliver(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> None:
+        """Run an assigned trial, and flush once its end can be read."""
         started = False
-        with self._guard():
-            started = await self._trial(cell, scheduled_ns, block, work.trial, work.attempt)
+        with self.control.guard():
+            started = await self._assigned(cell, batch, assigned, scheduled_ns)
         if not started:
-            self.hand_back(work)
-        elif not self._telling:
-            self._telling = True
-            asyncio.get_running_loop().call_soon(self.told_more)
+            self.hand_back([assigned])
+        elif not self._flushing:
+            self._flushing = True
+            asyncio.get_running_loop().call_soon(self._flush)
 
-    def hand_back(self, work: DealtTrial) -> None:
-        """It will not be started."""
-        self._lines.tell(Unstarted(work.trial))
+    def hand_back(self, trials: Iterable[AssignedTrial]) -> None:
+        """Tell the run that these trials do not start."""
+        for assigned in trials:
+            self._leader.send(NotStarted(assigned.trial))
 
-    def told_more(self) -> None:
-        """Have what was measured so far in the file, and say so unless that was said and not yet heard."""
-        self._telling = False
-        self._journal.flush()
-        if not self._lines.behind:
-            self._lines.tell(Wrote(idle=any(share.idle for share in self._shares.values())))
+    async def _assigned(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> bool:
+        """Run an assigned trial; with acquire=reset a warm-up makes its sandbox first. False: it did not start."""
+        if cell.plan.acquire != "reset" or batch == WARM_UP:
+            return await self._trial(cell, scheduled_ns, batch, assigned.trial, assigned.attempt)
+        if not cell.idle:
+            await self._trial(cell, time.monotonic_ns(), WARM_UP, assigned.spare)
+            if not cell.idle:
+                return False  # its failure is in the recording; there is nothing to reset
+        return await self._trial(cell, scheduled_ns, batch, assigned.trial, assigned.attempt, reuse=True)
 
-    def _next_number(self) -> int:
-        return self._spares.pop()
+    async def _trial(
+        self, cell: CellRun, scheduled_ns: int, batch: int, number: int, attempt: int = 0, *, reuse: bool = False
+    ) -> bool:
+        """Run one trial; False: it did not start."""
+        await self.control.unpaused.wait()
+        if self.control.stopping:
+            return False
+        if reuse:
+            spec, sandbox = cell.idle.pop()
+        else:
+            spec, sandbox = cell.spec(self._assignment.run_id, self._assignment.parts[0], number), None
+            if not await self._granted(cell, spec.name):
+                return False
+        warm_up = batch == WARM_UP
+        trial = Trial(cell, number, spec, warm_up=warm_up, block=max(0, batch), reuse=sandbox, attempt=attempt)
+        self._trials.add(trial)
+        try:
+            await trial.run(scheduled_ns - cell.anchor_ns)
+        except WriteFailed:
+            return False  # TrialStarted is not on the disk, so nothing was created
+        finally:
+            self._trials.discard(trial)
+        if trial.reusable and trial.sandbox is not None:
+            cell.idle.append((spec, trial.sandbox))
+        elif self._limited:
+            self._leader.send(SandboxGone(spec.name))
+        self.failed_removals += trial.cleanup_failed
+        return True
 
     async def _granted(self, cell: CellRun, sandbox: str) -> bool:
+        """Whether the run's limits allow this sandbox."""
         if not self._limited:
             return True
-        answer = self._asked[sandbox] = asyncio.get_running_loop().create_future()
-        self._lines.tell(Asks(cell.cell, sandbox))
-        return await answer and not self.stopping
-
-    def _gone(self, sandbox: str) -> None:
-        if self._limited:
-            self._lines.tell(Gone(sandbox))
-
-    def _is_ours(self, sandbox: str) -> bool:
-        return self._task.share.holds(sandbox)
-
-    def _crashed(self, error: Exception) -> None:
-        super()._crashed(error)
-        self._finishing.set()
-
-    def _write_failed(self, error: WriteFailed) -> None:
-        super()._write_failed(error)
-        self._finishing.set()
+        answer = self._requests[sandbox] = asyncio.get_running_loop().create_future()
+        self._leader.send(BudgetRequest(cell.cell, sandbox))
+        return await answer and not self.control.stopping
 
 
-class _BlockShare:
-    """What a worker runs of one block: lanes that each take the next of what it was dealt."""
+async def _retire(cell: CellRun) -> None:
+    """Destroy the sandboxes that wait for another reset."""
+    while cell.idle:
+        _, sandbox = cell.idle.pop()
+        with contextlib.suppress(SubstrateError):  # the final sweep tries again and reports
+            await sandbox.destroy()
 
-    def __init__(self, run: WorkerRun, cell: CellRun, block: int) -> None:
-        self._run, self._cell, self._block = run, cell, block
-        self._dealt: asyncio.Queue[DealtTrial | None] = asyncio.Queue()
-        self._lanes: list[asyncio.Task[None]] = []
+
+class _BatchShare:
+    """A worker's share of one batch: slots that each take the next of the assigned trials."""
+
+    def __init__(self, worker: Worker, cell: CellRun, batch: int) -> None:
+        self._worker, self._cell, self._batch = worker, cell, batch
+        self._waiting: asyncio.Queue[AssignedTrial | None] = asyncio.Queue()
+        self.slots: list[asyncio.Task[None]] = []
         self._began_ns = 0
 
-    def widen(self, lanes: int, began_unix_ns: int) -> None:
-        """Have so many lanes; a block that has begun elsewhere began then here too."""
-        if not self._lanes:
-            self._began_ns = time.monotonic_ns() - (time.time_ns() - began_unix_ns)
-        while len(self._lanes) < lanes:
-            self._lanes.append(asyncio.ensure_future(self._lane()))
+    def widen(self, slots: int, elapsed_ns: int) -> None:
+        """Have this many slots. The start of the batch is an instant of this process's own clock."""
+        if not self.slots:
+            self._began_ns = time.monotonic_ns() - elapsed_ns
+        while len(self.slots) < slots:
+            self.slots.append(asyncio.ensure_future(self._slot()))
 
     @property
     def idle(self) -> bool:
-        """Whether a lane that is done would have to wait."""
-        return self._dealt.empty()
+        """Whether a free slot would have to wait for a trial."""
+        return self._waiting.empty()
 
-    def add(self, work: list[DealtTrial]) -> None:
-        """What is to be run, in this order."""
-        for each in work:
-            if self._run.stopping:
-                self._run.hand_back(each)
-            else:
-                self._dealt.put_nowait(each)
+    def add(self, trials: list[AssignedTrial]) -> None:
+        """Run these trials, in this order."""
+        if self._worker.control.stopping:
+            self._worker.hand_back(trials)
+        else:
+            for assigned in trials:
+                self._waiting.put_nowait(assigned)
 
     def hand_back(self) -> None:
-        """What nobody has taken yet."""
-        while not self._dealt.empty():
-            if (work := self._dealt.get_nowait()) is not None:
-                self._run.hand_back(work)
+        """Return the trials that no slot has taken yet."""
+        while not self._waiting.empty():
+            if (assigned := self._waiting.get_nowait()) is not None:
+                self._worker.hand_back([assigned])
 
     def close(self) -> None:
-        """Nothing more comes."""
-        for _ in self._lanes:
-            self._dealt.put_nowait(None)
+        """No more trials follow."""
+        for _ in self.slots:
+            self._waiting.put_nowait(None)
 
     async def ended(self) -> None:
-        """Once every lane is done."""
-        await asyncio.gather(*self._lanes)
+        """Return once every slot has ended."""
+        await asyncio.gather(*self.slots)
 
-    async def _lane(self) -> None:
-        while (work := await self._dealt.get()) is not None:
-            scheduled_ns = await when_due(work.due_ns, self._began_ns, self._run.stopped)
+    async def _slot(self) -> None:
+        while (assigned := await self._waiting.get()) is not None:
+            scheduled_ns = await when_due(assigned.due_ns, self._began_ns, self._worker.control.stopped)
             if scheduled_ns is None:
-                self._run.hand_back(work)
+                self._worker.hand_back([assigned])
             else:
-                await self._run.deliver(self._cell, self._block, work, scheduled_ns)
-
-
-async def _main() -> None:
-    lines = await Lines.opened()
-    first = await lines.reader.readline()
-    if not first:
-        return  # whoever started it died first
-    task = msgspec.json.decode(first, type=WorkerTask)
-    path = ledger.worker_file(task.run_id, task.repetition, task.share.worker)
-    run = WorkerRun(task, path, lines)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, run.lost_run)
-
-    async def listen() -> None:
-        while order := await lines.reader.readline():
-            run.obey(orders.decode_order(order))
-        run.lost_run()
-
-    listening = asyncio.ensure_future(listen())
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await run.execute()
-    except Exception as error:
-        lines.tell(Declined.of(error))
-    else:
-        crash = "" if run.crash is None else f"{located(run.crash)} {scrub(str(run.crash))}".rstrip()
-        write_error = "" if run.write_error is None else str(run.write_error)
-        lines.tell(Over(crash=crash, write_error=write_error, cleanup_failed=run.cleanup_failed))
-    finally:
-        listening.cancel()
-    await lines.close()
-
-
-if __name__ == "__main__":
-    interpreter.settle()
-    asyncio.run(_main())
+                await self._worker.deliver(self._cell, self._batch, assigned, scheduled_ns)

@@ -1,4 +1,4 @@
-"""The pipes between a run and one of its workers, as the worker has them."""
+"""The worker's end of the pipes between it and its run."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ import os
 import sys
 from typing import Final
 
-from taxtui.runner.fanout import orders
-from taxtui.runner.fanout.orders import Telling
+from taxtui.runner.fanout.messages import FromWorker, line
 
 LINE_BYTES: Final = 64 << 20
 """The longest line that is read: a plan of many cells, each with its tier."""
 
 
-class Lines:
+class WorkerPipes:
     """The two pipes of a worker."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """As ``opened`` makes them."""
+        """Called by ``opened``."""
         self.reader = reader
         self._writer = writer
 
     @classmethod
-    async def opened(cls) -> Lines:
-        """Of this process. What else writes to standard output goes nowhere from now on."""
+    async def opened(cls) -> WorkerPipes:
+        """Open those of this process. Other writes to standard output are discarded from now on."""
         loop = asyncio.get_running_loop()
         out = os.fdopen(os.dup(1), "wb", buffering=0)
         os.dup2(2, 1)
@@ -36,16 +35,16 @@ class Lines:
 
     @property
     def behind(self) -> bool:
-        """Whether what was said before has not been read yet."""
+        """Whether earlier messages have not been read yet."""
         return self._writer.transport.get_write_buffer_size() > 0
 
-    def tell(self, told: Telling) -> None:
-        """Say it; never waits for whoever reads."""
+    def send(self, message: FromWorker) -> None:
+        """Send a message; never waits for the reader."""
         if not self._writer.transport.is_closing():
-            self._writer.write(orders.line(told))
+            self._writer.write(line(message))
 
     async def close(self) -> None:
-        """Once everything has been read, or nobody reads any more."""
+        """Return once everything has been read, or the reader is gone."""
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()

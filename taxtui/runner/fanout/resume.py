@@ -1,4 +1,4 @@
-"""Going on with a run: after a repetition of it, or where it was cut short, if it is still the same run."""
+"""A run that was cut short: which trials it lacks, and whether it may continue in its file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -30,24 +30,14 @@ from taxtui.recording.reader import Follower
 from taxtui.runner import identity
 from taxtui.runner.arrivals import Block
 from taxtui.runner.cleanup import ledger
-from taxtui.runner.spend_limit import Used
 
 AGAIN: Final = frozenset({CANCELLED, INTERRUPTED})
 """Outcomes of trials that count for nothing: they are done again."""
 WHOLE: Final = "finished"
 
 
-class Repetition(NamedTuple):
-    """One repetition of a run, as a worker of its own: it goes on where the one before has ended."""
-
-    repetition: int
-    first_trial: int = 0
-    used: Used = Used()
-    worker: int = 0  # the first number of those that write it
-
-
-class Unfinished:
-    """A recording that is to be gone on with, as far as it has come."""
+class ResumeState:
+    """A recording to continue, and the trials that it lacks."""
 
     def __init__(self, path: Path, plan: Plan | None = None) -> None:
         """Read it; nothing is changed yet. Without a ``plan`` somebody has looked already that it is the same run.
@@ -108,7 +98,7 @@ class Unfinished:
     def _require(self, plan: Plan, header: Header) -> None:
         if self._outcome == WHOLE:
             raise UsageError(f"{self.path}: the run has finished", fix="there is nothing to resume; start another")
-        if self.run_id in ledger.going_on():
+        if self.run_id in ledger.live_runs():
             raise UsageError(f"{self.path}: the run goes on", fix="wait for its end, or stop it")
         if plan.max_cost_usd is not None:
             raise UsageError(
@@ -135,8 +125,8 @@ class Unfinished:
         done = [(block, self._done[block.cell, block.number]) for block in order]
         return [block._replace(trials=block.trials - n, before=n) for block, n in done if block.trials > n]
 
-    def take_up(self, cells: Sequence[Cell]) -> None:
-        """Take the end of the file back, and a frame that was torn, so that it can be gone on with.
+    def prepare_append(self, cells: Sequence[Cell]) -> None:
+        """Cut the end of the run and a torn frame off the file, so that frames can be appended.
 
         Raises:
             UsageError: its cells are missing, or would not be the same in this environment. The file is as it was.

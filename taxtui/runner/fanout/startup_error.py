@@ -1,4 +1,4 @@
-"""That a process of a run could not begin, as another process is told."""
+"""A start-up error that crosses processes: the run raises the error of its worker again."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from taxtui.errors import TaxtuiError, located
 from taxtui.runner.redaction import scrub
 
 
-class Declined(msgspec.Struct, frozen=True, tag="refused"):
-    """Nothing was begun, for what an error says."""
+class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
+    """An error from before anything was created."""
 
     error: str  # its class
     problem: str
     fix: str
 
     @classmethod
-    def of(cls, error: Exception) -> Declined:
-        """What is said of an error."""
+    def of(cls, error: Exception) -> StartupError:
+        """Return the message for an error."""
         problem, fix = f"{located(error)} {scrub(str(error))}".rstrip(), ""
         if isinstance(error, TaxtuiError):
             problem, fix = error.problem, error.fix
@@ -27,8 +27,8 @@ class Declined(msgspec.Struct, frozen=True, tag="refused"):
             problem = str(error)
         return cls(type(error).__name__, problem, fix)
 
-    def raised(self) -> Exception:
-        """The error again."""
+    def exception(self) -> Exception:
+        """Return the error to raise."""
         for module in (taxtui.errors, costmodel.errors):
             kind = getattr(module, self.error, None)
             if isinstance(kind, type) and issubclass(kind, TaxtuiError):

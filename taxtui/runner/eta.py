@@ -1,4 +1,4 @@
-"""How long a run still takes, from what its trials have taken so far."""
+"""How long a repetition of a run still takes, from the time that its trials took so far."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Measured(Protocol):
 
     @property
     def mean_s(self) -> float | None:
-        """How long its trials took a lane, clean-up and warm-ups included; None before the first has ended."""
+        """How long its trials took a slot, clean-up and warm-ups included; None before the first has ended."""
 
 
-def left_s(cells: Iterable[Measured], *, side_by_side: bool) -> float | None:
+def eta_s(cells: Iterable[Measured], *, side_by_side: bool) -> float | None:
     """Seconds until the last trial has ended; None before the first has.
 
-    A cell's trials take as long as its arrival says of trials of this length, however many lanes there are. A cell that
+    A cell's trials take as long as its arrival says of trials of this length, however many slots there are. A cell that
     has not begun is taken to be as slow as the mean of the others. ``side_by_side``: substrates are measured at the
     same time, so the slowest counts.
     """

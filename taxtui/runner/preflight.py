@@ -10,7 +10,7 @@ from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording.events import Cell
 from taxtui.runner import identity
-from taxtui.runner.cell import described
+from taxtui.runner.cell import describe_cell
 from taxtui.sandboxes.kit.framed_shell import unbroken
 from taxtui.sandboxes.protocol import Availability, ChecksAcquire, Substrate
 from taxtui.sandboxes.registry import blamed, build
@@ -51,12 +51,12 @@ async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Op
     return opened
 
 
-def described_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[Cell]:
+def describe_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[Cell]:
     """The cells of a plan as they would be recorded now."""
     environment = identity.environment(identity.client_facts())
     where = [opened[str(cell.substrate)] for cell in plan.cells]
     return [
-        described(number, cell, plan, found.substrate, found.found, environment)
+        describe_cell(number, cell, plan, found.substrate, found.found, environment)
         for number, (cell, found) in enumerate(zip(plan.cells, where, strict=True))
     ]
 

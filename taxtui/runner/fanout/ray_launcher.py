@@ -1,6 +1,6 @@
-"""Workers on the nodes of a Ray cluster: an actor beside each starts it and passes on what it says and writes.
+"""Workers on the nodes of a Ray cluster. An actor beside each worker starts it and moves its bytes.
 
-``python -m taxtui.runner.fanout.ray_engine ADDRESS`` says which nodes a cluster has. A run asks that first, in a
+``python -m taxtui.runner.fanout.ray_launcher ADDRESS`` says which nodes a cluster has. A run asks that first, in a
 process that can be ended: Ray itself tries an address that nobody answers at for minutes, and talks about it.
 """
 
@@ -20,10 +20,11 @@ import msgspec
 
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import Plan
-from taxtui.runner.fanout.declined import Declined
-from taxtui.runner.fanout.node_relay import Errand, NodeRelay, decode_heard
-from taxtui.runner.fanout.orders import WorkerTask
-from taxtui.runner.fanout.placing import Heard, WorkerPlace
+from taxtui.runner.fanout.byte_connection import ByteConnection, Chunk
+from taxtui.runner.fanout.launcher import WorkerConnection
+from taxtui.runner.fanout.messages import Assignment
+from taxtui.runner.fanout.ray_node import NodeRelay, StartRequest, decode_chunk
+from taxtui.runner.fanout.startup_error import StartupError
 
 AUTO: Final = "auto"
 REACHED_WITHIN_S: Final = 60.0
@@ -32,8 +33,8 @@ PLACED_WITHIN_S: Final = 120.0
 UNAVAILABLE_FOR_S: Final = 60.0
 """An actor that cannot be reached, and that Ray does not hold for dead, is asked again for so long."""
 RETRY_S: Final = 0.5
-LET_GO_S: Final = 20.0
-"""Beyond what a worker has to clean up: for the call itself."""
+CLOSE_CALL_S: Final = 20.0
+"""Time for the call that closes a worker, beyond the worker's own time to clean up."""
 
 
 class RayNode(msgspec.Struct, frozen=True):
@@ -44,14 +45,14 @@ class RayNode(msgspec.Struct, frozen=True):
     cores: int  # that it offers
 
 
-class RayChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster that a run was asked to use, and how."""
+class RayOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The Ray cluster that measures, and how."""
 
     address: str = AUTO
     per_node: int | None = None  # workers at the most; None: as many as it offers cores
 
 
-def placed(nodes: Sequence[RayNode], workers: int, per_node: int | None) -> list[RayNode]:
+def place_workers(nodes: Sequence[RayNode], workers: int, per_node: int | None) -> list[RayNode]:
     """A node for each worker, in turns; one that offers no core gets none.
 
     Raises:
@@ -95,10 +96,10 @@ def named_paths(plan: Plan) -> list[str]:
     return list(found)
 
 
-class RayWorkers:
-    """Workers are processes on the nodes of a Ray cluster, each beside an actor."""
+class RayLauncher:
+    """The launcher of workers on the nodes of a Ray cluster."""
 
-    def __init__(self, choice: RayChoice, plan: Plan) -> None:
+    def __init__(self, options: RayOptions, plan: Plan) -> None:
         """Nothing is connected yet; ``plan`` says how many there will be.
 
         Raises:
@@ -113,30 +114,31 @@ class RayWorkers:
             raise SubstrateUnavailable(
                 "--engine ray: the module 'ray' is not installed", fix='pip install "taxtui[ray]"'
             )
-        self._choice, self._workers = choice, plan.workers
+        self._options, self._workers = options, plan.workers
         self._paths = named_paths(plan)
         self._ray: Any = None
         self._nodes: list[RayNode] = []
 
-    async def start(self, task: WorkerTask) -> WorkerPlace:
-        """As ``Placement.start``; the first connects. Raises ``UsageError``: no cluster, or no room in it."""
+    async def start(self, assignment: Assignment) -> WorkerConnection:
+        """As ``Launcher.start``; the first call connects. Raises ``UsageError``: no cluster, or no room in it."""
         if self._ray is None:
             await self._connect()
-        ray, node = self._ray, self._nodes[task.share.worker]
+        ray, node = self._ray, self._nodes[assignment.share.worker]
         where = importlib.import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
         relay = (
             ray.remote(NodeRelay)
             .options(num_cpus=1, max_restarts=0, max_task_retries=0, scheduling_strategy=where(node.id, soft=False))
             .remote()
         )
-        return RayPlace(ray, relay, node, Errand(task=task, paths=self._paths))
+        request = StartRequest(assignment=assignment, paths=self._paths)
+        return ByteConnection(RayTransport(ray, relay, node, request))
 
     async def _connect(self) -> None:
         nodes, ray = await asyncio.gather(
-            nodes_of(self._choice.address), asyncio.to_thread(importlib.import_module, "ray")
+            nodes_of(self._options.address), asyncio.to_thread(importlib.import_module, "ray")
         )
-        self._nodes = placed(nodes, self._workers, self._choice.per_node)
-        await asyncio.to_thread(_join, ray, self._choice.address)
+        self._nodes = place_workers(nodes, self._workers, self._options.per_node)
+        await asyncio.to_thread(_join, ray, self._options.address)
         self._ray = ray
 
     async def close(self) -> None:
@@ -145,67 +147,67 @@ class RayWorkers:
             await asyncio.to_thread(self._ray.shutdown)
 
 
-class RayPlace:
-    """A worker on a node: turns are asked for one after the other, and carry what there is to be told."""
+class RayTransport:
+    """The bytes of a worker on a node. One poll follows the other and carries the lines that wait."""
 
-    def __init__(self, ray: Any, relay: Any, node: RayNode, errand: Errand) -> None:
+    def __init__(self, ray: Any, relay: Any, node: RayNode, request: StartRequest) -> None:
         """``relay`` is the handle of an actor that may not run yet."""
-        self._ray, self._relay, self._node, self._errand = ray, relay, node, errand
-        self._begun = self._lost = self._asking = self._posting = False
-        self._turn = self._letter = 0
+        self._ray, self._relay, self._node, self._request = ray, relay, node, request
+        self._begun = self._lost = self._polling = self._posting = False
+        self._poll = self._packet = 0
         self._waiting: list[bytes] = []
         self._posts: set[asyncio.Task[None]] = set()
 
-    def order(self, lines: bytes) -> None:
-        """As ``WorkerPlace.order``. While a turn is under way it is sent beside that, with all that is told by then."""
+    def write(self, lines: bytes) -> None:
+        """As ``ByteTransport.write``. During a poll the lines travel in a call of their own."""
         self._waiting.append(lines)
-        if self._asking and not self._posting:
+        if self._polling and not self._posting:
             self._posting = True
             asyncio.get_running_loop().call_soon(self._post)
 
     def _post(self) -> None:
         self._posting = False
         if self._waiting and not self._lost:
-            post = asyncio.ensure_future(self._posted(*self._next_letter()))
+            post = asyncio.ensure_future(self._posted(*self._next_packet()))
             self._posts.add(post)
             post.add_done_callback(self._posts.discard)
 
-    def _next_letter(self) -> tuple[int, bytes]:
-        letter, lines = self._letter, b"".join(self._waiting)
-        self._letter += 1
+    def _next_packet(self) -> tuple[int, bytes]:
+        packet, lines = self._packet, b"".join(self._waiting)
+        self._packet += 1
         self._waiting = []
-        return letter, lines
+        return packet, lines
 
-    async def _posted(self, letter: int, lines: bytes) -> None:
-        with contextlib.suppress(self._ray.exceptions.RayError):  # it is lost, which the turn under way will say
-            await self._ask("order", letter, lines)
+    async def _posted(self, packet: int, lines: bytes) -> None:
+        with contextlib.suppress(self._ray.exceptions.RayError):  # it is lost, as the poll under way will find
+            await self._ask("write", packet, lines)
 
-    async def heard(self) -> Heard:
-        """As ``WorkerPlace.heard``; over once its node or its actor is gone.
+    async def read(self) -> Chunk:
+        """As ``ByteTransport.read``; closed once the node or the actor is gone.
 
         Raises:
             TaxtuiError: it could not begin.
         """
         if self._lost:
-            return Heard([], b"", over=True)
+            return Chunk([], b"", closed=True)
         if not self._begun:
             await self._begin()
-        self._turn += 1
-        asked = self._ask("turn", self._turn, *self._next_letter())
-        self._asking = True
+        self._poll += 1
+        asked = self._ask("poll", self._poll, *self._next_packet())
+        self._polling = True
         try:
-            return decode_heard(await asked)
+            return decode_chunk(await asked)
         except self._ray.exceptions.RayActorError:
             self._lost = True
-            return Heard([], b"", over=True)
+            return Chunk([], b"", closed=True)
         finally:
-            self._asking = False
+            self._polling = False
 
     async def _begin(self) -> None:
-        number = self._errand.task.share.worker
+        number = self._request.assignment.share.worker
         try:
             async with asyncio.timeout(PLACED_WITHIN_S):
-                refused = await self._ask("begin", msgspec.msgpack.encode(self._errand))
+                refused = await self._ask("begin", msgspec.msgpack.encode(self._request))
         except TimeoutError:
             self._lost = True
             raise UsageError(
@@ -220,7 +222,7 @@ class RayPlace:
                 fix="every node needs the same taxtui and the same Python; docs/in-cluster.md has an image",
             ) from None
         if refused:
-            raise msgspec.json.decode(refused, type=Declined).raised()
+            raise msgspec.json.decode(refused, type=StartupError).exception()
         self._begun = True
 
     async def _ask(self, method: str, *values: object) -> Any:
@@ -235,11 +237,11 @@ class RayPlace:
             await asyncio.sleep(RETRY_S)
 
     async def close(self, patience_s: float) -> None:
-        """As ``WorkerPlace.close``."""
+        """As ``ByteTransport.close``."""
         if not self._lost:
             self._lost = True
             with contextlib.suppress(self._ray.exceptions.RayError, TimeoutError):
-                async with asyncio.timeout(patience_s + LET_GO_S):
+                async with asyncio.timeout(patience_s + CLOSE_CALL_S):
                     await self._ask("close", patience_s)
         await asyncio.gather(*self._posts)
         self._ray.kill(self._relay)
@@ -254,7 +256,7 @@ async def nodes_of(address: str) -> list[RayNode]:
     if why := await _unanswered(address):
         raise _no_cluster(address, why)
     asking = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "taxtui.runner.fanout.ray_engine", address),
+        *(sys.executable, "-P", "-m", "taxtui.runner.fanout.ray_launcher", address),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
