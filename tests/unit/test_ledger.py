@@ -13,7 +13,7 @@ from taxtui import folders
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import SubstrateRef
 from taxtui.runner.cleanup import ledger
-from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.cleanup.ledger import LedgerEntry, TrialShare
 
 
 def entry(run_id: str = "r1") -> LedgerEntry:
@@ -88,3 +88,27 @@ def test_a_process_id_that_was_used_again_is_not_the_runner() -> None:
     assert set(ledger.live_runs()) == {"ours", "of-an-old-version"}
     assert ledger.unswept_runs("ours") == ["before-us"]
     assert ledger.unswept_runs("before-us") == []
+
+
+def test_an_entry_covers_the_sandboxes_of_its_own_parts_of_the_run() -> None:
+    first, copy = entry(), msgspec.structs.replace(entry(), parts=("3f2a",))
+    resumed = msgspec.structs.replace(entry(), parts=("b00c", ""))
+    names = [ledger.sandbox_name("r1", part, 17) for part in ("", "3f2a", "b00c")]
+    assert names == ["taxtui-r1-17", "taxtui-r1-3f2ax17", "taxtui-r1-b00cx17"]
+    assert [list(map(each.covers, names)) for each in (first, copy, resumed)] == [
+        [True, False, False],
+        [False, True, False],
+        [True, False, True],
+    ]
+    share = msgspec.structs.replace(copy, share=TrialShare(1, 2))
+    assert [share.covers(ledger.sandbox_name("r1", "3f2a", trial)) for trial in (16, 17)] == [False, True]
+    assert first.covers("a name of another form"), "as before there were parts"
+
+
+def test_the_entry_of_an_earlier_version_covers_its_run() -> None:
+    path = ledger.write(entry())
+    fields = msgspec.json.decode(path.read_bytes())
+    del fields["parts"]
+    path.write_bytes(msgspec.json.encode(fields))
+    assert ledger.recorded_parts("r1") == ("",)
+    assert ledger.recorded_parts("r2") == ()

@@ -13,7 +13,7 @@ import pytest
 
 import costmodel
 from taxtui.errors import RecordingError, UsageError
-from taxtui.plan.spec import Plan
+from taxtui.plan.spec import Plan, SandboxSpec
 from taxtui.recording import reader
 from taxtui.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, RunFinished, TrialEnded, TrialStarted
 from taxtui.recording.writer import Recorder
@@ -23,6 +23,8 @@ from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.fanout.resume import ResumeState
 from taxtui.runner.run import Run
 from taxtui.sandboxes.fake import FakeSubstrate
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import Marks
 from tests.unit.test_engine import execute, fake, of, plan
 
 __all__ = ["fake"]
@@ -182,3 +184,31 @@ async def test_a_run_without_its_cells_is_not_resumed(tmp_path: Path, fake: Fake
     assert path.read_bytes() == before
     assert not of(told(path), Cell)
     assert fake.alive == {}
+
+
+async def test_a_resumed_copy_and_the_run_that_continues_elsewhere_spare_each_other(
+    tmp_path: Path, fake: FakeSubstrate
+) -> None:
+    what = plan(trials=6, warmup=0)
+    path = await cut_short(tmp_path, fake, what, after=2)
+    elsewhere = SandboxSpec(name=f"taxtui-{RUN}-5", labels={LABEL_RUN: RUN}, limits=what.limits, ttl_s=60.0)
+    await fake.create(elsewhere, Marks())  # by the run itself, in a state folder that is not ours
+    run = await resumed(path, what)
+    assert (run.outcome, run.progress.ok, run.clean) == ("finished", 6, True)
+    assert list(fake.alive) == [elsewhere.name]
+    names = [event.sandbox for event in of(told(path), TrialStarted)]
+    assert len(set(names)) == len(names)
+    assert elsewhere.name not in names
+
+
+async def test_a_resumption_removes_what_the_first_part_left_on_this_machine(
+    tmp_path: Path, fake: FakeSubstrate
+) -> None:
+    what = plan(trials=6, warmup=0)
+    path = await cut_short(tmp_path, fake, what, after=2)
+    left = SandboxSpec(name=f"taxtui-{RUN}-5", labels={LABEL_RUN: RUN}, limits=what.limits, ttl_s=60.0)
+    await fake.create(left, Marks())
+    ledger.write(LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0))  # neither runner nor watchdog lives
+    await resumed(path, what)
+    assert fake.alive == {}
+    ledger.remove(RUN)

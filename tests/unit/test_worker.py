@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import TrialEnded
+from taxtui.recording.events import Event, TrialEnded, TrialStarted
 from taxtui.recording.frames import FrameParser, decode
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import TrialShare
@@ -90,14 +91,14 @@ class Seat:
         self.order(Slots(0, 0, slots, 0))
         self.order(Assign(0, 0, [AssignedTrial(trial, place, due_ns) for place, trial in enumerate(trials)]))
 
+    def events(self) -> list[Event]:
+        """The events of its file so far."""
+        frames = FrameParser().feed(self.path.read_bytes())
+        return [event for offset, payload in frames for event in decode(payload, offset).events]
+
     def ends(self) -> dict[int, str]:
-        """Trials that its file tells the end of, as whoever reads along finds them."""
-        events = [
-            event
-            for offset, payload in FrameParser().feed(self.path.read_bytes())
-            for event in decode(payload, offset).events
-        ]
-        return {event.trial: event.outcome for event in events if isinstance(event, TrialEnded)}
+        """Trials whose end is in its file, and their outcomes."""
+        return {event.trial: event.outcome for event in self.events() if isinstance(event, TrialEnded)}
 
     async def ended(self, trials: int) -> None:
         await until(lambda: len(self.ends()) >= trials or self.running.done(), f"{trials} ended")
@@ -219,4 +220,18 @@ async def test_it_answers_for_its_own_sandboxes_alone(tmp_path: Path, fake: Fake
     entry = seat.program.entry
     assert (entry.share, entry.run_id) == (TrialShare(1, 2), RUN_ID)
     assert msgspec.json.decode(msgspec.json.encode(entry), type=ledger.LedgerEntry) == entry
+    await seat.finish()
+
+
+async def test_a_batch_begins_by_the_clock_of_the_worker_alone(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seat = Seat(tmp_path, plan(trials=8, warmup=0))
+    await seat.begun()
+    wall = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: wall() + 3_600_000_000_000)  # another machine's, an hour apart
+    seat.deal(1, slots=1, due_ns=0)
+    await seat.ended(1)
+    [start] = [event for event in seat.events() if isinstance(event, TrialStarted)]
+    assert 0 <= start.scheduled_ns <= start.start_ns
     await seat.finish()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from taxtui import __version__
-from taxtui.recording.events import Clock, Event
+from taxtui.recording.events import Actions, Clock, Event, Health, Mark
 from taxtui.runner import preflight
 from taxtui.runner.fanout.launcher import Received, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment, Finished, FromWorker, Ready, ToWorker
@@ -102,7 +102,10 @@ class _Direct:
 
 
 class _FollowedJournal:
-    """Writes a worker's events into the recording, and shows them to the run."""
+    """Writes a worker's events into the recording, and shows the starts and ends of its trials to the run.
+
+    The commands in between matter for a lost worker alone, and this one is not lost without its run.
+    """
 
     def __init__(self, journal: SharedJournal, follow: Callable[[Event], None]) -> None:
         self.anchor_ns = journal.anchor_ns
@@ -111,4 +114,5 @@ class _FollowedJournal:
 
     def emit(self, event: Event) -> None:
         self._emit(event)
-        self._follow(event)
+        if not isinstance(event, Actions | Mark | Health):
+            self._follow(event)
