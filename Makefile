@@ -7,6 +7,7 @@
 # make bench  all figures beside their baselines of the same run, as one table: docs/benchmarks.md and .json
 # make fuzz   a million mangled inputs: counts, and the seed of each failure
 # make chaos  500 runs that are struck by kills, full disks, broken daemons and the like, and 50 kills on every real place
+# make resolve  plain pip finds versions for `.[all]` in two minutes; new releases of others can change that
 # make lock   pin the constraints anew
 
 PYTHON ?= python3
@@ -18,7 +19,7 @@ WORKERS ?= 7
 
 COVERED := 'costmodel/*,taxtui/recording/*,taxtui/live/state.py,taxtui/sandboxes/kit/framed_shell.py,taxtui/runner/*'
 
-.PHONY: run ready lint suite test docs lock snapshots screenshots bench fuzz chaos clean
+.PHONY: run ready lint suite test docs lock snapshots screenshots bench fuzz chaos resolve clean
 .NOTPARALLEL: # one after the other, whatever MAKEFLAGS say
 
 run: $(VENV)/.run
@@ -60,6 +61,13 @@ fuzz: $(VENV)/.test
 chaos: $(VENV)/.test
 	$(BIN)/python -m tests.support.chaos $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.support.chaos --kills
+
+# In a fresh environment, with the newest releases; PYTHON=python3.12 asks for that one.
+RESOLVE_S ?= 120
+resolve:
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder" && { \
+		timeout $(RESOLVE_S) "$$folder/bin/pip" install --dry-run --quiet --disable-pip-version-check '.[all]' || { \
+			echo "pip did not resolve '.[all]' within $(RESOLVE_S) s" >&2; exit 1; }; }
 
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/tui --snapshot-update

@@ -14,86 +14,86 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from costmodel.answer import Answer as Answer
-    from costmodel.answer import answer_of as answer_of
-    from costmodel.comparison import break_even as break_even
-    from costmodel.comparison import compare as compare
-    from costmodel.decision import Decision as Decision
-    from costmodel.decision import Side as Side
-    from costmodel.decision import decide as decide
-    from costmodel.demand import Delta as Delta
-    from costmodel.demand import Demand as Demand
-    from costmodel.demand import Think as Think
+    from costmodel.analysis.baseline import break_even as break_even
+    from costmodel.analysis.baseline import compare as compare
+    from costmodel.analysis.decision import Decision as Decision
+    from costmodel.analysis.decision import Side as Side
+    from costmodel.analysis.decision import decide as decide
+    from costmodel.analysis.headline import sentence as sentence
+    from costmodel.analysis.pool_size import pool_sizes as pool_sizes
+    from costmodel.analysis.project import project as project
+    from costmodel.analysis.ranking import Answer as Answer
+    from costmodel.analysis.ranking import answer_of as answer_of
+    from costmodel.analysis.sensitivity import curve as curve
+    from costmodel.analysis.sensitivity import sensitivity as sensitivity
+    from costmodel.analysis.thresholds import Turn as Turn
+    from costmodel.analysis.thresholds import turns as turns
     from costmodel.errors import CostModelError as CostModelError
     from costmodel.errors import DemandError as DemandError
     from costmodel.errors import NoPrice as NoPrice
     from costmodel.errors import PriceError as PriceError
     from costmodel.errors import SourceError as SourceError
-    from costmodel.images import Images as Images
-    from costmodel.length import Length as Length
-    from costmodel.makespan import Makespan as Makespan
-    from costmodel.makespan import expected_makespan as expected_makespan
-    from costmodel.makespan import list_makespan as list_makespan
-    from costmodel.pool_size import pool_sizes as pool_sizes
-    from costmodel.pricing import Prices as Prices
-    from costmodel.pricing import load_prices as load_prices
-    from costmodel.profiles import load_profile as load_profile
-    from costmodel.projection import project as project
-    from costmodel.providers import load_provider as load_provider
-    from costmodel.published import Published as Published
-    from costmodel.reading import read as read
-    from costmodel.reading import read_all as read_all
-    from costmodel.recording import Recording as Recording
-    from costmodel.results import Attribution as Attribution
-    from costmodel.results import Projection as Projection
-    from costmodel.tables import frame as frame
-    from costmodel.turning import Turn as Turn
-    from costmodel.turning import turns as turns
-    from costmodel.uncertainty import Interval as Interval
-    from costmodel.whatif import curve as curve
-    from costmodel.whatif import sensitivity as sensitivity
-    from costmodel.wording import sentence as sentence
+    from costmodel.pricing.sheet import Prices as Prices
+    from costmodel.pricing.sheet import load_prices as load_prices
+    from costmodel.projection.row import Attribution as Attribution
+    from costmodel.projection.row import Projection as Projection
+    from costmodel.providers.limits import load_profile as load_profile
+    from costmodel.providers.provider import load_provider as load_provider
+    from costmodel.recording.load import read as read
+    from costmodel.recording.load import read_all as read_all
+    from costmodel.recording.published import Published as Published
+    from costmodel.recording.reader import Recording as Recording
+    from costmodel.recording.table import frame as frame
+    from costmodel.simulation.makespan import Makespan as Makespan
+    from costmodel.simulation.makespan import expected_makespan as expected_makespan
+    from costmodel.simulation.makespan import list_makespan as list_makespan
+    from costmodel.statistics.intervals import Interval as Interval
+    from costmodel.training.images import Images as Images
+    from costmodel.training.length import Length as Length
+    from costmodel.training.run import Delta as Delta
+    from costmodel.training.run import Demand as Demand
+    from costmodel.training.run import Think as Think
 
 _HOMES: Final = {
-    "Answer": "answer",
-    "answer_of": "answer",
-    "break_even": "comparison",
-    "compare": "comparison",
-    "Decision": "decision",
-    "Side": "decision",
-    "decide": "decision",
-    "Delta": "demand",
-    "Demand": "demand",
-    "Think": "demand",
+    "Answer": "analysis.ranking",
+    "answer_of": "analysis.ranking",
+    "break_even": "analysis.baseline",
+    "compare": "analysis.baseline",
+    "Decision": "analysis.decision",
+    "Side": "analysis.decision",
+    "decide": "analysis.decision",
+    "Delta": "training.run",
+    "Demand": "training.run",
+    "Think": "training.run",
     "CostModelError": "errors",
     "DemandError": "errors",
     "NoPrice": "errors",
     "PriceError": "errors",
     "SourceError": "errors",
-    "frame": "tables",
-    "Images": "images",
-    "Length": "length",
-    "Makespan": "makespan",
-    "expected_makespan": "makespan",
-    "list_makespan": "makespan",
-    "Prices": "pricing",
-    "load_prices": "pricing",
-    "load_profile": "profiles",
-    "load_provider": "providers",
-    "pool_sizes": "pool_size",
-    "project": "projection",
-    "Published": "published",
-    "read": "reading",
-    "read_all": "reading",
-    "Recording": "recording",
-    "Attribution": "results",
-    "Projection": "results",
-    "sentence": "wording",
-    "curve": "whatif",
-    "sensitivity": "whatif",
-    "Turn": "turning",
-    "turns": "turning",
-    "Interval": "uncertainty",
+    "frame": "recording.table",
+    "Images": "training.images",
+    "Length": "training.length",
+    "Makespan": "simulation.makespan",
+    "expected_makespan": "simulation.makespan",
+    "list_makespan": "simulation.makespan",
+    "Prices": "pricing.sheet",
+    "load_prices": "pricing.sheet",
+    "load_profile": "providers.limits",
+    "load_provider": "providers.provider",
+    "pool_sizes": "analysis.pool_size",
+    "project": "analysis.project",
+    "Published": "recording.published",
+    "read": "recording.load",
+    "read_all": "recording.load",
+    "Recording": "recording.reader",
+    "Attribution": "projection.row",
+    "Projection": "projection.row",
+    "sentence": "analysis.headline",
+    "curve": "analysis.sensitivity",
+    "sensitivity": "analysis.sensitivity",
+    "Turn": "analysis.thresholds",
+    "turns": "analysis.thresholds",
+    "Interval": "statistics.intervals",
 }
 """Public name → module. Imported on first use: a command line that only reports an error needs none of them."""
 

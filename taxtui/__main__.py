@@ -1,19 +1,25 @@
 """The ``taxtui`` command, also as ``python -m taxtui``."""
 
+import signal
 import sys
 
 from taxtui import starting
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while that is still being loaded ends it without a word."""
+    """Run the command line; Ctrl-C ends it with one line and exit code 130."""
     starting.quickly("__main__")
+    answering = starting.leaves_on_interrupt()
     try:
         from taxtui import cli
 
         cli.main()
     except KeyboardInterrupt:
-        sys.exit(130)
+        starting.print_interrupted()
+        sys.exit(starting.INTERRUPTED)
+    finally:
+        if answering:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends what is left of the process
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import errno
 import importlib
+import io
 import os
 import sys
 from typing import Final
@@ -53,18 +54,26 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the subcommand's module. Raises ``UsageError`` with the nearest name where there is none."""
         if cmd_name not in COMMANDS:
+            if ctx.resilient_parsing:  # a shell asks for completions
+                return None
             close = difflib.get_close_matches(cmd_name, COMMANDS, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
             raise UsageError(f"unknown command {cmd_name!r}", fix=hint)
         command = importlib.import_module(f"taxtui.commands.{MODULES.get(cmd_name, cmd_name)}").command
         starting.loaded()
         assert isinstance(command, click.Command)
+        if ctx.resilient_parsing:
+            from taxtui.commands.completion import complete
+
+            complete(command)
         return command
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the subcommand. That the reader of our stdout went away (head, less) is not an error of ours."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise click.Abort from error  # click itself would print an empty line first
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python will flush it once more
             return 0
@@ -91,9 +100,17 @@ def app(ctx: click.Context) -> None:
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line on stderr and its exit code, never a traceback."""
+    """Run the command line; an error of ours is one line on stderr and its exit code, never a traceback.
+
+    Raises ``KeyboardInterrupt``: Ctrl-C, which ``taxtui.__main__`` answers.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a locale may lack a character, and a file name may be no text
     try:
         sys.exit(app(prog_name="taxtui", standalone_mode=False))
+    except click.Abort as error:  # click's word for Ctrl-C, and a RuntimeError
+        raise KeyboardInterrupt from error
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -112,8 +129,6 @@ def main() -> None:
             raise
         click.echo(f"taxtui: {error}; raise ulimit -n or -u, or the control group's pids.max", err=True)
         sys.exit(1)
-    except click.Abort:  # Ctrl-C before there was anything to clean up, or after
-        sys.exit(130)
 
 
 def _no_room(error: OSError | RuntimeError) -> bool:

@@ -1,12 +1,22 @@
-"""What is installed under a group of entry points, ours and third parties': read again only after an installation."""
+"""Packages of this Python environment: entry points, ours and third parties', and the extras of taxtui.
+
+Entry points are read again only after an installation.
+"""
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points, requires, version
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+_REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
 
 
 def points(group: str) -> Mapping[str, EntryPoint]:
@@ -42,3 +52,76 @@ def _changed_ns(place: str) -> int:
         return Path(place).stat().st_mtime_ns
     except OSError:
         return 0
+
+
+def missing_packages(extra: str | None) -> list[str]:
+    """Packages of an extra of taxtui that are not installed."""
+    return [package for package in _packages_by_extra().get(extra or "", ()) if not is_installed(package)]
+
+
+def is_installed(package: str) -> bool:
+    """Whether this environment has a package."""
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def extra_command(extra: str, python: str = "") -> str:
+    """Return the shell command that adds an extra to this installation, made the way the installation was.
+
+    It works from any folder. pipx and uv replace the requirements of a tool. Their commands therefore repeat the extras
+    that are installed.
+
+    Args:
+        extra: name of the extra.
+        python: version such as ``3.12``, where the extra needs a newer Python than this one.
+    """
+    prefix = Path(sys.prefix)
+    for receipt, tool, version_of in (("uv-receipt.toml", "uv tool", ""), ("pipx_metadata.json", "pipx", "python")):
+        if (prefix / receipt).is_file():
+            option = f" --python {version_of}{python}" if python else ""
+            return f"{tool} install --force{option} {_requirement([*_installed_extras(), extra])}"
+    if python:
+        return f"python{python} -m venv .venv-{python} && .venv-{python}/bin/pip install {_requirement([extra])}"
+    program = shlex.quote(sys.executable)
+    pip = f"{program} -m pip install" if find_spec("pip") else f"uv pip install --python {program}"
+    return f"{pip} {_requirement([extra])}"
+
+
+def _requirement(extras: list[str]) -> str:
+    """What this installation was made from, with extras, as one or two words of a shell."""
+    names = ",".join(dict.fromkeys(extras))
+    origin = _direct_url()
+    url = str(origin.get("url", ""))
+    if "dir_info" in origin:
+        editable = "-e " if origin["dir_info"].get("editable") else ""
+        return editable + shlex.quote(f"{unquote(urlsplit(url).path)}[{names}]")
+    if repository := origin.get("vcs_info"):
+        revision = repository.get("requested_revision") or repository["commit_id"]
+        url = f"{repository['vcs']}+{url}@{revision}"
+    return shlex.quote(f"taxtui[{names}] @ {url}" if url else f"taxtui[{names}]")
+
+
+def _direct_url() -> dict[str, Any]:
+    """PEP 610's record of where a package came from. Installers leave it out for a package from an index."""
+    import json  # only a hint needs it
+
+    try:
+        found = distribution("taxtui").read_text("direct_url.json")
+    except PackageNotFoundError:
+        found = None
+    origin: dict[str, Any] = json.loads(found or "{}")
+    return origin
+
+
+def _installed_extras() -> list[str]:
+    return [extra for extra in _packages_by_extra() if extra != "all" and not missing_packages(extra)]
+
+
+def _packages_by_extra() -> dict[str, list[str]]:
+    packages: dict[str, list[str]] = {}
+    for match in filter(None, map(_REQUIREMENT.match, requires("taxtui") or ())):
+        packages.setdefault(match[2], []).append(match[1])
+    return packages

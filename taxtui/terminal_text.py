@@ -35,6 +35,15 @@ def clean_lines(text: str) -> str:
     return "\n".join(map(clean, text.split("\n")))
 
 
+def is_utf8(text: str) -> bool:
+    """Whether an argument or a file's name is text: a byte of it that is not stands in it as half a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def width(text: str) -> int:
     """Columns of a terminal: wide characters take two, combining ones and the vowels within a Hangul syllable none."""
     if text.isascii():

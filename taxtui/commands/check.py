@@ -13,8 +13,8 @@ from taxtui.report.formats import BY_NAME, NAMES
 from taxtui.report.run_spread import LIMIT, run_sd_option
 
 if TYPE_CHECKING:
-    from costmodel.gate import Metric
-    from costmodel.recording import Recording
+    from costmodel.analysis.regression import Metric
+    from costmodel.recording.reader import Recording
 
 
 class _Against(click.Command):
@@ -79,12 +79,12 @@ def command(
     not show that all stayed within their limits. Intervals are 95 % and include how much runs differ: record both
     sides with --repeat 3 or more. Cells are compared where the same was asked for.
     """
-    from costmodel import gate
+    from costmodel.analysis import regression
     from taxtui.report.gate.verdicts import Verdicts
 
-    metrics = _metrics(names or gate.DEFAULT, limit)
+    metrics = _metrics(names or regression.DEFAULT, limit)
     before, after = _read(against), _read(recordings)
-    told = Verdicts(gate.check(after, before, metrics, run_sd), before, after)
+    told = Verdicts(regression.check(after, before, metrics, run_sd), before, after)
     if junit is not None:
         from taxtui.report.gate.junit import render
 
@@ -92,14 +92,14 @@ def command(
     if summary is not None:
         _append(summary, f"## taxtui check\n\n{BY_NAME['markdown'].render(told.report)}\n")
     click.echo(BY_NAME[form].render(told.report))
-    if told.gate.verdict == gate.REGRESSED:
-        raise Regressed(told.summary(gate.REGRESSED))
-    if told.gate.verdict == gate.TOO_LITTLE:
-        raise TooLittleData(told.summary(gate.TOO_LITTLE), fix="record more runs: taxtui run --repeat 3")
+    if told.gate.verdict == regression.REGRESSED:
+        raise Regressed(told.summary(regression.REGRESSED))
+    if told.gate.verdict == regression.TOO_LITTLE:
+        raise TooLittleData(told.summary(regression.TOO_LITTLE), fix="record more runs: taxtui run --repeat 3")
 
 
 def _metrics(names: Sequence[str], limit: float) -> list[Metric]:
-    from costmodel.gate import metric
+    from costmodel.analysis.regression import metric
 
     found = []
     for text in names:
@@ -112,7 +112,7 @@ def _metrics(names: Sequence[str], limit: float) -> list[Metric]:
 
 
 def _read(names: Sequence[str]) -> list[Recording]:
-    from costmodel.reading import read_recordings
+    from costmodel.recording.load import read_recordings
     from taxtui.commands.opening import located
 
     return read_recordings([located(name) for name in names])

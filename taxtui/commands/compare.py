@@ -49,11 +49,11 @@ def command(
     Cells pair up that are equal: substrate and variant, tier, length, mode, and how it was asked for. Each change
     differs, is a tie, or cannot be told from so few runs. What was not paired is named.
     """
-    from costmodel.bounds import check_used
-    from costmodel.comparison import compare, unpaired
-    from costmodel.demand import Demand
-    from costmodel.projection import project
-    from costmodel.recording import Recording
+    from costmodel.analysis.baseline import compare, unpaired
+    from costmodel.analysis.project import project
+    from costmodel.projection.tax_bounds import check_used
+    from costmodel.recording.reader import Recording
+    from costmodel.training.run import Demand
     from taxtui.commands.opening import located, opened_all, reference_of
     from taxtui.plan.notation import parse_length
     from taxtui.report.projected import changes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
 from taxtui.report.projected.asking import idle_places, place_of, providers_of
 from taxtui.report.projected.options import OPTIONS, AskingCommand
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Demand, Projection, Published, Recording
-    from costmodel.decision import Decision, Side
-    from costmodel.providers import Provider
-    from costmodel.results import Assumption
-    from costmodel.turning import Turn
+    from costmodel.analysis.decision import Decision, Side
+    from costmodel.analysis.thresholds import Turn
+    from costmodel.providers.provider import Provider
+    from costmodel.workload.scenario_range import Assumption
 
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL: the question was understood, and the data are too few."""
-SHOWN: Final = 0.3
-"""How much is simulated of the rows that are shown; what moving saves is found apart, both sides together."""
-COARSE: Final = 0.1
-"""How much is simulated of rows that are only to show what would turn a decision, relative to a few seconds."""
+ROUGH: Final = 0.1
+"""How much may be simulated with ``--quick``, relative to the usual."""
+COARSE: Final = 0.005
+"""... of rows that are only to show what would turn a decision."""
 
 
 NOT_ASKED: Final = ("baseline", "deltas")
@@ -43,7 +44,9 @@ NOT_ASKED: Final = ("baseline", "deltas")
 @click.option("--mode", metavar="MODE", help="... and how commands get in: exec, session.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a file.")
 @click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True)
-@click.option("--quick", is_flag=True, help="Without looking for what would turn it by simulating anew.")
+@click.option(
+    "--quick", is_flag=True, help="A rough simulation, and without looking for what would turn it by simulating anew."
+)
 @click.pass_context
 def command(
     context: click.Context,
@@ -63,8 +66,8 @@ def command(
     Both places are asked the same; what holds at one of them only (its nodes, its limits, its prices) stands in the
     demand file under [at.SUBSTRATE]. Exit code 0: MOVE or STAY; 6: CAN'T TELL.
     """
-    from costmodel.decision import CANNOT_TELL, decide
-    from costmodel.turning import turns
+    from costmodel.analysis.decision import CANNOT_TELL, decide
+    from costmodel.analysis.thresholds import turns
     from taxtui.commands.opening import opened, opened_all
     from taxtui.report.projected.given import given
 
@@ -74,12 +77,18 @@ def command(
         raise _taken(output)
     sources = opened_all(recordings)
     providers = providers_of(context, opened)
-    sides = [_side(spec, sources, providers, context, tier, mode) for spec in (start, goal)]
+    effort, sides = ROUGH if quick else 1.0, []
+    for spec in (start, goal):
+        with waiting(f"simulating {clean(spec)}"):
+            sides.append(_side(spec, sources, providers, context, tier, mode, effort))
     for line in idle_places(context, [side.row.identity for side in sides]):
         click.echo(f"taxtui: {clean(line)}", err=True)
-    found = decide(*sides)
-    turned = turns(found, simulate=not quick)
-    text = _told(form, found, turned, _assumptions(found, [given(context, spec) for spec in (start, goal)]))
+    with waiting("simulating what moving saves"):
+        found = decide(*sides, effort=effort)
+    with waiting("looking for what would turn it"):
+        turned = turns(found, simulate=not quick)
+    asked = _assumptions(found, [given(context, spec) for spec in (start, goal)])
+    text = _told(form, found, turned, asked, rough=quick)
     if output is None:
         click.echo(text)
     else:
@@ -95,17 +104,18 @@ def _side(
     context: click.Context,
     tier: str | None,
     mode: str | None,
+    shown: float,
 ) -> Side:
     """One place: the one row that is meant.
 
     Raises:
         UsageError: there is none, or there are several.
     """
-    from costmodel.comparison import meant
-    from costmodel.decision import Side
-    from costmodel.places import runs_of
-    from costmodel.projection import project
-    from costmodel.recording import CellIdentity, Recording
+    from costmodel.analysis.baseline import meant
+    from costmodel.analysis.decision import Side
+    from costmodel.analysis.per_substrate import runs_of
+    from costmodel.analysis.project import project
+    from costmodel.recording.reader import CellIdentity, Recording
 
     def wanted(identity: CellIdentity) -> bool:
         return meant(identity, spec) and tier in (None, identity.tier) and mode in (None, identity.mode)
@@ -122,7 +132,7 @@ def _side(
             raise _several(_meant(spec, tier, mode), rows)
         return rows[0]
 
-    row = at(place.demand, SHOWN)
+    row = at(place.demand, shown)
     runs = runs_of(recordings, place, row, known)
     demand = runs[0].demand if runs else place.demand
     return Side(name=row.label, row=row, demand=demand, rerun=at, runs=runs)
@@ -178,7 +188,7 @@ def _write(text: str, output: Path) -> None:
     click.echo(output)
 
 
-def _told(form: str, found: Decision, turned: Sequence[Turn], given: Sequence[Assumption]) -> str:
+def _told(form: str, found: Decision, turned: Sequence[Turn], given: Sequence[Assumption], *, rough: bool) -> str:
     if form == "json":
         from taxtui.report.decision.record import record
         from taxtui.report.formats import BY_NAME, Report
@@ -186,4 +196,4 @@ def _told(form: str, found: Decision, turned: Sequence[Turn], given: Sequence[As
         return BY_NAME[form].render(Report(list, lambda: [record(found, turned, given)]))
     from taxtui.report.decision.memo import to_text
 
-    return to_text(found, turned, given, shlex.join(["taxtui", *sys.argv[1:]]))
+    return to_text(found, turned, given, shlex.join(["taxtui", *sys.argv[1:]]), rough=rough)

@@ -134,7 +134,8 @@ async def _substrates() -> list[tuple[str, str]]:
     from taxtui.sandboxes import registry
 
     rows: list[dict[str, Any]] = await checked([SubstrateRef(name=name) for name in registry.names()])
-    return [(row["name"], f"{'ready' if row['ok'] else 'unavailable'}: {row['detail']}") for row in rows]
+    states = {True: "ready", False: "unavailable"}
+    return [(row["name"], f"{states[bool(row['ok'])]}: {row['detail'].removeprefix('ready, ')}") for row in rows]
 
 
 def _lines(found: list[Fact]) -> Iterator[str]:

@@ -16,12 +16,12 @@ TABLES = ("trials", "actions", "health")
 
 @click.command("export", epilog="\n".join(f"{one.name}: {one.about}." for one in FORMATS))
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
-@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+@click.option("--format", "form", type=click.Choice(NAMES), help=f"[default: by the name of -o, else {NAMES[0]}]")
 @click.option("--table", type=click.Choice(TABLES), help="Which rows: csv, jsonl and parquet.  [default: trials]")
 @click.option(
     "-o", "out", type=click.Path(path_type=Path, dir_okay=False), help="A new file; without it standard output."
 )
-def command(recordings: tuple[str, ...], form: str, table: str | None, out: Path | None) -> None:
+def command(recordings: tuple[str, ...], form: str | None, table: str | None, out: Path | None) -> None:
     """Take the data away: trials, commands and the runner's health as rows, spans or metrics.
 
     Durations are in nanoseconds, but for Prometheus, which takes seconds. docs/export.md has every column.
@@ -29,6 +29,7 @@ def command(recordings: tuple[str, ...], form: str, table: str | None, out: Path
     from taxtui.commands.opening import located
     from taxtui.export import many_files
 
+    form = _format(form, out)
     one = BY_NAME[form]
     if table is not None and not one.tables:
         raise UsageError(f"--table does not go with --format {form}", fix="it always holds the whole recording")
@@ -41,3 +42,21 @@ def command(recordings: tuple[str, ...], form: str, table: str | None, out: Path
         sys.stdout.buffer.flush()
     else:
         new_file.write(pieces, out, "-o")
+
+
+def _format(form: str | None, out: Path | None) -> str:
+    """The format that was asked for, by ``--format`` or by the name of the file.
+
+    Raises ``UsageError``: they contradict each other, or the name ends as no format's does.
+    """
+    ending = "" if out is None else out.suffix.lower()
+    fitting = [one.name for one in FORMATS if ending in one.endings]
+    if form is not None:
+        if fitting and form not in fitting:
+            raise UsageError(
+                f"{out} is a name for {fitting[0]}, not for {form}", fix=f"drop --format {form}, or rename it"
+            )
+        return form
+    if ending and not fitting:
+        raise UsageError(f"{out}: {ending} is the ending of no format", fix=f"add --format: {', '.join(NAMES)}")
+    return fitting[0] if fitting else NAMES[0]

@@ -102,7 +102,7 @@ def _told(reader: Reader, result: Imported, out: Path) -> list[str]:
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(result.outcomes.items()))
     trials, files = _counted(result.trials, "trial"), _counted(result.files, "file")
     told = [f"{out}: {trials} of {reader.name} from {files} ({outcomes})"]
-    told += [f"  {line}" for line in result.unknown]
+    told += [f"  {line}" for line in (*result.limits, *result.unknown)]
     if result.skipped:
         told.append(f"  left out: {result.skipped:,}")
         told += [f"    {line}" for line in result.named]

@@ -10,7 +10,7 @@ from taxtui.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
     from costmodel import Published, Recording
-    from costmodel.bounds import Reference
+    from costmodel.projection.tax_bounds import Reference
 
 
 def opened(name: str) -> Recording | Published:
@@ -26,7 +26,7 @@ def opened(name: str) -> Recording | Published:
 
 def opened_all(names: Sequence[str]) -> list[Recording | Published]:
     """Several, in their order; many large ones by a process for each core. Raises as ``opened``."""
-    from costmodel.reading import read_all
+    from costmodel.recording.load import read_all
 
     return read_all([located(name) for name in names])
 
@@ -59,9 +59,9 @@ def reference_of(name: str) -> Reference:
         UsageError: it is no recording but published latencies.
         costmodel.errors.CostModelError: it cannot be read, or tells no dispatch.
     """
-    from costmodel import bounds
-    from costmodel.recording import Recording
+    from costmodel.projection import tax_bounds
+    from costmodel.recording.reader import Recording
 
     if not isinstance(source := opened(name), Recording):
         raise UsageError(f"--reference {name}: published latencies tell no dispatch", fix="give a recording")
-    return bounds.reference_of([source])
+    return tax_bounds.reference_of([source])

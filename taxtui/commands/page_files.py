@@ -14,8 +14,8 @@ from taxtui.errors import RecordingError, UsageError
 from taxtui.report.row_limits import PAGE
 
 if TYPE_CHECKING:
-    from costmodel.places import PlaceAsked
-    from costmodel.providers import Provider
+    from costmodel.analysis.per_substrate import PlaceAsked
+    from costmodel.providers.provider import Provider
     from taxtui.report.answer.choice import RowChoice
     from taxtui.report.page.material import Material
 
@@ -23,7 +23,7 @@ html_option = click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="A page to send, in one new file: answer, figures, tables, data. Needs taxtui[report].",
+    help="A page to send, in one new file: answer, figures, tables, data.",
 )
 figures_option = click.option(
     "--figures",
@@ -39,25 +39,15 @@ demand_option = click.option(
 )
 
 
-def needed(what: str) -> None:
-    """Raises ``UsageError`` where a package of the extra is missing; ``what`` needs it."""
-    for package in ("jinja2", "matplotlib"):
-        try:
-            __import__(package)
-        except ModuleNotFoundError as error:
-            raise UsageError(f"{what} needs {error.name}", fix="pip install 'taxtui[report]'") from error
-
-
 def check(html: Path | None, pictures: Path | None, others: Mapping[str, object]) -> None:
     """Refuse what cannot be made before a recording is read; ``others`` are options that do not go with it, if given.
 
     Raises:
-        UsageError: one of them is given, the extra is missing, or there is something of that name.
+        UsageError: one of them is given, or there is something of that name.
     """
     asked = "--html" if html is not None else "--figures"
     if given := next((option for option, value in others.items() if value), None):
         raise UsageError(f"{given} does not go with {asked}, which always holds the whole report")
-    needed(asked)
     if html is not None:
         new_file.absent(html, "--html")
     if pictures is not None:
@@ -85,7 +75,7 @@ def make(
     Raises:
         TaxtuiError, CostModelError: as ``taxtui report`` and ``taxtui project`` do.
     """
-    from costmodel.published import read_published
+    from costmodel.recording.published import read_published
     from taxtui.commands.opening import located, reference_of
     from taxtui.report.measured.rows import bound, rows_of
     from taxtui.report.measured.samples import read_samples

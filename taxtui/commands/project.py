@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taxtui.commands import page_files
+from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
 from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Demand, Projection, Published, Recording
-    from costmodel.bounds import Reference
-    from costmodel.places import PlaceAsked
-    from costmodel.projection import Wanted
-    from costmodel.recording import CellIdentity
+    from costmodel.analysis.per_substrate import PlaceAsked
+    from costmodel.analysis.project import Wanted
+    from costmodel.projection.tax_bounds import Reference
+    from costmodel.recording.reader import CellIdentity
     from taxtui.report.answer.choice import RowChoice
     from taxtui.report.formats import Section
 
@@ -67,9 +68,9 @@ def command(
     scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
     trajectories on how many workers, and for how much; an option that it cannot use is refused by name.
     """
-    from costmodel.bounds import check_used
-    from costmodel.demand import Demand
-    from costmodel.places import PlaceAsked, project_places
+    from costmodel.analysis.per_substrate import PlaceAsked, project_places
+    from costmodel.projection.tax_bounds import check_used
+    from costmodel.training.run import Demand
     from taxtui.commands.opening import opened, opened_all, reference_of
 
     if (full or explain or plot) and not BY_NAME[form].people:
@@ -83,26 +84,31 @@ def command(
     if plot and len(places) > 1:
         raise UsageError(f"--plot asks every place the same, and {asked['file'].path} does not", fix="leave it out")
     if html is not None:
-        made = page_files.make(
-            recordings,
-            html,
-            None,
-            choice=choice,
-            reference=reference,
-            run_sd=demand.run_sd,
-            places=places,
-            providers=providers_of(context, opened),
-            options=page_files.words(context),
-            command="project",
-        )
+        with waiting("simulating and drawing the page"):
+            made = page_files.make(
+                recordings,
+                html,
+                None,
+                choice=choice,
+                reference=reference,
+                run_sd=demand.run_sd,
+                places=places,
+                providers=providers_of(context, opened),
+                options=page_files.words(context),
+                command="project",
+            )
         click.echo(made[0])
         return
     sources = opened_all(recordings)
     _check_rows(recordings, sources, choice, cells, demand, brief=BY_NAME[form].people and not full and not explain)
     bounds = None if reference is None else reference_of(reference)
     providers = providers_of(context, opened)
+    if choice.substrates:  # a composed provider was named too
+        names = (provider.substrate for provider in providers)
+        choice = choice._replace(substrates=tuple(dict.fromkeys([*choice.substrates, *names])))
     seen = full or not BY_NAME[form].people  # the answer alone has no stress
-    found = project_places(sources, places, bounds, providers, _wanted(choice, cells, demand), stressed=seen)
+    with waiting("simulating" if demand.step_rollouts else "projecting"):
+        found = project_places(sources, places, bounds, providers, _wanted(choice, cells, demand), stressed=seen)
     rows = every = [_sourced(row, context, places) for row in found]
     if not rows:  # what was chosen is not there: without steps it takes no time to say what is
         plain = Demand(trajectories=demand.trajectories, workers=demand.workers)
@@ -142,7 +148,7 @@ def _wanted(choice: RowChoice, cells: Sequence[str], demand: Demand) -> Wanted |
     """Which cells are projected: where there are steps to simulate, only those that are shown or compared with."""
     if demand.step_rollouts is None or not (cells or choice.tiers or choice.modes or choice.substrates):
         return None
-    from costmodel.comparison import meant
+    from costmodel.analysis.baseline import meant
 
     def wanted(identity: CellIdentity) -> bool:
         if demand.baseline is not None and meant(identity, demand.baseline):
@@ -162,7 +168,7 @@ def _check_rows(
     brief: bool,
 ) -> None:
     """Refuse more rows than recordings of this size may have; levels are one, and so are lengths where one is asked."""
-    from costmodel.recording import Recording
+    from costmodel.recording.reader import Recording
     from taxtui.commands.opening import located
     from taxtui.report.row_limits import ANSWER, TABLES
 
@@ -213,7 +219,7 @@ def _told(
 
 
 def _plot(sources: Sequence[Recording | Published], demand: Demand, over: str, wanted: set[Any]) -> None:
-    from costmodel.whatif import curve
+    from costmodel.analysis.sensitivity import curve
     from taxtui.report.projected import plot
 
     axis: Any = over

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from costmodel.length import Length
+from costmodel.training.length import Length
 from taxtui.errors import RecordingError
 from taxtui.recording.compact import compact
 from taxtui.recording.events import FIXED, Actions, Cell, Event, Header, Notice, RunFinished, TrialEnded, TrialStarted

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taxtui.commands import page_files
+from taxtui.commands.waiting import waiting
 from taxtui.errors import RecordingError, UsageError
 from taxtui.report import row_limits
 from taxtui.report.answer.choice import choosing, taken
@@ -16,8 +17,8 @@ from taxtui.report.formats import BY_NAME, NAMES, Report
 from taxtui.report.run_spread import run_sd_option
 
 if TYPE_CHECKING:
-    from costmodel.bounds import Reference
-    from costmodel.recording import Recording
+    from costmodel.projection.tax_bounds import Reference
+    from costmodel.recording.reader import Recording
     from taxtui.report.answer.choice import RowChoice
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import Row
@@ -72,17 +73,18 @@ def command(
         page_files.check(html, pictures, {**others, "--group": choice.group})
         places, providers = ([], []) if demand is None else page_files.asked_by_file(demand)
         again = {"--demand": demand and Path(demand).name, "--run-sd": run_sd}
-        made = page_files.make(
-            recordings,
-            html,
-            pictures,
-            choice=choice,
-            reference=reference,
-            run_sd=run_sd,
-            places=places,
-            providers=providers,
-            options=[part for option, value in again.items() if value is not None for part in (option, str(value))],
-        )
+        with waiting("drawing the page"):
+            made = page_files.make(
+                recordings,
+                html,
+                pictures,
+                choice=choice,
+                reference=reference,
+                run_sd=run_sd,
+                places=places,
+                providers=providers,
+                options=[part for option, value in again.items() if value is not None for part in (option, str(value))],
+            )
         for path in made:
             click.echo(path)
         return

@@ -18,7 +18,7 @@ from taxtui.plan.arrivals import KINDS, notation
 from taxtui.plan.count_option import COUNT
 
 if TYPE_CHECKING:
-    from costmodel.pricing import Prices
+    from costmodel.pricing.sheet import Prices
     from taxtui.plan.scenario import ScenarioFile
     from taxtui.plan.spec import Plan
     from taxtui.runner.fanout.ray_launcher import RayOptions
@@ -44,6 +44,7 @@ PROGRESS_S = 0.5
 @click.option("--think", help="Idle time between actions: 8s, or lognormal:8s,0.6")
 @click.option("--acquire", help="create | reset | pool:NAME")
 @click.option("--budget", help="Stop launching after this, as 3m; every cell gets its share.")
+@click.option("--wait-idle", metavar="TIME", help="Wait at most this long for the machine's load to fall, as 10m.")
 @click.option("--repeat", type=COUNT, metavar="R", help="Complete runs, one after the other, in one recording.")
 @click.option("--gap", help="Wait this long between them, as 10m.")
 @click.option("--until", metavar="SHARE", help="Repeat until half of every cell's interval is at most this, as 5%.")
@@ -102,12 +103,23 @@ def command(
     if ray is None and (crowd := crowding.words(plan, crowding.cores())):
         tell(f"taxtui: {crowd}")
 
+    load = _load(options["wait_idle"])
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
     run = _run(plan, prices, output, resume, run_id, software, ray)
-    shown = Shown(progress, plan.budget_s, controlled=control is not None)
+    shown = Shown(progress, plan.budget_s, controlled=control is not None, load=load)
     asyncio.run(_execute(run, control, shown.show))
     shown.end(run.progress, run.outcome)
     conclude(run, shown)
+
+
+def _load(wait: str | None) -> str:
+    """A line about the machine's load where it is high, after waiting for it as long as ``--wait-idle`` allows."""
+    from taxtui.plan.durations import parse_duration_ns
+    from taxtui.runner import machine_load
+
+    if wait is not None:
+        machine_load.wait(parse_duration_ns(wait) / 1e9, lambda text: tell(f"taxtui: {text}"))
+    return machine_load.words(machine_load.load_per_core())
 
 
 def _ray(options: dict[str, Any]) -> RayOptions | None:
@@ -198,7 +210,7 @@ def _prices(plan: Plan, sheet: Path | None) -> Prices | None:
         if plan.max_cost_usd is not None:
             raise UsageError("--max-cost needs to know prices", fix="add --prices SHEET, as in --prices aws-fargate")
         return None
-    from costmodel.pricing import load_prices
+    from costmodel.pricing.sheet import load_prices
 
     return load_prices(sheet)
 

@@ -40,14 +40,16 @@ def tell(text: str) -> None:
 class Shown:
     """Progress on stderr: a line that is rewritten, lines, JSON lines, or nothing."""
 
-    def __init__(self, kind: str, budget_s: float | None, *, controlled: bool = False) -> None:
+    def __init__(self, kind: str, budget_s: float | None, *, controlled: bool = False, load: str = "") -> None:
         """``kind`` as ``--progress`` has it; a run is never said to last longer than its budget.
 
-        ``controlled`` by another program, which shows the answer itself.
+        ``controlled`` by another program, which shows the answer itself. ``load`` is what people should know of the
+        machine's load; it is said once the run has begun, since a refusal is one line.
         """
         self.kind = ("line" if sys.stderr.isatty() else "plain") if kind == "auto" else kind
         self.for_people = self.kind != "json" and not controlled
         """Somebody reads what is said at the end."""
+        self._load = load if self.for_people else ""
         self._budget_s = budget_s
         self._began = self._told = time.monotonic()
         self._left_s: float | None = None
@@ -60,6 +62,7 @@ class Shown:
 
     def show(self, progress: Progress) -> None:
         """Say how far it is, where that is news."""
+        self._tell_load()
         if self.kind == "json":
             self._json(progress, {"last": False})
         elif self.kind == "line":
@@ -72,11 +75,17 @@ class Shown:
 
     def end(self, progress: Progress, outcome: str) -> None:
         """The last time; people are told by ``conclude``."""
+        self._tell_load()
         if self.kind == "json":
             stopped = {"stopped": progress.cut_short} if progress.cut_short else {}
             self._json(progress, {"last": True, "outcome": outcome} | stopped)
         elif self.kind == "line":
             say("\r\x1b[K", nl=False)
+
+    def _tell_load(self) -> None:
+        text, self._load = self._load, ""
+        if text:
+            tell(f"taxtui: {text}")
 
     def _json(self, progress: Progress, more: dict[str, object]) -> None:
         facts: dict[str, object] = {"planned": progress.planned, "ended": progress.ended, "ok": progress.ok}
@@ -160,7 +169,7 @@ def _ending(progress: Progress, outcome: str, shown: Shown) -> str:
 
 def _closed(cell: CellPlan) -> bool:
     """Whether its trials wait for each other instead of for an instant."""
-    from costmodel.measures import has_schedule
+    from costmodel.recording.breakdown import has_schedule
 
     return not has_schedule(str(cell.arrival))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from taxtui.commands import new_file, page_files
+from taxtui.commands import new_file
 from taxtui.errors import RecordingError
 from taxtui.plan.count_option import COUNT
 from taxtui.report.run_spread import run_sd_option
@@ -28,11 +28,10 @@ def command(
     """Pages to put on a server or into a folder: one per recording in FOLDER, and an index that compares them.
 
     Dollars against hours where prices are given, ranks that tie, and what is missing: recordings that cannot be read
-    or are incomplete, places without a price. Needs taxtui[report].
+    or are incomplete, places without a price.
     """
-    page_files.needed("taxtui site")
-    from costmodel.demand import Demand
-    from costmodel.pricing import Prices, load_prices
+    from costmodel.pricing.sheet import Prices, load_prices
+    from costmodel.training.run import Demand
     from taxtui.report.page import site
 
     demand = Demand(trajectories=trajectories, workers=workers, run_sd=run_sd)

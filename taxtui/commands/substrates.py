@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from typing import Any
 
 import click
 import msgspec
 
+from taxtui import installed
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import SubstrateRef
 from taxtui.report.formats import BY_NAME, NAMES, Report, Section
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
-
-_REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
 
 
 @click.command("substrates")
@@ -87,28 +84,15 @@ def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
 def _listed(ref: SubstrateRef) -> dict[str, Any]:
     """A row from what is installed alone: nothing is imported. ``ok`` is null where only a check can say."""
     name, extra = str(ref), registry.EXTRAS.get(ref.name)
-    missing = [package for package in _requires(extra) if not _installed(package)]
+    missing = installed.missing_packages(extra)
     if not missing:
         return {"name": name, "ok": None, "detail": "", "fix": ""}
     if too_old := registry.needs_newer_python(ref.name):
         return {"name": name, "ok": False, "detail": too_old.problem.removeprefix(f"{ref.name}: "), "fix": too_old.fix}
-    fix = f'pip install "taxtui[{extra}]"'
+    fix = installed.extra_command(extra or "")
     *others, last = missing
     lacks = f"{', '.join(others)} and {last} are" if others else f"{last} is"
     return {"name": name, "ok": False, "detail": f"{lacks} not installed", "fix": fix}
-
-
-def _requires(extra: str | None) -> list[str]:
-    found = (_REQUIREMENT.match(line) for line in metadata.requires("taxtui") or ())
-    return [match[1] for match in found if match and match[2] == extra]
-
-
-def _installed(package: str) -> bool:
-    try:
-        metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 async def checked(refs: Sequence[SubstrateRef], *, probing: bool = False, named: bool = False) -> list[dict[str, Any]]:

@@ -41,12 +41,13 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     places = {str(reference): registry.flavours(reference) for reference in asked}
     references = list({str(place): place for each in places.values() for place in each}.values())
     left: list[str] = []
+    seen = 0
     spared: set[str] = set()
     skipped: list[str] = []
     unusable: SubstrateError | None = None
     for reference in references:
         try:
-            found, failed = asyncio.run(_sweep(reference, run_id, at_least_s, force, dry_run))
+            found, failed, due = asyncio.run(_sweep(reference, run_id, at_least_s, force, dry_run))
         except SubstrateError as error:
             skipped.append(str(reference))
             if named and str(reference) in places:
@@ -55,9 +56,12 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
                 _say(f"taxtui: not swept: {error}", err=True)
             continue
         left += failed
+        seen += len(found) + due
         spared |= {each.run_id for each in found}
         for line in _spared(reference, found):
             _say(line, err=True)
+    if not seen:
+        _say(_nothing(run_id, known=bool(unswept) or run_id in ledger.live_runs()), err=True)
     for line in left:
         _say(f"taxtui: may still exist: {line}", err=True)
     if not (left or dry_run or at_least_s):
@@ -70,6 +74,14 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     if unusable is not None:
         raise unusable
     sys.exit(1 if left or (run_id and spared and not dry_run) else 0)
+
+
+def _nothing(run_id: str | None, *, known: bool) -> str:
+    """No sandbox was found; an id that this user's ledger does not know may be mistyped."""
+    if run_id is None:
+        return "taxtui: no sandbox was found"
+    doubt = "" if known else ", and this user's ledger knows no such run: check the id if sandboxes should be there"
+    return f"taxtui: no sandbox of run {run_id!r} was found{doubt}"
 
 
 def _say(line: str, *, err: bool = False) -> None:
@@ -86,15 +98,18 @@ def _everywhere(unswept: list[ledger.LedgerEntry]) -> list[SubstrateRef]:
 
 async def _sweep(
     reference: SubstrateRef, run_id: str | None, at_least_s: float, force: bool, dry_run: bool
-) -> tuple[list[Found], list[str]]:
-    """What was spared, and what could not be removed, one line each. Raises ``SubstrateUnavailable``."""
+) -> tuple[list[Found], list[str], int]:
+    """What was spared, what could not be removed, one line each, and how many were due.
+
+    Raises ``SubstrateUnavailable``.
+    """
     async with registry.build(reference) as substrate:
         due: list[Found] = []
         spared: list[Found] = []
         for each in await substrate.find(run_id):
             if each.age_s >= at_least_s:
                 (due if force or not _may_be_used(each) else spared).append(each)
-        return spared, await _remove(substrate, due, dry_run)
+        return spared, await _remove(substrate, due, dry_run), len(due)
 
 
 def _may_be_used(found: Found) -> bool:

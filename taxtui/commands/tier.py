@@ -73,6 +73,7 @@ def from_repo(
 
     Takes the commit that is checked out, without its history. Writes NAME-inspect.toml, NAME-test.toml and the folder
     NAME.fixtures that both clone from; prints their paths. The tests run in a sandbox, with this machine's programs.
+    Exit code 1: a tier failed its trial and was not written; the one that passed was.
     """
     from taxtui.workloads import credentials, repository, tier_file
 
@@ -131,7 +132,7 @@ def _tier_name(text: str) -> str:
 
 
 def _checked(tier: Tier, fixtures: Path, scratch: Path) -> None:
-    """One trial of one whole cycle on local. Raises ``UsageError`` with the step that did not prove its work."""
+    """One trial of one whole cycle on local. Raises ``TaxtuiError`` with the step that did not prove its work."""
     from taxtui import folders
     from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
     from taxtui.recording import reader
@@ -150,5 +151,11 @@ def _checked(tier: Tier, fixtures: Path, scratch: Path) -> None:
     ends = [event for event in events if isinstance(event, TrialEnded)]
     if not ends or ends[-1].outcome != OK:
         why = ends[-1].message or ends[-1].error if ends else "the run ended before its trial"
-        advice = "see what it prints there, then give --test or --setup; --network where it fetches something"
-        raise UsageError(f"{tier.name} failed its trial on local: {why}; it was not written", fix=advice)
+        from taxtui.commands.failed_step import printed
+
+        if lines := asyncio.run(printed(tier, where, run.plan.timeout_s)):
+            click.echo("the step that failed, run once more, printed last:", err=True)
+            for line in lines:
+                click.echo(f"    {clean(line)}", err=True)
+        advice = "give --test or --setup, and --network where it fetches something"
+        raise TaxtuiError(f"{tier.name} failed its trial on local: {why}; it was not written", fix=advice)

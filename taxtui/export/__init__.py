@@ -14,7 +14,7 @@ from taxtui.errors import RecordingError
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from costmodel.tables import Row
+    from costmodel.recording.table import Row
 
 MOST_ROWS, BYTES_A_ROW = 10_000, 4
 """A file has so many rows or spans, and one more for so many bytes: a command that takes 66 µs or longer needs more."""
@@ -27,6 +27,7 @@ class ExportFormat(NamedTuple):
     about: str
     tables: bool  # of rows, one table at a time; False: the whole recording
     home: str
+    endings: tuple[str, ...]  # of the names of such files
     binary: bool = False
     heading: int | None = None  # lines before the first row, where files can be told apart and put together
 
@@ -37,11 +38,22 @@ class ExportFormat(NamedTuple):
 
 
 FORMATS: Final = (
-    ExportFormat("csv", "a line per row", True, "taxtui.export.csv_lines", heading=1),
-    ExportFormat("jsonl", "an object per line", True, "taxtui.export.json_lines", heading=0),
-    ExportFormat("parquet", "columns, compressed; needs pyarrow", True, "taxtui.export.parquet", binary=True),
-    ExportFormat("otlp", "OTLP/JSON spans of trials, phases and commands", False, "taxtui.export.otlp", heading=0),
-    ExportFormat("prometheus", "a text file of metrics, a summary per cell", False, "taxtui.export.prometheus"),
+    ExportFormat("csv", "a line per row", True, "taxtui.export.csv_lines", (".csv",), heading=1),
+    ExportFormat("jsonl", "an object per line", True, "taxtui.export.json_lines", (".jsonl", ".ndjson"), heading=0),
+    ExportFormat(
+        "parquet", "columns, compressed; needs pyarrow", True, "taxtui.export.parquet", (".parquet",), binary=True
+    ),
+    ExportFormat(
+        "otlp",
+        "OTLP/JSON spans of trials, phases and commands",
+        False,
+        "taxtui.export.otlp",
+        (".jsonl", ".ndjson"),
+        heading=0,
+    ),
+    ExportFormat(
+        "prometheus", "a text file of metrics, a summary per cell", False, "taxtui.export.prometheus", (".prom",)
+    ),
 )
 
 BY_NAME: Final = {one.name: one for one in FORMATS}
@@ -63,11 +75,12 @@ def too_many(path: Path, most: int) -> RecordingError:
 
 
 def told_rows(paths: Sequence[Path], table: str) -> Iterator[Row]:
-    """The rows of a table, as ``costmodel.tables`` has them, but what a terminal would obey or hide is a visible mark.
+    """The rows of a table, as ``costmodel.recording.table`` has them, but what a terminal would obey or hide is a
+    visible mark.
 
     Raises ``SourceError``, ``RecordingError``: too many.
     """
-    from costmodel.tables import rows
+    from costmodel.recording.table import rows
 
     for path in paths:
         most = most_rows(path)

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from costmodel.tables import columns
+from costmodel.recording.table import columns
 from taxtui.export import told_rows
 from taxtui.report.formats.csv_rows import harmless
 

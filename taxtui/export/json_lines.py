@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from costmodel.tables import columns
+from costmodel.recording.table import columns
 from taxtui.export import told_rows
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from costmodel import processes
+from costmodel.recording.parallel import processes
 from taxtui.export import BY_NAME
 
 CHUNK: Final = 1 << 20

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel.measures import start_delay_ns
+from costmodel.recording.breakdown import start_delay_ns
 from taxtui.export import most_rows, too_many
 from taxtui.recording.events import (
     ACTION,

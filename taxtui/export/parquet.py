@@ -8,7 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from costmodel.tables import columns
+from costmodel.recording.table import columns
+from taxtui import installed
 from taxtui.errors import UsageError
 from taxtui.export import told_rows
 
@@ -22,7 +23,7 @@ def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
         import pyarrow as arrow
         from pyarrow import parquet
     except ImportError as error:
-        raise UsageError("parquet needs pyarrow", fix="pip install 'taxtui[export]'") from error
+        raise UsageError("parquet needs pyarrow", fix=installed.extra_command("export")) from error
     kinds: dict[type, Any] = {int: arrow.int64(), str: arrow.string(), bool: arrow.bool_()}
     told = columns(table)
     schema = arrow.schema([arrow.field(c.name, kinds[c.kind], metadata={"about": c.about}) for c in told])

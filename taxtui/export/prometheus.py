@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from costmodel.errors import SourceError
-from costmodel.measures import has_schedule
-from costmodel.reading import read
-from costmodel.recording import Recording
-from costmodel.samples import Pool, pools
-from costmodel.trials import RecordedTrial
-from costmodel.uncertainty import quantile
+from costmodel.recording.breakdown import has_schedule
+from costmodel.recording.load import read
+from costmodel.recording.reader import Recording
+from costmodel.recording.trial import RecordedTrial
+from costmodel.statistics.intervals import quantile
+from costmodel.workload.pool import Pool, pools
 from taxtui.terminal_text import clean
 
 QUANTILES: Final = (0.5, 0.9, 0.95, 0.99)

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from taxtui.importers import atif
 from taxtui.importers.files import document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
+    AGENT_LIMITS,
     HELD,
     READY,
     RUN,
@@ -74,8 +75,11 @@ def _trial(result: dict[str, Any], folder: Path) -> ImportedTrial:
         raise Unreadable("it does not say when the trial began")
     timeline = Timeline(asked_ns)
     timeline.lacks(RUN, "dispatch and work are one")
-    failure = _failure(result)
-    ended = failure is not None
+    raised = _exceptions(result)
+    failed = next((each for each in reversed(raised) if _short(each.error) not in AGENT_LIMITS), None)
+    failure = None if failed is None else _failure(result, failed)
+    limit = "" if failure is not None else next((each.error for each in raised), "")
+    ended = bool(raised)
     create_ended = _phase(timeline, result, "environment_setup", "" if ended else "no end of environment_setup")
     if create_ended:
         timeline.lacks(READY, "environment_setup holds build, create and ready")
@@ -95,8 +99,8 @@ def _trial(result: dict[str, Any], folder: Path) -> ImportedTrial:
     else:
         _agent(timeline, result, result, folder)
         _phase(timeline, result, "verifier", "")
-    if failure is not None:
-        timeline.ended(_failed_ns(result, failure, asked_ns))
+    if failed is not None and failure is not None and failure.phase != VERIFY:  # else the trajectory was over
+        timeline.ended(_raised_ns(result, failed, asked_ns))
     agent = at(result, "agent_info")
     environment = at(result, "config", "environment")
     task = text(at(result, "task_name"))
@@ -104,6 +108,7 @@ def _trial(result: dict[str, Any], folder: Path) -> ImportedTrial:
     return ImportedTrial(
         **timeline.times(),
         failure=failure,
+        limit=limit,
         resolution_ns=MICROSECOND_NS,
         substrate=text(at(environment, "type")) or text(at(environment, "import_path")),
         cpu_milli=round(1000 * min(max(number(at(environment, "override_cpus")) or 0, 0), 1 << 20)),
@@ -131,8 +136,10 @@ def _agent(timeline: Timeline, holder: dict[str, Any], result: dict[str, Any], f
     """The agent's time in one execution, as finely as anything tells it."""
     span = at(holder, "agent_execution")
     start_ns, end_ns = instant_ns(at(span, "started_at")), instant_ns(at(span, "finished_at"))
+    if end_ns is None and start_ns is not None and (raised := _exception(holder)) is not None:
+        end_ns = _raised_ns(result, raised, start_ns) if _short(raised.error) in AGENT_LIMITS else None
     if start_ns is None or end_ns is None:
-        if at(result, "exception_info") is None:
+        if at(result, "exception_info") is None and at(holder, "exception_info") is None:
             timeline.lacks(HELD, "agent_execution has no ends")
         return
     metadata = at(holder, "agent_result", "metadata")
@@ -185,26 +192,51 @@ def _spread(timeline: Timeline, thinks_ns: list[int], commands_ns: list[int], st
         cursor_ns += command_ns
 
 
-def _failure(result: dict[str, Any]) -> Failure | None:
-    """Of a trial with an exception: in the phase that began and did not end, else in the last one that began."""
-    info = at(result, "exception_info")
+class _Raised(NamedTuple):
+    """An exception that a trial, or one of its steps, ended with."""
+
+    error: str  # its class
+    occurred: object  # as it is written
+    holder: dict[str, Any]  # the trial or the step
+
+
+def _exception(holder: dict[str, Any]) -> _Raised | None:
+    info = at(holder, "exception_info")
     if not isinstance(info, dict):
         return None
     error = text(info.get("exception_type")) or "Exception"
-    begun = [key for key in SPANS if at(result, key, "started_at") is not None]
-    unfinished = [key for key in begun if at(result, key, "finished_at") is None]
-    phase = SPANS[(unfinished or begun or ["environment_setup"])[-1]]
-    if error.rpartition(".")[2] in CALLED_OFF:
-        return Failure(error, phase, CANCELLED)
-    return Failure(error, phase, TIMEOUT if "Timeout" in error else FAILED)
+    return _Raised(error, info.get("occurred_at"), holder)
 
 
-def _failed_ns(result: dict[str, Any], failure: Failure, start_ns: int) -> int | None:
-    """When it failed. The exception's own time may be of another zone: then it is the trial's end."""
-    finished_ns = instant_ns(at(result, "finished_at"))
-    occurred_ns = instant_ns(at(result, "exception_info", "occurred_at"))
-    if failure.phase == VERIFY:
-        return None  # the trajectory was over
+def _exceptions(result: dict[str, Any]) -> list[_Raised]:
+    """The exceptions of the steps in their order, then the trial's own.
+
+    Harbor leaves the trial's own at null where a step of several failed.
+    """
+    raised = map(_exception, [*maps(result, "step_results"), result])
+    return [each for each in raised if each is not None]
+
+
+def _failure(result: dict[str, Any], failed: _Raised) -> Failure:
+    """An exception's failure: in the phase that began and did not end, else in the last one that began."""
+    begun = [key for key in SPANS if at(failed.holder, key, "started_at") is not None]
+    unfinished = [key for key in begun if at(failed.holder, key, "finished_at") is None]
+    within = "environment_setup" if failed.holder is result else "agent_execution"
+    phase = SPANS[(unfinished or begun or [within])[-1]]
+    if _short(failed.error) in CALLED_OFF:
+        return Failure(failed.error, phase, CANCELLED)
+    return Failure(failed.error, phase, TIMEOUT if "Timeout" in failed.error else FAILED)
+
+
+def _short(error: str) -> str:
+    """The class without its module."""
+    return error.rpartition(".")[2]
+
+
+def _raised_ns(result: dict[str, Any], raised: _Raised, start_ns: int) -> int | None:
+    """When it was raised. The exception's own time may be of another zone: then it is the end of what raised it."""
+    finished_ns = instant_ns(at(raised.holder, "finished_at")) or instant_ns(at(result, "finished_at"))
+    occurred_ns = instant_ns(raised.occurred)
     if occurred_ns is not None and start_ns <= occurred_ns and (finished_ns is None or occurred_ns <= finished_ns):
         return occurred_ns
     return finished_ns

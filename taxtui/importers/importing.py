@@ -33,6 +33,7 @@ class Imported:
     skipped: int = 0  # files and pieces of files
     named: list[str] = field(default_factory=list)  # the first of those, each with its reason
     unknown: list[str] = field(default_factory=list)  # what the source cannot tell
+    limits: list[str] = field(default_factory=list)  # trajectories that the agent's own limits ended
     outcomes: Counter[str] = field(default_factory=Counter)
 
 
@@ -147,7 +148,13 @@ def import_files(
             raise _nothing(reader, result)
         result.unknown = list(_unknown(spool))
         result.trials, result.outcomes = len(spool), spool.outcomes
-        notes = [*result.unknown, *[f"{result.skipped:,} files or pieces of them left out"] * bool(result.skipped)]
+        result.limits = [
+            f"{count:,} of {result.trials:,} trajectories ended by {limit}: delivered, not failed"
+            for limit, count in sorted(spool.limits.items())
+        ]
+        notes = [*result.unknown, *result.limits]
+        if result.skipped:
+            notes.append(f"{result.skipped:,} files or pieces of them left out")
         result.run_id = write(spool, reader.name, notes, out)
     return result
 

@@ -64,5 +64,6 @@ class Names:
             image=self.of(trial.image),
             group=self.of(trial.group),
             node=self.of(trial.node),
+            limit=self.error(trial.limit),
             failure=failure and Failure(self.error(failure.error), failure.phase, failure.outcome),
         )

@@ -35,6 +35,24 @@ IMAGE: Final = "image"
 SUBSTRATE: Final = "substrate"
 
 
+AGENT_LIMITS: Final = frozenset(
+    {
+        "AgentTimeoutError",
+        "ContextWindowExceededError",
+        "OutputTokenExceededError",
+        "ContextLengthExceededError",
+        "OutputLengthExceededError",
+        "AgentSafetyRefusalError",
+        "ContentPolicyViolationError",
+    }
+)
+"""Error classes that end a trajectory without a failure of its sandbox: the agent's budget ran out, or it refused.
+
+Harbor 0.25.0 (``harbor/models/trial/error_policy.py``) does not retry these and counts their reward as valid. Causes
+``agent_exhausted_budget`` and ``agent_refused_task`` there.
+"""
+
+
 class Unknown(NamedTuple):
     """One quantity that the source does not tell of this trial, and why; both from the reader's code, not the data."""
 
@@ -81,6 +99,7 @@ class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[ImportedAction, ...]
     dated: bool = True  # False: instants count from the trial's own start, which is 0
     failure: Failure | None = None
+    limit: str = ""  # error class of the agent's own limit that ended a delivered trajectory, as in AGENT_LIMITS
     resolution_ns: int  # of the source's clock
     unknown: tuple[Unknown, ...]  # never empty: no source tells a command's time inside the sandbox
 

@@ -74,6 +74,7 @@ class Spool:
         self.cells: dict[Kind, CellFacts] = {}
         self.outcomes: Counter[str] = Counter()
         self.unknown: Counter[Unknown] = Counter()
+        self.limits: Counter[str] = Counter()  # delivered trajectories by the agent's limit that ended them
 
     def __len__(self) -> int:
         """Trials."""
@@ -115,6 +116,8 @@ class Spool:
             cell.unknown.update({unknown.quantity for unknown in trial.unknown if not unknown.partly})
         self.outcomes[outcome] += 1
         self.unknown.update(trial.unknown)
+        if trial.limit:
+            self.limits[trial.limit] += 1
         return cell
 
     @property

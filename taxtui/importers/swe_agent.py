@@ -28,9 +28,12 @@ FAILURES: Final = {
     "exit_environment_error": Failure("EnvironmentError", ACTION, FAILED),
     "exit_error": Failure("ExitError", ACTION, FAILED),
     "exit_command_timeout": Failure("CommandTimeout", ACTION, TIMEOUT),
-    "exit_total_execution_time": Failure("TotalExecutionTimeExceeded", ACTION, TIMEOUT),
 }
 """How a trajectory may end that is a failure of its sandbox or of a command; all others are the agent's."""
+
+
+LIMITS: Final = {"exit_total_execution_time": "TotalExecutionTimeExceeded"}
+"""The agent's budget of execution time ran out: the trajectory is submitted as it is."""
 
 
 class SweAgentReader:
@@ -75,10 +78,12 @@ def _trial(told: dict[str, Any], steps: list[dict[str, Any]]) -> ImportedTrial:
         raise Unreadable("none of its steps has a time")
     config = configuration(told)
     task = text(at(config, "problem_statement", "id"))
+    status = text(at(told, "info", "exit_status")).removeprefix("submitted (").removesuffix(")")
     return ImportedTrial(
         **timeline.times(),
         dated=False,
-        failure=FAILURES.get(text(at(told, "info", "exit_status")).removeprefix("submitted (").removesuffix(")")),
+        failure=FAILURES.get(status),
+        limit=LIMITS.get(status, ""),
         resolution_ns=MICROSECOND_NS,
         substrate=text(at(config, "env", "deployment", "type")),
         workload=(

@@ -31,14 +31,17 @@ from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, items, text
 from taxtui.recording.events import ACTION, CLEANUP, CREATE, FAILED, TIMEOUT, VERIFY
 
+LIMITS: Final = {
+    "agent_timeout": "AgentTimeoutError",
+    "context_length_exceeded": "ContextLengthExceededError",
+    "output_length_exceeded": "OutputLengthExceededError",
+}
+"""Failure modes that are limits of the agent, not failures of its sandbox: classes of ``AGENT_LIMITS``."""
 FAILURES: Final = {
-    "agent_timeout": Failure("AgentTimeout", ACTION, TIMEOUT),
     "test_timeout": Failure("TestTimeout", VERIFY, TIMEOUT),
     "unknown_agent_error": Failure("AgentError", ACTION),
     "agent_installation_failed": Failure("AgentInstallationFailed", CREATE),
     "fatal_llm_parse_error": Failure("LlmParseError", ACTION),
-    "context_length_exceeded": Failure("ContextLengthExceeded", ACTION),
-    "output_length_exceeded": Failure("OutputLengthExceeded", ACTION),
     "parse_error": Failure("ParseError", VERIFY),
     "unknown": Failure("UnknownError", ACTION),
 }
@@ -95,7 +98,9 @@ def _trial(result: object) -> ImportedTrial:
     timeline = Timeline(start_ns)
     timeline.lacks(RUN, "dispatch and work are one")
     timeline.lacks(SUBSTRATE, "results do not name it")
-    failure = _failure(result)
+    failure, limit = _failure(result), LIMITS.get(text(result.get("failure_mode")), "")
+    if limit and agent_ended is None:
+        agent_ended = test or ended
     if timeline.phase(CREATE, started, agent):
         timeline.lacks(READY, "build, create, ready and the agent's installation are one")
         timeline.lacks(SETUP, "build, create, ready and the agent's installation are one")
@@ -114,6 +119,7 @@ def _trial(result: object) -> ImportedTrial:
     return ImportedTrial(
         **timeline.times(),
         failure=failure,
+        limit=limit,
         resolution_ns=MICROSECOND_NS,
         task=text(at(result, "task_id")),
     )
@@ -121,4 +127,4 @@ def _trial(result: object) -> ImportedTrial:
 
 def _failure(result: dict[str, Any]) -> Failure | None:
     mode = text(result.get("failure_mode"))
-    return None if mode in FINE else FAILURES.get(mode, Failure(mode, ACTION, FAILED))
+    return None if mode in FINE or mode in LIMITS else FAILURES.get(mode, Failure(mode, ACTION, FAILED))

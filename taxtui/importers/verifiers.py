@@ -13,6 +13,7 @@ from taxtui.importers.files import decoded, lines
 from taxtui.importers.files import walk as files_below
 from taxtui.importers.protocol import (
     ACTIONS,
+    AGENT_LIMITS,
     EXIT,
     GROUP,
     HELD,
@@ -92,6 +93,8 @@ def _trial(episode: dict[str, Any], trace: dict[str, Any]) -> ImportedTrial:
     timeline.lacks(RUN, "dispatch and work are one, and the harness between two answers with them")
     timeline.lacks(EXIT, "traces hold none")
     failed = at(trace, "ok") is False or (at(trace, "ok") is None and at(episode, "ok") is False)
+    limit = _limit(episode, trace)
+    failed = failed and not limit
     if _phase(timeline, timing, "boot", CREATE):
         timeline.lacks(READY, "boot holds create and ready")
     elif not failed:
@@ -114,6 +117,7 @@ def _trial(episode: dict[str, Any], trace: dict[str, Any]) -> ImportedTrial:
     return ImportedTrial(
         **timeline.times(),
         failure=failure,
+        limit=limit,
         resolution_ns=MICROSECOND_NS,
         substrate=text(at(runtime, "type")),
         cpu_milli=_scaled(at(runtime, "cpu"), 1000),
@@ -169,6 +173,19 @@ def _without_calls(timeline: Timeline, span: object, start_ns: int | None, end_n
     else:
         timeline.lacks(THINK, "no call of the model is told: the agent's time is one piece")
     timeline.action(start_ns, end_ns)
+
+
+def _limit(episode: dict[str, Any], trace: dict[str, Any]) -> str:
+    """The limit that ended the agent's span; empty where none did.
+
+    verifiers records no error of a rollout that reaches its agent's deadline: it scores the trajectory so far.
+    """
+    errors = {text(at(error, "type")) for holder in (trace, episode) for error in maps(holder, "errors")}
+    timed_out = at(trace, "is_timeout") is True or at(episode, "is_timeout") is True
+    begun = instant_ns(at(trace, "timing", "agent", "start")) is not None
+    if timed_out and begun and not errors:
+        return "AgentTimeoutError"
+    return min(errors) if errors and errors <= AGENT_LIMITS else ""
 
 
 def _failure(episode: dict[str, Any], trace: dict[str, Any]) -> Failure:

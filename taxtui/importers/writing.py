@@ -112,7 +112,7 @@ def _rest(number: int, trial: ImportedTrial, late_ns: int) -> Iterator[tuple[int
             start_ns = phase.start_ns - late_ns
             known_ns = max(known_ns, start_ns + phase.duration_ns)
             yield known_ns, events.PhaseEnded(number, phase.name, start_ns, phase.duration_ns)
-    outcome, where, error = events.OK, "", ""
+    outcome, where, error = events.OK, "", trial.limit
     if trial.failure is not None:
         error, where, outcome = trial.failure
     yield known_ns, events.TrialEnded(number, outcome, where, error, "", end_ns, 0, NOT_TOLD, trial.node)

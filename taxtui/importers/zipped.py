@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from costmodel.regular_file import open_regular, too_large
+from taxtui import installed
 from taxtui.errors import TaxtuiError
 from taxtui.importers.files import MOST_BYTES, unreadable
 from taxtui.importers.protocol import Unreadable
@@ -109,7 +110,7 @@ def _zstandard(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     except ImportError as error:
         raise TaxtuiError(
             "this log is compressed with Zstandard, and the package zstandard is not installed",
-            fix='pip install "taxtui[import]"',
+            fix=installed.extra_command("import"),
         ) from error
     file = archive.fp
     if file is None or info.flag_bits & 1:

@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from costmodel.length import FIXED, Length
-from costmodel.measures import NO_COMMANDS, Split, has_schedule, held_ns, known_runs, measure, parted
-from costmodel.throughput import CellRates
+from costmodel.recording.breakdown import NO_COMMANDS, Split, has_schedule, held_ns, known_runs, measure, parted
+from costmodel.recording.throughput import CellRates
+from costmodel.training.length import FIXED, Length
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
 
@@ -75,7 +75,7 @@ class CellState:
     warm_ups: int = 0  # finished ones
     outcomes: Counter[str] = field(default_factory=Counter)
     facets: dict[str, LogHistogram] = field(default_factory=lambda: {name: LogHistogram() for name in FACETS})
-    sums_ns: Counter[str] = field(default_factory=Counter)  # over successful trials: ``measures.Measures`` by field
+    sums_ns: Counter[str] = field(default_factory=Counter)  # over successful trials: ``breakdown.Measures`` by field
     lengths: Counter[int] = field(default_factory=Counter)  # successful trials by their number of actions
     rates: CellRates = field(default_factory=CellRates)  # of counted trials
     occupied_ns: int = 0  # from the create request to the end of cleanup, over finished trials, warm-ups too
@@ -118,7 +118,7 @@ class CellState:
         return {part: mean for part in PARTS if (mean := self.mean_ns(part))}
 
     def mean_ns(self, name: str) -> float:
-        """The mean of one of ``measures.Measures`` over successful trials; 0 before there is one."""
+        """The mean of one of ``breakdown.Measures`` over successful trials; 0 before there is one."""
         return self.sums_ns[f"{name}_ns"] / self.ok if self.ok else 0.0
 
     def copy(self) -> CellState:

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel.fitness import RunnerFitness
-from costmodel.measures import Split, both, cpu_of, known_runs, start_delay_ns
+from costmodel.recording.breakdown import Split, both, cpu_of, known_runs, start_delay_ns
+from costmodel.recording.runner_health import RunnerFitness
 from taxtui.live.cell_state import CellState, TrialInFlight, take_in
 from taxtui.live.histogram import LogHistogram
 from taxtui.recording import events
@@ -48,7 +48,7 @@ class Runner:
 
     @property
     def lag_p99_ns(self) -> int:
-        """About ``fitness.lag_quantile_ns``: within the width of a bucket."""
+        """About ``runner_health.lag_quantile_ns``: within the width of a bucket."""
         return self.lag.quantile(0.99)
 
     @property

@@ -8,14 +8,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from costmodel.length import RECORDED, Length
 from costmodel.regular_file import read_regular
+from costmodel.training.length import RECORDED, Length
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.spec import SubstrateRef, ThinkTime
 
 if TYPE_CHECKING:
-    from costmodel.images import Images
+    from costmodel.training.images import Images
 
 MAX_LENGTHS: Final = 10_000
 """In one range."""
@@ -108,7 +108,7 @@ def parse_images(text: str) -> Images:
         UsageError: anything else, or a range without the number of images in it.
         costmodel.errors.DemandError: a size or a number of images that cannot be.
     """
-    from costmodel.images import Images
+    from costmodel.training.images import Images
 
     if Path(text).suffix in (".txt", ".csv", ".tsv"):
         return Images.of(_sizes_of(Path(text)))

@@ -11,7 +11,7 @@ from typing import Final, TypeVar, get_args
 
 import msgspec
 
-from costmodel.documents import Document, MalformedDocument, complaint, hint, written
+from costmodel.toml import Document, MalformedDocument, complaint, hint, written
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.durations import parse_duration_ns
@@ -19,6 +19,7 @@ from taxtui.plan.notation import parse_ladder, parse_substrate, parse_think
 from taxtui.plan.repeating import parse_share, repeating
 from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Recordable, Tier
 from taxtui.recording.events import MAX_CELLS, MAX_INT, MAX_LABEL
+from taxtui.terminal_text import is_utf8
 
 T = TypeVar("T")
 STDIN: Final = "-"
@@ -172,6 +173,9 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
     except msgspec.ValidationError as error:
         steps, problem, fix = complaint(error, ScenarioFile)
         raise ScenarioError(f"{where}{written(steps)}{problem}", fix=fix) from error
+    for text in (each for block in scenario.cells for each in (*block.substrates, block.acquire)):
+        if not is_utf8(text):
+            raise ScenarioError(f"{where}{text!r} is no UTF-8, and a recording could not hold it")
     too_long = (text for text in (scenario.name, *_names(scenario)) if len(text) > MAX_LABEL)
     if (name := next(too_long, None)) is not None:
         raise ScenarioError(f"{name[:40]}… is longer than {MAX_LABEL} characters", fix="choose a shorter name")

@@ -1,7 +1,7 @@
 """What the events of a file must not contradict: an action lies inside its trial, a trial starts once.
 
-docs/recording-format.md has the rules. ``costmodel.causality`` has the same ones for the events that it decodes itself:
-a reader of the format needs nothing of ours, and tests hold both to the same answer for the same bytes.
+docs/recording-format.md has the rules. ``costmodel.recording.validation`` has the same ones for the events that it
+decodes itself: a reader of the format needs nothing of ours, and tests hold both to the same answer for the same bytes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Final, Self
 import msgspec
 
 from costmodel.regular_file import open_regular, read_regular
-from taxtui.errors import RecordingError
+from taxtui.errors import RecordingError, WriteFailed
 from taxtui.recording.causality import Causality
 from taxtui.recording.events import FORMAT_VERSION, MAGIC, Event, Header, Notice, RunFinished, TrialEnded, TrialStarted
 from taxtui.recording.frames import (
@@ -244,6 +244,7 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
 
     Raises:
         RecordingError: it cannot be read, no header frame is left, or ``out`` exists.
+        WriteFailed: the disk is full or gone; nothing is left of ``out``.
     """
     try:
         data = read_regular(path, MOST_SALVAGED)
@@ -267,10 +268,17 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
     lost = len(data) - sum(PREFIX.size + len(payload) for payload in kept)
     frames = _chained_anew(kept, lost) if chained else map(frame, kept)
     try:
-        with out.open("xb") as file:
-            file.writelines(frames)
+        file = out.open("xb")
     except OSError as error:
         raise RecordingError(f"cannot create {out}: {error.strerror}", fix="choose another name") from error
+    try:
+        with file:
+            file.writelines(frames)
+    except BaseException as error:
+        out.unlink(missing_ok=True)  # a part of it would look like a recording
+        if isinstance(error, OSError):
+            raise WriteFailed(f"cannot write {out}: {error.strerror}", fix="nothing of it was kept") from error
+        raise
     return len(kept), lost
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from string import ascii_lowercase
 
-from costmodel import flags
+from costmodel.projection import warnings
 
 Flags = Sequence[str]
 """Of one row, that first which could move it most. A flag may have a value behind a space."""
@@ -18,14 +18,14 @@ class FlagMarks:
     def __init__(self, rows: Sequence[Flags], words: Mapping[str, str], do: Mapping[str, str]) -> None:
         """``words`` and ``do``: what a flag says and what to do about it."""
         self._words, self._do = words, do
-        self.shared = flags.shared(rows) if rows else ()
-        seen = dict.fromkeys(flag for row in rows for flag in flags.marks(row, self.shared))
+        self.shared = warnings.shared(rows) if rows else ()
+        seen = dict.fromkeys(flag for row in rows for flag in warnings.marks(row, self.shared))
         letters = chain(ascii_lowercase, map("({})".format, count(1)))
         self.letters: dict[str, str] = dict(zip(seen, letters, strict=False))
 
     def own(self, row: Flags) -> tuple[str, ...]:
         """The flags that a row is marked with."""
-        return flags.marks(row, self.shared)
+        return warnings.marks(row, self.shared)
 
     def of(self, row: Flags) -> str:
         """Their letters."""

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from costmodel.uncertainty import Between, Interval
+from costmodel.statistics.intervals import Between, Interval
 
 NOTHING: Final = "–"
 UNSPLIT: Final = (

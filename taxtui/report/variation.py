@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from costmodel.runs import Basis
+from costmodel.statistics.repetitions import Basis
 
 
 def in_words(bases: Iterable[Basis]) -> str:

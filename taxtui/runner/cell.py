@@ -6,9 +6,9 @@ import math
 import time
 from typing import Final
 
-from costmodel.fitness import LAG_LIMIT_NS
-from costmodel.measures import has_schedule
-from costmodel.uncertainty import quantile
+from costmodel.recording.breakdown import has_schedule
+from costmodel.recording.runner_health import LAG_LIMIT_NS
+from costmodel.statistics.intervals import quantile
 from taxtui.plan.spec import CellPlan, Plan, SandboxSpec
 from taxtui.recording.events import Cell, Notice
 from taxtui.runner.cleanup import ledger

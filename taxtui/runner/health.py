@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from costmodel.uncertainty import quantile
+from costmodel.statistics.intervals import quantile
 from taxtui.recording.events import UNKNOWN, Health, Notice
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 

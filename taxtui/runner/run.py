@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from costmodel.pricing import Prices
+from costmodel.pricing.sheet import Prices
 from taxtui.errors import RunCrashed, TaxtuiError, WriteFailed
 from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from costmodel.pricing import Prices, priced
-from costmodel.recording import CellIdentity
-from costmodel.tariff import SandboxPrice
+from costmodel.pricing.sheet import Prices, priced
+from costmodel.pricing.tariff import SandboxPrice
+from costmodel.recording.reader import CellIdentity
 from taxtui.plan.spec import Limits, Plan
 from taxtui.sandboxes.protocol import Substrate
 

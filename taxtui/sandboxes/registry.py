@@ -64,7 +64,7 @@ def load(name: str) -> type[Substrate]:
         if too_old := needs_newer_python(name):
             raise too_old from error
         extra = EXTRAS.get(name)
-        fix = f'pip install "taxtui[{extra}]"' if extra else f"install what {point.value} imports"
+        fix = installed.extra_command(extra) if extra else f"install what {point.value} imports"
         raise SubstrateUnavailable(f"{name}: the module {error.name!r} is not installed", fix=fix) from error
     return cls
 
@@ -76,7 +76,7 @@ def needs_newer_python(name: str) -> SubstrateUnavailable | None:
         return None
     needed, ours = (".".join(map(str, numbers[:2])) for numbers in (oldest, sys.version_info))
     detail = f"{name}: needs Python {needed} or newer, and this is Python {ours}"
-    return SubstrateUnavailable(detail, fix=f'python{needed} -m pip install "taxtui[{EXTRAS[name]}]"')
+    return SubstrateUnavailable(detail, fix=installed.extra_command(EXTRAS[name], python=needed))
 
 
 def build(ref: SubstrateRef) -> Substrate:

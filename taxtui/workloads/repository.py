@@ -264,4 +264,5 @@ def _run(command: list[str], failure: str, kind: type[TaxtuiError] = TaxtuiError
         raise TaxtuiError(f"{failure}: there is no git", fix="install it") from error
     except subprocess.CalledProcessError as error:
         words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
-        raise kind(f"{failure}: {_shown(words[-1].removeprefix('fatal: '))}") from error
+        why = next((line for line in words if line.startswith(("fatal: ", "error: "))), words[-1])  # advice follows it
+        raise kind(f"{failure}: {_shown(why.removeprefix('fatal: ').removeprefix('error: '))}") from error

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from costmodel.estimates import lognormal
+from costmodel.workload.characterization import lognormal
 from taxtui.errors import UsageError
 from taxtui.plan.notation import MAX_SIGMA
 from taxtui.plan.spec import Step, Tier

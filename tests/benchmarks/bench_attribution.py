@@ -16,8 +16,8 @@ from random import Random
 from typing import Final
 
 from costmodel import Demand, Recording, Think, project, read
-from costmodel.step import worlds
-from costmodel.uncertainty import Interval
+from costmodel.attribution import replications
+from costmodel.statistics.intervals import Interval
 from tests.support.costmodel_files import S, cell, trial, write
 
 RECORDINGS, ATTEMPTS = 60, 60_000
@@ -55,13 +55,13 @@ def attributed(recording: Recording, seed: int = 0) -> dict[str, Interval]:
 def main(recordings: int, attempts: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        usual = worlds.PLAIN, worlds.TWINS, worlds.MOST_STEPS
+        usual = replications.PLAIN, replications.TWINS, replications.MOST_STEPS
         for setting, value in (("ATTEMPTS", 20_000_000), ("PLAIN", (60, 60)), ("TWINS", (4, 4)), ("MOST_STEPS", 60)):
-            setattr(worlds, setting, value)
+            setattr(replications, setting, value)
         truth = attributed(recorded(folder, 0, 3_000))
         for setting, value in zip(("PLAIN", "TWINS", "MOST_STEPS"), usual, strict=True):
-            setattr(worlds, setting, value)
-        setattr(worlds, "ATTEMPTS", attempts)  # noqa: B010 (it is Final to everybody else)
+            setattr(replications, setting, value)
+        setattr(replications, "ATTEMPTS", attempts)  # noqa: B010 (it is Final to everybody else)
         found = [attributed(recorded(folder, seed, TRIALS), seed) for seed in range(1, recordings + 1)]
     print(f"{recordings} recordings of {TRIALS} trials, {attempts:,} attempts each")
     print(f"{'':26}{'truth':>10}{'inside':>8}{'width':>10}")

@@ -21,13 +21,13 @@ import numpy as np
 import simpy
 
 from costmodel import expected_makespan, list_makespan
-from costmodel.distribution import Distribution
-from costmodel.measures import Measures
-from costmodel.renewal import renewal_makespan
-from costmodel.samples import at_length
-from costmodel.simulation import drawer, leap, streams
-from costmodel.tally import Tally
-from costmodel.trials import RecordedTrial
+from costmodel.recording.breakdown import Measures
+from costmodel.recording.trial import RecordedTrial
+from costmodel.simulation.renewal import renewal_makespan
+from costmodel.simulation.sampling import drawer, leap, streams
+from costmodel.statistics.distribution import Distribution
+from costmodel.workload.estimator import Tally
+from costmodel.workload.pool import at_length
 from tests.benchmarks.figures import tell
 
 S = 10**9

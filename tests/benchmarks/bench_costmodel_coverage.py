@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from costmodel.uncertainty import mean_interval, student_t
+from costmodel.statistics.intervals import mean_interval, student_t
 
 TRIALS = (30, 100, 300)
 REPEATS = 2_000

@@ -13,11 +13,11 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel import makespan
-from costmodel.demand import Demand
-from costmodel.distribution import Distribution
-from costmodel.uncertainty import Interval, mean_interval
-from costmodel.wallclock import limits, run_in_time
+from costmodel.projection.wall_clock import limits, run_in_time
+from costmodel.simulation import makespan
+from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.intervals import Interval, mean_interval
+from costmodel.training.run import Demand
 
 S: Final = 1_000_000_000
 HOUR_NS: Final = 3600 * S

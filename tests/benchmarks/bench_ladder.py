@@ -2,7 +2,8 @@
 
 python tests/benchmarks/bench_ladder.py [ACTIONS] [HIGHEST]      exit 1 where the two are more than 15 % apart
 
-ladder   `taxtui run --ladder 1:HIGHEST` of ACTIONS times `true`, then what costmodel.ladder makes of the recording
+ladder   `taxtui run --ladder 1:HIGHEST` of ACTIONS times `true`, then what costmodel.analysis.concurrency_sweep makes
+of the recording
 raw      as many threads, each with a container of its own and blocking requests; no create and no clean-up is timed
 
 A lane of the ladder creates and removes a sandbox too: the more actions, the smaller that share, which is printed.
@@ -21,9 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from costmodel import Recording, read
-from costmodel.concurrency import Level, Scalability
-from costmodel.ladder import Ladder, ceiling_per_s, ladders
-from costmodel.samples import pools
+from costmodel.analysis.concurrency_sweep import Ladder, ceiling_per_s, ladders
+from costmodel.statistics.scalability import Level, Scalability
+from costmodel.workload.pool import pools
 from taxtui.plan.notation import parse_ladder
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN

@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from costmodel import Demand, project, read
-from costmodel.results import HeldOut
+from costmodel.projection.row import HeldOut
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 SITTINGS = ("run", "busy", "short", "gvisor")

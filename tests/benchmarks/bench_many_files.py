@@ -51,13 +51,13 @@ if __name__ == "__main__":
 READ = """
 import sys
 from pathlib import Path
-from costmodel.reading import read_recordings
+from costmodel.recording.load import read_recordings
 if __name__ == "__main__":
     read_recordings([Path(name) for name in sys.argv[2:]], int(sys.argv[1]))
 """
 COMMAND = """
 import sys
-from costmodel import dealing, processes
+from costmodel.recording.parallel import dealing, processes
 from taxtui.cli import app
 if __name__ == "__main__":
     processes.worth = lambda paths, count=int(sys.argv[1]): count

@@ -17,11 +17,11 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from costmodel.distribution import Distribution
-from costmodel.engine.events import System
-from costmodel.engine.rules import Rules, WarmPool
-from costmodel.engine.tries import Source, Try
-from costmodel.policies import Async
+from costmodel.simulation.engine.events import System
+from costmodel.simulation.engine.rules import Rules, WarmPool
+from costmodel.simulation.engine.tries import Source, Try
+from costmodel.statistics.distribution import Distribution
+from costmodel.training.policies import Async
 from tests.support.policy_cases import a_case, compared
 from tests.support.simpy_twin import Asked, Recorded, Twin
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from costmodel.comparison import compare
-from costmodel.demand import Demand
-from costmodel.projection import project
-from costmodel.recording import read_recording
-from costmodel.runs import Assumed, assumed, interval
-from costmodel.uncertainty import Interval, difference, mean_interval
-from costmodel.verdict import DIFFERS, judge
+from costmodel.analysis.baseline import compare
+from costmodel.analysis.project import project
+from costmodel.recording.reader import read_recording
+from costmodel.statistics.intervals import Interval, difference, mean_interval
+from costmodel.statistics.repetitions import Assumed, assumed, interval
+from costmodel.statistics.verdict import DIFFERS, judge
+from costmodel.training.run import Demand
 from tests.support.simulated_runs import TRUTH, estimated, measured
 
 ROUNDS = 300

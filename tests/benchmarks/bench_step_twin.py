@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from costmodel.results import CAUSES
+from costmodel.projection.row import CAUSES
 from tests.support.step_cases import a_step_case, compared
 
 CASES, WITH_CAUSES, RUNS = 400, 60, 30

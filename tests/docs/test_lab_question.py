@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from costmodel.recording import CellIdentity
+from costmodel.recording.reader import CellIdentity
 from tests.docs.pages import ROOT, blocks
 from tests.support import lab_question
 

@@ -16,7 +16,7 @@ import pytest
 
 import costmodel
 import taxtui.sandboxes
-from costmodel import flags
+from costmodel.projection import warnings
 from taxtui.cli import app
 from taxtui.recording import events
 from taxtui.recording.reader import Follower
@@ -52,7 +52,7 @@ def test_a_page_of_the_site_links_to_pages_of_the_site(page: Path) -> None:
         assert (page.parent / target).resolve().is_relative_to(DOCS), target
 
 
-@pytest.mark.parametrize("flag", {**flags.WORDS, **WORDS})
+@pytest.mark.parametrize("flag", {**warnings.WORDS, **WORDS})
 def test_every_flag_is_explained_with_what_to_do(flag: str) -> None:
     assert flag in DO
     rows = re.findall(r"^\| (`.*?) \| (.+?) \| (.+?) \|$", text_of("reading-the-numbers.md"), re.MULTILINE)
@@ -151,9 +151,9 @@ def test_every_public_name_is_in_the_api() -> None:
     sandboxes, model = text_of("api/sandboxes.md"), text_of("api/costmodel.md")
     whole = {
         "taxtui.errors",
-        "costmodel.results",
+        "costmodel.projection.row",
         "costmodel.errors",
-        "costmodel.answer",
+        "costmodel.analysis.ranking",
     }  # shown with all that they hold
     for module, page in ((taxtui.sandboxes, sandboxes), (costmodel, model)):
         shown = set(re.findall(r"^::: [\w.]+\.(\w+)$", page, re.MULTILINE))

@@ -89,6 +89,26 @@ def test_inputs_are_data_and_never_commands(folder: Path) -> None:
     assert stepped(folder, recordings="a", against="b", **{"too-little-data": "ignore"}).code == 2
 
 
+@pytest.mark.parametrize(
+    "line", ["-h", "--help", "base.msgpack\n-h", "--junit=pwned", "base.msgpack\n--max-regression=5000%"]
+)
+def test_a_line_of_against_is_a_recording_and_never_an_option(folder: Path, line: str) -> None:
+    done = stepped(folder, recordings="slow.msgpack", against=line, metrics="mean:trajectory")
+    assert (done.code, done.outputs) == (4, ""), done.log
+    assert "taxtui: there is no -" in done.log
+    assert not (folder / "pwned").exists()
+
+
+def test_names_in_recordings_are_no_commands_to_the_runner(folder: Path) -> None:
+    lines = stepped(folder, recordings="slow.msgpack", against="base.msgpack").log.splitlines()
+    stop = next(number for number, line in enumerate(lines) if line.startswith("::stop-commands::"))
+    again = lines.index(f"::{lines[stop].removeprefix('::stop-commands::')}::")
+    table = next(number for number, line in enumerate(lines) if "comparisons:" in line)
+    assert stop < table < again
+    token = lines[stop]
+    assert token not in stepped(folder, recordings="slow.msgpack", against="base.msgpack").log
+
+
 def test_no_input_is_text_of_a_script() -> None:
     steps = yaml.safe_load(ACTION.read_text(encoding="utf-8"))["runs"]["steps"]
     assert [step["run"] for step in steps if "${{" in step["run"]] == []

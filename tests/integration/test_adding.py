@@ -363,7 +363,7 @@ TWICE: Final = '''class Twice(Policy):
 
 
 def test_a_policy_is_one_class(copy: Copy, place: Path) -> None:
-    path = "costmodel/policies.py"
+    path = "costmodel/training/policies.py"
     copy.line(path, "POLICIES:", TWICE)
     copy.into(path, "POLICIES:", "Async()", "Twice()")
     assert len(copy.touched) == 1

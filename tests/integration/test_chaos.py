@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from random import Random
 
 import pytest
@@ -25,6 +26,9 @@ async def test_whatever_strikes_a_run_nothing_is_left_and_everything_is_said(par
     chosen = every[part * EACH : (part + 1) * EACH]  # by their places: no part begins with every SDK and stand-in
     verdicts = await tried(chosen, AT_ONCE, lambda verdict: None)
     assert len(verdicts) == EACH
+    missing = {verdict.skipped for verdict in verdicts}
+    if "" not in missing and not os.environ.get("TAXTUI_REQUIRE_ALL"):
+        pytest.skip("; ".join(sorted(missing)))
     assert [(again(verdict.case), verdict.problems) for verdict in verdicts if verdict.problems] == []
     assert any(verdict.ending for verdict in verdicts)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from taxtui import installed
 from taxtui.recording import frames
 from taxtui.recording.events import RunFinished, TrialEnded
 from tests.support.command_line import (
@@ -201,7 +202,7 @@ def test_without_a_ledger_nothing_is_made(home: Home) -> None:
 def test_a_missing_extra_is_named(home: Home, tmp_path: Path) -> None:
     home.env |= without_modules(tmp_path / "site", "docker")
     words = refused(home, 3, "-s", "docker", *SHORT)
-    assert words == "taxtui: docker: the module 'docker' is not installed; pip install \"taxtui[docker]\""
+    assert words == f"taxtui: docker: the module 'docker' is not installed; {installed.extra_command('docker')}"
 
 
 def test_no_docker_daemon(home: Home, tmp_path: Path) -> None:

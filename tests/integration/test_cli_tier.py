@@ -48,8 +48,11 @@ def test_two_tiers_that_run_in_their_folder(home: Home, repository: Path) -> Non
 
 
 def test_tests_that_fail_make_no_tier_and_inspection_one_all_the_same(home: Home, repository: Path) -> None:
-    done = home.run("tier", "from-repo", str(repository), "--test", "exit 3")
-    assert done.code == 2
+    done = home.run(
+        "tier", "from-repo", str(repository), "--test", "echo passed; echo one of the tests failed >&2; exit 3"
+    )
+    assert done.code == 1
+    assert "printed last:\n    passed\n    one of the tests failed\n" in done.err
     assert "demo-test failed its trial on local: setup 1 (test): exit 3, expected 0; it was not written" in done.err
     assert sorted(path.name for path in home.cwd.glob("demo*")) == ["demo", "demo-inspect.toml", "demo.fixtures"]
 
@@ -58,7 +61,7 @@ def test_tests_that_fail_make_no_tier_and_inspection_one_all_the_same(home: Home
     ("arguments", "complaint"),
     [
         (["nowhere"], "git cannot clone nowhere"),
-        (["."], "git cannot clone"),
+        (["."], "does not appear to be a git repository"),
         (["--", "-x"], "'-x' is neither a path nor a URL"),
         (["demo", "--no-test", "--network"], "--no-test leaves out"),
         (["demo", "--setup", "TOKEN=abcdefghijkl pip install x"], "holds a secret in a variable"),

@@ -168,7 +168,9 @@ async def test_a_container_that_was_restarted_is_another_sandbox(
     standin: PoolStandin, substrate: KubernetesSubstrate
 ) -> None:
     await filled(standin)
+    standin.fail("list", times=3, status=500)  # the claim is ready before the watch of pods has begun
     box = await ready(substrate)
+    await until(lambda: box._pod is not None, "the watch has seen the container before its restart")  # type: ignore[attr-defined]
     pod = standin.pods.objects[standin.namespace, pod_of(standin, box.name)]
     pod["status"]["containerStatuses"][0]["restartCount"] = 1
     standin.pods.emit("MODIFIED", pod)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from taxtui import installed
 from taxtui.recording.events import Actions, Clock, Notice, TrialEnded, TrialStarted
 from tests.support import paced_fake, waiting
 from tests.support.command_line import PLAIN, Finished, Home, ended, events, last, tier, without_modules
@@ -155,4 +156,4 @@ def test_a_cluster_that_is_not_there_or_too_small_is_refused_in_a_line(home: Hom
 def test_what_ray_and_its_nodes_need_is_said(home: Home, tmp_path: Path) -> None:
     home.env |= without_modules(tmp_path / "without", "ray")
     told = refused(home, *RAY)
-    assert (told.code, told.complaint.count('pip install "taxtui[ray]"')) == (3, 1)
+    assert (told.code, told.complaint.count(installed.extra_command("ray"))) == (3, 1)

@@ -11,13 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from costmodel import list_makespan
-from costmodel.distribution import Distribution
-from costmodel.engine.estimate import SimulatedRun, simulate
-from costmodel.engine.events import System
-from costmodel.engine.rules import Rules, WarmPool
-from costmodel.engine.tries import Source, Try
-from costmodel.policies import POLICIES, Async, Sync
-from costmodel.renewal import bounds, expected_max, renewal_makespan
+from costmodel.simulation.engine.estimate import SimulatedRun, simulate
+from costmodel.simulation.engine.events import System
+from costmodel.simulation.engine.rules import Rules, WarmPool
+from costmodel.simulation.engine.tries import Source, Try
+from costmodel.simulation.renewal import bounds, expected_max, renewal_makespan
+from costmodel.statistics.distribution import Distribution
+from costmodel.training.policies import POLICIES, Async, Sync
 
 S = 10**9
 few = settings(max_examples=40, deadline=None)

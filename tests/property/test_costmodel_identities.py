@@ -9,16 +9,15 @@ from random import Random
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from costmodel.comparison import crossing
-from costmodel.distribution import Distribution
-from costmodel.measures import Measures, Split
-from costmodel.results import StraightLine
-from costmodel.retries import Retries, with_retries
-from costmodel.samples import at_length, killed_after
-from costmodel.tally import Tally
-from costmodel.tariff import billed_ns
-from costmodel.trials import RecordedTrial
-from costmodel.uncertainty import mean_interval
+from costmodel.analysis.baseline import crossing
+from costmodel.pricing.tariff import billed_ns
+from costmodel.recording.breakdown import Measures, Split
+from costmodel.recording.trial import RecordedTrial
+from costmodel.simulation.retries import Retries, with_retries
+from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.intervals import mean_interval
+from costmodel.workload.estimator import StraightLine, Tally
+from costmodel.workload.pool import at_length, killed_after
 
 many = settings(max_examples=200, deadline=None)
 amounts = st.integers(0, 10**13)

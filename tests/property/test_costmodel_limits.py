@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.demand import Demand
-from costmodel.distribution import Distribution
-from costmodel.policies import POLICIES
-from costmodel.uncertainty import Interval
-from costmodel.wallclock import limits, run_in_time
+from costmodel.projection.wall_clock import limits, run_in_time
+from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.intervals import Interval
+from costmodel.training.policies import POLICIES
+from costmodel.training.run import Demand
 
 many = settings(max_examples=60, deadline=None)
 laws = st.lists(st.integers(1, 10**11), min_size=1, max_size=20).map(Distribution.of)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import list_makespan
-from costmodel.distribution import Distribution
-from costmodel.renewal import bounds, expected_max
-from costmodel.simulation import leap, streams
+from costmodel.simulation.renewal import bounds, expected_max
+from costmodel.simulation.sampling import leap, streams
+from costmodel.statistics.distribution import Distribution
 
 jobs = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)
 samples = st.lists(st.integers(1, 10**11), min_size=1, max_size=40)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.recording import read_recording
+from costmodel.recording.reader import read_recording
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
 from taxtui.importers.protocol import Asked, ImportedTrial, Skipped, Unreadable

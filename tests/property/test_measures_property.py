@@ -7,19 +7,13 @@ from array import array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.fitness import (
+from costmodel.recording.breakdown import UNKNOWN, Split, known_runs, measure, parted
+from costmodel.recording.runner_health import (
     CPU_LIMIT_PERMILLE,
     LAG_LIMIT_NS,
     RunnerFitness,
     cpu_median_permille,
     lag_quantile_ns,
-)
-from costmodel.measures import (
-    UNKNOWN,
-    Split,
-    known_runs,
-    measure,
-    parted,
 )
 
 many = settings(max_examples=300, deadline=None)

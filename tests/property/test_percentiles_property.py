@@ -9,7 +9,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.percentiles import effective_count, least_count, percentile, rank_limits
+from costmodel.statistics.quantiles import effective_count, least_count, percentile, rank_limits
 from taxtui.report.measured.outliers import outliers
 
 untimed = settings(deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import Think
-from costmodel.step.trials import Parts
+from costmodel.simulation.attempts import Parts
 from tests.support.stepping import S, demand, parts, stepped
 
 SECONDS = st.integers(0, 20)

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import costmodel
-from costmodel.recording import Recording
+from costmodel.recording.reader import Recording
 from taxtui.commands.recordings import command
 from taxtui.errors import RecordingError
 from taxtui.recording import frames, reader

@@ -319,3 +319,21 @@ def test_whoever_goes_on_after_a_frame_that_is_no_event_meets_it_again(tmp_path:
         follower.resume(follower.offset)
         with pytest.raises(RecordingError, match=f"damaged at byte {len(whole)}"):
             follower.poll()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_salvage_onto_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, opened = tmp_path / "good.msgpack", Path.open
+    path = tmp_path / "a.msgpack"
+    write(path, sample())
+
+    def full(self: Path, mode: str = "r") -> object:
+        if self != out:
+            return opened(self, mode)
+        self.touch(exist_ok=False)
+        return opened(Path("/dev/full"), "wb")
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(WriteFailed, match="No space left on device; nothing of it was kept"):
+        reader.salvage(path, out)
+    assert not out.exists()

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.reading import read as read_costs
+from costmodel.recording.load import read as read_costs
 from taxtui.errors import RecordingError, UsageError, WriteFailed
 from taxtui.live.state import RunState
 from taxtui.recording import compact as compaction

@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel import SourceError, events, read
-from costmodel.measures import UNKNOWN, Split
-from costmodel.recording import Recording
+from costmodel import SourceError, read
+from costmodel.recording import events
+from costmodel.recording.breakdown import UNKNOWN, Split
+from costmodel.recording.reader import Recording
 from tests.support.costmodel_files import FINISHED, S, cell, frame, header, health, trial, write
 
 

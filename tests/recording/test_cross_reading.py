@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 import costmodel
-from costmodel.recording import Recording
+from costmodel.recording.reader import Recording
 from taxtui import errors
 from taxtui.recording import frames, reader
 from taxtui.recording.events import CANCELLED, INTERRUPTED, Actions, Event, PhaseEnded, TrialEnded, TrialStarted, column

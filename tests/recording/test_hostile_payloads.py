@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, seed, settings
 
 import costmodel
-from costmodel import wire
+from costmodel.recording import framing
 from taxtui.errors import RecordingError
 from taxtui.recording import frames, reader
 from tests.support import hostile
@@ -33,7 +33,7 @@ def by_taxtui(path: Path) -> tuple[int, int] | int:
 
 
 def by_costmodel(path: Path) -> tuple[int, int] | int:
-    found = wire.Frames(path)
+    found = framing.Frames(path)
     try:
         events = sum(map(len, found))
     except costmodel.SourceError as error:

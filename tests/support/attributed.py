@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from costmodel.results import CAUSES, Assumption, Attribution, GpuWaiting, Share
-from costmodel.uncertainty import Interval
+from costmodel.projection.row import CAUSES, Attribution, GpuWaiting, Share
+from costmodel.statistics.intervals import Interval
+from costmodel.workload.scenario_range import Assumption
 
 STEPS = 977
 

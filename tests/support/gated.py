@@ -9,11 +9,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple, cast
 
-from costmodel import events, gate
-from costmodel.measures import Measures, Split
-from costmodel.recording import RecordedCell, Recording, read_recording
-from costmodel.runs import RunKey
-from costmodel.trials import RecordedTrial
+from costmodel.analysis import regression
+from costmodel.recording import events
+from costmodel.recording.breakdown import Measures, Split
+from costmodel.recording.reader import RecordedCell, Recording, read_recording
+from costmodel.recording.trial import RecordedTrial
+from costmodel.statistics.repetitions import RunKey
 from tests.support.costmodel_files import CELL
 from tests.support.simulated_runs import measured
 
@@ -40,20 +41,21 @@ class Rates(NamedTuple):
         return f"{self.checks:6} {shares} {self.comparisons:8} {self.regressed_each:8.3f}"
 
 
-def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[gate.Metric]) -> Rates:
+def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[regression.Metric]) -> Rates:
     """Check the first of each pair against the second."""
-    found = [gate.check([after], [before], metrics) for after, before in pairs]
+    found = [regression.check([after], [before], metrics) for after, before in pairs]
     exits = [one.verdict for one in found]
     each = [comparison.verdict for one in found for comparison in one.comparisons]
     passed, regressed, too_little = (
-        exits.count(verdict) / len(exits) for verdict in (gate.PASSED, gate.REGRESSED, gate.TOO_LITTLE)
+        exits.count(verdict) / len(exits)
+        for verdict in (regression.PASSED, regression.REGRESSED, regression.TOO_LITTLE)
     )
-    return Rates(len(exits), passed, regressed, too_little, len(each), each.count(gate.REGRESSED) / len(each))
+    return Rates(len(exits), passed, regressed, too_little, len(each), each.count(regression.REGRESSED) / len(each))
 
 
-def metrics(limit: float, *names: str) -> list[gate.Metric]:
+def metrics(limit: float, *names: str) -> list[regression.Metric]:
     """The named ones, by default those that a check has by default, with one limit."""
-    return [gate.metric(name, limit) for name in names or gate.DEFAULT]
+    return [regression.metric(name, limit) for name in names or regression.DEFAULT]
 
 
 # -- real repetitions ------------------------------------------------------------------------------------------------

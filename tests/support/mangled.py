@@ -18,9 +18,9 @@ DOCUMENTS: Final = {
     "scenario": sorted((ROOT / "scenarios").glob("*.toml")),
     "tier": sorted((ROOT / "scenarios" / "tiers").glob("*.toml")),
     "published": sorted((ROOT / "scenarios" / "published").glob("*.toml")),
-    "facts": sorted((ROOT / "costmodel" / "facts").glob("*.toml")),
-    "prices": sorted((ROOT / "costmodel" / "prices").glob("*.toml")),
-    "profile": sorted((ROOT / "costmodel" / "profiles").glob("*.toml")),
+    "facts": sorted((ROOT / "costmodel" / "providers" / "data" / "published").glob("*.toml")),
+    "prices": sorted((ROOT / "costmodel" / "pricing" / "data").glob("*.toml")),
+    "profile": sorted((ROOT / "costmodel" / "providers" / "data" / "limits").glob("*.toml")),
 }
 VALUES: Final[tuple[Any, ...]] = (
     *("", "x", "[red]", "\x1b[31m", "nan", "9999999h", "lognormal:8s,nan", "staggered:0s", "local:x=y", "x" * 2000),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from costmodel.events import MAX_CELLS
+from costmodel.recording.events import MAX_CELLS
 from tests.support.costmodel_files import S, cell, trial, write
 
 Shape = Callable[[int], dict[str, Any]]

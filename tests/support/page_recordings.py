@@ -44,5 +44,5 @@ def _recording(folder: Path, seed: int, **identity: Any) -> Path:
                     )
     for index, events in enumerate(trials):
         at = (index + 1) * 1000 * S
-        events.append([8, at, MS, (index % 9) * MS, 9 * MS, 100 + index, 1, 0, 800_000])
+        events.append([8, at, MS, (index % 9) * 700_000, 9 * MS, 100 + index, 1, 0, 800_000])
     return write(folder / f"run-{seed}.msgpack", trials, *cells, run_id=f"run-{seed}")

@@ -10,8 +10,8 @@ from random import Random
 from typing import Any, Final
 
 from costmodel import Demand, Recording, Think, load_prices, project, read
-from costmodel.samples import attempts, pools
-from costmodel.timed import timed_run
+from costmodel.projection.timed import timed_run
+from costmodel.workload.pool import attempts, pools
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.simpy_twin import Asked, Recorded, Twin
 

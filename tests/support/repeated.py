@@ -7,11 +7,11 @@ from itertools import combinations, permutations
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel.recording import read_recording
-from costmodel.runs import Estimate, assumed, estimate, interval
-from costmodel.samples import Pool, pools
-from costmodel.trials import RecordedTrial
-from costmodel.verdict import DIFFERS, judge
+from costmodel.recording.reader import read_recording
+from costmodel.recording.trial import RecordedTrial
+from costmodel.statistics.repetitions import Estimate, assumed, estimate, interval
+from costmodel.statistics.verdict import DIFFERS, judge
+from costmodel.workload.pool import Pool, pools
 
 AA: Final = Path(__file__).parents[2] / "recordings" / "aa.msgpack"
 PLANTED: Final = {"local": ("local-5", "local-20"), "docker": ("docker-20",)}

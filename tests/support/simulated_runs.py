@@ -6,7 +6,7 @@ import math
 from random import Random
 from typing import Final
 
-from costmodel.runs import Estimate, RunKey, estimate
+from costmodel.statistics.repetitions import Estimate, RunKey, estimate
 
 NEIGHBOURS: Final = 0.61
 """How residuals of neighbouring trials of a run correlate; what the shipped recordings showed."""

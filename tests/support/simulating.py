@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from costmodel import wallclock
-from costmodel.distribution import Distribution
-from costmodel.makespan import Makespan, expected_makespan
-from costmodel.step import worlds
+from costmodel.attribution import replications
+from costmodel.projection import wall_clock
+from costmodel.simulation.makespan import Makespan, expected_makespan
+from costmodel.statistics.distribution import Distribution
 
 _known: dict[object, Makespan] = {}
 
 
 def simulate_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have projections remember what has been simulated for the same law, jobs and workers; steps are coarse."""
-    monkeypatch.setattr(wallclock, "expected_makespan", _remembered)
+    monkeypatch.setattr(wall_clock, "expected_makespan", _remembered)
     attribute_coarsely(monkeypatch)
 
 
@@ -29,10 +29,10 @@ def _remembered(law: Distribution, *asked: int, **how: Any) -> Makespan:
 
 def attribute_coarsely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every run in steps attributed with as little as there is."""
-    monkeypatch.setattr(worlds, "ATTEMPTS", 1_000)
+    monkeypatch.setattr(replications, "ATTEMPTS", 1_000)
 
 
 def run_coarsely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have runs that no closed form answers simulated with few attempts."""
-    monkeypatch.setattr(wallclock, "ATTEMPTS", 1_000)
-    monkeypatch.setattr(wallclock, "ASIDE", 1_000)
+    monkeypatch.setattr(wall_clock, "ATTEMPTS", 1_000)
+    monkeypatch.setattr(wall_clock, "ASIDE", 1_000)

@@ -10,10 +10,10 @@ from random import Random
 from typing import Any, Final
 
 from costmodel import Demand, Recording, Think, load_prices, read
-from costmodel.images import Images
-from costmodel.samples import pools
-from costmodel.step.timeline import StepTaken
-from costmodel.step.worlds import Worlds, worlds
+from costmodel.attribution.replications import Worlds, worlds
+from costmodel.simulation.timeline import StepTaken
+from costmodel.training.images import Images
+from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.step_twin import StepFound, StepTwin
 from tests.support.step_twin_trials import StepAsked, StepTrial
@@ -77,7 +77,7 @@ def a_step_case(seed: int) -> StepCase:
     kinds = set(rng.sample(KINDS, rng.randint(2, 6)))
     if "images" in kinds:
         kinds.add("nodes")
-    trials = [_trial(rng) for _ in range(TRIALS)]
+    trials = [a_trial(rng) for _ in range(TRIALS)]
     mean = sum(t.create_s + t.ready_s + t.preload_s + sum(c for c, _ in t.commands_s) for t in trials) / TRIALS
     group, prompts, steps = rng.choice((2, 4, 8)), rng.choice((2, 4, 6)), rng.choice((1, 2, 3, 4))
     batch = group * prompts
@@ -126,7 +126,8 @@ def a_step_case(seed: int) -> StepCase:
     return StepCase(tuple(kind for kind in KINDS if kind in kinds), Demand(**demand), StepAsked(**asked))
 
 
-def _trial(rng: Random) -> StepTrial:
+def a_trial(rng: Random) -> StepTrial:
+    """An attempt of four commands."""
     commands = [rng.lognormvariate(0.5, 0.6) for _ in range(ACTIONS)]
     return StepTrial(
         ok=True,

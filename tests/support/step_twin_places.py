@@ -11,6 +11,9 @@ import simpy
 
 from tests.support.step_twin_trials import StepAsked
 
+MOMENT_S = 1e-9
+"""So much later comes what follows at the same moment."""
+
 
 class HasReady(Protocol):
     """A prompt, as far as its own pool goes."""
@@ -124,16 +127,13 @@ class Pods:
             self._line = [one for one in self._line if one[0] is not event]
 
     def release(self, node: int, after_s: float) -> None:
-        """A pod's clean-up takes this long, and then it is free."""
-        if after_s:
-            self._env.process(self._later(node, after_s))
-        else:
-            self._used[node] -= 1
-            self._serve_line()
+        """A pod's clean-up takes this long, and then it is free; who asks at that very moment comes before."""
+        self._env.process(self._later(node, max(after_s, MOMENT_S)))
 
     def _later(self, node: int, after_s: float) -> Generator[Any, Any, None]:
         yield self._env.timeout(after_s)
-        self.release(node, 0.0)
+        self._used[node] -= 1
+        self._serve_line()
 
     def _serve_line(self) -> None:
         while self._line and min(self._used) < self._asked.pods:

@@ -7,10 +7,10 @@ from itertools import accumulate
 from typing import Any
 
 from costmodel import Demand
-from costmodel.step.chance import ThinkQuantiles, View, World
-from costmodel.step.rules import StepRules
-from costmodel.step.timeline import StepTaken, Stretch, taken
-from costmodel.step.trials import Parts, timed
+from costmodel.simulation.attempts import Parts, timed
+from costmodel.simulation.config import StepRules
+from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.simulation.timeline import StepTaken, Stretch, taken
 
 S = 1_000_000_000
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
@@ -57,9 +58,21 @@ def parsed_once(
 RuleSet.__hash__ = object.__hash__  # type: ignore[method-assign]  # its own is the same in Python: id(self)
 
 
+@pytest.fixture(scope="session")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that has the recordings of a fresh clone. The checkout can have recordings of its user's own too."""
+    shipped = Path(__file__).parents[2] / "recordings"
+    folder = tmp_path_factory.mktemp("clone")
+    (folder / "recordings").mkdir()
+    for name in re.findall(r"^\| `([a-z0-9]+\.msgpack)` ", (shipped / "README.md").read_text(), re.MULTILINE):
+        (folder / "recordings" / name).symlink_to(shipped / name)
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clone: Path) -> Iterator[None]:
     """The zone, the colours, the installed substrates and the recordings are the test's, not the machine's."""
+    monkeypatch.chdir(clone)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -62,8 +62,8 @@ async def test_3_says_which_is_cheapest_and_enter_shows_all_of_it(path: Path) ->
         await pilot.press("3")
         table = await answered(pilot)
         said = str(results(pilot).query_one("#said", Static).render())
-        assert said.startswith("docker:runc costs ")
-        assert "local:bwrap for T0 x 10 by exec" in said
+        assert said.startswith("docker:runc exec runs ")
+        assert "local:bwrap exec for T0 x 10" in said
         drawn = [table.draw(line, number, 76).plain for number, line in enumerate(table.items)]
         assert len(drawn) == 1
         assert " best " in drawn[0]

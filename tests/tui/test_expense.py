@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel.pricing import load_prices, priced
+from costmodel.pricing.sheet import load_prices, priced
 from taxtui.tui.setup.availability import CheckedSubstrate
 from taxtui.tui.setup.estimate import HistoryReader, Table, expect
 from taxtui.tui.setup.expense import Expense, dollars, expense

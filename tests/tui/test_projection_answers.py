@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from costmodel.answer import answer_of
-from costmodel.projection import project
-from costmodel.reading import read
-from costmodel.whatif import Curve, Point
+from costmodel.analysis.project import project
+from costmodel.analysis.ranking import answer_of
+from costmodel.analysis.sensitivity import Curve, Point
+from costmodel.recording.load import read
 from taxtui.report.projected.record import record as record_of
 from taxtui.tui.projection.form import USUAL, parsed
 from taxtui.tui.projection.model import (
@@ -29,7 +29,7 @@ from tests.tui import story
 from tests.tui.story import S, record
 
 if TYPE_CHECKING:
-    from costmodel.recording import CellIdentity
+    from costmodel.recording.reader import CellIdentity
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel.errors import DemandError
-from costmodel.length import Length
+from costmodel.training.length import Length
 from taxtui.commands.project import command
 from taxtui.errors import UsageError
 from taxtui.report.projected.options import OPTIONS

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel.answer import answer_of
-from costmodel.demand import Demand
-from costmodel.projection import project
-from costmodel.reading import read
+from costmodel.analysis.project import project
+from costmodel.analysis.ranking import answer_of
+from costmodel.recording.load import read
+from costmodel.training.run import Demand
 from taxtui.cli import app
 from taxtui.errors import UsageError
 from taxtui.report.answer import table
@@ -49,7 +49,7 @@ def works(text: str) -> list[str]:
 def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None:
     text = said(*command)
     assert " ".join(text.split("\n\n")[0].split()).startswith(
-        "docker:runc costs 3.0x local:bwrap for T1 x 10 by exec (±"
+        "docker:runc exec runs 2.97 ± 0.19 times longer than local:bwrap exec for T1 x 10; "
     )
     assert works(text)[:3] == ["T0 10 exec", "T0 10 session", "T0 50 exec"]
     assert "Where the worker-hours go" not in text
@@ -68,7 +68,7 @@ def test_no_name_and_no_number_is_cut_however_narrow_the_terminal() -> None:
         text = to_text(told, columns)
         assert max(map(width, text.splitlines())) <= columns
         assert not re.search(r"\w…(\s|$)", text), "an ellipsis is in intervals only"
-        for piece in ("T1 150 session", "4.31x ±0.26", "807 ±2", "docker:runc"):
+        for piece in ("T1 150 session", "4.31x ±0.17", "807 ±2", "docker:runc"):
             assert piece in text
 
 
@@ -196,7 +196,7 @@ def test_what_ran_at_a_time_is_a_line_of_its_own(tmp_path: Path) -> None:
 def test_a_run_ends_with_the_table_and_the_sentence() -> None:
     told = summary(RECORDINGS / "short.msgpack")
     assert told.startswith("What one delivered trajectory holds a worker for, and how many times the")
-    assert " ".join(told.split("\n\n")[-1].split()).startswith("docker:runc costs 3.0x local:bwrap")
+    assert " ".join(told.split("\n\n")[-1].split()).startswith("docker:runc exec runs 2.97 ± ")
     assert len(told.splitlines()) <= 24, "one small screen"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Demand, Projection, Recording, project, read
-from costmodel.samples import by_levels, pools
+from costmodel.workload.pool import by_levels, pools
 from taxtui.report.projected.explain import to_text
 from taxtui.report.projected.record import record
 from tests.support.costmodel_files import S, cell, trial, write
@@ -70,24 +70,64 @@ def test_between_two_levels_it_is_between_their_rows(tmp_path: Path) -> None:
     assert found.levels.law.startswith("between 4 and 16, x0.")
 
 
-def test_beyond_the_last_level_it_says_how_far(tmp_path: Path) -> None:
-    found = row(recorded(tmp_path), 160)
-    assert held_s(found) > 2 + 3 * 3.2
+def test_up_to_twice_the_last_level_it_has_an_upper_limit(tmp_path: Path) -> None:
+    found = row(recorded(tmp_path), 32)
+    assert held_s(found) == pytest.approx(2 + 3 * 3.2)
+    assert found.held_per_success_s is not None
+    assert found.held_per_success_s.high == pytest.approx(2 * (2 + 3 * 3.2), rel=0.01)
     assert found.levels is not None
-    assert found.levels.beyond == 10
-    assert found.levels.law.startswith("10 times the highest level of 16")
+    assert found.levels.law == "2 times the highest level of 16: as there, or at most x2; --concurrency 32 tells"
     assert "beyond_measured_concurrency" in found.flags
-    assert found.worker_hours is not None
-    assert found.worker_hours.low is not None
-    assert found.worker_hours.low * 3.6 == pytest.approx(2 + 3 * 3.2, rel=0.01)  # never faster than the last
 
 
-def test_four_levels_go_on_by_the_scalability_law(tmp_path: Path) -> None:
-    factors = {n: 1 + 0.05 * (n - 1) for n in (1, 4, 16, 64)}
-    found = row(recorded(tmp_path, factors), 256)
-    assert held_s(found) == pytest.approx(2 + 3 * (0.2 + 1 + 0.05 * 255), rel=1e-6)
+@pytest.mark.parametrize("levels", [{1: 1.0, 2: 1.01, 4: 1.02}, {1: 1.0, 2: 1.01, 4: 1.02, 8: 1.35}])
+def test_beyond_twice_the_last_level_it_is_at_least_that_levels_row(tmp_path: Path, levels: dict[int, float]) -> None:
+    """One level more was 700 times as dear once, by a law that nobody measured there."""
+    recording, last = recorded(tmp_path, levels), max(levels)
+    far, there = row(recording, 500, timeout_s=1e5), row(recording, last, timeout_s=1e5)
+    assert (far.levels, there.levels) != (None, None)
+    assert far.levels is not None
+    assert f"highest level of {last}: at least as there; measure it with --concurrency 500" in far.levels.law
+    for found, known in (
+        (far.worker_hours, there.worker_hours),
+        (far.tax_worker_hours, there.tax_worker_hours),
+        (far.held_per_success_s, there.held_per_success_s),
+    ):
+        assert found is not None
+        assert known is not None
+        assert found == known._replace(high=None)
+    assert far.wall_clock_hours is not None
+    assert far.wall_clock_hours.low is not None
+    assert far.wall_clock_hours.high is None
+    assert "beyond_measured_concurrency" in far.flags
+
+
+def test_what_has_a_lower_limit_only_is_in_no_ratio(tmp_path: Path) -> None:
+    cells, trials = [], []
+    for number, (substrate, level) in enumerate((s, n) for s in ("docker", "local") for n in (1, 4)):
+        cells.append(cell(number, substrate=substrate, concurrency=level))
+        trials += [trial(100 * number + n, cell=number, create=(number + 1) * S + n) for n in range(10)]
+    recording = read(write(tmp_path / "two.msgpack", trials, *cells))
+    for workers, known in ((4, True), (8, True), (500, False)):
+        rows = project([recording], Demand(trajectories=1000, workers=workers, baseline="local"))
+        [versus] = [found.versus for found in rows if found.versus]
+        assert (versus.worker_hours.low is not None) == known
+        assert (versus.verdict.kind != "unknown") == known
+
+
+def test_sandboxes_contend_with_those_on_their_own_node(tmp_path: Path) -> None:
+    """125 nodes hold 500 sandboxes, and no node ever sees more than the 4 that were measured."""
+    steps = {"batch": 500, "nodes": 125, "pods_per_node": 4}
+    found = row(recorded(tmp_path), 500, **steps)
     assert found.levels is not None
-    assert "by the scalability law" in found.levels.law
+    assert (found.levels.at_a_time, found.levels.law) == (4, "measured at 4")
+    assert "beyond_measured_concurrency" not in found.flags
+    crowded = row(recorded(tmp_path), 500, **steps | {"nodes": 12, "pods_per_node": 42})
+    assert crowded.levels is not None
+    assert crowded.levels.at_a_time == 42
+    assert crowded.worker_hours is not None
+    assert crowded.worker_hours.low is not None
+    assert crowded.worker_hours.high is None
 
 
 def test_fewer_than_the_lowest_level_are_as_slow_as_that(tmp_path: Path) -> None:
@@ -130,9 +170,7 @@ def test_the_derivation_and_the_json_show_the_levels(tmp_path: Path) -> None:
     (found,) = project([recording], demand)
     told = " ".join(to_text(found, demand).split())
     assert "held at 16 7.85 s of a success" in told
-    assert "at 256 4 times the highest level of 64, x" in told
-    assert "by the scalability law; start, dispatch and work each by a curve of their own" in told
-    assert "nobody measured that: a ladder that goes as high would" in told
+    assert "at 256 4 times the highest level of 64: at least as there; measure it with --concurrency 256" in told
     levels = record(found)["levels"]
     assert levels["levels"]["16"] == pytest.approx(7.85)
     assert (levels["at_a_time"], levels["beyond"]) == (256, 4.0)

@@ -12,7 +12,7 @@ from taxtui.report.formats import Report, csv_rows, json_rows, markdown_tables, 
 from taxtui.report.projected import attributed
 from taxtui.report.projected.record import record
 from taxtui.terminal_text import width
-from tests.support.attributed import attribution
+from tests.support.attributed import attribution, share
 from tests.support.costmodel_files import cell, trial, write
 
 DEMAND = Demand(trajectories=1_000_000, workers=2000, batch=1024, gpus=512, gpu_usd_hour=2.5)
@@ -44,6 +44,13 @@ def test_the_headline_is_the_sandboxs_part_and_its_largest_causes() -> None:
         "failures $234k, image pulls $91.0k, dispatch $4.00k"
     )
     assert attributed.critical_second(attribution()) == "One second on the critical path of every step = $347."
+
+
+def test_the_headline_names_no_cause_that_may_cost_nothing() -> None:
+    found = attribution()
+    doubtful = share(400.0, 140_000.0, off=1.1)
+    told = attributed.headline(found._replace(causes=found.causes | {"cleanup": doubtful}))
+    assert told == attributed.headline(found)
 
 
 def test_without_a_price_the_headline_is_in_worker_hours() -> None:

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from costmodel import Attribution, Demand, DemandError, Images, Projection, Think, load_prices, project, read
-from costmodel.results import CAUSES, Share
-from costmodel.samples import pools
-from costmodel.step import worlds
-from costmodel.step.attribution import interval_of
-from costmodel.step.horizon import horizon
-from costmodel.step.rules import StepRules
+from costmodel import Attribution, Demand, DemandError, Images, Interval, Projection, Think, load_prices, project, read
+from costmodel.attribution import replications
+from costmodel.attribution.shares import interval_of
+from costmodel.projection.row import CAUSES, Share
+from costmodel.simulation.config import StepRules
+from costmodel.simulation.step_sampling import horizon
+from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, cell, trial, write
 
 HOUR = 3600
@@ -27,7 +27,7 @@ GPUS = {"gpus": 8, "gpu_usd_hour": 3.0, "train_s": 60.0}
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worlds, "ATTEMPTS", 20_000)
+    monkeypatch.setattr(replications, "ATTEMPTS", 20_000)
 
 
 def row(file: Path, prices: Path | None = None, **asked: Any) -> Projection:
@@ -119,9 +119,9 @@ def test_causes_and_their_interaction_are_what_an_ideal_sandbox_saves(varied: Pa
     assert [math.fsum(column) for column in zip(*columns, strict=True)] == pytest.approx(value(found.sandbox))
     for share in (*filter(None, found.causes.values()), found.sandbox, found.run):
         for amount in filter(None, share):
-            assert amount.low is not None
-            assert amount.high is not None
-            assert amount.low <= amount.value <= amount.high
+            low, high = (-math.inf, math.inf) if amount.low is None else (amount.low, amount.high or math.inf)
+            assert low <= amount.value <= high
+        assert share.worker_hours.high is not None
     assert found.sandbox.step_s.value > 0
     waiting = found.waiting
     assert waiting is not None
@@ -139,6 +139,48 @@ def test_an_old_question_keeps_its_answer_and_the_attribution_agrees_with_it(var
     run = plain.attribution.run
     assert run.worker_hours.value == pytest.approx(plain.worker_hours.value, rel=0.05)
     assert run.step_s.value * 100 / HOUR == pytest.approx(plain.wall_clock_hours.value, rel=0.08)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"failure_rate": 0.0},
+        {"failure_rate": 0.2, "group_size": None, "prompts": None, "batch": 16},
+        {"think_correlation": 0.5, "think": Think(S, 1.0)},
+        {"nodes": 4, "pods_per_node": 4, "images": Images.between(1, 3, 40), "pull_gb_s": 0.5},
+    ],
+    ids=["no failures", "failures", "think", "images"],
+)
+def test_a_step_option_keeps_the_rows_own_doubt_about_the_slowest(varied: Path, option: dict[str, Any]) -> None:
+    """30 trials do not bound the slowest of 16: no draw from them is slower than the slowest of them."""
+    shared = {name: value for name, value in option.items() if name == "think"}
+    plain, asked = row(varied, **GPUS, **shared), row(varied, **GPUS, **option)
+    assert plain.wall_clock_hours is not None
+    assert asked.wall_clock_hours is not None
+    assert (plain.wall_clock_hours.high, plain.wall_clock_hours.needs_trials) == (None, 149)
+    assert (asked.wall_clock_hours.high, asked.wall_clock_hours.needs_trials) == (None, 149)
+    for found in (plain.attribution, asked.attribution):
+        assert found is not None
+        for share in (found.run, found.sandbox, found.causes["dispatch"], found.interaction):
+            assert share is not None
+            for amount in (share.step_s, share.gpu_hours, share.usd):
+                assert amount is not None
+                assert (amount.low is not None) == (share is found.run)
+                assert amount.high is None
+            assert share.worker_hours.high is not None  # a mean, which 30 trials do bound
+        assert found.causes["preload"] == (Interval(0.0, 0.0, 0.0),) * 4
+
+
+def test_a_timeout_bounds_the_run_and_no_cause(varied: Path) -> None:
+    """How long a killed attempt lasts is known, and how many are, is not: the run's limit has to hold both."""
+    plain, asked = (row(varied, **GPUS, timeout_s=60.0, **more) for more in ({}, {"failure_rate": 0.0}))
+    for one in (plain, asked):
+        assert one.wall_clock_hours is not None
+        assert one.wall_clock_hours.high is not None
+        assert one.wall_clock_hours.high > 1.3 * one.wall_clock_hours.value
+        assert one.attribution is not None
+        assert one.attribution.run.step_s.high == pytest.approx(one.wall_clock_hours.high * HOUR / 100, rel=0.05)
+        assert one.attribution.sandbox.step_s.high is None
 
 
 def test_what_only_steps_can_say_answers_the_whole_row(varied: Path) -> None:
@@ -246,10 +288,10 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
     for count in (1, 7, 160, 161, 5000, 160_000):
         for more in ({}, {"create_rate": 1.0}, images, pulled, {"policy": "async"}):
             asked = Demand(**STEPS | {"trajectories": max(16, count)} | more)  # type: ignore[arg-type]
-            world = worlds.World(asked, [], [], ([1], [], 0.0), None, 0)
+            world = replications.World(asked, [], [], ([1], [], 0.0), None, 0)
             plan = horizon(asked, StepRules.of(asked), world, 6)
             assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
-            assert plan.simulated <= 12
+            assert plan.simulated <= (26 if "policy" in more else 12)
             ends = plan.simulated == plan.steps  # the last step that is simulated is the run's
             assert more is not pulled or {part.stretch.after for part in plan.parts} == {0 if ends else 16}
 
@@ -258,19 +300,18 @@ def test_a_run_without_steps_imports_nothing_of_them(same: Path) -> None:
     code = (
         "import sys, costmodel as c; "
         f"c.project([c.read({str(same)!r})], c.Demand(trajectories=10, workers=2)); "
-        "sys.exit(any(name.startswith('costmodel.step') for name in sys.modules))"
+        "sys.exit(any(name.startswith('costmodel.attribution') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_system_that_is_too_large_is_made_smaller_in_proportion(same: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for few in ("PLAIN", "TWINS"):  # equal trials: one world is like another
-        monkeypatch.setattr(worlds, few, (2, 2))
+    monkeypatch.setattr(replications, "WORLDS", (2, 2))  # equal trials: one world is like another
     for more in ({}, {"nodes": 32, "pods_per_node": 8}, {"create_rate": 100.0}, {"warm_pool": 32, "refill_s": 5.0}):
-        monkeypatch.setattr(worlds, "ATTEMPTS", 3_300)
+        monkeypatch.setattr(replications, "ATTEMPTS", 3_300)
         asked = {"trajectories": 2_600, "workers": 128, "prompts": 64, "group_size": 4, "run_sd": 0.0} | more
         small = attributed(same, **asked)
-        monkeypatch.setattr(worlds, "ATTEMPTS", 130_000)
+        monkeypatch.setattr(replications, "ATTEMPTS", 130_000)
         whole = attributed(same, **asked)
         assert "size" in {one.name for one in small.assumptions}
         assert "size" not in {one.name for one in whole.assumptions}

@@ -5,7 +5,11 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SECOND_DECODER = ("costmodel/wire.py", "costmodel/events.py", "costmodel/causality.py")
+SECOND_DECODER = (
+    "costmodel/recording/framing.py",
+    "costmodel/recording/events.py",
+    "costmodel/recording/validation.py",
+)
 FIRST_DECODER = ("taxtui/recording/events.py", "taxtui/recording/causality.py")
 """The second one reads the same events, on purpose without sharing a line with taxtui: the names are the format's."""
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Demand, DemandError, Projection, Recording, SourceError, load_prices, project, read
-from costmodel.composed import compose, works
-from costmodel.providers import Provider, StartLaw, known_providers, load_provider
-from costmodel.samples import Pool, pools
+from costmodel import Demand, DemandError, Images, Projection, Recording, SourceError, load_prices, project, read
+from costmodel.analysis.estimated_row import compose, works
+from costmodel.providers.provider import Provider, StartLaw, known_providers, load_provider
+from costmodel.workload.pool import Pool, pools
+from taxtui.cli import app
 from tests.support.costmodel_files import S, cell, trial, write
 
 MS = S // 1000
@@ -192,6 +195,51 @@ def test_failures_of_the_recording_are_not_the_providers(tmp_path: Path) -> None
     assert "no_failures_seen" in one(tmp_path, acme(tmp_path), source).flags
 
 
+def test_inputs_that_nobody_published_are_said_to_be_unmeasured(tmp_path: Path) -> None:
+    def told(**demand: Any) -> dict[str, tuple[str, str]]:
+        row = one(tmp_path, acme(tmp_path), **demand)
+        return {found.name: (found.value, found.source) for found in row.assumptions}
+
+    plain = told()
+    assert plain["failures"][0] == plain["image pulls and builds"][0] == "none"
+    assert plain["failures"][1] == "unmeasured: failure_rate under [at.acme.failures] says otherwise"
+    steps = {"batch": 16, "group_size": 4, "nodes": 4, "pods_per_node": 4}
+    images = {"images": Images.of([2.0, 6.0]), "pull_gb_s": 1.0}
+    asked = told(failure_rate=0.05, **steps, **images)
+    assert asked["failures"][0] == "0.05 of attempts"
+    assert asked["image pulls and builds"][0] == "2 images, 4 GB on average"
+    assert told(failure_hazard=0.5, batch=16)["failures"][0] == "0.5 an hour"
+
+
+def test_a_range_of_what_is_assumed_gives_no_limits_to_what_is_unknown(tmp_path: Path) -> None:
+    """20 trials that differ do not bound a step of 16, whatever the dispatch there is."""
+    trials = [trial(n, actions=(S + n * S // 10,) * 3, runs=(n * S // 10,) * 3) for n in range(20)]
+    source = read(write(tmp_path / "varied.msgpack", trials))
+    provider = acme(tmp_path, '[provider]\ndispatch = "100ms..300ms"\n')
+    demand = Demand(trajectories=160, workers=16, batch=16)
+    [row] = [one for one in project([source], demand, providers=[provider], effort=0.01) if one.label == "acme"]
+    assert row.attribution is not None
+    dispatch = row.attribution.causes["dispatch"]
+    assert dispatch is not None
+    assert (dispatch.step_s.low, dispatch.step_s.high) == (None, None)
+    assert dispatch.worker_hours.low is not None
+    assert dispatch.worker_hours.low * 3600 <= 160 * 3 * 0.1 * 1.01 < dispatch.worker_hours.value * 3600
+
+
+def test_nothing_of_a_place_that_was_not_measured_is_called_measured(tmp_path: Path) -> None:
+    recordings = [recorded(tmp_path, f"run-{number}") for number in range(3)]
+    demand = Demand(trajectories=160, workers=16, batch=16)
+    rows = project(recordings, demand, providers=[acme(tmp_path)], effort=0.01)
+    for row in rows:
+        assert row.attribution is not None
+        told = {found.name: (found.value, found.source) for found in row.attribution.assumptions}
+        if row.provenance == "measured":
+            assert told["run-to-run sd"][1] == told["failure_rate"][1] == "measured"
+        else:
+            assert told["run-to-run sd"][1] == "unmeasured: as where the work was recorded (measured)"
+            assert told["failure_rate"] == ("none", "unmeasured: give failure_rate of this place")
+
+
 def test_a_cell_without_a_success_is_a_row_of_nones(tmp_path: Path) -> None:
     source = read(write(tmp_path / "failed", [trial(n, outcome="failed") for n in range(3)]))
     assert isinstance(source, Recording)
@@ -274,3 +322,14 @@ def test_a_composed_row_is_of_the_same_work_as_the_recording(tmp_path: Path) -> 
     same = ("tier", "tier_digest", "actions", "mode", "concurrency", "arrival", "think", "cpu_milli", "memory_mib")
     assert all(getattr(own, field) == getattr(row.identity, field) for field in same)
     assert "beyond_measured_concurrency" in row.flags  # ten at a time, and the commands ran alone
+
+
+@pytest.mark.parametrize("step", [(), ("--prompts", "4", "--group-size", "4", "--think", "1s")])
+def test_a_choice_of_substrates_keeps_the_composed_rows(step: tuple[str, ...], tmp_path: Path) -> None:
+    trials = [trial(number, cell=number % 2) for number in range(20)]
+    path = write(tmp_path / "run.msgpack", trials, cell(0), cell(1, substrate="local"))
+    demand = ["--trajectories", "64", "--workers", "8", *step]
+    words = ["project", str(path), *demand, "--substrate", "docker", "--compose", "daytona", "--format", "json"]
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    rows = json.loads(done.stdout)
+    assert [(row["substrate"], row["provenance"]) for row in rows] == [("docker", "measured"), ("daytona", "composed")]

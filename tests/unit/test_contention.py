@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Demand, Recording, project, read
-from costmodel.measures import contended
-from costmodel.samples import pools
+from costmodel.recording.breakdown import contended
+from costmodel.workload.pool import pools
 from taxtui.cli import app
 from taxtui.live.state import RunState
 from taxtui.recording import reader

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Demand, Recording, project, read
-from costmodel.continuation import FIRST_CYCLE, Continuation, doubt
+from costmodel.workload.length_extrapolation import FIRST_CYCLE, Continuation, doubt
 from tests.benchmarks.bench_length import held_out
 from tests.support.costmodel_files import S, cell, trial, write
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from costmodel.answer import HELD, Answer, answer_of, excess, headline
+from costmodel.analysis.headline import sentence
+from costmodel.analysis.project import project
+from costmodel.analysis.ranking import HELD, Answer, answer_of, excess, headline
 from costmodel.errors import DemandError
-from costmodel.projection import project
-from costmodel.reading import read
-from costmodel.results import Projection
-from costmodel.verdict import judge, ratio
-from costmodel.wording import sentence
+from costmodel.projection.row import Projection
+from costmodel.recording.load import read
+from costmodel.statistics.verdict import judge, ratio
+from costmodel.training.run import Think
 from tests.support.asking import ask
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.simulated_runs import estimated
@@ -64,7 +65,7 @@ def test_a_ratio_spans_one_exactly_where_the_verdict_is_no_difference() -> None:
 
 
 def test_the_ends_of_a_ratio_are_where_the_difference_becomes_a_tie() -> None:
-    from costmodel.runs import assumed
+    from costmodel.statistics.repetitions import assumed
 
     one, other = estimated([[9.0, 10.0, 12.0] * 5]), estimated([[3.0, 3.5, 4.0] * 5])
     found = ratio(one, other, assumed("local"))
@@ -81,8 +82,8 @@ def test_the_headline_is_the_middle_of_the_works_that_most_did() -> None:
     assert line is not None
     assert line.name == "T1 50 exec"
     assert sentence(found) == (
-        "docker:runc costs 4.3x local:bwrap for T1 x 50 by exec (±6 %), almost all of it dispatch (41 ms per action); "
-        "through one shell 1.58x."
+        "docker:runc exec runs 4.31 ± 0.17 times longer than local:bwrap exec for T1 x 50; 41 ms of dispatch per "
+        "action is 92 % of the difference. By session, docker:runc runs 1.58 ± 0.03 times longer than local:bwrap."
     )
 
 
@@ -96,28 +97,52 @@ def test_both_measures_rank_alike() -> None:
 def test_several_places_are_named_with_the_cheapest_or_the_baseline(tmp_path: Path) -> None:
     file = cells(tmp_path, ({}, 1), ({"substrate": "kubernetes"}, 3), ({"substrate": "local"}, 0))
     said = sentence(answer_of(rows_of(file)))
-    assert said.startswith("local is cheapest for T2 x 3 by exec: docker costs 1.46x (±")
-    assert "kubernetes costs 2.4x" in said
-    assert said.endswith("almost all of it dispatch (3 s per action).")
+    assert said.startswith("local exec is cheapest for T2 x 3: docker runs 1.46 ± ")
+    assert "times longer, kubernetes 2.38 ± " in said
+    assert said.endswith("; 3 s of dispatch per action is all of the difference between kubernetes and local.")
     said = sentence(answer_of(rows_of(file), baseline="docker"))
-    assert said.startswith("docker is the baseline for T2 x 3 by exec: local costs 0.68x")
+    assert said.startswith("docker exec is the baseline for T2 x 3; docker exec runs 1.46 ± ")
     with pytest.raises(DemandError, match="no row for 'podman'"):
         answer_of(rows_of(file), baseline="podman")
 
 
 def test_a_tie_and_what_one_run_cannot_tell_are_said(tmp_path: Path) -> None:
     file = cells(tmp_path, ({}, 1), ({"substrate": "local"}, 1))
-    assert sentence(answer_of(rows_of(file))).startswith("docker and local tie for T2 x 3 by exec: 1.00x (")
+    assert sentence(answer_of(rows_of(file))).startswith(
+        "docker exec and local exec cannot be told apart for T2 x 3: 1.00 times ("
+    )
     one, other = cells(tmp_path, ({}, 10), name="b"), cells(tmp_path, ({"substrate": "local"}, 9), name="c")
     said = sentence(answer_of(rows_of(one, other)))
-    assert "docker costs 1.09x local for T2 x 3 by exec, but that cannot be told from one run each" in said
+    assert (
+        "docker exec runs 9.0 ± 27.2 % longer than local exec for T2 x 3, but that cannot be told from one run" in said
+    )
+
+
+def test_none_of_those_that_tie_is_called_cheapest(tmp_path: Path) -> None:
+    """Headline and table agree: what ties in the table is in one list of the headline."""
+    file = cells(tmp_path, ({}, 1), ({"substrate": "kubernetes"}, 3), ({"substrate": "local"}, 1))
+    found = answer_of(rows_of(file))
+    [tied] = [entry.place.name for entry in found.lines[0].ranked if entry.verdict and entry.verdict.kind == "tie"]
+    said = sentence(found)
+    assert tied == "local"
+    assert said.startswith("docker exec and local exec cannot be told apart for T2 x 3; kubernetes exec runs 1.63 ± ")
+    assert " times longer than docker exec; " in said
+    assert "cheapest" not in said
+
+
+def test_a_difference_that_is_small_beside_the_whole_is_a_percentage(tmp_path: Path) -> None:
+    """Beside much think time dispatch is nearly all of the difference, and next to nothing of the whole."""
+    file = cells(tmp_path, ({}, 1), ({"substrate": "local"}, 0))
+    said = sentence(answer_of(rows_of(file, think=Think(600 * S))))
+    assert said.startswith("docker exec runs 0.25 ± ")
+    assert " % longer than local exec for T2 x 3; 1 s of dispatch per action is all of the difference." in said
 
 
 def test_one_place_and_places_without_common_work_say_what_is_missing(tmp_path: Path) -> None:
-    alone = answer_of(rows_of(RECORDINGS / "small.msgpack"), HELD)
+    alone = answer_of([row for row in rows_of(RECORDINGS / "small.msgpack") if row.identity.mode == "exec"], HELD)
     assert headline(alone) is None
     assert sentence(alone) == (
-        "local:bwrap takes 150 ms per trajectory for T0 x 10 by exec, 90 % of it tax; there is nothing to compare it "
+        "local:bwrap exec takes 150 ms per trajectory for T0 x 10, 90 % of it tax; there is nothing to compare it "
         "with: measure another substrate at the same work."
     )
     apart = answer_of(rows_of(cells(tmp_path, ({}, 1), ({"substrate": "local", "mode": "session"}, 1))))
@@ -158,7 +183,7 @@ def test_what_is_not_known_of_both_is_no_reason(tmp_path: Path) -> None:
     published = rows_of(RECORDINGS.parent / "scenarios/published/essay.toml")
     assert excess(published[0], published[1]) is None
     said = sentence(answer_of(published))
-    assert said.startswith("Daytona is cheapest for T2 x 50 (as published): Docker costs 1.09x, ")
+    assert said.startswith("Daytona is cheapest for T2 x 50 (as published): Docker runs 1.09 times longer, ")
 
 
 def test_an_answer_is_for_notebooks_too() -> None:
@@ -167,4 +192,4 @@ def test_an_answer_is_for_notebooks_too() -> None:
     rows = costmodel.project([costmodel.read(SHIPPED[0])], costmodel.Demand(trajectories=1, workers=1))
     found = costmodel.answer_of(rows)
     assert isinstance(found, Answer)
-    assert costmodel.sentence(found).startswith("docker:runc costs ")
+    assert costmodel.sentence(found).startswith("docker:runc exec runs ")

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from costmodel.errors import CostModelError
-from costmodel.flags import DO, WORDS
+from costmodel.projection.warnings import DO, WORDS
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report import numbers
@@ -241,7 +241,7 @@ def test_numbers_of_csv_stay_numbers() -> None:
 
 def test_markdown_is_a_table() -> None:
     lines = output("project", ESSAY, *ASK, "--full", "--format", "markdown").splitlines()
-    assert lines[0].startswith("Daytona is cheapest for T2 x 50 (as published): Docker costs 1.09x")
+    assert lines[0].startswith("Daytona is cheapest for T2 x 50 (as published): Docker runs 1.09 times")
     main = lines.index("### 10,000 trajectories of 50 actions on 500 workers")
     assert lines[main + 2].count("|") == lines[main + 3].count("|") == lines[main + 4].count("|") == 7
 
@@ -368,6 +368,6 @@ def imported(*words: str) -> Any:
 
 def test_projecting_imports_neither_plots_nor_user_interface_nor_sdks() -> None:
     modules = imported("project", ESSAY, *ASK)
-    assert "'costmodel.projection'" in modules
+    assert "'costmodel.projection.measured_row'" in modules
     for heavy in ("textual", "plotext", "docker", "kubernetes", "boto3", "numpy", "asyncio"):
         assert f"'{heavy}'" not in modules

@@ -7,20 +7,10 @@ from typing import Any
 
 import pytest
 
-from costmodel import (
-    Delta,
-    Demand,
-    DemandError,
-    break_even,
-    compare,
-    curve,
-    project,
-    read,
-    sensitivity,
-)
-from costmodel.comparison import crossing, unpaired
-from costmodel.results import StraightLine
-from costmodel.whatif import around, levers
+from costmodel import Delta, Demand, DemandError, break_even, compare, curve, project, read, sensitivity
+from costmodel.analysis.baseline import crossing, unpaired
+from costmodel.analysis.sensitivity import around, levers
+from costmodel.workload.estimator import StraightLine
 from tests.support.asking import HOUR, ask, one
 from tests.support.costmodel_files import S, cell, trial, write
 

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.estimates import (
+from costmodel.recording.trial import RecordedTrial
+from costmodel.workload.characterization import (
     Shared,
     correlation,
     failure_law,
@@ -24,7 +25,6 @@ from costmodel.estimates import (
     poisson_interval,
     think_law,
 )
-from costmodel.trials import RecordedTrial
 from taxtui.commands.report import command
 from taxtui.errors import UsageError
 from taxtui.importers import registry

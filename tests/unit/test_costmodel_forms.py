@@ -12,12 +12,20 @@ from random import Random
 import pytest
 
 from costmodel import Demand, DemandError, Images, NoPrice, PriceError, Think, load_prices
-from costmodel.distribution import Distribution
-from costmodel.policies import POLICIES
-from costmodel.recording import CellIdentity
-from costmodel.retries import Retries, effective_workers, throttle_floor_ns, with_retries
-from costmodel.tariff import billed_ns
-from costmodel.uncertainty import Interval, difference, mean_interval, quantile, ratio_interval, student_t, wilson
+from costmodel.pricing.tariff import billed_ns
+from costmodel.recording.reader import CellIdentity
+from costmodel.simulation.retries import Retries, effective_workers, throttle_floor_ns, with_retries
+from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.intervals import (
+    Interval,
+    difference,
+    mean_interval,
+    quantile,
+    ratio_interval,
+    student_t,
+    wilson,
+)
+from costmodel.training.policies import POLICIES
 from tests.support.costmodel_files import CELL
 
 S = 10**9

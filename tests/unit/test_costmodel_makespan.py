@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 from costmodel import DemandError, expected_makespan, list_makespan
-from costmodel.distribution import Distribution
-from costmodel.renewal import bounds, expected_max, out_of_step, renewal_makespan, sums_are_smooth
-from costmodel.simulation import leap, streams
+from costmodel.simulation.renewal import bounds, expected_max, out_of_step, renewal_makespan, sums_are_smooth
+from costmodel.simulation.sampling import leap, streams
+from costmodel.statistics.distribution import Distribution
 
 S = 10**9
 

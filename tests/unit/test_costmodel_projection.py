@@ -8,17 +8,9 @@ from typing import Any
 
 import pytest
 
-from costmodel import (
-    Interval,
-    Projection,
-    SourceError,
-    Think,
-    load_prices,
-    project,
-    read,
-)
-from costmodel.length import Length
-from costmodel.whatif import levers
+from costmodel import Interval, Projection, SourceError, Think, load_prices, project, read
+from costmodel.analysis.sensitivity import levers
+from costmodel.training.length import Length
 from tests.support.asking import HOUR, ask, hours, one
 from tests.support.costmodel_files import S, cell, frame, header, health, trial, write
 from tests.support.simulating import attribute_coarsely

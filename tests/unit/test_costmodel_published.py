@@ -14,13 +14,15 @@ from costmodel import (
     PriceError,
     Published,
     SourceError,
+    answer_of,
     curve,
     load_prices,
     project,
     read,
     sensitivity,
 )
-from costmodel.used import option, used_by
+from costmodel.analysis.headline import sentence
+from costmodel.projection.option_support import option, used_by
 from taxtui.commands.project import command
 from tests.support.asked_demands import ASKED, STEP_MODEL_ASKED
 from tests.support.costmodel_files import trial, write
@@ -197,3 +199,18 @@ def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot read"):
         read(tmp_path / "none.toml")
+
+
+def test_the_same_row_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "twice.toml"
+    path.write_text(ROW + SECOND)
+    with pytest.raises(SourceError, match=r"twice\.toml: rows: row 2 is x x 7 once more; keep one of them"):
+        read(path)
+
+
+def test_the_same_row_in_two_files_is_no_pair_to_compare(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.toml").write_text(ROW)
+    files = [read(tmp_path / f"{name}.toml") for name in ("a", "b")]
+    rows = project(files, Demand(trajectories=10, workers=2))
+    assert "nothing to compare it with" in sentence(answer_of(rows))

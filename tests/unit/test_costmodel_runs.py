@@ -10,15 +10,15 @@ from statistics import stdev
 
 import pytest
 
-from costmodel.comparison import compare
-from costmodel.demand import Demand
+from costmodel.analysis.baseline import compare
+from costmodel.analysis.project import project
 from costmodel.errors import DemandError
-from costmodel.projection import project
-from costmodel.recording import Recording, read_recording
-from costmodel.runs import Assumed, RunKey, assumed, basis, between, estimate, interval
-from costmodel.samples import pools
-from costmodel.uncertainty import Interval, correlation_time, student_t
-from costmodel.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, judge
+from costmodel.recording.reader import Recording, read_recording
+from costmodel.statistics.intervals import Interval, correlation_time, student_t
+from costmodel.statistics.repetitions import Assumed, RunKey, assumed, basis, between, estimate, interval
+from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, judge
+from costmodel.training.run import Demand
+from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.repeated import AA, everything, rates
 from tests.support.simulated_runs import TRUTH, estimated, measured

@@ -149,6 +149,17 @@ def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(tmp_path: P
     assert unknown["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 16 / HOUR)
 
 
+@pytest.mark.parametrize("pool", [{"refill_rate": 0.5}, {"refill_s": 2.0}])
+def test_gpus_wait_beside_a_warm_pool_by_whatever_rule_it_refills(tmp_path: Path, pool: dict[str, Any]) -> None:
+    """Without the sandbox there is no pool either, so no part of the pool may be left in that question."""
+    trials = [trial(n, runs=[S * 3 // 4] * 3) for n in range(4)]
+    ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "warm_pool": 4, **pool}
+    waits = one(write(tmp_path / "same", trials), **ask).gpu
+    assert waits is not None
+    assert waits["sync"].commands_gpu_hours is not None
+    assert waits["sync"].commands_gpu_hours * HOUR == pytest.approx(2 * 2 * 2.25)
+
+
 @pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("think", [[], ["--think=8s"]])
 def test_waiting_is_told_in_its_parts_and_only_the_sandboxs_is_called_stalled(

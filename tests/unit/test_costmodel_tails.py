@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Demand, Interval, expected_makespan, list_makespan
-from costmodel.distribution import Distribution
-from costmodel.overhang import Survival, overhang
-from costmodel.pareto import heaviest
-from costmodel.renewal import expected_max, renewal_makespan
-from costmodel.tails import LEAST_TRIALS, Timeout, reach
-from costmodel.wallclock import Ends, limits, run_in_time
+from costmodel.projection.tail_limits import LEAST_TRIALS, Timeout, reach
+from costmodel.projection.wall_clock import Ends, limits, run_in_time
+from costmodel.simulation.renewal import expected_max, renewal_makespan
+from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.end_effect import Survival, overhang
+from costmodel.statistics.pareto import heaviest
 from taxtui.commands.project import command
 from tests.benchmarks.bench_costmodel_tails import LAWS, coverage, true_wall_s
 from tests.support.costmodel_files import S, trial, write

@@ -8,9 +8,11 @@ from typing import get_type_hints
 
 import pytest
 
-from costmodel import comparison, makespan, results, whatif
-from costmodel.distribution import Distribution
-from costmodel.uncertainty import Interval
+from costmodel.analysis import baseline, sensitivity
+from costmodel.projection import row
+from costmodel.simulation import makespan
+from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.intervals import Interval
 
 UNITS = re.compile(r"(^|_)(ns|s|s2|usd|hours|usd_hour|percent|actions|workers|sandboxes|successes|attempts)$")
 SHARES = {
@@ -25,15 +27,15 @@ SHARES = {
     "beyond",
 }
 HOLDERS = {
-    results.Trajectory: "trajectory_s",
-    results.ByCause: "by_cause_worker_hours",
-    results.WallClock: "wall_clock_hours",
+    row.Trajectory: "trajectory_s",
+    row.ByCause: "by_cause_worker_hours",
+    row.WallClock: "wall_clock_hours",
 }
 """What is in these has the unit that the name of the field says which holds them."""
-IN_ACTIONS = {results.BreakEven}
+IN_ACTIONS = {row.BreakEven}
 CLASSES = [
     found
-    for module in (results, makespan, comparison, whatif)
+    for module in (row, makespan, baseline, sensitivity)
     for found in vars(module).values()
     if inspect.isclass(found) and found.__module__ == module.__name__ and found not in HOLDERS.keys() | IN_ACTIONS
 ]
@@ -48,5 +50,5 @@ def test_the_name_of_a_quantity_ends_with_its_unit(found: type) -> None:
 
 
 def test_what_holds_several_quantities_says_their_unit() -> None:
-    hints = get_type_hints(results.Projection)
+    hints = get_type_hints(row.Projection)
     assert {hints[name] for name in HOLDERS.values()} == {holder | None for holder in HOLDERS}

@@ -11,14 +11,15 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Demand, DemandError, Interval, Projection, project, read
-from costmodel.comparison import with_baseline
-from costmodel.decision import CANNOT_TELL, MOVE, STAY, USD, WORKER_HOURS, Decision, Side, decide, verdict
-from costmodel.demand import Think
+from costmodel.analysis.baseline import with_baseline
+from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, USD, WORKER_HOURS, Decision, Side, decide, verdict
+from costmodel.analysis.thresholds import turns
 from costmodel.errors import CostModelError
-from costmodel.images import Images
-from costmodel.length import Length
-from costmodel.results import Assumption, Share
-from costmodel.turning import turns
+from costmodel.projection.row import Share
+from costmodel.training.images import Images
+from costmodel.training.length import Length
+from costmodel.training.run import Think
+from costmodel.workload.scenario_range import Assumption
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report.decision.memo import to_text
@@ -26,7 +27,9 @@ from taxtui.report.decision.record import record
 from tests.support.attributed import attribution
 from tests.support.costmodel_files import S, cell, trial, write
 
-DEMAND = Demand(trajectories=1000, workers=10, batch=100, gpus=8, gpu_usd_hour=2.0, nodes=2, pods_per_node=16)
+DEMAND = Demand(
+    trajectories=1000, workers=10, batch=100, gpus=8, gpu_usd_hour=2.0, nodes=2, pods_per_node=16, think=Think(S)
+)
 """10 steps."""
 PRICED = replace(DEMAND, node_usd_hour=1.0)
 
@@ -91,7 +94,7 @@ def test_the_bill_is_gpus_and_nodes_for_as_long_as_the_run_lasts(rows: list[Proj
 
 
 def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: list[Projection]) -> None:
-    demand = Demand(trajectories=1000, workers=10)
+    demand = Demand(trajectories=1000, workers=10, think=Think(0))
     start, goal = (Side(name=row.label, row=row, demand=demand, rerun=lambda _: rows[0]) for row in rows)
     found = decide(start, goal)
     assert (found.verdict, found.unit) == (STAY, WORKER_HOURS)
@@ -111,14 +114,16 @@ def test_different_work_is_not_compared(rows: list[Projection]) -> None:
 
 
 def test_prices_turn_it_where_both_bills_are_equal(rows: list[Projection]) -> None:
-    start, goal = side(rows[0], DEMAND, 3600), side(rows[1], PRICED, 3400)
+    start, goal = side(rows[0], replace(DEMAND, node_usd_hour=0.01), 3600), side(rows[1], PRICED, 3400)
     found = decide(start, goal)
-    turned = {turn.input: turn for turn in turns(found, simulate=False)}
-    node = turned["node_usd_hour"]
-    assert (node.side, node.now) == ("kubernetes", 1.0)
-    # 160 = (16 + 2 p) · 34,000 / 3600
-    assert node.at == pytest.approx((160 / (34_000 / 3600) - 16) / 2, rel=0.03)
-    assert turned["gpu_usd_hour"].at == pytest.approx(2 * 18.9 / (160 - 151.1), rel=0.03)
+    turned = {(turn.input, turn.side): turn for turn in turns(found, simulate=False)}
+    node = turned["node_usd_hour", "kubernetes"]
+    assert node.now == 1.0
+    # 160.2 = (16 + 2 p) · 34,000 / 3600, and (8 p + 0.02) · 10 = (8 p + 2) · 34,000 / 3600
+    assert node.at == pytest.approx((160.2 / (34_000 / 3600) - 16) / 2, rel=0.03)
+    assert turned["gpu_usd_hour", ""].at == pytest.approx(
+        (2 * 34_000 / 3600 - 0.2) / (80 - 8 * 34_000 / 3600), rel=0.03
+    )
 
 
 def test_inputs_turn_it_by_simulating_both_sides_anew(rows: list[Projection]) -> None:
@@ -151,7 +156,8 @@ def test_what_an_input_is_made_of_is_changed_in_proportion(rows: list[Projection
         return side(rows[0], PRICED, 3600 * times).row
 
     start = replace(side(rows[0], asked, 3600), rerun=rerun)
-    found = {turn.input: turn for turn in turns(decide(start, side(rows[1], PRICED, 1800)))}
+    goal = side(rows[1], replace(PRICED, think=Think(0)), 1800)
+    found = {turn.input: turn for turn in turns(decide(start, goal))}
     for name, now in (("think", 8.0), ("images", 4.0), ("actions", 15.0)):
         assert (found[name].side, found[name].now) == ("docker", now)
         assert found[name].at == pytest.approx(now / 2, rel=0.05)
@@ -170,7 +176,7 @@ def test_what_turns_nothing_says_so_and_comes_last(rows: list[Projection]) -> No
 
 
 def test_what_is_not_priced_or_assumed_alike_is_said(rows: list[Projection]) -> None:
-    asked = replace(DEMAND, failure_rate=0.05)
+    asked = replace(DEMAND, failure_rate=0.05, node_usd_hour=0.0)
     found = decide(side(rows[0], asked, 3600), side(rows[1], asked, 1800))
     words = [(doubt.side, doubt.words) for doubt in found.doubts]
     assert ("docker", "its sandboxes cost nothing here") in words
@@ -184,6 +190,13 @@ def test_what_is_not_priced_or_assumed_alike_is_said(rows: list[Projection]) -> 
 def page(found: Decision) -> str:
     given = [Assumption("gpu_usd_hour", "2", "our contract"), Assumption("images", "500 of 2-8 GB", "a|b *c*")]
     return to_text(found, turns(found, simulate=False), given, "taxtui decide lab.msgpack --from docker --to e2b")
+
+
+def test_a_rough_simulation_is_told_as_one(rows: list[Projection]) -> None:
+    found = decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+    told = to_text(found, [], [], "taxtui decide --quick", rough=True)
+    assert "saves this run ≈ $90.0 ($88.0 … $92.0), 50.0% of $180. A rough simulation" in told
+    assert "≈" not in page(found)
 
 
 def test_the_page_has_everything_in_its_place(rows: list[Projection]) -> None:
@@ -215,13 +228,135 @@ def test_what_cannot_be_told_says_why(rows: list[Projection]) -> None:
     assert "More and less than nothing are both in the 95 % interval" in told
 
 
+def unmeasured(row: Projection, provider: str = "daytona") -> Projection:
+    """A composed row with what such rows say of themselves."""
+    told = (
+        Assumption("dispatch", "as it was on docker", "run.msgpack"),
+        Assumption("failures", "none", "unmeasured"),
+        Assumption("image pulls and builds", "none", "unmeasured"),
+        Assumption("limits", "creates 10 a second", f"profile {provider}"),
+    )
+    identity = row.identity._replace(substrate=provider)
+    doubted = ("composed", "dispatch_borrowed")
+    return replace(row, provenance="composed", label=provider, identity=identity, flags=doubted, assumptions=told)
+
+
+@pytest.mark.parametrize(("here_s", "there_s"), [(3600, 1800), (1800, 3600)])
+def test_a_place_that_was_not_measured_is_never_a_verdict(rows: list[Projection], here_s: int, there_s: int) -> None:
+    here, there = side(rows[0], PRICED, here_s), side(unmeasured(rows[1]), replace(PRICED, failure_rate=0.05), there_s)
+    for found in (decide(here, there), decide(there, here)):
+        assert found.verdict == CANNOT_TELL
+        assert found.saving.low is not None  # if it is as assumed
+        words = [(point.side, point.words) for point in found.open_points]
+        assert words == [
+            ("daytona", "nothing was measured there"),
+            ("daytona", "dispatch: as it was on docker, unmeasured there"),
+            ("daytona", "failures: none, unmeasured there"),
+            ("daytona", "image pulls and builds: none, unmeasured there"),
+            ("daytona", "limits: profile daytona, unmeasured there"),
+        ]
+        assert found.doubts[:5] == found.open_points
+    stand_in = side(replace(rows[1], provenance="stand_in"), PRICED, 1800)
+    assert decide(side(rows[0], PRICED, 3600), stand_in).verdict == CANNOT_TELL
+    imported = side(replace(rows[1], provenance="imported"), PRICED, 1800)
+    assert decide(side(rows[0], PRICED, 3600), imported).verdict == MOVE
+
+
+def test_without_the_models_time_there_is_no_verdict(rows: list[Projection]) -> None:
+    with pytest.raises(DemandError, match=r"the model's time .* is missing.*: add --think lognormal:8s,1 \(--think 0s"):
+        decide(side(rows[0], replace(PRICED, think=None), 3600), side(rows[1], PRICED, 1800))
+    thinking = [replace(row, think_s=8.0) for row in rows]  # recorded
+    asked = replace(PRICED, think=None)
+    assert decide(side(thinking[0], asked, 3600), side(thinking[1], asked, 1800)).verdict == MOVE
+    none = replace(PRICED, think=Think(0))
+    assert decide(side(rows[0], none, 3600), side(rows[1], none, 1800)).verdict == MOVE
+
+
+def test_with_one_side_free_there_is_no_verdict(rows: list[Projection]) -> None:
+    with pytest.raises(
+        DemandError, match=r"docker costs nothing here and kubernetes is billed: add .*\[at.docker.nodes\]"
+    ):
+        decide(side(rows[0], DEMAND, 3600), side(rows[1], PRICED, 1800))
+    with pytest.raises(DemandError, match="kubernetes costs nothing here and docker is billed"):
+        decide(side(rows[0], PRICED, 3600), side(rows[1], DEMAND, 1800))
+    assert decide(side(rows[0], DEMAND, 3600), side(rows[1], DEMAND, 1800)).verdict == MOVE  # GPUs alone, on both
+    with pytest.raises(DemandError, match=r"daytona costs nothing here .*: add .* --compose daytona:prices=FILE"):
+        decide(side(rows[0], PRICED, 3600), side(unmeasured(rows[1]), DEMAND, 1800))
+
+
+def test_a_published_row_is_not_asked_for_the_models_time(rows: list[Projection]) -> None:
+    """It refuses that option, as one latency cannot answer it."""
+    printed = [replace(row, provenance="published") for row in rows]
+    asked = replace(PRICED, think=None)
+    assert decide(side(printed[0], asked, 3600), side(printed[1], asked, 1800)).verdict == CANNOT_TELL
+
+
+def test_trials_that_do_not_bound_a_step_decide_nothing(rows: list[Projection]) -> None:
+    start, goal = side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800)
+    attribution, wall = start.row.attribution, start.row.wall_clock_hours
+    assert attribution is not None
+    assert attribution.run.usd is not None
+    assert wall is not None
+    run = attribution.run._replace(usd=attribution.run.usd._replace(high=None))
+    row = replace(
+        start.row,
+        attribution=attribution._replace(run=run),
+        wall_clock_hours=wall._replace(high=None, needs_trials=149),
+    )
+    found = decide(replace(start, row=row), goal)
+    assert (found.verdict, found.saving) == (CANNOT_TELL, Interval(found.saving.value))
+    told = page(found)
+    assert "40 trials do not bound how long the slowest rollouts of a step take; record 149 successes there" in told
+    assert "| the whole run | 180 (≥ 178) |" in told
+
+
+def test_beyond_the_measured_concurrency_each_place_has_its_own_limits(tmp_path: Path) -> None:
+    """Half of a saving is sure at the 8 that were measured, not at 12, and at 500 nothing is."""
+
+    def not_asked(_: Demand) -> Projection:
+        raise AssertionError
+
+    cells, trials = [], []
+    for number, (substrate, level) in enumerate((s, n) for s in ("docker", "local") for n in (1, 8)):
+        cells.append(cell(number, substrate=substrate, concurrency=level))
+        create = (8 if substrate == "docker" else 5) * S
+        trials += [trial(100 * number + n, cell=number, create=create + n * S // 100) for n in range(10)]
+    recording = read(write(tmp_path / "levels.msgpack", trials, *cells))
+    for workers, told in ((8, MOVE), (12, CANNOT_TELL), (500, CANNOT_TELL)):
+        demand = Demand(trajectories=1000, workers=workers, think=Think(0))
+        rows = project([recording], demand)
+        start, goal = (Side(name=row.label, row=row, demand=demand, rerun=not_asked) for row in rows)
+        found = decide(start, goal)
+        assert found.verdict == told
+        assert [point.side for point in found.open_points] == (["docker", "local"] if workers == 500 else [])
+    assert found.open_points[0].words == "measured with up to 8 at a time, and 500 share a host"
+    assert found.open_points[0].do == "taxtui run --concurrency 500 there"
+
+
+def test_inputs_of_a_place_are_tried_on_its_own_side_only(rows: list[Projection]) -> None:
+    """Twice as many failures at both places is no answer to: what if there are more there?"""
+    asked = replace(PRICED, failure_rate=0.1)
+    found = decide(side(rows[0], asked, 1800), side(rows[1], asked, 1500))
+    tried = [(turn.input, turn.side) for turn in turns(found) if turn.input in ("failure_rate", "think")]
+    assert sorted(tried) == [("failure_rate", "docker"), ("failure_rate", "kubernetes"), ("think", "")]
+
+
 def test_a_composed_side_is_marked_wherever_it_is_named(rows: list[Projection]) -> None:
-    made = replace(rows[1], provenance="composed", label="e2b")
-    told = page(decide(side(rows[0], PRICED, 3600), side(made, PRICED, 1800)))
-    assert told.startswith("# MOVE from docker to e2b (composed)")
-    assert "e2b (composed) was not measured here: measured work with published start-up, dispatch and prices." in told
-    assert "| $ | docker | e2b (composed) |" in told
-    assert "1. e2b itself, with the same work (tier T2, mode exec)" in told
+    told = page(decide(side(rows[0], PRICED, 3600), side(unmeasured(rows[1]), PRICED, 1800)))
+    assert told.startswith(
+        "# CAN'T TELL docker from daytona (composed)\n\nMoving to daytona (composed) saves this run $90.0 "
+        "($88.0 … $92.0), 50.0% of $180, if what was not measured is as assumed. "
+        "Nothing was measured at daytona, so there is no verdict. Assumed there: dispatch: as it was on docker; "
+        "failures: none; image pulls and builds: none; limits: profile daytona. Measure it: `taxtui run -s daytona "
+        "-t T2 -n 3 --mode exec --trials "
+    )
+    assert "published" not in told.partition("## What it costs")[0]
+    assert "| $ | docker | daytona (composed) |" in told
+    assert "1. daytona itself, with the same work: `taxtui run -s daytona" in told
+    assert "These were not tried: dispatch: as it was on docker, unmeasured there (daytona);" in told
+    assert "What turns it soonest" not in told
+    other = page(decide(side(rows[0], PRICED, 3600), side(unmeasured(rows[1], "e2b"), PRICED, 1800)))
+    assert "run the same work there with your own harness, and read its logs with `taxtui import`" in other
 
 
 def test_the_record_is_the_page_unrounded(rows: list[Projection]) -> None:
@@ -230,6 +365,11 @@ def test_the_record_is_the_page_unrounded(rows: list[Projection]) -> None:
     assert (told["verdict"], told["unit"], told["saving"]["value"]) == (MOVE, USD, found.saving.value)
     assert told["from"]["bill"]["gpus"]["value"] == pytest.approx(160)
     assert told["to"]["row"]["substrate"] == "kubernetes"
+    assert (told["measure"], told["open_points"]) == ([], [])
+    other = record(decide(side(rows[0], PRICED, 3600), side(unmeasured(rows[1]), PRICED, 1800)), [], [])
+    assert other["verdict"] == CANNOT_TELL
+    assert other["measure"][0].startswith("`taxtui run -s daytona -t T2 -n 3 --mode exec")
+    assert other["open_points"][0]["words"] == "nothing was measured there"
     assert msgspec.json.encode(told)
 
 
@@ -245,8 +385,8 @@ def recording(tmp_path: Path) -> str:
     return str(write(tmp_path / "run.msgpack", trials, *cells))
 
 
-def asked(*words: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["decide", *words, "--trajectories", "1k", "--workers", "10"])
+def asked(*words: str, think: tuple[str, ...] = ("--think", "0s")) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["decide", *words, "--trajectories", "1k", "--workers", "10", *think])
     if isinstance(result.exception, TaxtuiError | CostModelError):
         return result.exception.exit_code, str(result.exception)
     return result.exit_code, result.output
@@ -265,6 +405,18 @@ def test_the_command_answers_and_its_exit_code_says_whether(recording: str, tmp_
     assert (code, told) == (2, f"{memo} exists; choose another name with -o, nothing is overwritten")
     code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "--format", "json")
     assert (code, json.loads(told)[0]["verdict"]) == (0, MOVE)
+
+
+def test_the_command_asks_for_the_models_time(recording: str) -> None:
+    code, line = asked(recording, "--from", "docker", "--to", "kubernetes", "--tier", "T2", think=())
+    assert (code, line.partition(",")[0]) == (2, "the model's time before each action is missing")
+    assert "\n" not in line
+
+
+def test_the_command_names_what_to_measure_of_a_provider(recording: str) -> None:
+    code, told = asked(recording, "--from", "docker", "--to", "daytona", "--compose", "daytona", "--tier", "T2")
+    assert (code, told.partition("\n")[0]) == (6, "# CAN'T TELL docker from daytona (composed)")
+    assert "Measure it: `taxtui run -s daytona -t T2 -n 3 --mode exec --trials 149 --repeat 3`" in told
 
 
 @pytest.mark.parametrize(

@@ -50,3 +50,13 @@ def test_it_tells_what_earlier_runs_left() -> None:
         f"run {RUN}": f"not swept clean; taxtui sweep --run {RUN} --force --dry-run",
     }
     ledger.remove(RUN)
+
+
+def test_a_substrate_that_is_ready_is_said_to_be_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def checked(refs: Sequence[SubstrateRef]) -> list[dict[str, Any]]:
+        return [{"name": str(ref), "ok": True, "detail": "ready, 1.0"} for ref in refs]
+
+    monkeypatch.setattr(substrates, "checked", checked)
+    output = CliRunner().invoke(doctor.command).output
+    assert "ready: 1.0" in output
+    assert "ready, " not in output

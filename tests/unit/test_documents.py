@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from costmodel import CostModelError, load_prices, load_profile, read
-from costmodel.documents import Document, MalformedDocument
+from costmodel.toml import Document, MalformedDocument
 from taxtui.errors import UsageError
 from taxtui.report.projected import demand_file
 

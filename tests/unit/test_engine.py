@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from costmodel.errors import PriceError
-from costmodel.pricing import load_prices
+from costmodel.pricing.sheet import load_prices
 from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader, writer

@@ -15,9 +15,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import costmodel
-from costmodel.recording import Recording
-from costmodel.samples import Pool, pools
-from costmodel.tables import COLUMNS, rows
+from costmodel.recording.reader import Recording
+from costmodel.recording.table import COLUMNS, rows
+from costmodel.workload.pool import Pool, pools
+from taxtui import installed
 from taxtui.commands.export import TABLES, command
 from taxtui.errors import RecordingError, UsageError
 from taxtui.export import NAMES
@@ -68,6 +69,41 @@ def test_every_format_has_the_same_rows(path: Path, table: str, tmp_path: Path) 
     read = pyarrow.parquet.read_table(out)
     assert read.to_pylist() == told
     assert read.schema.field(names[0]).metadata == {b"about": COLUMNS[table][0].about.encode()}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "beginning"),
+    [
+        ("t.parquet", [], b"PAR1"),
+        ("t.PARQUET", ["--table", "actions"], b"PAR1"),
+        ("t.jsonl", [], b'{"'),
+        ("t.csv", [], b'"run_id",'),
+        ("t", [], b'"run_id",'),
+        ("t.prom", [], b"# "),
+        ("t.jsonl", ["--format", "otlp"], b'{"resourceSpans"'),
+        ("t.txt", ["--format", "prometheus"], b"# "),
+    ],
+)
+def test_the_name_of_the_file_says_its_format(name: str, options: list[str], beginning: bytes, tmp_path: Path) -> None:
+    done = exported(SMALL, *options, "-o", tmp_path / name)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / name).read_bytes().startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "complaint"),
+    [
+        ("t.parquet", ["--format", "csv"], "is a name for parquet, not for csv; drop --format csv, or rename it"),
+        ("t.csv", ["--format", "otlp"], "is a name for csv, not for otlp"),
+        ("t.xlsx", [], ".xlsx is the ending of no format; add --format"),
+    ],
+)
+def test_a_name_that_says_another_format_is_refused(
+    name: str, options: list[str], complaint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(complaint)):
+        exported(SMALL, *options, "-o", tmp_path / name)
+    assert not (tmp_path / name).exists()
 
 
 def test_trials_are_those_that_the_cost_model_reads() -> None:
@@ -167,7 +203,7 @@ def test_what_cannot_be_asked_for_is_refused(monkeypatch: pytest.MonkeyPatch, tm
     with pytest.raises(costmodel.SourceError, match="there is no table 'x'; there are trials, actions, health"):
         costmodel.frame(SMALL, table="x")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"parquet needs pyarrow; pip install 'taxtui\[export\]'"):
+    with pytest.raises(UsageError, match=re.escape(f"parquet needs pyarrow; {installed.extra_command('export')}")):
         exported(SMALL, "--format", "parquet", "-o", tmp_path / "x")
 
 

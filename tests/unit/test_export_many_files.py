@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import processes
 from costmodel.errors import SourceError
+from costmodel.recording.parallel import processes
 from taxtui.errors import RecordingError
 from taxtui.export import BY_NAME, many_files
 from tests.support.costmodel_files import trial, write

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from taxtui import installed
 from taxtui.commands import substrates, sweep
 from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.notation import parse_substrate
@@ -32,19 +33,19 @@ def test_what_a_sweep_did_not_look_at_is_said(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("PATH", str(tmp_path))
     done = CliRunner().invoke(sweep.command, ["-s", "inspect", "--dry-run"])
     words = "taxtui: not swept: inspect: docker does not answer: the program docker is not installed"
-    assert (done.exit_code, done.output.strip()) == (0, f"{words}; install or start docker")
+    assert done.exit_code == 0
+    assert f"{words}; install or start docker" in done.output.splitlines()  # others measure on this machine too
     named = CliRunner().invoke(sweep.command, ["-s", "inspect:environment=docker", "--dry-run"])
     assert isinstance(named.exception, SubstrateUnavailable)
 
 
 def test_a_python_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(substrates, "_installed", lambda package: package != "harbor")
+    monkeypatch.setattr(installed, "is_installed", lambda package: package != "harbor")
     monkeypatch.setattr(sys, "version_info", (3, 11, 7, "final", 0))
     told = registry.needs_newer_python("harbor")
     assert told is not None
-    assert str(told) == (
-        'harbor: needs Python 3.12 or newer, and this is Python 3.11; python3.12 -m pip install "taxtui[harbor]"'
-    )
+    fix = installed.extra_command("harbor", python="3.12")
+    assert str(told) == f"harbor: needs Python 3.12 or newer, and this is Python 3.11; {fix}"
     assert registry.needs_newer_python("docker") is None
     done = CliRunner().invoke(substrates.command, ["-s", "harbor"])
     assert "needs Python 3.12 or newer, and this is Python 3.11" in done.output

@@ -15,12 +15,12 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import gate
+from costmodel.analysis import regression
 from costmodel.errors import DemandError
-from costmodel.percentiles import Percentile, spread_of, with_runs
-from costmodel.recording import read_recording
-from costmodel.runs import Assumed, assumed
-from costmodel.uncertainty import Interval, difference, ratio, student_t
+from costmodel.recording.reader import read_recording
+from costmodel.statistics.intervals import Interval, difference, ratio, student_t
+from costmodel.statistics.quantiles import Percentile, spread_of, with_runs
+from costmodel.statistics.repetitions import Assumed, assumed
 from taxtui.commands.check import command
 from taxtui.errors import Regressed, TaxtuiError, TooLittleData, UsageError
 from tests.support.costmodel_files import S, cell, trial, write
@@ -69,9 +69,9 @@ def test_what_is_surely_beyond_the_limit_has_regressed_with_exit_5(tmp_path: Pat
     assert result.exception.exit_code == 5
     assert "2 of 3 comparisons got worse" in str(result.exception)
     assert verdicts(result) == {
-        "mean:trajectory": gate.REGRESSED,
-        "p50:action": gate.REGRESSED,
-        "failure_rate": gate.PASSED,
+        "mean:trajectory": regression.REGRESSED,
+        "p50:action": regression.REGRESSED,
+        "failure_rate": regression.PASSED,
     }
     assert (
         checked(tmp_path, tmp_path / "new.msgpack", tmp_path / "base.msgpack", "--max-regression", "50%").exception
@@ -91,14 +91,18 @@ def test_what_one_run_each_cannot_tell_is_exit_6(tmp_path: Path) -> None:
 
 def test_a_regression_is_one_only_where_the_near_bound_is_beyond_the_limit(tmp_path: Path) -> None:
     files = [read_recording(path) for path in (new(tmp_path, 1.3), base(tmp_path))]
-    [found] = gate.check(files[:1], files[1:], [gate.metric("mean:trajectory", 0.0)]).comparisons
+    [found] = regression.check(files[:1], files[1:], [regression.metric("mean:trajectory", 0.0)]).comparisons
     assert found.change is not None
     low, high = found.change.low, found.change.high
     assert low is not None
     assert high is not None
     assert low < found.change.value < high
-    for limit, verdict in ((low - 1e-6, gate.REGRESSED), (low + 1e-6, gate.TOO_LITTLE), (high + 1e-6, gate.PASSED)):
-        assert gate.check(files[:1], files[1:], [gate.metric("mean:trajectory", limit)]).verdict == verdict
+    for limit, verdict in (
+        (low - 1e-6, regression.REGRESSED),
+        (low + 1e-6, regression.TOO_LITTLE),
+        (high + 1e-6, regression.PASSED),
+    ):
+        assert regression.check(files[:1], files[1:], [regression.metric("mean:trajectory", limit)]).verdict == verdict
 
 
 def test_failures_count_in_points_and_none_passes_however_few_trials(tmp_path: Path) -> None:
@@ -115,7 +119,7 @@ def test_failures_count_in_points_and_none_passes_however_few_trials(tmp_path: P
 def test_what_never_succeeds_is_caught_by_failures_though_it_has_no_durations(tmp_path: Path) -> None:
     result = checked(tmp_path, new(tmp_path, failing=12), base(tmp_path), "--format", "json")
     assert isinstance(result.exception, Regressed)
-    assert verdicts(result)["mean:trajectory"] == gate.TOO_LITTLE
+    assert verdicts(result)["mean:trajectory"] == regression.TOO_LITTLE
 
 
 def test_a_percentile_that_the_trials_do_not_support_says_how_many_it_needs(tmp_path: Path) -> None:
@@ -128,7 +132,7 @@ def test_a_percentile_that_the_trials_do_not_support_says_how_many_it_needs(tmp_
 def test_a_metric_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
     options = ("--metric", "mean:trajectory=60%", "--metric", "mean:held_per_success", "--format", "json")
     result = checked(tmp_path, new(tmp_path, 1.3), base(tmp_path), *options)
-    assert verdicts(result) == {"mean:trajectory": gate.PASSED, "mean:held_per_success": gate.REGRESSED}
+    assert verdicts(result) == {"mean:trajectory": regression.PASSED, "mean:held_per_success": regression.REGRESSED}
 
 
 def test_equal_cells_alone_are_compared_and_the_others_are_named(tmp_path: Path) -> None:
@@ -186,7 +190,7 @@ def test_runs_of_several_files_pool_on_each_side(tmp_path: Path) -> None:
 )
 def test_an_unknown_metric_lists_the_known(name: str, told: str) -> None:
     with pytest.raises(DemandError) as refused:
-        gate.metric(name, 0.1)
+        regression.metric(name, 0.1)
     assert told in str(refused.value)
     assert refused.value.exit_code == 2
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-import costmodel.fitness
+import costmodel.recording.runner_health
 from taxtui.recording.events import UNKNOWN, Health, Notice
 from taxtui.runner import health
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
@@ -81,12 +81,16 @@ def test_each_second_of_a_standstill_is_a_late_one(monkeypatch: pytest.MonkeyPat
     told = reports.after(12 * 10**9)
     assert [report.at_ns // 10**9 for report in told] == list(range(9, 21))
     assert {report.lag_p99_ns for report in told} == {12 * 10**9}
-    judged = costmodel.fitness.Seconds()
+    judged = costmodel.recording.runner_health.Seconds()
     for second in range(8):  # before it all was well
-        judged.add(costmodel.fitness.RunnerSecond(second * 10**9, 0, 0, 0, 0))
+        judged.add(costmodel.recording.runner_health.RunnerSecond(second * 10**9, 0, 0, 0, 0))
     for report in told:
         lags_ns = report.lag_p50_ns, report.lag_p99_ns
-        judged.add(costmodel.fitness.RunnerSecond(report.at_ns, *lags_ns, report.cpu_permille, report.pool_waits))
+        judged.add(
+            costmodel.recording.runner_health.RunnerSecond(
+                report.at_ns, *lags_ns, report.cpu_permille, report.pool_waits
+            )
+        )
     assert judged.share(10 * 10**9, 15 * 10**9) == 1.0, "a trial within is marked as exposed from end to end"
 
 

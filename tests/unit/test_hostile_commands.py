@@ -144,8 +144,8 @@ def test_an_error_that_quotes_arguments_does_not_steer_the_terminal(words: tuple
 def test_what_a_provider_says_does_not_steer_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def swept(*_: object) -> tuple[list[object], list[str]]:
-        return [], ["docker x\x1b[2J: no\u202e"]
+    async def swept(*_: object) -> tuple[list[object], list[str], int]:
+        return [], ["docker x\x1b[2J: no\u202e"], 1
 
     async def check(_: LocalSubstrate) -> Availability:
         return Availability(ok=False, detail="gone\x1b[2J", fix="look\u202e")

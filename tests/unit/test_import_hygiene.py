@@ -80,8 +80,8 @@ def test_recordings_info_imports_neither_screens_nor_sdks(small: Path) -> None:
 
 def test_project_imports_neither_screens_nor_sdks() -> None:
     modules = command_line("project", "essay", "--trajectories", "1000", "--workers", "10")
-    assert "costmodel.projection" in modules
-    assert not {name for name in modules if name.startswith("costmodel.step")}  # who asks for no steps
+    assert "costmodel.projection.measured_row" in modules
+    assert not {name for name in modules if name.startswith("costmodel.attribution")}  # who asks for no steps
     assert packages(modules) & (SDKS | SCREENS) == set()
     assert not {name for name in modules if name.startswith(("taxtui.runner", "taxtui.substrates", "taxtui.tui"))}
 
@@ -101,8 +101,8 @@ def test_a_run_on_this_machine_imports_no_sdk_and_no_screen(tmp_path: Path) -> N
 
 def test_the_cost_model_knows_nothing_of_taxtui() -> None:
     modules = imported("import costmodel; costmodel.read, costmodel.project, costmodel.curve")
-    assert "costmodel.projection" in modules
-    assert not {name for name in modules if name.startswith("costmodel.step")}  # who asks for no steps
+    assert "costmodel.projection.measured_row" in modules
+    assert not {name for name in modules if name.startswith("costmodel.attribution")}  # who asks for no steps
     assert packages(modules) & ({"taxtui"} | SDKS | SCREENS) == set()
 
 

@@ -119,7 +119,7 @@ def test_a_run_of_terminal_bench_without_files_of_its_trials(tmp_path: Path) -> 
     (tmp_path / "results.json").write_text(json.dumps({"n_resolved": 0, "results": [told, {"nothing": 1}]}))
     result, events = imported("terminal-bench", tmp_path / "results.json", tmp_path / "out")
     [end] = of(events, TrialEnded)
-    assert (end.outcome, end.error) == ("timeout", "AgentTimeout")
+    assert (end.outcome, end.error) == ("ok", "AgentTimeoutError")
     assert [line.partition(", ")[2] for line in result.named] == ["result 2: it is no result of Terminal-Bench"]
 
 

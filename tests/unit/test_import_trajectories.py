@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from taxtui import installed
 from taxtui.errors import TaxtuiError
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files, reader_for
@@ -202,7 +204,7 @@ def test_a_sample_with_an_error_failed_and_one_at_its_limit_did_not(tmp_path: Pa
 
 def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(TaxtuiError, match=r"Zstandard.*taxtui\[import\]"):
+    with pytest.raises(TaxtuiError, match=rf"Zstandard.*{re.escape(installed.extra_command('import'))}"):
         trials("inspect", LOGS / "inspect-given.eval")
 
 

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Recording, read
-from costmodel.concurrency import Level, Scalability
-from costmodel.ladder import RUNNER, SUBSTRATE, UNKNOWN, Ladder, ceiling_per_s, ladders
-from costmodel.samples import pools
-from costmodel.throughput import BlockRate, CellRates, RateSpan, together
+from costmodel.analysis.concurrency_sweep import RUNNER, SUBSTRATE, UNKNOWN, Ladder, ceiling_per_s, ladders
+from costmodel.recording.throughput import BlockRate, CellRates, RateSpan, together
+from costmodel.statistics.scalability import Level, Scalability
+from costmodel.workload.pool import pools
 from taxtui.commands.report import command as report
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.live.state import RunState

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 import costmodel
 from costmodel import Demand
-from costmodel.length import Length
-from costmodel.samples import attempts, pools
+from costmodel.training.length import Length
+from costmodel.workload.pool import attempts, pools
 from taxtui.cli import app
 from taxtui.live.state import RunState
 from taxtui.recording import reader

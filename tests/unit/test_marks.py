@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costmodel import flags
+from costmodel.projection import warnings as flags
 from taxtui.report.marks import FlagMarks
 
 

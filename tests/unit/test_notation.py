@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costmodel.length import Length
+from costmodel.training.length import Length
 from taxtui.errors import UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.arrivals import Staggered

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costmodel.uncertainty import Interval
+from costmodel.statistics.intervals import Interval
 from taxtui.report.numbers import NOTHING, duration, duration_plus_minus, number, plus_minus, short_duration, span, usd
 
 

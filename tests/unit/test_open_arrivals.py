@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Recording, read
-from costmodel.samples import by_levels, pools
-from costmodel.tables import COLUMNS, rows
-from costmodel.trials import RecordedTrial
+from costmodel.recording.table import COLUMNS, rows
+from costmodel.recording.trial import RecordedTrial
+from costmodel.workload.pool import by_levels, pools
 from taxtui.commands.report import command as report
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.live.state import RunState

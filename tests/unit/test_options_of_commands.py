@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Delta, Demand, DemandError, Images, Think
-from costmodel.used import option, used_by
+from costmodel.projection.option_support import option, used_by
 from taxtui.cli import app
 from taxtui.report.projected.demand_file import field_of
 from taxtui.report.projected.options import OPTIONS, demand_of

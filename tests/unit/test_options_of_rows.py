@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from costmodel import Demand, DemandError, Projection, Recording, project, read
-from costmodel.providers import load_provider
-from costmodel.used import KINDS, option, used_by
+from costmodel.projection.option_support import KINDS, option, used_by
+from costmodel.providers.provider import load_provider
 from tests.support.asked_demands import ASKED, STEP_MODEL_ASKED
 from tests.support.costmodel_files import S, cell, trial, write
 

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from costmodel import Demand, project, read
-from costmodel.places import PlaceAsked
-from costmodel.providers import load_provider
-from costmodel.published import read_published
-from costmodel.tables import rows as table_rows
-from costmodel.uncertainty import quantile
+from costmodel.analysis.per_substrate import PlaceAsked
+from costmodel.providers.provider import load_provider
+from costmodel.recording.published import read_published
+from costmodel.recording.table import rows as table_rows
+from costmodel.statistics.intervals import quantile
 from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import column, read_samples
 from taxtui.report.measured.tables import PARTS

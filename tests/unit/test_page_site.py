@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from matplotlib.lines import Line2D
 
 from costmodel import Demand, load_prices, project, read
-from costmodel.answer import answer_of
+from costmodel.analysis.ranking import answer_of
 from taxtui.commands.site import command
 from taxtui.errors import RecordingError, UsageError
 from taxtui.report.page.drawing import drawn

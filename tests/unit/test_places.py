@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Demand, Recording, project, read
-from costmodel.places import PlaceAsked, only, project_places, runs_of
+from costmodel.analysis.per_substrate import PlaceAsked, only, project_places, runs_of
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.every_digit import every_digit
 

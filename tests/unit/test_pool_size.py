@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from costmodel import Demand, DemandError, Recording, SourceError, load_prices, project, read
-from costmodel.pool_size import PoolChoice, pool_sizes
-from costmodel.samples import pools
+from costmodel.analysis.pool_size import PoolChoice, pool_sizes
+from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, trial, write
 
 USUAL: dict[str, Any] = {"trajectories": 2000, "workers": 16, "warm_pool": 1, "refill_s": 20.0, "tolerance": 0.05}

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import Demand, DemandError, PriceError, Projection, Think, load_prices, project, read
-from costmodel.billing import by_clock
-from costmodel.pricing import SHIPPED, priced
-from costmodel.results import Cost
-from costmodel.samples import pools
-from costmodel.tariff import PARTS, Meter, UsdRates
+from costmodel.pricing.sheet import SHIPPED, priced
+from costmodel.pricing.tariff import PARTS, Meter, UsdRates
+from costmodel.projection.cost import by_clock
+from costmodel.projection.row import Cost
+from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, cell, trial, write
 
 HOUR = 3600 * S

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from costmodel import Demand, DemandError
-from costmodel.profiles import known_profiles, load_profile
+from costmodel.providers.limits import known_profiles, load_profile
 
 
 @pytest.mark.parametrize("name", known_profiles())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Demand, Published, SourceError, project, read
-from costmodel.published import shipped
+from costmodel.providers.published_figures import shipped
 
 FACTS = {facts.name: facts for facts in shipped()}
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from costmodel import processes
-from costmodel.collecting import paused
 from costmodel.errors import SourceError
-from costmodel.published import Published
-from costmodel.reading import read, read_all, read_recordings
-from costmodel.recording import Recording
+from costmodel.recording.load import read, read_all, read_recordings
+from costmodel.recording.parallel import processes
+from costmodel.recording.parallel.collecting import paused
+from costmodel.recording.published import Published
+from costmodel.recording.reader import Recording
 from tests.support.costmodel_files import trial, write
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"

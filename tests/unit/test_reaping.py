@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from taxtui.commands import sweep as sweep_command
-from taxtui.errors import CleanupFailed, SubstrateUnavailable
+from taxtui.errors import CleanupFailed, SubstrateUnavailable, TaxtuiError
 from taxtui.plan.spec import SubstrateRef
 from taxtui.runner.cleanup import watchdog
 from taxtui.runner.cleanup.ledger import LedgerEntry
@@ -93,3 +95,37 @@ def test_a_substrate_that_cannot_be_used_keeps_no_other_from_being_swept(monkeyp
     done = CliRunner().invoke(sweep_command.command, ["-s", "docker", "-s", "local", "--run", RUN, "--force"])
     assert isinstance(done.exception, SubstrateUnavailable)
     assert fake.alive == {}
+
+
+def test_an_id_that_nothing_is_found_of_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a slip of the pen, which would look like success."""
+    fake = FakeSubstrate()
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: fake)
+    done = CliRunner().invoke(sweep_command.command, ["-s", "local", "--run", "unknown", "--force"])
+    assert done.exit_code == 0
+    assert "no sandbox of run 'unknown' was found, and this user's ledger knows no such run" in done.stderr
+    assert CliRunner().invoke(sweep_command.command, ["-s", "local"]).stderr == "taxtui: no sandbox was found\n"
+
+
+def test_a_run_whose_sandboxes_are_removed_is_not_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeSubstrate()
+    fake.alive = {"here": RUN}
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: fake)
+    done = CliRunner().invoke(sweep_command.command, ["-s", "local", "--run", RUN, "--force"])
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_ctrl_c_is_held_back_while_the_watchdog_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the process has left our session, Ctrl-C would end it, and the run with it."""
+    masks: list[set[int]] = []
+
+    def popen(*_: object, **__: object) -> None:
+        masks.append(set(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(watchdog.subprocess, "Popen", popen)
+    entry = LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0)
+    with pytest.raises(TaxtuiError):
+        watchdog.Watchdog(entry)
+    assert [signal.SIGINT in mask for mask in masks] == [True]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

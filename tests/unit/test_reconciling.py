@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from costmodel import Demand, project, read
-from costmodel.recording import CellIdentity
+from costmodel.recording.reader import CellIdentity
 from taxtui.live.cell_state import PARTS, CellState
 from taxtui.live.state import RunState
 from taxtui.recording import events

@@ -11,8 +11,8 @@ from statistics import fmean, median_low
 import pytest
 from click.testing import CliRunner
 
-from costmodel.uncertainty import Interval
-from costmodel.verdict import Difference, Finding
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import Difference, Finding
 from taxtui.commands.report import command
 from taxtui.errors import UsageError
 from taxtui.report.measured.differences import change, pairs

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from array import array
 
-from costmodel.percentiles import effective_count, percentile
-from costmodel.runs import RunKey
+from costmodel.statistics.quantiles import effective_count, percentile
+from costmodel.statistics.repetitions import RunKey
 from taxtui.report.measured.outliers import outliers
 from taxtui.report.measured.samples import Column
 from taxtui.report.measured.summary import summarize

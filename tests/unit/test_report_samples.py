@@ -12,7 +12,7 @@ import pytest
 
 import costmodel
 from costmodel.errors import SourceError
-from costmodel.samples import Pool
+from costmodel.workload.pool import Pool
 from taxtui.live.state import RunState
 from taxtui.recording.reader import read
 from taxtui.report.measured.rows import Row, namesakes, rows_of

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import percentiles, projection, wallclock
-from costmodel.demand import Demand
-from costmodel.distribution import Distribution
-from costmodel.events import MAX_CELLS
-from costmodel.makespan import Makespan
-from costmodel.percentiles import worth
-from costmodel.results import Stress
-from costmodel.runs import RunKey
-from costmodel.timed import TimedRun
-from costmodel.uncertainty import Interval
+from costmodel.projection import measured_row, wall_clock
+from costmodel.projection.row import Stress
+from costmodel.projection.timed import TimedRun
+from costmodel.recording.events import MAX_CELLS
+from costmodel.simulation.makespan import Makespan
+from costmodel.statistics import quantiles
+from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.quantiles import worth
+from costmodel.statistics.repetitions import RunKey
+from costmodel.training.run import Demand
 from taxtui.cli import app
 from taxtui.errors import RecordingError
 from taxtui.report.formats import Section, plain_tables
@@ -135,7 +136,7 @@ def test_the_upper_percentiles_of_a_few_values_are_weighed_once(monkeypatch: pyt
         weighed.append(at)
         return worth(runs, at)
 
-    monkeypatch.setattr(percentiles, "worth", counting)
+    monkeypatch.setattr(quantiles, "worth", counting)
     column = Column()
     for value in (5, 3, 8, 1):
         column.add([value])
@@ -204,13 +205,13 @@ def test_panels_are_drawn_whole_while_there_is_room(counts: list[int], drawn: li
 def test_the_answer_alone_simulates_no_stress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = many_cells(tmp_path / "run.msgpack", "tiers", 4)
     asked: list[object] = []
-    stress = projection._stress
+    stress = measured_row._stress
 
     def counting(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
         asked.append(timed)
         return stress(timed, demand, worker_hours)
 
-    monkeypatch.setattr(projection, "_stress", counting)
+    monkeypatch.setattr(measured_row, "_stress", counting)
     told(path, "project", "FILE", "--trajectories", "100", "--workers", "10")
     assert not asked
     told(path, "project", "FILE", "--trajectories", "100", "--workers", "10", "--format", "json")
@@ -219,13 +220,13 @@ def test_the_answer_alone_simulates_no_stress(tmp_path: Path, monkeypatch: pytes
 
 def test_many_rows_share_what_is_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     efforts: list[float] = []
-    simulated = wallclock.expected_makespan
+    simulated = wall_clock.expected_makespan
 
     def counting(law: Distribution, jobs: int, workers: int, **how: Any) -> Makespan:
         efforts.append(how["effort"])
         return simulated(law, jobs, workers, **how)
 
-    monkeypatch.setattr(wallclock, "expected_makespan", counting)
+    monkeypatch.setattr(wall_clock, "expected_makespan", counting)
     for cells in (40, 80):
         path = many_cells(tmp_path / f"{cells}.msgpack", "tiers", cells)
         told(path, "project", "FILE", *ASK)

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from costmodel.errors import PriceError
-from costmodel.pricing import load_prices
+from costmodel.pricing.sheet import load_prices
 from taxtui.commands import run as run_command
 from taxtui.errors import ScenarioError
 from taxtui.plan import scenario

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from costmodel import NoPrice, PriceError, load_prices
-from costmodel.pricing import priced
-from costmodel.sizes import SIZES, sold
+from costmodel.pricing.instance_sizes import SIZES, sold
+from costmodel.pricing.sheet import priced
 from taxtui.errors import CreateFailed
 from taxtui.plan.spec import Limits
 from taxtui.runner.spend_limit import least_usd

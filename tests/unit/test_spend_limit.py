@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from costmodel.errors import PriceError
-from costmodel.pricing import Prices, load_prices
+from costmodel.pricing.sheet import Prices, load_prices
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.runner.spend_limit import SpendLimit, least_usd
 from taxtui.sandboxes.fake import FakeSubstrate

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from costmodel.stability import Stability, stability
+from costmodel.statistics.stability import Stability, stability
 
 
 def noise(seed: int, count: int = 100) -> list[float]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from costmodel import Demand
-from costmodel.demand import Think
-from costmodel.images import Images
-from costmodel.runs import Basis
-from costmodel.step.assumptions import ASKED, RULES, assumptions
+from costmodel.attribution.assumptions import ASKED, RULES, assumptions
+from costmodel.statistics.repetitions import Basis
+from costmodel.training.images import Images
+from costmodel.training.run import Think
 from tests.support.costmodel_files import S
 
 ASSUMED = Basis(1, 0.08, measured=False, source="as shipped")

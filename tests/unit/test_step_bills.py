@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Demand, load_prices, project, read
-from costmodel.results import Cost
+from costmodel.projection.row import Cost
 from tests.support.costmodel_files import S, trial, write
 
 STEPS = {"trajectories": 40, "workers": 10, "batch": 10, "failure_rate": 1e-9, "run_sd": 0.0}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from costmodel import Demand, Images, Recording, Think, read
-from costmodel.samples import Pool, pools
-from costmodel.step.pairing import Apart, RunInSteps, apart
+from costmodel.attribution.paired_comparison import Apart, RunInSteps, apart
+from costmodel.workload.pool import Pool, pools
 from tests.support.costmodel_files import S, cell, trial, write
 
 DEMAND = Demand(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from costmodel import Demand, Images, Think
-from costmodel.images import GB_PER_GIB
-from costmodel.step.nodes import Nodes, NodeSet
+from costmodel.simulation.cluster import Nodes, NodeSet
+from costmodel.training.images import GB_PER_GIB
 from tests.support.stepping import S, demand, parts, stepped
 
 TEN = [parts(create=2, ready=1, dispatch=1, work=6)]
@@ -296,3 +296,13 @@ def test_a_disk_in_gib_holds_more_gb() -> None:
     assert pytest.approx(1.0737, rel=1e-4) == GB_PER_GIB
     fits = demand(nodes=1, pods_per_node=16, images=Images.of([2.1]), pull_gb_s=1.0, node_disk_gib=2.0)
     assert fits.images is not None
+
+
+def test_a_resample_without_a_failure_still_draws_second_attempts() -> None:
+    """A time limit ends an attempt, and the only recorded failure is not in this resample of the trials."""
+    failed = parts(create=1, work=1, pauses=1)._replace(weight=0)
+    trial = [parts(create=1, work=4, pauses=2), parts(create=1, work=1, pauses=2)._replace(trial=1)]
+    asked = demand(think=Think(S, 1.5), timeout_s=12.0)
+    found = stepped(asked, trial, [failed], steps=20)
+    assert sum(step.attempts for step in found) > 20 * 16
+    assert sum(step.delivered for step in found) == 20 * 16

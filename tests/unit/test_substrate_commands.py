@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from taxtui import installed
 from taxtui.commands import substrates, sweep
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable, UsageError
 from taxtui.plan.notation import parse_substrate
@@ -88,17 +89,17 @@ class TestSubstrates:
         assert "local" in done.stdout
 
     def test_a_missing_extra_is_a_row_with_its_fix(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(substrates, "_installed", lambda package: package != "docker")
+        monkeypatch.setattr(installed, "is_installed", lambda package: package != "docker")
         rows = json.loads(CliRunner().invoke(substrates.command, ["--format", "json"]).stdout)
         row = next(row for row in rows if row["name"] == "docker")
         assert row == {
             "name": "docker",
             "ok": False,
             "detail": "docker is not installed",
-            "fix": 'pip install "taxtui[docker]"',
+            "fix": installed.extra_command("docker"),
         }
         checked = CliRunner().invoke(substrates.command, ["--check"])
-        assert 'unavailable  docker is not installed  →  pip install "taxtui[docker]"' in checked.stdout
+        assert f"unavailable  docker is not installed  →  {installed.extra_command('docker')}" in checked.stdout
 
     @pytest.mark.parametrize(
         ("missing", "words"),
@@ -110,7 +111,7 @@ class TestSubstrates:
     def test_several_missing_packages_are_a_plural(
         self, monkeypatch: pytest.MonkeyPatch, missing: set[str], words: str
     ) -> None:
-        monkeypatch.setattr(substrates, "_installed", lambda package: package not in missing)
+        monkeypatch.setattr(installed, "is_installed", lambda package: package not in missing)
         rows = json.loads(CliRunner().invoke(substrates.command, ["--format", "json"]).stdout)
         assert next(row for row in rows if row["name"] == "ec2")["detail"] == words
 

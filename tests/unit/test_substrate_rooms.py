@@ -28,8 +28,8 @@ USES = (
     "taxtui.plan.spec",
     "taxtui.errors",
     "taxtui.workloads",
-    "costmodel.pricing",
-    "costmodel.sizes",
+    "costmodel.pricing.sheet",
+    "costmodel.pricing.instance_sizes",
 )
 """What a substrate may import of ours, besides its own package."""
 DOES_IO = {

@@ -9,16 +9,16 @@ from statistics import NormalDist
 
 import pytest
 
-from costmodel import thinking
-from costmodel.step.chance import _normals
-from costmodel.thinking import CELLS, WHOLE, strata_of_sum
+from costmodel.simulation.random_streams import _normals
+from costmodel.statistics import lognormal_sum
+from costmodel.statistics.lognormal_sum import CELLS, WHOLE, strata_of_sum
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 32, 128])
 def test_the_transform_is_that_of_the_definition(count: int) -> None:
     rng = Random(count)
     values = [complex(rng.gauss(0, 1), rng.gauss(0, 1)) for _ in range(count)]
-    found = thinking._fourier(values)
+    found = lognormal_sum._fourier(values)
     assert len(found) == count
     for frequency, one in enumerate(found):
         turns = (cmath.exp(-2j * math.pi * frequency * place / count) for place in range(count))
@@ -37,7 +37,7 @@ def test_strata_ascend_and_keep_the_whole_and_its_mean(pauses: int, sigma: float
 
 def test_a_stratum_of_one_pause_is_between_its_quantiles() -> None:
     sigma = 0.8
-    strata, (cell, weights) = strata_of_sum(1, sigma, 4), thinking._sum_on_grid(1, sigma)
+    strata, (cell, weights) = strata_of_sum(1, sigma, 4), lognormal_sum._sum_on_grid(1, sigma)
     assert math.fsum(weights) == pytest.approx(1)
     assert len(weights) == CELLS
     below = 0

@@ -8,17 +8,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from costmodel import Demand, project, reading
-from costmodel.attempts import Attempt, Sample
-from costmodel.demand import Think
-from costmodel.engine.tries import Source, Try
-from costmodel.length import Length
-from costmodel.measures import UNKNOWN
-from costmodel.reading import read, read_recordings
-from costmodel.recording import Recording
-from costmodel.samples import Pool, at_length, attempts, pools
-from costmodel.tally import Tally
-from costmodel.trials import PackedTrials, RecordedTrial, TrialColumns
+from costmodel import Demand, project
+from costmodel.recording import load
+from costmodel.recording.breakdown import UNKNOWN
+from costmodel.recording.load import read, read_recordings
+from costmodel.recording.reader import Recording
+from costmodel.recording.trial import PackedTrials, RecordedTrial, TrialColumns
+from costmodel.simulation.engine.tries import Source, Try
+from costmodel.training.length import Length
+from costmodel.training.run import Think
+from costmodel.workload.attempts import Attempt, Sample
+from costmodel.workload.estimator import Tally
+from costmodel.workload.pool import Pool, at_length, attempts, pools
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.every_digit import every_digit
 
@@ -147,7 +148,7 @@ def test_many_trials_of_several_files_take_little_memory_in_one_process_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = varied(tmp_path)
-    monkeypatch.setattr(reading, "MANY", 30)
+    monkeypatch.setattr(load, "MANY", 30)
     assert all(isinstance(one.cells[0].trials, PackedTrials) for one in read_recordings(paths, processes=1))
     one = read(paths[0])
     assert isinstance(one, Recording)

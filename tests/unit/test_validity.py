@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Demand, Recording, project, read
-from costmodel.fitness import RunnerSecond, Seconds
-from costmodel.trials import TrialColumns
-from costmodel.validity import exposure
+from costmodel.recording.runner_health import RunnerSecond, Seconds
+from costmodel.recording.trial import TrialColumns
+from costmodel.workload.contamination import exposure
 from taxtui.cli import app
 from tests.support.costmodel_files import S, cell, trial, write
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Demand, dealing, project
-from costmodel.dealing import dealt
-from costmodel.reading import read_recordings
-from costmodel.scratch import Scratch
+from costmodel import Demand, project
+from costmodel.recording.load import read_recordings
+from costmodel.recording.parallel import dealing
+from costmodel.recording.parallel.dealing import dealt
+from costmodel.recording.parallel.scratch import Scratch
 from tests.support.costmodel_files import S, trial, write
 from tests.support.every_digit import every_digit
 

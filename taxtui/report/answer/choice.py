@@ -11,8 +11,8 @@ from taxtui.errors import UsageError
 from taxtui.plan.count_option import COUNT
 
 if TYPE_CHECKING:
-    from costmodel.length import Length
-    from costmodel.recording import CellIdentity
+    from costmodel.recording.reader import CellIdentity
+    from costmodel.training.length import Length
 
 BY_WORK: Final = "work"
 BY_SUBSTRATE: Final = "substrate"
@@ -47,7 +47,7 @@ class RowChoice(NamedTuple):
 
     def means(self, identity: CellIdentity) -> bool:
         """Whether a cell of this tier, mode and substrate is meant, whatever its length."""
-        from costmodel.comparison import meant
+        from costmodel.analysis.baseline import meant
 
         named = [identity.label == one or meant(identity, one) for one in self.substrates]
         return (
@@ -62,7 +62,7 @@ class RowChoice(NamedTuple):
         Raises:
             UsageError: an option means none of them, by its name and with those that there are; or all together do.
         """
-        from costmodel.comparison import meant
+        from costmodel.analysis.baseline import meant
 
         tests: list[tuple[str, tuple[Any, ...], Callable[[R, Any], bool], Callable[[R], str]]] = [
             ("--tier", self.tiers, lambda row, one: row.identity.tier == one, lambda row: row.identity.tier),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costmodel.answer import HELD, Answer, answer_of
-from costmodel.bounds import Reference
-from costmodel.demand import Demand
+from costmodel.analysis.project import Wanted, project
+from costmodel.analysis.ranking import HELD, Answer, answer_of
 from costmodel.errors import SourceError
-from costmodel.projection import Wanted, project
-from costmodel.recording import Recording
-from costmodel.results import Projection
+from costmodel.projection.row import Projection
+from costmodel.projection.tax_bounds import Reference
+from costmodel.recording.reader import Recording
+from costmodel.training.run import Demand
 from taxtui.report.answer.order import Key
 from taxtui.report.measured.rows import Row
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from costmodel.answer import Answer, WorkLine
-from costmodel.recording import CellIdentity
-from costmodel.results import Projection
+from costmodel.analysis.ranking import Answer, WorkLine
+from costmodel.projection.row import Projection
+from costmodel.recording.reader import CellIdentity
 from taxtui.report.answer.choice import BY_SUBSTRATE, SORTS
 
 R = TypeVar("R")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from costmodel.answer import Answer, answer_of
-from costmodel.bounds import Reference
-from costmodel.demand import Demand
-from costmodel.results import Projection
+from costmodel.analysis.ranking import Answer, answer_of
+from costmodel.projection.row import Projection
+from costmodel.projection.tax_bounds import Reference
+from costmodel.training.run import Demand
 from taxtui.report.answer import table
 from taxtui.report.answer.choice import BY_SUBSTRATE, RowChoice
 from taxtui.report.answer.order import arranged as in_order

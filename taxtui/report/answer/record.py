@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from costmodel.answer import Answer, Entry, WorkLine
-from costmodel.results import Projection
-from costmodel.uncertainty import Interval
-from costmodel.verdict import TIE
+from costmodel.analysis.ranking import Answer, Entry, ModeRatio, WorkLine
+from costmodel.projection.row import Projection
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import TIE
 from taxtui.report.answer.order import Key, key_of
 
 
 def records(found: Answer) -> dict[Key, dict[str, Any]]:
     """The fields of every row that the answer was made of; all have the same."""
-    return {key: record for line in found.lines for key, record in _of_line(line)}
+    modes = {key_of(one.row): one for one in found.modes}
+    return {key: record | _mode(modes.get(key)) for line in found.lines for key, record in _of_line(line)}
+
+
+def _mode(found: ModeRatio | None) -> dict[str, Any]:
+    """Of a row by ``exec``: how many times longer it runs than the same work by ``session``."""
+    return {
+        "session": found and found.session.identity.cell_id,
+        "ratio_to_session": dict.fromkeys(Interval._fields) if found is None else found.ratio._asdict(),
+        "verdict_to_session": found and found.verdict.kind,
+    }
 
 
 def _of_line(line: WorkLine) -> Iterator[tuple[Key, dict[str, Any]]]:

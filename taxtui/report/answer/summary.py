@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from costmodel.answer import HELD, answer_of
-from costmodel.recording import read_recording
+from costmodel.analysis.ranking import HELD, answer_of
+from costmodel.recording.reader import read_recording
 from taxtui.report.answer import table
 from taxtui.report.answer.measured import recorded
 from taxtui.report.formats import Section

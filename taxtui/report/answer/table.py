@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from costmodel.answer import HELD, WORKER_HOURS, Answer, Entry, Place
-from costmodel.bounds import Reference
-from costmodel.flags import DO, WORDS
-from costmodel.timescale import NS_PER_S
-from costmodel.uncertainty import Interval
-from costmodel.verdict import CANNOT_TELL, TIE
-from costmodel.wording import sentence
+from costmodel.analysis.headline import sentence
+from costmodel.analysis.ranking import HELD, WORKER_HOURS, Answer, Entry, Place
+from costmodel.projection.row import Projection
+from costmodel.projection.tax_bounds import Reference
+from costmodel.projection.warnings import DO, WORDS
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import CANNOT_TELL, TIE, Finding
+from costmodel.units import NS_PER_S
 from taxtui.report import variation
 from taxtui.report.answer.choice import BY_SUBSTRATE
 from taxtui.report.answer.order import tax_share
@@ -62,7 +63,7 @@ def sections(
         reference: what bounds a tax that is not known, for the note that says so.
     """
     entries = [entry for line in found.lines for entry in line.entries]
-    tables = [Section("", [], [], [said(found)]), main(found, asked, by)]
+    tables = [Section("", [], [], [said(found)]), main(found, asked, by), *modes(found)]
     taxed = any(entry.row.tax_worker_hours or entry.row.tax_between_worker_hours for entry in entries)
     parts = ["tax, as time and share"] * taxed
     parts += [] if workers is None else [f"wall-clock on {workers:,} worker{'s' * (workers != 1)}"]
@@ -87,11 +88,28 @@ def main(found: Answer, asked: str, by: str | None = None, *, brief: bool = Fals
     return table._replace(notes=_short_notes(found, marks) if brief else notes(found, marks))
 
 
+def modes(found: Answer) -> list[Section]:
+    """The table of ``exec`` against ``session``; none where no place did one work in both modes."""
+    if not found.modes:
+        return []
+    ratios = {(one.name, one.place): one for one in found.modes}
+    places = [place for place in found.places if any(one.place == place for one in found.modes)]
+    names = list(dict.fromkeys(one.name for one in found.modes))
+    cells = [
+        [_ratio(one.ratio, one.verdict) if (one := ratios.get((name, place))) else (NOTHING, "") for place in places]
+        for name in names
+    ]
+    columns = [_aligned([[cell] for cell in column]) for column in zip(*cells, strict=True)]
+    lines = [list(row) for row in zip(map(clean, names), *columns, strict=True)]
+    return [Section("How many times longer exec runs than session", ["tier n", *map(_heading, places)], lines, [])]
+
+
 def notes(found: Answer, marks: FlagMarks) -> list[str]:
     """How to read the table, what is beside it and not compared, and reasons to doubt it."""
     rows = [entry.row for line in found.lines for entry in line.entries]
     told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
     lines = [f"±: {told[0].lower() + told[1:]}" if told and not told[0].isdigit() else f"±: {told}"] if told else []
+    lines += _at_least(entry.row for line in found.lines for entry in line.entries)
     lines += _verdicts(found)
     if found.unranked:
         names = ", ".join(f"{clean(place.name)} ({clean(place.provenance)})" for place in found.unranked)
@@ -102,6 +120,20 @@ def notes(found: Answer, marks: FlagMarks) -> list[str]:
     return [*lines, *marks.notes()]
 
 
+def _at_least(rows: Iterable[Projection]) -> list[str]:
+    """Which concurrency to measure where a row has a lower limit only."""
+    missing: dict[tuple[int, int], None] = {}
+    for row in rows:
+        hours, levels = row.worker_hours, row.levels
+        if levels is not None and hours is not None and hours.low is not None and hours.high is None:
+            missing[levels.levels[-1][0], levels.at_a_time] = None
+    return [
+        f"≥: at least, as measured with {measured:,} at a time; {asked:,} share a host here: measure --concurrency "
+        f"{asked}, or give --nodes and --pods-per-node."
+        for measured, asked in missing
+    ]
+
+
 def _short_notes(found: Answer, marks: FlagMarks) -> list[str]:
     lines = [f"All: {', '.join(marks.shared)}."] if marks.shared else []
     return [*_verdicts(found), *lines, *marks.brief()]
@@ -110,6 +142,7 @@ def _short_notes(found: Answer, marks: FlagMarks) -> list[str]:
 def _verdicts(found: Answer) -> list[str]:
     """What stands beside ratios, in words."""
     verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
+    verdicts += [one.verdict for one in found.modes]
     lines = ["tie: the two cannot be told apart."] if any(one.kind == TIE for one in verdicts) else []
     lines += dict.fromkeys(
         f"?: cannot tell {one.reason}: more than varies within the runs, less than so few differ by."
@@ -141,9 +174,13 @@ def _amount(amount: Interval | None, measure: str) -> str:
 def _compared(entry: Entry) -> tuple[str, str]:
     if entry.ratio is None:
         return "", ""
-    value, sure = _apart(plus_minus(entry.ratio, unit="x"))
-    kind = "" if entry.verdict is None else entry.verdict.kind
-    return value, f"{sure} {VERDICTS.get(kind, '')}".strip()
+    return _ratio(entry.ratio, entry.verdict)
+
+
+def _ratio(ratio: Interval, verdict: Finding | None) -> tuple[str, str]:
+    """``4.31x`` and ``±0.26 tie``."""
+    value, sure = _apart(plus_minus(ratio, unit="x"))
+    return value, f"{sure} {VERDICTS.get(verdict.kind if verdict else '', '')}".strip()
 
 
 def _beside(entry: Entry, *, measure: str, taxed: bool, wall: bool) -> Pieces:

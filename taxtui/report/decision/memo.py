@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from costmodel.decision import CANNOT_TELL, COMPOSED, MEASURED, MOVE, USD, Bill, Decision, Side
-from costmodel.results import Assumption, Share
-from costmodel.turning import Turn
-from costmodel.uncertainty import Interval
+from costmodel.analysis.decision import (
+    CANNOT_TELL,
+    MEASURED,
+    MOVE,
+    UNMEASURED,
+    UNMEASURED_THERE,
+    USD,
+    Bill,
+    Decision,
+    Side,
+    Unverified,
+)
+from costmodel.analysis.thresholds import Turn
+from costmodel.projection.row import Share
+from costmodel.statistics.intervals import Interval
+from costmodel.workload.scenario_range import Assumption
 from taxtui.report.formats import Section
 from taxtui.report.formats.markdown_tables import to_text as tables
 from taxtui.report.numbers import NOTHING, span
 from taxtui.report.projected.attributed import WORDS, Unit, compact, money
+from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
 
+TRIALS: Final = 30
+"""Trials of a cell that a first measurement has at least."""
 NEXT: Final = 4
 """So many things to measure next."""
 TOLD: Final = 8
@@ -22,7 +38,9 @@ TOLD: Final = 8
 DOLLARS, HOURS = Unit("$", True), Unit("worker-hours", False)
 
 
-def to_text(found: Decision, turns: Sequence[Turn], given: Sequence[Assumption], command: str) -> str:
+def to_text(
+    found: Decision, turns: Sequence[Turn], given: Sequence[Assumption], command: str, *, rough: bool = False
+) -> str:
     """The page, in Markdown.
 
     Args:
@@ -30,9 +48,10 @@ def to_text(found: Decision, turns: Sequence[Turn], given: Sequence[Assumption],
         turns: what would turn it.
         given: what was asked, each with where it comes from.
         command: the command line that writes the same page.
+        rough: whether little was simulated, so that every amount is told with ≈.
     """
     sections = [
-        (_title(found), "\n\n".join(_answer(found, turns))),
+        (_title(found), "\n\n".join(_answer(found, turns, rough=rough))),
         ("What it costs", tables([_money(found)])),
         ("What the sandbox costs, by cause", tables([_causes(found)]) if found.start.row.attribution else ""),
         ("What would turn it", _turning(found, turns)),
@@ -69,26 +88,51 @@ def _title(found: Decision) -> str:
     return f"CAN'T TELL {start} from {goal}" if found.verdict == CANNOT_TELL else f"STAY with {start}"
 
 
-def _answer(found: Decision, turns: Sequence[Turn]) -> list[str]:
+def _answer(found: Decision, turns: Sequence[Turn], *, rough: bool) -> list[str]:
+    about = "≈ " * rough
     unit, saving, whole = unit_of(found), found.saving, found.start_bill.whole.value
     known = saving.low is not None and saving.high is not None
     does = "saves" if saving.value >= 0 else "costs"
     amount = saving if saving.value >= 0 else _reversed(saving)
     limits = f" ({span(amount, money if unit.usd else compact)})" if known else ""
     share = f", {abs(saving.value) / whole:.1%} of {unit.shown(whole)}" if whole else ""
-    lines = [f"Moving to {name_of(found.goal)} {does} this run {unit.shown(amount.value)}{limits}{share}."]
-    if not known:
+    unmeasured = [side for side in (found.start, found.goal) if side.row.provenance in UNMEASURED]
+    given = ", if what was not measured is as assumed" * bool(unmeasured)
+    lines = [
+        f"Moving to {name_of(found.goal)} {does} this run {about}{unit.shown(amount.value)}{limits}{share}{given}."
+    ]
+    if rough:
+        lines.append("A rough simulation: without --quick the interval is narrower.")
+    for side in unmeasured:
+        points = [point for point in found.open_points if point.side == side.name]
+        assumed = [point.words.removesuffix(UNMEASURED_THERE) for point in points if _assumed_there(point)]
+        told = f" Assumed there: {_plain('; '.join(assumed))}." * bool(assumed)
+        lines.append(f"Nothing was measured at {_plain(side.name)}, so there is no verdict.{told}")
+        lines.append(f"Measure it: {measurement(side)}")
+    lines += [
+        f"There is no verdict: {_plain(point.side)}: {_plain(point.words)}; {_plain(point.do)}."
+        for point in found.open_points
+        if point.side not in {side.name for side in unmeasured}
+    ]
+    if not known and not found.open_points:
         lines.append("How sure that is, is not known.")
-    elif found.verdict == CANNOT_TELL:
+    elif known and found.verdict == CANNOT_TELL and not found.open_points:
         lines.append("More and less than nothing are both in the 95 % interval, so the data do not decide.")
     nearest = next((turn for turn in turns if turn.at is not None), None)
-    if nearest is not None:
+    if nearest is not None and not found.open_points:
         lines.append(f"What turns it soonest: {_turn_in_words(nearest)}.")
-    for side in (found.start, found.goal):
-        if side.row.provenance != MEASURED:
-            made = ": measured work with published start-up, dispatch and prices" * (side.row.provenance == COMPOSED)
-            lines.append(f"{name_of(side)} was not measured here{made}.")
     return [" ".join(lines)]
+
+
+def measurement(side: Side) -> str:
+    """How to measure the work of a side there: as a command where taxtui can."""
+    row = side.row
+    if row.identity.substrate not in registry.names():
+        return "run the same work there with your own harness, and read its logs with `taxtui import`."
+    trials = max(TRIALS, (row.wall_clock_hours and row.wall_clock_hours.needs_trials) or 0)
+    words = ["taxtui", "run", "-s", row.identity.substrate, "-t", row.identity.tier, "-n", str(row.length.high)]
+    words += ["--mode", row.identity.mode, "--trials", str(trials), "--repeat", "3"]
+    return f"`{clean(shlex.join(words))}`, then this page with both recordings."
 
 
 def _reversed(amount: Interval) -> Interval:
@@ -170,8 +214,14 @@ def _turning(found: Decision, turns: Sequence[Turn]) -> str:
     ]
     if never:
         parts.append(f"These turn nothing, as far as they were tried: {'; '.join(never)}.")
+    if untried := [_plain(f"{point.words} ({point.side})") for point in found.open_points if _assumed_there(point)]:
+        parts.append(f"These were not tried: {'; '.join(untried)}.")
     parts.append("Each input alone, by bisection: the value at which both sides cost the same.")
     return "\n\n".join(parts)
+
+
+def _assumed_there(point: Unverified) -> bool:
+    return point.words.endswith(UNMEASURED_THERE)
 
 
 def _assumed(given: Sequence[Assumption]) -> Section:
@@ -190,8 +240,7 @@ def _next(found: Decision, turns: Sequence[Turn]) -> list[str]:
     lines: dict[str, None] = {}
     for side in (found.start, found.goal):
         if side.row.provenance != MEASURED:
-            tier, mode = side.row.identity.tier, side.row.identity.mode
-            lines[f"{_plain(side.name)} itself, with the same work (tier {_plain(tier)}, mode {_plain(mode)})"] = None
+            lines[f"{_plain(side.name)} itself, with the same work: {measurement(side)}"] = None
     for turn in [turn for turn in turns if turn.at is not None and turn.side][:2]:
         assert turn.at is not None
         way = "above" if turn.at > turn.now else "below"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from costmodel.decision import Bill, Decision, Side
-from costmodel.results import Assumption
-from costmodel.turning import Turn
-from costmodel.uncertainty import Interval
+from costmodel.analysis.decision import UNMEASURED, Bill, Decision, Side
+from costmodel.analysis.thresholds import Turn
+from costmodel.statistics.intervals import Interval
+from costmodel.workload.scenario_range import Assumption
+from taxtui.report.decision.memo import measurement
 from taxtui.report.projected.record import record as row_record
 
 
@@ -22,6 +23,8 @@ def record(found: Decision, turns: Sequence[Turn], given: Sequence[Assumption]) 
         "to": _side(found.goal, found.goal_bill),
         "turns": [turn._asdict() for turn in turns],
         "assumptions": [one._asdict() for one in given],
+        "measure": [measurement(side) for side in (found.start, found.goal) if side.row.provenance in UNMEASURED],
+        "open_points": [point._asdict() for point in found.open_points],
         "doubts": [doubt._asdict() for doubt in found.doubts],
     }
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from costmodel.gate import REGRESSED, TOO_LITTLE, Comparison
+from costmodel.analysis.regression import REGRESSED, TOO_LITTLE, Comparison
 from taxtui.report.gate.verdicts import Verdicts, unpaired
 from taxtui.terminal_text import clean
 

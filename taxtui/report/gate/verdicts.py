@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel.gate import FAILURE_RATE, PASSED, REGRESSED, TOO_LITTLE, Comparison, Gate, GateSide
-from costmodel.recording import Recording
-from costmodel.samples import Pool
-from costmodel.uncertainty import Interval
+from costmodel.analysis.regression import FAILURE_RATE, PASSED, REGRESSED, TOO_LITTLE, Comparison, Gate, GateSide
+from costmodel.recording.reader import Recording
+from costmodel.statistics.intervals import Interval
+from costmodel.workload.pool import Pool
 from taxtui.report import variation
 from taxtui.report.formats import Report, Section
 from taxtui.report.measured.rows import Row, namesakes

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from costmodel.percentiles import Percentile
-from costmodel.runs import Assumed
-from costmodel.uncertainty import Interval, difference
-from costmodel.verdict import CANNOT_TELL, TIE, Difference, across, judge
+from costmodel.statistics.intervals import Interval, difference
+from costmodel.statistics.quantiles import Percentile
+from costmodel.statistics.repetitions import Assumed
+from costmodel.statistics.verdict import CANNOT_TELL, TIE, Difference, across, judge
 from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks

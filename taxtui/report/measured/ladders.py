@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel.concurrency import Scalability
-from costmodel.ladder import MOST_LEVELS, RUNNER, SUBSTRATE, WITHIN, Knee, Ladder, LadderLevel, ladders
-from costmodel.uncertainty import Interval
+from costmodel.analysis.concurrency_sweep import (
+    MOST_LEVELS,
+    RUNNER,
+    SUBSTRATE,
+    WITHIN,
+    Knee,
+    Ladder,
+    LadderLevel,
+    ladders,
+)
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.scalability import Scalability
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import PROVENANCES, Row
 from taxtui.report.numbers import CLOSED_LOOP, NOTHING, duration, number

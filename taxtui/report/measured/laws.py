@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from costmodel.estimates import FailureLaw, Laws, LengthLaw, Shared, ThinkLaw, laws
-from costmodel.length import FIXED
-from costmodel.uncertainty import Interval
+from costmodel.statistics.intervals import Interval
+from costmodel.training.length import FIXED
+from costmodel.workload.characterization import FailureLaw, Laws, LengthLaw, Shared, ThinkLaw, laws
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Row
 from taxtui.report.numbers import NOTHING, rounded_seconds

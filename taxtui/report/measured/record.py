@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel.percentiles import Percentile
-from costmodel.stability import Modes
-from costmodel.timescale import NS_PER_HOUR
-from costmodel.uncertainty import Interval
-from costmodel.validity import Exposure
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.quantiles import Percentile
+from costmodel.statistics.stability import Modes
+from costmodel.units import NS_PER_HOUR
+from costmodel.workload.contamination import Exposure
 from taxtui.report import variation
 from taxtui.report.measured import laws
 from taxtui.report.measured.rows import TAXES, Rank, Row, Tax
@@ -59,6 +59,7 @@ def _exposure(found: Exposure | None) -> dict[str, Any]:
         "exposed_trials": found.exposed if found else 0,
         "clean_trajectory_ns": found and found.clean_ns.value,
         "difference_ns": found and found.difference_ns,
+        "median_share": found.share if found else 0.0,
     }
 
 

@@ -8,24 +8,24 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from costmodel import flags
-from costmodel.bounds import MedianDispatch, Reference, check_used
-from costmodel.comparison import WORK
-from costmodel.measures import Causes, has_schedule
-from costmodel.percentiles import Percentile
-from costmodel.quantities import UNTOLD
-from costmodel.recording import CellIdentity
-from costmodel.runs import Basis, Estimate, RunKey, assumed, basis, estimate, interval
-from costmodel.samples import Pool
-from costmodel.stability import Stability, stability
-from costmodel.trials import RecordedTrial
-from costmodel.uncertainty import Between, Interval, wilson
-from costmodel.validity import Exposure
+from costmodel.analysis.baseline import WORK
+from costmodel.projection import warnings
+from costmodel.projection.tax_bounds import MedianDispatch, Reference, check_used
+from costmodel.recording.breakdown import Causes, has_schedule
+from costmodel.recording.metrics import UNTOLD
+from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import RecordedTrial
+from costmodel.statistics.intervals import Between, Interval, wilson
+from costmodel.statistics.quantiles import Percentile
+from costmodel.statistics.repetitions import Basis, Estimate, RunKey, assumed, basis, estimate, interval
+from costmodel.statistics.stability import Stability, stability
+from costmodel.workload.contamination import Exposure
+from costmodel.workload.pool import Pool
 from taxtui.report.measured.samples import column
 from taxtui.report.measured.summary import DurationSummary, not_negative, summarize
 from taxtui.terminal_text import clean
 
-PROVENANCES: Final = {flags.STAND_IN: "STAND-IN", flags.IMPORTED: "IMPORTED"}
+PROVENANCES: Final = {warnings.STAND_IN: "STAND-IN", warnings.IMPORTED: "IMPORTED"}
 """What a row's label begins with where it was not measured at the provider."""
 TAXES: Final = ("startup", "dispatch", "contention", "harness", "queued", "failed")
 """The causes of held that the tax consists of: all but work and think."""
@@ -91,7 +91,7 @@ class Tax(NamedTuple):
     share: float  # of held
     causes: dict[
         str, float | None
-    ]  # what it consists of, by the names of ``measures.Causes``; None: not known, and part of work
+    ]  # what it consists of, by the names of ``breakdown.Causes``; None: not known, and part of work
 
 
 class Row:
@@ -229,15 +229,16 @@ class Row:
         return mean - ((self.mean_ns("contention") or 0.0) if name == "work" else 0.0)
 
     def rank(self, name: str) -> Rank | None:
-        """Among its peers, the smallest median first; None where there is none to compare with.
+        """Among its peers, the smallest median first; None where there is none to compare with, or it was disturbed.
 
         What was measured in the same runs is compared as it was; else how much runs differ is part of it.
         """
         own = self.summary(name)
-        if own is None:
+        if own is None or warnings.DISTURBED in self.flags:
             return None
         if name not in self.ranks:
-            self.ranks[name] = Ranks([one for row in self.peers if (one := row.summary(name))])
+            rivals = [row for row in self.peers if warnings.DISTURBED not in row.flags]
+            self.ranks[name] = Ranks([one for row in rivals if (one := row.summary(name))])
         return self.ranks[name].of(own)
 
     def _per_success(self, total_ns: int) -> float | None:
@@ -252,7 +253,7 @@ def rows_of(cells: Sequence[Pool], run_sd: float | None = None) -> list[Row]:
         differs = len({peer.identity.environment for peer in peers}) > 1
         for row in peers:
             row.peers, row.ranks = peers, ranks
-            row.flags = [*flags.including(row.flags, flags.ENVIRONMENT)] if differs else row.flags
+            row.flags = [*warnings.including(row.flags, warnings.ENVIRONMENT)] if differs else row.flags
     return rows
 
 
@@ -285,16 +286,17 @@ def namesakes(rows: Sequence[Row]) -> dict[str, str]:
 
 def _flags(cell: Pool) -> list[str]:
     doubts = {
-        flags.STAND_IN: cell.provenance == flags.STAND_IN,
-        flags.IMPORTED: cell.provenance == flags.IMPORTED,
-        flags.DISTORTED: cell.distorted,
-        flags.INCOMPLETE: not cell.complete,
-        flags.NO_SUCCESS: not cell.succeeded,
-        flags.CONTENTION_UNKNOWN: cell.contention_unknown,
-        flags.RUN_UNKNOWN: not cell.run_known,
+        warnings.STAND_IN: cell.provenance == warnings.STAND_IN,
+        warnings.IMPORTED: cell.provenance == warnings.IMPORTED,
+        warnings.DISTURBED: cell.disturbed,
+        warnings.DISTORTED: cell.distorted,
+        warnings.INCOMPLETE: not cell.complete,
+        warnings.NO_SUCCESS: not cell.succeeded,
+        warnings.CONTENTION_UNKNOWN: cell.contention_unknown,
+        warnings.RUN_UNKNOWN: not cell.run_known,
         PRELOADED: cell.preload == "trial",
     }
     identity = cell.identity._asdict()
     unusual = [f"{field} {clean(identity[field])}" for field, usual in USUAL.items() if identity[field] not in usual]
-    doubts |= {flag: quantity in cell.untold for quantity, flag in flags.UNTOLD.items()}
-    return [*flags.ordered({flag: None for flag, holds in doubts.items() if holds}), *unusual]
+    doubts |= {flag: quantity in cell.untold for quantity, flag in warnings.UNTOLD.items()}
+    return [*warnings.ordered({flag: None for flag, holds in doubts.items() if holds}), *unusual]

@@ -6,11 +6,11 @@ from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from costmodel.quantities import PER_ACTION, PER_TRIAL
-from costmodel.reading import read_recordings
-from costmodel.recording import Recording
-from costmodel.samples import Pool, pools
-from costmodel.trials import RecordedTrial
+from costmodel.recording.load import read_recordings
+from costmodel.recording.metrics import PER_ACTION, PER_TRIAL
+from costmodel.recording.reader import Recording
+from costmodel.recording.trial import RecordedTrial
+from costmodel.workload.pool import Pool, pools
 
 
 class Column:
@@ -30,7 +30,7 @@ class Column:
 
 
 def column(trials: Iterable[RecordedTrial], name: str) -> Column:
-    """One kind of duration, as ``costmodel.quantities`` has them, of trials that succeeded."""
+    """One kind of duration, as ``costmodel.recording.metrics`` has them, of trials that succeeded."""
     found = Column()
     if (told := PER_TRIAL.get(name)) is None:
         for trial in trials:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from costmodel.percentiles import Percentile, percentile, with_runs, worths
-from costmodel.runs import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
-from costmodel.uncertainty import Interval, quantile
+from costmodel.statistics.intervals import Interval, quantile
+from costmodel.statistics.quantiles import Percentile, percentile, with_runs, worths
+from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
 from taxtui.report.measured.outliers import outliers
 from taxtui.report.measured.samples import Column
 

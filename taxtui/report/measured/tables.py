@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from costmodel import flags
-from costmodel.fitness import WorkerFitness
-from costmodel.measures import UNKNOWN
-from costmodel.percentiles import Percentile
-from costmodel.recording import Recording
-from costmodel.timescale import NS_PER_HOUR
+from costmodel.projection import warnings
+from costmodel.recording.breakdown import UNKNOWN
+from costmodel.recording.reader import Recording
+from costmodel.recording.runner_health import DISTURBED_SHARE, FLOOR_LIMIT_NS, WorkerFitness
+from costmodel.statistics.quantiles import Percentile
+from costmodel.units import NS_PER_HOUR
 from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
@@ -43,17 +43,17 @@ LAWS: Final = "laws"
 """A table for models of a run, which is printed only where it is asked for."""
 
 WORDS: Final = {
-    **flags.WORDS,
-    flags.NO_SUCCESS: "not one trial succeeded, so there is no duration to show",
+    **warnings.WORDS,
+    warnings.NO_SUCCESS: "not one trial succeeded, so there is no duration to show",
     PRELOADED: "the image lacks what the tier needs; each trial prepares it, in its fresh episode",
     "arrival": "how trials were started: only rows with the same are ranked",
     "think": "time between actions: idle on purpose, or the model's where recorded; not in any latency, nor in the tax",
     "acquire": "how sandboxes were acquired, instead of made fresh for each trial",
 }
 DO: Final = {
-    **flags.DO,
-    flags.NO_SUCCESS: "see how they failed: taxtui recordings info",
-    flags.DISTORTED: "record on an idle machine; see the clean trials in the breakdown",
+    **warnings.DO,
+    warnings.NO_SUCCESS: "see how they failed: taxtui recordings info",
+    warnings.DISTORTED: "record on an idle machine; see the clean trials in the breakdown",
     PRELOADED: "use taxtui's image, or compare completion without setup",
     **dict.fromkeys(("arrival", "think", "acquire"), "rank such rows only with their like"),
 }
@@ -123,7 +123,7 @@ def marks_of(rows: Sequence[Row]) -> FlagMarks:
 
 def do_about(row: Row) -> list[str]:
     """What to do about the flags that could move a row most."""
-    return [f"{flag}: {DO[flag.partition(' ')[0]]}" for flag in row.flags[: flags.MOST]]
+    return [f"{flag}: {DO[flag.partition(' ')[0]]}" for flag in row.flags[: warnings.MOST]]
 
 
 def name_of(row: Row, marks: FlagMarks, doubts: Sequence[str]) -> str:
@@ -259,12 +259,23 @@ def _bad_seconds(names: dict[Row, str]) -> list[Section]:
         low, high = found.every_ns.low, found.every_ns.high
         resolved = NOTHING if low is None or high is None else f"± {duration((high - low) / 2)}"
         line = [named, f"{found.exposed:,}\nof {found.successes:,}", duration(found.every_ns.value)]
-        line += [duration(found.clean_ns.value), duration(found.difference_ns), resolved]
-        lines.append([*line, "yes" if found.matters else "no"])
-    head = [HEAD, "trials in\nbad seconds", "all\n", "clean\n", "difference\n", "resolved\n", "matters\n"]
+        line += [duration(found.clean_ns.value), duration(found.difference_ns), resolved, f"{found.share:.0%}"]
+        lines.append([*line, "unknown" if found.throughout else "yes" if found.matters else "no"])
+    head = [
+        HEAD,
+        "trials in\nbad seconds",
+        "all\n",
+        "clean\n",
+        "difference\n",
+        "resolved\n",
+        "bad share\n",
+        "matters\n",
+    ]
     notes = [
         "Mean completion of all trials beside the clean ones: those in no second with a loop lag above 5 ms or a busy "
-        "runner; where these are few, the less exposed half. matters: the difference is more than the row resolves."
+        "runner; where these are few, the less exposed half. matters: the difference is more than the row resolves. "
+        f"bad share: of the median trial's time. Above {DISTURBED_SHARE:.0%} no clean half is left to compare with. "
+        f"All seconds of a process are bad if its floor is above {FLOOR_LIMIT_NS / 1e6:g} ms."
     ]
     return [Section("Trials in bad seconds of the runner", head, lines, notes)] if lines else []
 

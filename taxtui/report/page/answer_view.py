@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from costmodel.answer import Answer, Entry, WorkLine
-from costmodel.bounds import Reference
-from costmodel.flags import DO, WORDS
-from costmodel.verdict import CANNOT_TELL, TIE
+from costmodel.analysis.ranking import Answer, Entry, WorkLine
+from costmodel.projection.tax_bounds import Reference
+from costmodel.projection.warnings import DO, WORDS
+from costmodel.statistics.verdict import CANNOT_TELL, TIE
 from taxtui.report.answer import table
 from taxtui.report.answer.order import tax_share
 from taxtui.report.marks import FlagMarks

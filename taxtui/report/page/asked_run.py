@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel import Projection, Published, Recording
-from costmodel.answer import Answer
-from costmodel.bounds import Reference
-from costmodel.comparison import meant
-from costmodel.flags import COMPOSED
-from costmodel.places import PlaceAsked, project_places
-from costmodel.providers import Provider
-from costmodel.recording import CellIdentity
+from costmodel.analysis.baseline import meant
+from costmodel.analysis.per_substrate import PlaceAsked, project_places
+from costmodel.analysis.ranking import Answer
+from costmodel.projection.tax_bounds import Reference
+from costmodel.projection.warnings import COMPOSED
+from costmodel.providers.provider import Provider
+from costmodel.recording.reader import CellIdentity
 from taxtui.report.answer import projected, table
 from taxtui.report.answer.choice import RowChoice
 from taxtui.report.formats import Section

@@ -11,7 +11,7 @@ from typing import Any, Final
 import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-from costmodel.collecting import paused
+from costmodel.recording.parallel.collecting import paused
 from taxtui.report.page.palette import SHADES
 from taxtui.report.page.panel import Panel
 from taxtui.report.page.sheet import DOTS_PER_INCH, FONT, Sheet, legible

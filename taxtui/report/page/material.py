@@ -8,12 +8,12 @@ from functools import cached_property
 from pathlib import Path
 
 from costmodel import Demand, Projection, Published, Recording
-from costmodel.answer import HELD, Answer, answer_of
-from costmodel.bounds import Reference
-from costmodel.places import PlaceAsked
-from costmodel.projection import project
-from costmodel.providers import Provider
-from costmodel.recording import CellIdentity
+from costmodel.analysis.per_substrate import PlaceAsked
+from costmodel.analysis.project import project
+from costmodel.analysis.ranking import HELD, Answer, answer_of
+from costmodel.projection.tax_bounds import Reference
+from costmodel.providers.provider import Provider
+from costmodel.recording.reader import CellIdentity
 from taxtui.report.answer.order import sorted_by
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.tables import marks_of

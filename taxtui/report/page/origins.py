@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from costmodel import events, wire
-from costmodel.recording import Recording
+from costmodel.recording import events, framing
+from costmodel.recording.reader import Recording
 from taxtui.report.page.material import MILLION
 from taxtui.terminal_text import clean, cut
 
@@ -55,7 +55,7 @@ def _origin(path: Path, source: Recording) -> Origin:
 
 
 def _header(path: Path) -> events.Header | None:
-    for batch in wire.Frames(path):
+    for batch in framing.Frames(path):
         return next((one for one in batch if isinstance(one, events.Header)), None)
     return None
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from costmodel.comparison import WORK
+from costmodel.analysis.baseline import WORK
 from taxtui.report.measured.rows import PROVENANCES, Row
 from taxtui.terminal_text import clean, cut
 

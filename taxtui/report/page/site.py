@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from costmodel import Demand, Recording
-from costmodel.answer import Answer, answer_of
+from costmodel.analysis.project import project
+from costmodel.analysis.ranking import Answer, answer_of
 from costmodel.errors import CostModelError, NoPrice, PriceError
-from costmodel.pricing import Prices
-from costmodel.projection import project
-from costmodel.recording import read_recording
-from costmodel.samples import Pool, pools
+from costmodel.pricing.sheet import Prices
+from costmodel.recording.reader import read_recording
+from costmodel.workload.pool import Pool, pools
 from taxtui.errors import RecordingError
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Rank, Row, rows_of

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel import Projection
-from costmodel.answer import Place, WorkLine
-from costmodel.comparison import judged
-from costmodel.uncertainty import Interval
-from costmodel.verdict import DIFFERS
+from costmodel.analysis.baseline import judged
+from costmodel.analysis.ranking import Place, WorkLine
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import DIFFERS
 from taxtui.report.measured.rows import Rank
 
 ON: Final = "on it"

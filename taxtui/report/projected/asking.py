@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from costmodel import Published, Recording
-    from costmodel.places import PlaceAsked
-    from costmodel.providers import Provider
-    from costmodel.recording import CellIdentity
+    from costmodel.analysis.per_substrate import PlaceAsked
+    from costmodel.providers.provider import Provider
+    from costmodel.recording.reader import CellIdentity
 
 
 def place_of(context: click.Context, spec: str = "") -> PlaceAsked:
@@ -24,8 +24,8 @@ def place_of(context: click.Context, spec: str = "") -> PlaceAsked:
         UsageError: a notation cannot be read.
         costmodel.errors.CostModelError: options contradict each other, or a price sheet is wrong.
     """
-    from costmodel.places import PlaceAsked
-    from costmodel.pricing import load_prices
+    from costmodel.analysis.per_substrate import PlaceAsked
+    from costmodel.pricing.sheet import load_prices
 
     asked = asked_at(spec, context)
     asked.pop("compose")
@@ -47,21 +47,21 @@ def providers_of(context: click.Context, read: Callable[[str], Recording | Publi
     specs = context.params["compose"]
     if not specs:
         return []
-    from costmodel.providers import load_provider
+    from costmodel.providers.provider import load_provider
 
     return [load_provider(spec, read) for spec in specs]
 
 
 def place_among(places: Sequence[PlaceAsked], identity: CellIdentity) -> PlaceAsked:
     """The one that means a cell."""
-    from costmodel.comparison import meant
+    from costmodel.analysis.baseline import meant
 
     return next(place for place in places if not place.spec or meant(identity, place.spec))
 
 
 def idle_places(context: click.Context, identities: Iterable[CellIdentity]) -> list[str]:
     """A line for each place of the demand file that means none of these cells, so that a slip of the pen shows."""
-    from costmodel.comparison import meant
+    from costmodel.analysis.baseline import meant
 
     file, cells = context.params["file"], list(identities)
     specs = [spec for spec in (file.at if file else ()) if not any(meant(cell, spec) for cell in cells)]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, count
 from string import ascii_lowercase
 from typing import Final, NamedTuple
 
-from costmodel.demand import Demand
-from costmodel.results import Assumption, Attribution, Projection, Share
-from costmodel.uncertainty import Interval
+from costmodel.projection.row import Attribution, Projection, Share
+from costmodel.statistics.intervals import Interval
+from costmodel.training.run import Demand
+from costmodel.workload.scenario_range import Assumption
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, hours, rounded_seconds, span
 from taxtui.report.projected import waiting
@@ -75,15 +76,24 @@ def _three(number: float) -> str:
 
 
 def headline(found: Attribution) -> str:
-    """The answer: ``the sandbox costs this run $X (low … high) of $Y: failures $…, image pulls $…``."""
+    """The answer: ``the sandbox costs this run $X (low … high) of $Y: failures $…, image pulls $…``; it names no cause
+    that may as well cost nothing."""
     unit = unit_of(found)
     whole, total = unit.of(found.sandbox), unit.of(found.run)
-    known = {cause: unit.of(share).value for cause, share in found.causes.items() if share is not None}
-    largest = sorted((cause for cause in known if known[cause] > 0), key=lambda cause: -known[cause])[:TOLD]
-    causes = ", ".join(f"{WORDS[cause]} {unit.shown(known[cause])}" for cause in largest)
-    limits = f" ({span(whole, money if unit.usd else compact)})" if whole.low is not None else ""
+    known = {cause: unit.of(share) for cause, share in found.causes.items() if share is not None}
+    sure = [cause for cause, amount in known.items() if amount.value > 0 and (amount.low is None or amount.low > 0)]
+    largest = sorted(sure, key=lambda cause: -known[cause].value)[:TOLD]
+    causes = ", ".join(f"{WORDS[cause]} {unit.shown(known[cause].value)}" for cause in largest)
+    limits = " (too few trials for limits)"
+    if whole.low is not None:
+        limits = f" ({in_words(whole, money if unit.usd else compact)})"
     told = f"the sandbox costs this run {unit.shown(whole.value)}{limits} of {unit.shown(total.value)}"
     return f"{told}: {causes}" if causes else told
+
+
+def in_words(amount: Interval, show: Callable[[float], str]) -> str:
+    """The limits of an amount in a sentence: ``at least $301k`` where there is a lower one only."""
+    return span(amount, show).replace("≥", "at least")
 
 
 def critical_second(found: Attribution) -> str:
@@ -99,8 +109,22 @@ def sections(rows: Sequence[Projection], demand: Demand) -> list[Section]:
     if not found:
         return []
     tables = [_causes(name, one) for name, one in found] if len(found) <= IN_DETAIL else [_rows(found)]
+    tables[-1] = tables[-1]._replace(notes=[*tables[-1].notes, *_too_few(rows)])
     waits = waiting.section([(name_of(row), row) for row in rows if row.attribution is not None], demand)
     return [*tables, *[waits] * bool(waits.rows), _assumptions(found)]
+
+
+def _too_few(rows: Sequence[Projection]) -> list[str]:
+    """Why an attribution has no limits, or a lower one only, where that is so."""
+    few = [row for row in rows if row.attribution is not None and row.attribution.sandbox.step_s.high is None]
+    if not few:
+        return []
+    needs = max(row.wall_clock_hours.needs_trials or 0 for row in few if row.wall_clock_hours)
+    measure = f": {needs:,} successes do" if needs else ""
+    return [
+        f"The trials do not bound how long the slowest rollouts of a step take{measure}. ≥: at least. A cause without "
+        "limits may cost less or more in such a step."
+    ]
 
 
 def _one_line(name: str) -> str:

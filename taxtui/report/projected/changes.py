@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel.answer import Work
-from costmodel.bounds import Reference
-from costmodel.comparison import Change, Unpaired
-from costmodel.results import Projection
-from costmodel.uncertainty import Interval
-from costmodel.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN
+from costmodel.analysis.baseline import Change, Unpaired
+from costmodel.analysis.ranking import Work
+from costmodel.projection import warnings
+from costmodel.projection.row import Projection
+from costmodel.projection.tax_bounds import Reference
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN
 from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, UNSPLIT, between, rounded_seconds, stacked
@@ -79,7 +80,7 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
                 stacked(change.after.held_per_success_s),
                 stacked(change.held_s, signed=True),
                 f"{stacked(ratio, unit='x')}",
-                VERDICTS[change.verdict.kind],
+                "disturbed" if _disturbed(change) else VERDICTS[change.verdict.kind],
                 f"{marks.of(change.before.flags)}\n{marks.of(change.after.flags)}",
             ]
         )
@@ -91,6 +92,11 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
         for change in changes
         if change.verdict.kind == CANNOT_TELL
     )
+    disturbed = sum(map(_disturbed, changes))
+    if disturbed:
+        notes.append(
+            f"Disturbed: {disturbed} of {len(changes)} changes have no verdict; measure again on an idle machine."
+        )
     notes += marks.notes()
     head = [
         "sandbox\ntier n mode",
@@ -102,6 +108,10 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
         "flags: before\nafter",
     ]
     return Section(f"{clean(before)} → {clean(after)}", head, lines, notes)
+
+
+def _disturbed(change: Change) -> bool:
+    return any(warnings.DISTURBED in row.flags for row in (change.before, change.after))
 
 
 def _names(change: Change) -> str:

@@ -112,7 +112,7 @@ def load(path: str, tables: Tables) -> DemandFile:
         UsageError: it cannot be read; a table or a key is unknown, or of the wrong type. One line with the file, the
             key, what is allowed, and what to write.
     """
-    from costmodel.documents import Document, MalformedDocument
+    from costmodel.toml import Document, MalformedDocument
 
     try:
         document = Document(Path(path)).data

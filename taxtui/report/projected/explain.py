@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from costmodel.demand import Demand
-from costmodel.flags import DO, WORDS
-from costmodel.renewal import bounds, expected_max
-from costmodel.results import Evidence, GpuWaiting, Projection
-from costmodel.runs import run_limits
-from costmodel.uncertainty import Interval, student_t, wilson
+from costmodel.projection.row import Evidence, GpuWaiting, Projection
+from costmodel.projection.warnings import DO, WORDS
+from costmodel.simulation.renewal import bounds, expected_max
+from costmodel.statistics.intervals import Interval, student_t, wilson
+from costmodel.statistics.repetitions import run_limits
+from costmodel.training.run import Demand
 from taxtui.report.numbers import hours, seconds
 from taxtui.report.projected.sections import tax_in_words
 from taxtui.terminal_text import clean, wrap
@@ -88,9 +88,8 @@ def _levels(row: Projection) -> Iterator[tuple[str, str]]:
         return
     for at_a_time, held_s in levels.levels:
         yield f"held at {at_a_time:,}", f"{seconds(held_s)} s of a success, think time and throttles apart; never falls"
-    yield f"at {levels.at_a_time:,}", f"{levels.law}; start, dispatch and work each by a curve of their own"
-    if levels.beyond > 1:
-        yield "", "nobody measured that: a ladder that goes as high would"
+    curves = "" if levels.beyond > 1 else "; start, dispatch and work each by a curve of their own"
+    yield f"at {levels.at_a_time:,}", f"{levels.law}{curves}"
 
 
 def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterator[tuple[str, str]]:

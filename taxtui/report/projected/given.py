@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from costmodel.results import Assumption
+from costmodel.workload.scenario_range import Assumption
 from taxtui.report.projected.demand_file import DemandFile, field_of
 from taxtui.report.projected.options import OPTIONS, asked_of
 
 if TYPE_CHECKING:
-    from costmodel.profiles import Profile
+    from costmodel.providers.limits import Profile
 
 COMMAND_LINE: Final = "the command line"
 LIMITS: Final = ("quota", "create_rate", "create_burst")
@@ -33,7 +33,7 @@ def given(context: click.Context, spec: str = "") -> list[Assumption]:
         source = COMMAND_LINE if by_hand or file is None else file.sources.get(field, file.path)
         found.append(Assumption(field, _shown(value), source))
         if name == "profile":
-            from costmodel.profiles import load_profile
+            from costmodel.providers.limits import load_profile
 
             found += _filled(load_profile(value), context.params)
     return found

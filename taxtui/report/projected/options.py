@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from costmodel.demand import ON_FAILURE, PLACEMENTS
-from costmodel.policies import POLICIES
+from costmodel.training.policies import POLICIES
+from costmodel.training.run import ON_FAILURE, PLACEMENTS
 from taxtui.errors import UsageError
 from taxtui.plan.count_option import COUNT
 from taxtui.report.projected.demand_file import field_of, load
@@ -214,8 +214,8 @@ def demand_of(asked: dict[str, Any]) -> Demand:
         UsageError: a length, a think time or a change cannot be read.
         costmodel.errors.DemandError: a profile is unknown, or the options contradict each other.
     """
-    from costmodel.demand import Delta, Demand, Think
     from costmodel.errors import DemandError
+    from costmodel.training.run import Delta, Demand, Think
     from taxtui.plan.durations import parse_duration_ns
     from taxtui.plan.notation import parse_images, parse_length, parse_think
 
@@ -241,7 +241,7 @@ def demand_of(asked: dict[str, Any]) -> Demand:
         sign = -1 if amount.startswith("-") else 1
         deltas.append(Delta(sign * parse_duration_ns(amount.lstrip("+-")), unit == "action"))
     if (profile := asked.pop("profile", None)) is not None:
-        from costmodel.profiles import load_profile
+        from costmodel.providers.limits import load_profile
 
         asked = load_profile(profile).filled(asked)
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costmodel.length import FIXED
-from costmodel.whatif import Axis, Curve
+from costmodel.analysis.sensitivity import Axis, Curve
+from costmodel.training.length import FIXED
 from taxtui.terminal_text import clean
 
 WIDTH, HEIGHT = 78, 20

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from costmodel.flags import DO, MOST
-from costmodel.length import FIXED
-from costmodel.percentiles import Quantile
-from costmodel.results import Attribution, LevelLaw, Projection, Share
-from costmodel.uncertainty import Interval
+from costmodel.projection.row import Attribution, Projection, Share
+from costmodel.projection.warnings import DO, MOST
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.quantiles import Quantile
+from costmodel.training.length import FIXED
+from costmodel.workload.scenario_range import LevelLaw
 from taxtui.report import variation
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from costmodel.bounds import Reference
-from costmodel.demand import Demand
-from costmodel.flags import DO, TAIL, WORDS
-from costmodel.published import Published
-from costmodel.results import Projection
-from costmodel.uncertainty import Interval
-from costmodel.verdict import CANNOT_TELL, TIE, Finding
-from costmodel.whatif import levers, sensitivity
+from costmodel.analysis.sensitivity import levers, sensitivity
+from costmodel.projection.row import Projection
+from costmodel.projection.tax_bounds import Reference
+from costmodel.projection.warnings import DO, TAIL, WORDS
+from costmodel.recording.published import Published
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import CANNOT_TELL, TIE, Finding
+from costmodel.training.run import Demand
 from taxtui.report import variation
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks

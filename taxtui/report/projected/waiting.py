@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from costmodel.demand import Demand
-from costmodel.results import GpuWaiting, Projection
+from costmodel.projection.row import GpuWaiting, Projection
+from costmodel.training.run import Demand
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, clock, hours, usd
 

@@ -23,6 +23,7 @@ from typing import Final
 
 import msgspec
 
+from costmodel.recording.parallel.dealing import interrupts_held
 from taxtui.errors import TaxtuiError
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry
@@ -61,7 +62,8 @@ class Watchdog:
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        with _said_where_there_is_no_room():
+        # Ctrl-C that comes before the process has left our session would end it.
+        with _said_where_there_is_no_room(), interrupts_held():
             self._process = subprocess.Popen(
                 [
                     sys.executable,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel.measures import start_delay_ns
+from costmodel.recording.breakdown import start_delay_ns
 from taxtui.errors import RunCrashed, WriteFailed
 from taxtui.plan.spec import Plan
 from taxtui.recording.events import INTERRUPTED, OK, Event, Notice, TrialEnded

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from taxtui import installed
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import Plan
 from taxtui.runner.fanout.byte_connection import ByteConnection, Chunk
@@ -112,7 +113,7 @@ class RayLauncher:
             found = False
         if not found:
             raise SubstrateUnavailable(
-                "--engine ray: the module 'ray' is not installed", fix='pip install "taxtui[ray]"'
+                "--engine ray: the module 'ray' is not installed", fix=installed.extra_command("ray")
             )
         self._options, self._workers = options, plan.workers
         self._paths = named_paths(plan)

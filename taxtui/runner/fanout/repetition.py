@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from costmodel.demand import Demand
+from costmodel.analysis.project import project
 from costmodel.errors import CostModelError
-from costmodel.projection import project
-from costmodel.recording import read_recording
+from costmodel.recording.reader import read_recording
+from costmodel.training.run import Demand
 from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
 

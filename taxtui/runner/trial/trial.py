@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Final
 
-from costmodel.measures import start_delay_ns
+from costmodel.recording.breakdown import start_delay_ns
 from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
 from taxtui.recording.events import (

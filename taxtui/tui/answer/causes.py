@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from costmodel.answer import HELD, Answer, Entry, WorkLine
-from costmodel.timescale import NS_PER_S
+from costmodel.analysis.ranking import HELD, Answer, Entry, WorkLine
+from costmodel.units import NS_PER_S
 from taxtui.report.numbers import duration, number
 from taxtui.terminal_text import clean
 from taxtui.tui.stacked_bars import Bar

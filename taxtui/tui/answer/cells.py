@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from costmodel.answer import WORKER_HOURS, Answer, Entry, Place, WorkLine
-from costmodel.uncertainty import Interval
-from costmodel.verdict import CANNOT_TELL, TIE
-from costmodel.wording import sentence
+from costmodel.analysis.headline import sentence
+from costmodel.analysis.ranking import WORKER_HOURS, Answer, Entry, Place, WorkLine
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import CANNOT_TELL, TIE
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, duration_plus_minus, plus_minus
 from taxtui.terminal_text import clean

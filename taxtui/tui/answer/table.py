@@ -8,8 +8,8 @@ from typing import Final
 from rich.style import Style
 from rich.text import Text
 
-from costmodel.answer import Answer, Place, WorkLine
-from costmodel.recording import CellIdentity
+from costmodel.analysis.ranking import Answer, Place, WorkLine
+from costmodel.recording.reader import CellIdentity
 from taxtui.terminal_text import clean, fit
 from taxtui.terminal_text import width as width_of
 from taxtui.tui.answer.arranging import Arrangement

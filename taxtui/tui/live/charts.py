@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from costmodel.measures import has_schedule
+from costmodel.recording.breakdown import has_schedule
 from taxtui.live.cell_state import FACETS, CellState, TrialInFlight
 from taxtui.live.histogram import LogHistogram
 from taxtui.live.state import RunState

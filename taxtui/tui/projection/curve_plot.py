@@ -12,7 +12,7 @@ from textual.app import RenderResult
 from textual.color import Color
 from textual_plotext import PlotextPlot
 
-from costmodel.whatif import Axis, Curve, Point
+from costmodel.analysis.sensitivity import Axis, Curve, Point
 from taxtui.terminal_text import clean
 from taxtui.tui.colours import colour, glyph, substrate_style
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from costmodel.demand import ON_FAILURE, PLACEMENTS
-from costmodel.policies import POLICIES
-from costmodel.reading import read
+from costmodel.recording.load import read
+from costmodel.training.policies import POLICIES
+from costmodel.training.run import ON_FAILURE, PLACEMENTS
 from taxtui.errors import UsageError
 from taxtui.plan.notation import parse_count
 from taxtui.report.projected.asking import places_of, providers_of
@@ -23,8 +23,8 @@ from taxtui.tui.recordings.catalogue import shown
 
 if TYPE_CHECKING:
     from costmodel import Demand
-    from costmodel.places import PlaceAsked
-    from costmodel.providers import Provider
+    from costmodel.analysis.per_substrate import PlaceAsked
+    from costmodel.providers.provider import Provider
 
 TRAJECTORIES: Final = 1_000_000
 WORKERS: Final = 500

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel import Demand, Projection, Published, Recording
-from costmodel.answer import Answer, answer_of
-from costmodel.comparison import meant
-from costmodel.demand import Think
+from costmodel.analysis.baseline import meant
+from costmodel.analysis.per_substrate import PlaceAsked, project_places
+from costmodel.analysis.project import Wanted, project
+from costmodel.analysis.ranking import Answer, answer_of
+from costmodel.analysis.sensitivity import Axis, Curve, curve
 from costmodel.errors import CostModelError
-from costmodel.places import PlaceAsked, project_places
-from costmodel.pricing import SHIPPED
-from costmodel.profiles import known_profiles
-from costmodel.projection import Wanted, behind, project
-from costmodel.providers import known_providers
-from costmodel.reading import read
-from costmodel.recording import CellIdentity
-from costmodel.whatif import Axis, Curve, curve
+from costmodel.pricing.sheet import SHIPPED
+from costmodel.providers.limits import known_profiles
+from costmodel.providers.provider import known_providers
+from costmodel.recording.load import read
+from costmodel.recording.reader import CellIdentity
+from costmodel.training.run import Think
 from taxtui.errors import RecordingError
 from taxtui.tui.projection.form import Question, Typed, parsed
 from taxtui.tui.recordings import catalogue
@@ -37,6 +37,8 @@ QUICK: Final = frozenset(
     }
 )
 """Fields of a demand that are answered without a simulation."""
+EFFORT: Final = 0.05
+"""How much may be simulated of a run in steps, relative to ``taxtui project``: whoever types waits for it."""
 
 
 class ProjectionAsked(NamedTuple):
@@ -143,7 +145,7 @@ def refined(asked: Refinement) -> Iterator[Answered]:
 
 
 def _rows(question: Question, sources: Sequence[Source], wanted: Wanted) -> list[Projection]:
-    """As ``project_places``, of some works; a run in steps is simulated as thoroughly as beside all others."""
+    """As ``project_places``, of some works; of a run in steps less is simulated, so that its intervals are wider."""
     found: list[Projection] = []
     for number, place in enumerate(question.places):
         earlier = [one.spec for one in question.places[:number]]
@@ -155,14 +157,8 @@ def _rows(question: Question, sources: Sequence[Source], wanted: Wanted) -> list
             return here(identity) and wanted(identity)
 
         providers = [one for one in question.providers if not place.spec or one.substrate == place.spec.split(":")[0]]
-        effort = 1.0
-        if place.demand.step_rollouts is not None:
-            all_rows = behind(sources, place.demand, place.prices, providers)
-            weights = [(one.value.identity, 1 + len(one.ends)) for one in all_rows]
-            whole = sum(weight for identity, weight in weights if here(identity))
-            effort = sum(weight for identity, weight in weights if both(identity)) / (whole or 1)
         found += project(
-            sources, place.demand, place.prices, None, providers, effort=effort, wanted=both, stressed=False
+            sources, place.demand, place.prices, None, providers, effort=EFFORT, wanted=both, stressed=False
         )
     return found
 

@@ -8,8 +8,8 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from costmodel.answer import Answer, WorkLine
-from costmodel.whatif import Axis, Curve
+from costmodel.analysis.ranking import Answer, WorkLine
+from costmodel.analysis.sensitivity import Axis, Curve
 from taxtui.terminal_text import clean
 from taxtui.tui.answer import causes
 from taxtui.tui.background import Newest

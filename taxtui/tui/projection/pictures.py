@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Final, Literal, NamedTuple
 
-from costmodel.answer import WorkLine
-from costmodel.comparison import break_even
-from costmodel.results import BreakEven
-from costmodel.whatif import Curve
+from costmodel.analysis.baseline import break_even
+from costmodel.analysis.ranking import WorkLine
+from costmodel.analysis.sensitivity import Curve
+from costmodel.projection.row import BreakEven
 from taxtui.report.numbers import number
 from taxtui.report.projected.attributed import compact, money, unit_of
 from taxtui.terminal_text import clean

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from costmodel.flags import MOST
-from costmodel.results import Projection
-from costmodel.uncertainty import Interval
-from costmodel.verdict import Finding
+from costmodel.projection.row import Projection
+from costmodel.projection.warnings import MOST
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import Finding
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, span, usd

@@ -14,10 +14,10 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Static
 
-from costmodel.answer import Answer, WorkLine
-from costmodel.recording import CellIdentity
-from costmodel.results import Projection
-from costmodel.wording import sentence
+from costmodel.analysis.headline import sentence
+from costmodel.analysis.ranking import Answer, WorkLine
+from costmodel.projection.row import Projection
+from costmodel.recording.reader import CellIdentity
 from taxtui.report.projected.attributed import headline
 from taxtui.terminal_text import clean
 from taxtui.tui import actions

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from costmodel.answer import Answer
-from costmodel.ladder import Ladder
-from costmodel.length import FIXED
-from costmodel.recording import Recording
+from costmodel.analysis.concurrency_sweep import Ladder
+from costmodel.analysis.ranking import Answer
+from costmodel.recording.reader import Recording
+from costmodel.training.length import FIXED
 from taxtui.errors import RecordingError
 from taxtui.live.cell_state import CellState
 from taxtui.report.answer import measured

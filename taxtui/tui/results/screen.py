@@ -16,7 +16,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from costmodel.wording import sentence
+from costmodel.analysis.headline import sentence
 from taxtui.report.measured import ladders
 from taxtui.report.measured.tables import HEAD
 from taxtui.terminal_text import clean

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel.errors import NoPrice, PriceError
-from costmodel.pricing import SHIPPED, Prices, load_prices, priced
+from costmodel.pricing.sheet import SHIPPED, Prices, load_prices, priced
 from taxtui.plan.spec import Limits, Plan
 from taxtui.tui.setup.availability import CheckedSubstrate
 from taxtui.tui.setup.estimate import Expected

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from costmodel.documents import MAX_BYTES
 from costmodel.regular_file import read_regular
+from costmodel.toml import MAX_BYTES
 from taxtui.errors import ScenarioError, TaxtuiError, UsageError
 from taxtui.plan import scenario
 from taxtui.plan.durations import parse_duration_ns

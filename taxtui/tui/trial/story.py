@@ -8,7 +8,7 @@ from heapq import nlargest
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel.fitness import LAG_LIMIT_NS
+from costmodel.recording.runner_health import LAG_LIMIT_NS
 from taxtui.errors import RecordingError
 from taxtui.live.cell_state import CellState
 from taxtui.live.state import RunState

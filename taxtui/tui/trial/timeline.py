@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from costmodel.fitness import LAG_LIMIT_NS
+from costmodel.recording.runner_health import LAG_LIMIT_NS
 from taxtui.recording import events
 from taxtui.report.numbers import duration
 from taxtui.terminal_text import clean, fit, wrap

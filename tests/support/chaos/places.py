@@ -40,8 +40,8 @@ def registered() -> list[str]:
 @functools.cache
 def complaint(place: str) -> str:
     """Why nothing can be struck there; "" where it can."""
-    if place == SSH and not Path(SSHD).exists():
-        return "there is no sshd"
+    if place == SSH and (missing := no_sshd()):
+        return missing
     try:
         substrate = registry.build(parse_substrate(named(place)))
         if substrate.capabilities.paid:
@@ -50,6 +50,11 @@ def complaint(place: str) -> str:
     except TaxtuiError as error:
         return str(error)
     return "" if found.ok else f"{found.detail}; {found.fix}"
+
+
+def no_sshd() -> str:
+    """Why no sshd of our own can be started; "" where it can."""
+    return "" if Path(SSHD).exists() else "there is no sshd"
 
 
 @functools.cache

@@ -274,7 +274,9 @@ KINDS: Final = {
 
 def skipped(group: str) -> str:
     """What this machine lacks for a group; "" where nothing."""
-    return places.complaint("docker") if group == "docker's daemon" else ""
+    if group == "docker's daemon":
+        return places.complaint("docker")
+    return places.no_sshd() if group == "ec2" else ""
 
 
 async def tried(chosen: list[Case]) -> AsyncIterator[Verdict]:

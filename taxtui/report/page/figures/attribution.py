@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from costmodel import Projection
-from costmodel.uncertainty import Interval
+from costmodel.statistics.intervals import Interval
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, number, span

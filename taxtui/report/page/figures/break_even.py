@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from costmodel.comparison import crossing
-from costmodel.results import BreakEven, Projection
+from costmodel.analysis.baseline import crossing
+from costmodel.projection.row import BreakEven, Projection
 from taxtui.report.measured.rows import Row
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import INK, light

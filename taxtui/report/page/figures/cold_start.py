@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from matplotlib.axes import Axes
 
-from costmodel.uncertainty import quantile
+from costmodel.statistics.intervals import quantile
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.samples import column
 from taxtui.report.numbers import duration

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from costmodel.fitness import CPU_LIMIT_PERMILLE, LAG_LIMIT_NS
-from costmodel.tables import rows
+from costmodel.recording.runner_health import CPU_LIMIT_PERMILLE, LAG_LIMIT_NS
+from costmodel.recording.table import rows
 from taxtui.report.numbers import duration
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import light

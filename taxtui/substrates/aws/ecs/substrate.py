@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import botocore
 
-from costmodel.pricing import load_prices, priced
+from costmodel.pricing.sheet import load_prices, priced
 from taxtui.errors import SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import backoff

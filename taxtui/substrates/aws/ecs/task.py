@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from costmodel.sizes import sold
+from costmodel.pricing.instance_sizes import sold
 from taxtui.errors import CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN

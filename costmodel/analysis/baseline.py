@@ -1,0 +1,275 @@
+"""Rows against each other: a reference for the work, a baseline for the hours, two recordings, break-even lengths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from costmodel.errors import DemandError
+from costmodel.projection import warnings
+from costmodel.projection.row import BreakEven, Projection, Versus
+from costmodel.recording.reader import CellIdentity
+from costmodel.statistics.intervals import Interval, difference, student_t
+from costmodel.statistics.repetitions import Assumed, Estimate, assumed
+from costmodel.statistics.verdict import UNKNOWN, Difference, Finding, judge, ratio
+from costmodel.workload.estimator import StraightLine
+
+WORK: Final = (
+    *("tier", "tier_digest", "mode", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib"),
+)
+"""Of a cell's identity: equal, with equal lengths, for the same work that was asked for alike."""
+
+
+def meant(identity: CellIdentity, spec: str) -> bool:
+    """Whether ``SUBSTRATE[:key=value,…]`` means this cell; a value will do for an option, as in docker:runsc."""
+    name, _, options = spec.partition(":")
+    parts = identity.variant.split(",")
+    told = {text for part in parts for text in (part, part.partition("=")[2]) if text}
+    wanted = [option for option in options.split(",") if option]
+    return identity.substrate == name and all(told & {option, option.partition("=")[2]} for option in wanted)
+
+
+def work_of(row: Projection) -> tuple[object, ...]:
+    """What it did and how that was asked for, at the length that is projected; equal for rows that may be ranked."""
+    return (*(getattr(row.identity, field) for field in WORK), row.length)
+
+
+def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
+    """The rows that ``SUBSTRATE[:key=value,…]`` means, those of the plain variant first.
+
+    Raises:
+        DemandError: none is.
+    """
+    found = [row for row in rows if meant(row.identity, spec)]
+    if not found:
+        known = ", ".join(dict.fromkeys(row.identity.label for row in rows))
+        raise DemandError(f"there is no row for {spec!r}; the recordings hold {known}")
+    return sorted(found, key=lambda row: bool(row.identity.variant))
+
+
+def peer(row: Projection, candidates: Sequence[Projection]) -> Projection | None:
+    """Of the candidates that did the same work (tier and lengths), the one that is most like ``row``."""
+    same_work = [
+        other
+        for other in candidates
+        if (other.identity.tier, other.identity.tier_digest, other.length)
+        == (row.identity.tier, row.identity.tier_digest, row.length)
+    ]
+
+    def likeness(other: Projection) -> int:
+        ours, theirs = row.identity, other.identity
+        fields = ("mode", "environment", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib")
+        weights = [64, 32, 16, 8, 4, 2, 1, 1]
+        same = [getattr(ours, field) == getattr(theirs, field) for field in fields]
+        return sum(weight for weight, equal in zip(weights, same, strict=True) if equal)
+
+    return max(same_work, key=likeness, default=None)
+
+
+def with_full_speed(rows: Sequence[Projection], spec: str) -> list[Projection]:
+    """Split each row's work into what the same commands take on the reference, and the slowdown beyond that."""
+    candidates = [row for row in matching(rows, spec) if row.evidence and row.evidence.work_per_success_ns]
+    result = []
+    for row in rows:
+        reference = peer(row, candidates)
+        if row.by_cause_worker_hours is None or row.by_cause_worker_hours.work is None or reference is None:
+            result.append(row)
+            continue
+        assert row.evidence is not None
+        assert row.evidence.work_per_success_ns is not None
+        assert reference.evidence is not None
+        assert reference.evidence.work_per_success_ns is not None
+        own, other = row.evidence.work_per_success_ns, reference.evidence.work_per_success_ns
+        work = row.by_cause_worker_hours.work * float(other / own) if own else 0.0
+        cause = row.by_cause_worker_hours._replace(slowdown=row.by_cause_worker_hours.work - work, work=work)
+        result.append(_doubting(replace(row, by_cause_worker_hours=cause), row, reference))
+    return result
+
+
+def with_baseline(
+    rows: Sequence[Projection], spec: str, *, required: bool = True, run_sd: float | None = None
+) -> list[Projection]:
+    """Every row against its peer among the baseline's rows; measured rows are never compared with others.
+
+    A disturbed row is compared with none.
+
+    ``run_sd`` is what is assumed between runs, as ``Demand`` has it.
+
+    Raises:
+        DemandError: the baseline is unknown, and ``required``.
+    """
+    try:
+        candidates = matching([row for row in rows if row.worker_hours], spec)
+    except DemandError:
+        if required:
+            raise
+        return list(rows)
+    result = []
+    for row in rows:
+        baseline = peer(row, [other for other in candidates if other.provenance == row.provenance])
+        if row.worker_hours is None or baseline is row or _disturbed(row, baseline):
+            result.append(row)
+        elif baseline is None:
+            comparable = peer(row, candidates) is None
+            result.append(row if comparable else replace(row, flags=warnings.including(row.flags, warnings.PROVENANCE)))
+        else:
+            compared = replace(row, versus=_versus(row, baseline, run_sd), break_even=break_even(row, baseline))
+            result.append(_doubting(compared, row, baseline))
+    return result
+
+
+def _disturbed(*rows: Projection | None) -> bool:
+    return any(row is not None and warnings.DISTURBED in row.flags for row in rows)
+
+
+def _doubting(result: Projection, row: Projection, other: Projection) -> Projection:
+    """The result, flagged if the two were not measured in the same place."""
+    if row.identity.environment == other.identity.environment or warnings.ENVIRONMENT in result.flags:
+        return result
+    return replace(result, flags=warnings.including(result.flags, warnings.ENVIRONMENT))
+
+
+def _versus(row: Projection, baseline: Projection, run_sd: float | None) -> Versus:
+    delta, verdict = judged(row, baseline, row.worker_hours, baseline.worker_hours, run_sd)
+    return Versus(baseline.identity.cell_id, baseline.label, delta, verdict)
+
+
+def judged(
+    row: Projection, other: Projection, own: Interval | None, theirs: Interval | None, run_sd: float | None
+) -> Difference:
+    """An amount of two rows that is in proportion to what they hold per success: its difference, judged."""
+    assert own is not None
+    assert theirs is not None
+    pair = _estimates(row, other, own, theirs)
+    if pair is None:
+        return Difference(difference(own, theirs), Finding(UNKNOWN))
+    return judge(*pair, _either(row, other, run_sd))
+
+
+def times(row: Projection, other: Projection, own: Interval, theirs: Interval, run_sd: float | None) -> Interval | None:
+    """Such an amount of one row over that of another, with the interval that ``judged`` decides by."""
+    pair = _estimates(row, other, own, theirs)
+    if pair is None:
+        return Interval(own.value / theirs.value) if theirs.value > 0 else None
+    return ratio(*pair, _either(row, other, run_sd))
+
+
+def _estimates(row: Projection, other: Projection, own: Interval, theirs: Interval) -> tuple[Estimate, Estimate] | None:
+    """Of the amounts; None where one is published, without trials, or has a lower limit only."""
+    if row.evidence is None or other.evidence is None or _at_least(own) or _at_least(theirs):
+        return None
+    one, another = row.evidence.held, other.evidence.held
+    return (
+        one.scaled(own.value / one.value) if one.value else one,
+        another.scaled(theirs.value / another.value) if another.value else another,
+    )
+
+
+def _at_least(amount: Interval) -> bool:
+    return amount.low is not None and amount.high is None
+
+
+def _either(row: Projection, other: Projection, run_sd: float | None) -> Assumed:
+    """What is assumed of the runs of both: the larger spread."""
+    return max((assumed(each.identity.substrate, run_sd) for each in (row, other)), key=lambda each: each.sd)
+
+
+class Change(NamedTuple):
+    """One cell in two recordings."""
+
+    before: Projection
+    after: Projection
+    held_s: Interval  # after − before, what one delivered trajectory holds a worker for
+    ratio: float  # after / before
+    verdict: Finding
+    ratio_low: float | None = None  # its interval, by which the verdict is given
+    ratio_high: float | None = None
+
+
+def compare(
+    before: Sequence[Projection], after: Sequence[Projection], run_sd: float | None = None, *, pair_all: bool = False
+) -> list[Change]:
+    """What changed from the first recording's rows to the second's; ``run_sd`` as in ``Demand``.
+
+    Rows pair up that are of one substrate and variant and did the same work, asked for alike (``WORK``). With
+    ``pair_all`` what is then left pairs up too where tier and lengths are equal: the row that is most like it, of the
+    same substrate and variant first. Nobody's rows are compared with what was not come by in the same way. Where one
+    of the two was disturbed, the change has neither limits nor verdict.
+    """
+    changes = []
+    usable = [other for other in before if other.held_per_success_s]
+    alike: dict[object, list[Projection]] = {}
+    for one in usable:
+        alike.setdefault(_like(one), []).append(one)
+    for row in after:
+        other: Projection | None = peer(row, alike.get(_like(row), ()))
+        if other is None and pair_all:
+            candidates = [one for one in usable if one.provenance == row.provenance]
+            other = peer(row, [one for one in candidates if one.identity.label == row.identity.label])
+            other = other or peer(row, candidates)
+        if other is None or row.held_per_success_s is None or other.held_per_success_s is None:
+            continue
+        held = row.held_per_success_s, other.held_per_success_s
+        delta, verdict = judged(row, other, *held, run_sd)
+        if _disturbed(row, other):
+            delta, verdict = Interval(delta.value), Finding(UNKNOWN)
+        ratio = row.held_per_success_s.value / (other.held_per_success_s.value or math.nan)
+        limits = None if verdict.kind == UNKNOWN else times(row, other, *held, run_sd)
+        limits = limits or Interval(ratio)
+        changes.append(Change(other, _doubting(row, row, other), delta, ratio, verdict, limits.low, limits.high))
+    return changes
+
+
+def _like(row: Projection) -> object:
+    """Equal for rows that pair up by themselves."""
+    return row.provenance, row.identity.label, work_of(row)
+
+
+class Unpaired(NamedTuple):
+    """Rows that ``compare`` has found nothing for."""
+
+    before: tuple[Projection, ...]
+    after: tuple[Projection, ...]
+
+
+def unpaired(before: Sequence[Projection], after: Sequence[Projection], changes: Sequence[Change]) -> Unpaired:
+    """What is in no change."""
+    then = {id(change.before) for change in changes}
+    now = {(change.after.identity, change.after.length, change.after.provenance) for change in changes}
+    return Unpaired(
+        tuple(row for row in before if id(row) not in then),
+        tuple(row for row in after if (row.identity, row.length, row.provenance) not in now),
+    )
+
+
+def break_even(one: Projection, other: Projection) -> BreakEven | None:
+    """The number of actions at which both hold a worker equally long: n* = (F_B − F_A) / (a_A − a_B).
+
+    None unless both were measured often enough for a line of fixed and per-action time.
+    """
+    if one.evidence is None or other.evidence is None or not one.evidence.line or not other.evidence.line:
+        return None
+    return crossing(one.evidence.line, other.evidence.line)
+
+
+def crossing(one: StraightLine, other: StraightLine) -> BreakEven:
+    """Where two lines cross at n ≥ 0, with Fieller's 95 % interval of the ratio, which may be unbounded."""
+    numerator = other.fixed_s - one.fixed_s
+    denominator = one.per_action_s - other.per_action_s
+    var_numerator = other.var_fixed_s2 + one.var_fixed_s2
+    var_denominator = one.var_per_action_s2 + other.var_per_action_s2
+    covariance = -(other.covariance_s2 + one.covariance_s2)
+    point = abs(numerator / denominator) if denominator and numerator * denominator >= 0 else None
+    square = student_t(1_000) ** 2
+    a = denominator**2 - square * var_denominator
+    half_b = numerator * denominator - square * covariance
+    c = numerator**2 - square * var_numerator
+    discriminant = half_b**2 - a * c
+    if a <= 0 or discriminant < 0:  # the lines may be parallel: no length can be excluded
+        return BreakEven(point, None, None, bounded=False)
+    low, high = sorted((half_b + sign * math.sqrt(discriminant)) / a for sign in (-1, 1))
+    if high < 0:
+        return BreakEven(None, None, None, bounded=True)
+    return BreakEven(point, max(0.0, low), high, bounded=True)

@@ -1,0 +1,242 @@
+"""A cell measured at several levels of concurrency: what each sustains, where more stop helping, and whose fault it is.
+
+The knee is where the line of no loss, so many times what one lane does alone, meets the ceiling: the highest throughput
+of the universal scalability law through the levels, where there are four or more. With fewer it is the highest level
+whose completion is within 1.5 times that of the first. Intervals are bootstrapped, by block where a level has three.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from random import Random
+from statistics import fmean, median
+from typing import Final, NamedTuple, Self
+
+from costmodel.recording.breakdown import has_schedule
+from costmodel.recording.runner_health import CPU_LIMIT_PERMILLE, RunnerSecond
+from costmodel.recording.throughput import BlockRate, RateSpan, summed, together
+from costmodel.recording.trial import RecordedTrial
+from costmodel.statistics.intervals import MIN_CLUSTERS, Interval, quantile
+from costmodel.statistics.repetitions import RunKey
+from costmodel.statistics.scalability import MIN_LEVELS, Level, Scalability
+from costmodel.workload.pool import Pool, by_levels, one_per_level
+
+DRAWS: Final = 400
+WITHIN: Final = 1.5
+MOST_LEVELS: Final = 32
+"""Of a ladder of more the law goes through so many, evenly from the lowest to the highest."""
+TURNS: Final = 2
+"""How often the loop has to come round for a command at least: to send it, and to see its result."""
+RUNNER: Final = "runner"
+SUBSTRATE: Final = "substrate"
+UNKNOWN: Final = "unknown"
+
+
+class RunnerLoad(NamedTuple):
+    """How busy the measuring process was while a level ran: over the seconds that its health was told of."""
+
+    seconds: int
+    cpu_permille: float  # medians
+    lag_p50_ns: float
+    lag_p99_ns: float
+    waits: float  # the share of seconds in which a call found every thread of a pool busy
+
+
+class LadderLevel(NamedTuple):
+    """What was measured with so many at a time."""
+
+    concurrency: int
+    trials: int
+    failures: int
+    throughput_per_s: Interval  # trials that succeeded
+    actions_per_s: Interval
+    action_ns: float  # mean
+    action_p50_ns: int
+    action_p95_ns: int
+    completion_ns: float  # mean
+    runner: RunnerLoad | None  # None: no second of it was told of
+
+
+class Knee(NamedTuple):
+    """Where more at a time stop helping; ``at`` is None where no level shows it."""
+
+    at: Interval | None
+    throughput_per_s: Interval  # the ceiling by the law; without one, of that level
+    by_law: bool
+    whose: str  # RUNNER, SUBSTRATE or UNKNOWN
+    why: str
+
+
+class Ladder(NamedTuple):
+    """One cell at its levels, ascending."""
+
+    pools: tuple[Pool, ...]
+    levels: tuple[LadderLevel, ...]
+    law: Scalability | None  # of how long a lane takes for a trial, in s; None: fewer than four levels
+    knee: Knee
+
+    @classmethod
+    def of(cls, pools: Sequence[Pool]) -> Self:
+        """Of pools with a success each that differ in how many ran at a time only."""
+        steps = [_Step(pool) for pool in pools]
+        drawn = [step.drawn() for step in steps]
+        levels = tuple(step.level(draws) for step, draws in zip(steps, drawn, strict=True))
+        at = [step.concurrency for step in steps]
+        kept = _through(len(steps))
+        law = _law([at[i] for i in kept], [steps[i].per_s for i in kept]) if len(steps) >= MIN_LEVELS else None
+        if law is None:
+            knee = _by_level(levels)
+        else:
+            knee = _by_law(levels, law, [at[i] for i in kept], [drawn[i] for i in kept])
+        whose, why = _whose(levels, knee)
+        return cls(tuple(pools), levels, law, knee._replace(whose=whose, why=why))
+
+
+def ladders(pools: Iterable[Pool]) -> list[Ladder]:
+    """Of all cells that were measured at two levels or more with their lanes kept full."""
+    kept = [pool for pool in pools if not has_schedule(pool.identity.arrival) and pool.succeeded]
+    groups = [one_per_level(group) for group in by_levels(kept)]
+    return [Ladder.of(group) for group in groups if len(group) > 1]
+
+
+class _Step:
+    """A level while it is worked out."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.concurrency = pool.identity.concurrency
+        groups: dict[tuple[RunKey, int], dict[int, list[RecordedTrial]]] = {}
+        for trial in pool.trials:
+            groups.setdefault((trial.run, trial.block), {}).setdefault(trial.worker, []).append(trial)
+        told = [
+            [BlockRate.of((t.start_ns, t.freed_ns, t.ok) for t in own) for own in workers.values()]
+            for workers in groups.values()
+        ]
+        self.spans: list[RateSpan] = [together(workers, self.concurrency) for workers in told]
+        self.per_s = summed(self.spans).per_s
+        self._busy = [
+            (run, worker, min(t.start_ns for t in own), max(t.freed_ns for t in own))
+            for (run, _), workers in groups.items()
+            for worker, own in workers.items()
+        ]
+
+    def drawn(self) -> list[float]:
+        """Throughputs per s of resampled blocks; of resampled trials where there are too few blocks."""
+        source = Random(self.concurrency)
+        if len(self.spans) >= MIN_CLUSTERS:
+            return [summed(source.choices(self.spans, k=len(self.spans))).per_s for _ in range(DRAWS)]
+        lanes_ns = [trial.freed_ns - trial.start_ns for trial in self.pool.trials]
+        mean_ns, count = fmean(lanes_ns), len(lanes_ns)
+        means_ns = (fmean(source.choices(lanes_ns, k=count)) for _ in range(DRAWS))
+        return [self.per_s * mean_ns / other if other else self.per_s for other in means_ns]
+
+    def level(self, draws: Sequence[float]) -> LadderLevel:
+        """All of it."""
+        good = self.pool.successes
+        actions_ns = sorted(ns for trial in good for ns in trial.durations_ns) or [0]
+        throughput = _interval(self.per_s, draws)
+        return LadderLevel(
+            concurrency=self.concurrency,
+            trials=len(self.pool.trials),
+            failures=len(self.pool.trials) - len(good),
+            throughput_per_s=throughput,
+            actions_per_s=throughput.times(fmean(len(trial.durations_ns) for trial in good)),
+            action_ns=fmean(actions_ns),
+            action_p50_ns=quantile(actions_ns, 0.5),
+            action_p95_ns=quantile(actions_ns, 0.95),
+            completion_ns=fmean(trial.measures.trajectory_ns for trial in good),
+            runner=self._load(),
+        )
+
+    def _load(self) -> RunnerLoad | None:
+        recordings = {recording.run_id: recording for recording in self.pool.recordings}
+        found: list[RunnerSecond] = []
+        for run, worker, start_ns, end_ns in self._busy:
+            found += recordings[run.run_id].seconds[worker].within(start_ns, end_ns)
+        if not found:
+            return None
+        return RunnerLoad(
+            seconds=len(found),
+            cpu_permille=median(one.cpu_permille for one in found),
+            lag_p50_ns=median(one.lag_p50_ns for one in found),
+            lag_p99_ns=median(one.lag_p99_ns for one in found),
+            waits=sum(one.pool_waits > 0 for one in found) / len(found),
+        )
+
+
+def _interval(value: float, draws: Sequence[float]) -> Interval:
+    """With the middle 95 % of what was drawn; an end that is beyond all bounds is None."""
+    ordered = sorted(draws)
+    low, high = ordered[round(0.025 * (len(draws) - 1))], ordered[round(0.975 * (len(draws) - 1))]
+    return Interval(value, min(value, low), max(value, high) if math.isfinite(high) else None)
+
+
+def _through(count: int) -> list[int]:
+    """Which of so many levels the law goes through: the first, the last, and evenly between them."""
+    if count <= MOST_LEVELS:
+        return list(range(count))
+    return [place * (count - 1) // (MOST_LEVELS - 1) for place in range(MOST_LEVELS)]
+
+
+def _law(at: Sequence[int], per_s: Sequence[float]) -> Scalability | None:
+    """Through how long a lane takes for a trial; None where a level got nothing done."""
+    if not all(per_s):
+        return None
+    return Scalability.of([Level(n, n / rate) for n, rate in zip(at, per_s, strict=True)])
+
+
+def ceiling_per_s(law: Scalability) -> float:
+    """The highest throughput of the law, however many it takes; infinite where nothing holds it."""
+    a, b, c = law.parameters
+    if a <= b:
+        return 1 / a if a else 1 / b if b else math.inf  # more at a time were never faster
+    if not c:
+        return 1 / b if b else math.inf
+    most = math.sqrt((a - b) / c)
+    return most / (a + b * (most - 1) + c * most * (most - 1)) if most > 1 else 1 / a
+
+
+def _by_law(levels: Sequence[LadderLevel], law: Scalability, at: Sequence[int], drawn: Sequence[list[float]]) -> Knee:
+    """One lane does alone what the first level was measured to; that is closer to it than any law through all."""
+    ceilings, knees = [], []
+    for rates in zip(*drawn, strict=True):
+        fitted = _law(at, rates)
+        if fitted is not None:
+            ceilings.append(ceiling_per_s(fitted))
+            knees.append(ceilings[-1] * at[0] / rates[0])
+    ceiling = ceiling_per_s(law)
+    knee = ceiling * at[0] / levels[0].throughput_per_s.value
+    highest = max(levels, key=lambda level: level.throughput_per_s.value).throughput_per_s
+    if not knees or knee > at[-1]:
+        return Knee(None, highest, True, UNKNOWN, "")
+    return Knee(_interval(max(1.0, knee), knees), _interval(ceiling, ceilings), True, UNKNOWN, "")
+
+
+def _by_level(levels: Sequence[LadderLevel]) -> Knee:
+    last = levels[0]
+    for level in levels[1:]:
+        if level.completion_ns > WITHIN * levels[0].completion_ns:
+            return Knee(Interval(last.concurrency), last.throughput_per_s, False, UNKNOWN, "")
+        last = level
+    return Knee(None, last.throughput_per_s, False, UNKNOWN, "")
+
+
+def _whose(levels: Sequence[LadderLevel], knee: Knee) -> tuple[str, str]:
+    """By the first level that is beyond it."""
+    if knee.at is None:
+        return UNKNOWN, f"not reached with {levels[-1].concurrency:,} at a time: go higher"
+    at = knee.at.value
+    level = next((one for one in levels if one.concurrency > at), levels[-1])
+    load, where = level.runner, f"at {level.concurrency:,}"
+    if load is None:
+        return UNKNOWN, f"the level {where} was over before the runner's health was told: plan more trials"
+    cpu, lag_ms = f"{load.cpu_permille / 10:.0f} % of a core", load.lag_p50_ns / 1e6
+    if load.cpu_permille > CPU_LIMIT_PERMILLE:
+        return RUNNER, f"its CPU: {cpu} {where}"
+    if load.waits > 0.5:
+        return RUNNER, f"its threads: calls waited for one in {load.waits:.0%} of the seconds {where}"
+    grown_ns = level.action_ns - levels[0].action_ns
+    if TURNS * load.lag_p50_ns > grown_ns / 2:
+        return RUNNER, f"its event loop: {lag_ms:.3g} ms late at the median {where}, twice in a command"
+    return SUBSTRATE, f"the runner took {cpu} and was {lag_ms:.3g} ms late at the median {where}"

@@ -1,0 +1,347 @@
+"""The answer: which place is cheapest for the same work, by how much, how sure, and what the difference consists of.
+
+A line per work, a column per place; ``headline.py`` says it in words. Only what was got in one way is ranked: measured
+rows with measured, published with published. Rows that were disturbed throughout are not ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from costmodel.analysis.baseline import WORK, judged, matching, times
+from costmodel.projection import warnings
+from costmodel.projection.row import Projection
+from costmodel.recording.reader import CellIdentity
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.verdict import TIE, Finding
+from costmodel.training.length import Length
+
+WORKER_HOURS: Final = "worker_hours"
+HELD: Final = "held_per_success_s"
+"""What an answer is about: worker-hours of the whole run, or seconds that one delivered trajectory holds a worker."""
+
+EXEC, SESSION = "exec", "session"
+"""Modes of one work that are compared with each other: a dispatch per action, and one persistent shell."""
+
+GROUNDS: Final = ("measured", warnings.STAND_IN, warnings.IMPORTED, "composed", warnings.PUBLISHED)
+"""How a row was come by, the firmest first: only the rows of the first that there is are ranked."""
+
+
+class Work(NamedTuple):
+    """What was done, and how it was asked for; sorted by tier, by number of actions, by mode."""
+
+    tier: str
+    actions: float  # of one trajectory; their mean where they differ
+    length: Length
+    mode: str
+    concurrency: int
+    tier_digest: str
+    arrival: str
+    think: str
+    acquire: str
+    cpu_milli: int
+    memory_mib: int
+
+    @classmethod
+    def of(cls, row: Projection) -> Work:
+        """That of a row, at the length that is projected."""
+        identity = row.identity
+        return cls(
+            actions=row.length.actions,
+            length=row.length,
+            **{name: getattr(identity, name) for name in cls._fields if name not in ("actions", "length")},
+        )
+
+
+class Place(NamedTuple):
+    """Where it was done: a column."""
+
+    label: str
+    provenance: str
+    number: int = 0  # from 1 where several places have this label
+    differs: str = ""  # in what they differ: "environment 1e17…, image sha256:…"
+
+    @property
+    def name(self) -> str:
+        """The label, with its number where it needs one."""
+        return f"{self.label} #{self.number}" if self.number else self.label
+
+
+class Entry(NamedTuple):
+    """One work at one place."""
+
+    place: Place
+    row: Projection
+    amount: Interval | None  # None: no success
+    ratio: Interval | None = None  # to the line's reference; None of the reference itself, and where nothing is ranked
+    verdict: Finding | None = None  # against the reference, likewise
+    elsewhere: bool = False  # measured in another environment than the reference: another machine, region or kernel
+
+
+class WorkLine(NamedTuple):
+    """One work, at every place that did it."""
+
+    work: Work
+    others: tuple[str, ...]  # what sets it apart from works of the same tier, length and mode: "concurrency 8"
+    entries: tuple[Entry, ...]  # in the order of the columns
+    reference: Place | None  # the baseline, else the cheapest; None where nothing is ranked
+
+    @property
+    def name(self) -> str:
+        """``T1 50 exec``."""
+        parts = (self.work.tier, str(self.work.length), self.work.mode, *self.others)
+        return " ".join(part for part in parts if part)
+
+    def at(self, place: Place) -> Entry | None:
+        """The entry of a column; None where that place did not do this work."""
+        return next((entry for entry in self.entries if entry.place == place), None)
+
+    @property
+    def ranked(self) -> tuple[Entry, ...]:
+        """The entries that are compared, the cheapest first; none where there is nothing to compare."""
+        found = [entry for entry in self.entries if entry.ratio is not None or entry.place == self.reference]
+        return tuple(sorted(found, key=lambda entry: entry.amount.value if entry.amount else 0.0))
+
+    @property
+    def cheapest(self) -> Entry | None:
+        """The one with the smallest amount; others may tie with it."""
+        return next(iter(self.ranked), None)
+
+
+class ModeRatio(NamedTuple):
+    """One work at one place: how many times longer ``exec`` runs it than ``session``."""
+
+    work: Work  # by exec
+    others: tuple[str, ...]  # as ``WorkLine`` has it
+    place: Place
+    row: Projection  # by exec
+    session: Projection
+    ratio: Interval
+    verdict: Finding
+
+    @property
+    def name(self) -> str:
+        """``T1 50``."""
+        return " ".join(part for part in (self.work.tier, str(self.work.length), *self.others) if part)
+
+
+class Answer(NamedTuple):
+    """Works by places."""
+
+    measure: str  # ``WORKER_HOURS`` or ``HELD``
+    places: tuple[Place, ...]
+    lines: tuple[WorkLine, ...]
+    ground: str  # how the ranked rows were come by
+    baseline: str | None  # as it was asked for; None: every line's cheapest is its reference
+    modes: tuple[ModeRatio, ...] = ()  # of each work that a place did in both modes, in the order of the lines
+
+    @property
+    def unranked(self) -> tuple[Place, ...]:
+        """The places that are shown beside, not compared."""
+        return tuple(place for place in self.places if place.provenance != self.ground)
+
+    def showing(self, rows: Sequence[Projection]) -> Answer:
+        """Without the entries of other rows, but for what they are compared with, which is then in no column."""
+        wanted = {id(row) for row in rows}
+        shown = {entry.place for line in self.lines for entry in line.entries if id(entry.row) in wanted}
+        lines = []
+        for line in self.lines:
+            kept = tuple(one for one in line.entries if id(one.row) in wanted or one.place == line.reference)
+            if any(id(entry.row) in wanted for entry in kept):
+                lines.append(line._replace(entries=kept))
+        return self._replace(
+            places=tuple(place for place in self.places if place in shown),
+            lines=tuple(lines),
+            modes=tuple(one for one in self.modes if {id(one.row), id(one.session)} <= wanted),
+        )
+
+
+class CauseExcess(NamedTuple):
+    """What a difference between two entries mostly consists of."""
+
+    cause: str  # a field of ``row.ByCause``
+    share: float  # of the difference; above 1 where other causes take some of it back
+    per_action_s: float  # the same, by trajectory and action; of set-ups too
+
+
+def answer_of(
+    rows: Sequence[Projection], measure: str = WORKER_HOURS, *, run_sd: float | None = None, baseline: str | None = None
+) -> Answer:
+    """Put rows of one demand beside each other, by work.
+
+    Args:
+        rows: of ``project``, all at the same demand.
+        measure: which amount of them is compared; both rank alike.
+        run_sd: what is assumed between runs, as ``Demand`` has it.
+        baseline: SUBSTRATE[:key=value] to compare with, as ``Demand`` has it; by default each work's cheapest.
+
+    Raises:
+        DemandError: the baseline is unknown.
+    """
+    ground = next((one for one in GROUNDS if any(row.provenance == one for row in rows)), "")
+    wanted = None if baseline is None else [id(row) for row in matching(rows, baseline)]
+    placed = _placed(rows)
+    columns = {id(row): place for place, members in placed.items() for row in members}
+    works: dict[Work, list[Projection]] = {}
+    for row in rows:
+        works.setdefault(Work.of(row), []).append(row)
+    named = _named(works)
+    order = {place: number for number, place in enumerate(placed)}
+    lines = []
+    for work, members in sorted(works.items()):
+        comparable = [row for row in members if row.provenance == ground and _comparable(row, measure)]
+        reference = _reference(comparable, measure, wanted)
+        ranked = {id(row) for row in comparable} if reference is not None else set()
+        entries = [
+            _entry(row, columns[id(row)], reference if id(row) in ranked else None, measure, run_sd) for row in members
+        ]
+        lines.append(
+            WorkLine(
+                work,
+                named[work],
+                tuple(sorted(entries, key=lambda entry: order[entry.place])),
+                None if reference is None or len(comparable) < 2 else columns[id(reference)],
+            )
+        )
+    modes = tuple(_modes(lines, ground, measure, run_sd))
+    return Answer(measure, tuple(placed), tuple(lines), ground, baseline, modes)
+
+
+def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float | None) -> Iterator[ModeRatio]:
+    """Each work that a place did by ``exec`` and by ``session``, where both rows may be ranked."""
+    sessions = {line.work: line for line in lines if line.work.mode == SESSION}
+    for line in lines:
+        other = sessions.get(line.work._replace(mode=SESSION)) if line.work.mode == EXEC else None
+        for entry in line.entries if other else ():
+            assert other is not None
+            session = other.at(entry.place)
+            if session is None or entry.place.provenance != ground:
+                continue
+            if not (_comparable(entry.row, measure) and _comparable(session.row, measure)):
+                continue
+            assert entry.amount is not None
+            assert session.amount is not None
+            ratio = times(entry.row, session.row, entry.amount, session.amount, run_sd)
+            if ratio is not None:
+                verdict = judged(entry.row, session.row, entry.amount, session.amount, run_sd).verdict
+                yield ModeRatio(line.work, line.others, entry.place, entry.row, session.row, ratio, verdict)
+
+
+def headline(found: Answer) -> WorkLine | None:
+    """The line that stands for all; None where no two places did the same work.
+
+    Of those that most places did, by the first mode (exec, one dispatch per action, before session), the middle one:
+    chosen by its place in the table, not by what it says.
+    """
+    shared = [line for line in found.lines if len({entry.place for entry in line.ranked}) > 1]
+    if not shared:
+        return None
+    most = max(len(line.ranked) for line in shared)
+    return middle([line for line in shared if len(line.ranked) == most])
+
+
+def middle(lines: Sequence[WorkLine]) -> WorkLine:
+    """Of the first mode's lines, of which there is at least one, that in the middle."""
+    first = min(line.work.mode for line in lines)
+    usual = [line for line in lines if line.work.mode == first]
+    return usual[(len(usual) - 1) // 2]
+
+
+def excess(dear: Projection, cheap: Projection) -> CauseExcess | None:
+    """What the dearer of two rows spends its additional time on; None where that is not known of both."""
+    pair = [(row.by_cause_worker_hours, row.worker_hours, row.held_per_success_s) for row in (dear, cheap)]
+    seconds: list[dict[str, float]] = []
+    for causes, hours, held in pair:
+        if causes is None or hours is None or held is None or not hours.value or causes.unsplit:
+            return None
+        if causes.work is None or causes.dispatch is None:
+            return None
+        scale = held.value / hours.value
+        seconds.append({cause: (spent or 0.0) * scale for cause, spent in causes._asdict().items()})
+    whole = sum(seconds[0].values()) - sum(seconds[1].values())
+    if whole <= 0:
+        return None
+    cause = max(seconds[0], key=lambda name: seconds[0][name] - seconds[1][name])
+    more_s = seconds[0][cause] - seconds[1][cause]
+    return CauseExcess(cause, more_s / whole, more_s / (dear.length.actions or 1))
+
+
+def ties(line: WorkLine) -> tuple[Place, ...]:
+    """The places that cannot be told from the line's reference, itself not among them."""
+    return tuple(entry.place for entry in line.entries if entry.verdict and entry.verdict.kind == TIE)
+
+
+def _comparable(row: Projection, measure: str) -> bool:
+    return _amount(row, measure) is not None and warnings.DISTURBED not in row.flags
+
+
+def _amount(row: Projection, measure: str) -> Interval | None:
+    return row.worker_hours if measure == WORKER_HOURS else row.held_per_success_s
+
+
+def _size(row: Projection, measure: str) -> float:
+    amount = _amount(row, measure)
+    return 0.0 if amount is None else amount.value
+
+
+def _reference(rows: Sequence[Projection], measure: str, wanted: Sequence[int] | None) -> Projection | None:
+    """The first row of the baseline, or the cheapest."""
+    if wanted is None:
+        return min(rows, key=lambda row: _size(row, measure), default=None)
+    return min((row for row in rows if id(row) in wanted), key=lambda row: wanted.index(id(row)), default=None)
+
+
+def _entry(
+    row: Projection,
+    place: Place,
+    reference: Projection | None,
+    measure: str,
+    run_sd: float | None,
+) -> Entry:
+    """``reference``: None where the row is not ranked."""
+    own = _amount(row, measure)
+    if own is None or reference is None or row is reference:
+        return Entry(place, row, own)
+    theirs = _amount(reference, measure)
+    assert theirs is not None
+    verdict = judged(row, reference, own, theirs, run_sd).verdict
+    elsewhere = row.identity.environment != reference.identity.environment
+    return Entry(place, row, own, times(row, reference, own, theirs, run_sd), verdict, elsewhere)
+
+
+def _placed(rows: Sequence[Projection]) -> dict[Place, list[Projection]]:
+    """The rows by column. One label is one column, unless one work has it twice: then every place has its own."""
+    labelled: dict[tuple[str, str], list[Projection]] = {}
+    for row in rows:
+        labelled.setdefault((row.provenance, row.label), []).append(row)
+    order = sorted(labelled, key=lambda key: GROUNDS.index(key[0]) if key[0] in GROUNDS else len(GROUNDS))
+    found: dict[Place, list[Projection]] = {}
+    for provenance, label in order:
+        members = labelled[provenance, label]
+        if len({Work.of(row) for row in members}) == len(members):
+            found[Place(label, provenance)] = members
+            continue
+        fields = [
+            name for name in CellIdentity._fields if name not in (*WORK, "actions", "length", "substrate", "variant")
+        ]
+        fields = [name for name in fields if len({getattr(row.identity, name) for row in members}) > 1]
+        apart: dict[tuple[object, ...], list[Projection]] = {}
+        for row in members:
+            apart.setdefault(tuple(getattr(row.identity, name) for name in fields), []).append(row)
+        for number, (values, own) in enumerate(apart.items(), 1):
+            differs = ", ".join(f"{name} {value}" for name, value in zip(fields, values, strict=True))
+            found[Place(label, provenance, number, differs)] = own
+    return found
+
+
+def _named(works: Iterable[Work]) -> dict[Work, tuple[str, ...]]:
+    """For each what tells it from works of the same tier, length and mode."""
+    groups: dict[tuple[str, Length, str], list[Work]] = {}
+    for work in works:
+        groups.setdefault((work.tier, work.length, work.mode), []).append(work)
+    found: dict[Work, tuple[str, ...]] = {}
+    for alike in groups.values():
+        fields = [name for name in WORK if len({getattr(one, name) for one in alike}) > 1]
+        found |= {work: tuple(f"{name} {getattr(work, name)}" for name in fields) for work in alike}
+    return found

@@ -1,0 +1,235 @@
+"""What would turn a decision: for each main input the value at which both sides cost the same, the others as they are.
+
+Found by bisection over the input. Prices enter a bill in proportion, so that no simulation is needed; for what changes
+how a run goes, both sides are simulated anew with the same random numbers. What a cause costs one side is taken in
+proportion to how long it takes, which holds near its value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from costmodel.analysis.decision import USD, Decision, by_rows, together
+from costmodel.errors import CostModelError
+from costmodel.projection.row import Projection
+from costmodel.training.images import Images
+from costmodel.training.length import Length
+from costmodel.training.run import Demand, Think
+
+WITHIN: Final = 16.0
+"""An input is tried from this part of its value to so many times it."""
+NEAR: Final = 4.0
+"""The same of what takes a simulation to try."""
+QUICK: Final = 0.0025
+"""How much is simulated to try one value, relative to what one row may cost."""
+CLOSE: Final = 0.05
+"""A value is found to this share of itself."""
+
+OF_THE_RUN: Final = ("think", "actions", "workers")
+"""Inputs that are the same wherever the run goes."""
+
+Saving = Callable[[float], float | None]
+"""Of moving, by the value of one input; None: that value cannot be."""
+Vary = Callable[[Demand, float], Demand]
+
+
+class Turn(NamedTuple):
+    """One input: where it turns the decision. ``at`` is None where that is nowhere from ``low`` to ``high``."""
+
+    input: str  # a field of the demand, or a cause of one side
+    side: str  # the side's name; "" for both
+    unit: str
+    now: float
+    at: float | None
+    low: float
+    high: float
+
+
+def turns(found: Decision, *, simulate: bool = True) -> list[Turn]:
+    """The inputs that turn it, the nearest first, then those that do not.
+
+    Args:
+        found: the decision.
+        simulate: whether to look at inputs for which both sides must be simulated anew.
+    """
+    made = [*_prices(found), *_causes(found), *(_inputs(found) if simulate else ())]
+    return sorted(made, key=lambda turn: math.inf if turn.at is None else abs(math.log(turn.at / turn.now)))
+
+
+def _turn(
+    name: str, side: str, unit: str, now: float, saving: Saving, within: float = WITHIN, most: float = math.inf
+) -> Turn:
+    """Bisect on a logarithmic scale, between the value as it is and the nearer end at which the sign is another."""
+    low, high = now / within, min(now * within, most)
+    here = saving(now)
+    found = None
+    for end in (high, low):
+        there = saving(end)
+        if here is not None and there is not None and here * there < 0:
+            at = _bisected(saving, now, here, end)
+            if found is None or abs(math.log(at / now)) < abs(math.log(found / now)):
+                found = at
+    return Turn(name, side, unit, now, found, low, high)
+
+
+def _bisected(saving: Saving, now: float, here: float, end: float) -> float:
+    """Where the sign changes between two values at which it differs."""
+    while abs(math.log(end / now)) > CLOSE:
+        middle = math.sqrt(now * end)
+        there = saving(middle)
+        if there is not None and there * here > 0:
+            now = middle
+        else:
+            end = middle
+    return math.sqrt(now * end)
+
+
+def _prices(found: Decision) -> Iterator[Turn]:
+    """Those of GPUs, of nodes, of what a price sheet says."""
+    if found.unit != USD:
+        return
+    value, one, other = found.saving.value, found.start_bill, found.goal_bill
+    if one.gpus is not None and other.gpus is not None and found.start.demand.gpu_usd_hour:
+        apart, now = one.gpus.value - other.gpus.value, found.start.demand.gpu_usd_hour
+        yield _turn("gpu_usd_hour", "", "$/h", now, lambda x: value + apart * (x / now - 1))
+    for side, own, sign in ((found.start, one, 1), (found.goal, other, -1)):
+        price = side.demand.node_usd_hour
+        if own.nodes is not None and price:
+            yield _turn("node_usd_hour", side.name, "$/h", price, _scaled(value, sign * own.nodes.value, price))
+        if own.rest > 0 and side.row.cost is not None:
+            rate = side.row.cost.usd_per_sandbox_hour
+            yield _turn("price of a sandbox", side.name, "$/h", rate, _scaled(value, sign * own.rest, rate))
+
+
+def _scaled(value: float, amount: float, now: float) -> Saving:
+    """An amount of a bill that is in proportion to the input."""
+    return lambda x: value + amount * (x / now - 1)
+
+
+def _causes(found: Decision) -> Iterator[Turn]:
+    """How long what the sandbox does takes on either side."""
+    for side, sign in ((found.start, 1), (found.goal, -1)):
+        attribution = side.row.attribution
+        if attribution is None:
+            continue
+        for cause in ("create", "ready", "dispatch"):
+            share, now_s = attribution.causes[cause], _takes_s(side.row, cause)
+            if share is None or not now_s:
+                continue
+            amount = share.usd if found.unit == USD else share.worker_hours
+            if amount is not None and amount.value > 0:
+                unit = "s per action" if cause == "dispatch" else "s"
+                yield _turn(cause, side.name, unit, now_s, _scaled(found.saving.value, sign * amount.value, now_s))
+    yield from _slower(found)
+
+
+def _takes_s(row: Projection, cause: str) -> float | None:
+    """Of one trajectory, or of one action of it."""
+    split, hours = row.by_cause_worker_hours, row.worker_hours
+    if split is None or hours is None or row.held_per_success_s is None or not hours.value:
+        return None
+    scale = row.held_per_success_s.value / hours.value
+    if cause == "dispatch":
+        return None if split.dispatch is None else split.dispatch * scale / row.length.actions
+    return split.startup * scale if cause == "create" else None
+
+
+def _slower(found: Decision) -> Iterator[Turn]:
+    """How much slower the commands of the goal may be: a second more in every step costs what it costs there."""
+    attribution = found.goal.row.attribution
+    if attribution is None or attribution.waiting is None or found.unit != USD:
+        return
+    waits, per_second = attribution.waiting, attribution.usd_per_critical_second
+    if waits.commands_gpu_hours is None or per_second is None or not found.goal.demand.gpus:
+        return
+    commands_s = waits.commands_gpu_hours / found.goal.demand.gpus / attribution.steps * 3600
+    if commands_s > 0:
+        amount = -per_second * commands_s
+        yield _turn("time of the commands", found.goal.name, "times", 1.0, _scaled(found.saving.value, amount, 1.0))
+
+
+def _inputs(found: Decision) -> Iterator[Turn]:
+    """What changes how a run goes: that of the run on both sides together, that of a place on its own side."""
+    for name, unit, vary, most in _VARIED:
+        sides = [side for side in (found.start, found.goal) if _value(side.demand, name)]
+        if not sides:
+            continue
+        now = _value(sides[0].demand, name)
+        both = name in OF_THE_RUN and len(sides) == 2 and _value(sides[1].demand, name) == now
+        for side in sides[:1] if both else sides:
+            changed = {one.name for one in (sides if both else [side])}
+            now = _value(side.demand, name)
+            yield _turn(name, "" if both else side.name, unit, now, _simulated(found, vary, changed), NEAR, most)
+
+
+def _simulated(found: Decision, vary: Vary, changed: set[str]) -> Saving:
+    """With one input of these sides at another value."""
+    sides = found.start, found.goal
+
+    def saving(value: float) -> float | None:
+        try:
+            start, goal = (
+                side.at(vary(side.demand, value), anew=not found.paired) if side.name in changed else side
+                for side in sides
+            )
+            told = together(start, goal, found.unit, QUICK) if found.paired else by_rows(start, goal, found.unit)
+        except CostModelError:  # so many workers, such a rate: refused
+            return None
+        return None if told is None else told.value
+
+    return saving
+
+
+def _value(demand: Demand, name: str) -> float:
+    """Of an input; 0: not asked for."""
+    if name == "think":
+        return 0.0 if demand.think is None else demand.think.median_ns / 1e9
+    if name == "images":
+        return 0.0 if demand.images is None else demand.images.total_gb / demand.images.count
+    if name == "actions":
+        return 0.0 if demand.length is None else float(demand.length.actions)
+    return float(getattr(demand, name) or 0.0)
+
+
+def _thinking(demand: Demand, seconds: float) -> Demand:
+    assert demand.think is not None
+    return replace(demand, think=Think(round(seconds * 1e9), demand.think.sigma))
+
+
+def _of_size(demand: Demand, mean_gb: float) -> Demand:
+    assert demand.images is not None
+    factor = mean_gb / _value(demand, "images")
+    return replace(demand, images=Images.of(size * factor for size in demand.images.sizes_gb))
+
+
+def _long(demand: Demand, actions: float) -> Demand:
+    assert demand.length is not None
+    factor = actions / float(demand.length.actions)
+    weights: dict[int, int] = {}
+    for number, weight in demand.length.weights:
+        scaled = max(1, round(number * factor))
+        weights[scaled] = weights.get(scaled, 0) + weight
+    return replace(demand, actions=Length.weighted(weights))
+
+
+def _number(name: str) -> Vary:
+    return lambda demand, value: replace(demand, **{name: value})  # type: ignore[arg-type]
+
+
+def _count(name: str) -> Vary:
+    return lambda demand, value: replace(demand, **{name: max(1, round(value))})  # type: ignore[arg-type]
+
+
+_VARIED: Final[tuple[tuple[str, str, Vary, float], ...]] = (
+    ("failure_rate", "of attempts", _number("failure_rate"), 0.9),
+    ("failure_hazard", "per hour", _number("failure_hazard"), math.inf),
+    ("pull_gb_s", "GB/s", _number("pull_gb_s"), math.inf),
+    ("images", "GB on average", _of_size, math.inf),
+    ("think", "s, the median", _thinking, math.inf),
+    ("actions", "on average", _long, math.inf),
+    ("workers", "", _count("workers"), math.inf),
+)
+"""Input, its unit, how it is changed, and what it stays below."""

@@ -1,0 +1,127 @@
+"""What an attribution rests on besides the trials of its row: what was asked for, and what is taken for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from costmodel.statistics.repetitions import Basis
+from costmodel.training.run import Demand
+from costmodel.workload.scenario_range import Assumption
+
+ASKED: Final = "asked for"
+RULES: Final = "rules of the step model"
+MEASURED: Final = "measured"
+
+_UNITS: Final = {
+    "_usd_hour": " $ an hour",
+    "_gb_s": " GB/s",
+    "_gib": " GiB",
+    "_s": " s",
+    "_rate": "",
+    "_hazard": " an hour",
+}
+_TOLD: Final = (
+    "actions",
+    "prompts",
+    "group_size",
+    "batch",
+    "policy",
+    "staleness",
+    "train_s",
+    "think",
+    "think_correlation",
+    "gpus",
+    "gpu_usd_hour",
+    "nodes",
+    "pods_per_node",
+    "node_usd_hour",
+    "node_disk_gib",
+    "images",
+    "pull_gb_s",
+    "placement",
+    "failure_rate",
+    "failure_hazard",
+    "on_failure",
+    "max_attempts",
+    "backoff_s",
+    "timeout_s",
+    "quota",
+    "create_rate",
+    "create_burst",
+    "warm_pool",
+    "refill_s",
+    "refill_rate",
+    "instant_claim",
+    "over_provision",
+    "partial_rollouts",
+    "include_cleanup",
+)
+
+
+def assumptions(demand: Demand, basis: Basis, *, failures: int, trials: int, scale: int = 1) -> tuple[Assumption, ...]:
+    """Each with where it comes from; ``failures`` of ``trials`` were recorded, and 1/``scale`` was simulated."""
+    smaller = Assumption("size", f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer", RULES)
+    return tuple(_asked(demand)) + tuple(_granted(demand, basis, failures, trials)) + (smaller,) * (scale > 1)
+
+
+def borrowed(found: Iterable[Assumption]) -> tuple[Assumption, ...]:
+    """The same for a place where nothing was measured: trials of elsewhere are no measurement of it.
+
+    Who asks for limits of their own puts the source of these in afterwards.
+    """
+    return tuple(_NOT_MEASURED.get(one.name, lambda own: own)(one) for one in found)
+
+
+def _elsewhere(one: Assumption) -> Assumption:
+    return one._replace(source=f"unmeasured: as where the work was recorded ({one.source})")
+
+
+def _no_failures(one: Assumption) -> Assumption:
+    if one.source != MEASURED:
+        return one
+    return one._replace(value="none", source="unmeasured: give failure_rate of this place")
+
+
+def _plan(one: Assumption) -> Assumption:
+    return one._replace(source="published limits of its plan") if one.source == ASKED else one
+
+
+_NOT_MEASURED: Final = {"run-to-run sd": _elsewhere, "failure_rate": _no_failures} | dict.fromkeys(
+    ("quota", "create_rate", "create_burst"), _plan
+)
+
+
+def _asked(demand: Demand) -> Iterator[Assumption]:
+    usual = Demand(trajectories=demand.trajectories, workers=demand.workers)
+    for name in _TOLD:
+        value = getattr(demand, name)
+        if value == getattr(usual, name):
+            continue
+        if name == "think":
+            law = f"lognormal, median {value.median_ns / 1e9:g} s, sigma {value.sigma:g}"
+            yield Assumption(name, law if value.sigma else f"{value.median_ns / 1e9:g} s before each action", ASKED)
+            continue
+        unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
+        yield Assumption(name, "yes" if value is True else f"{value:g}{unit}" if _number(value) else str(value), ASKED)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def _granted(demand: Demand, basis: Basis, failures: int, trials: int) -> Iterator[Assumption]:
+    yield Assumption("run-to-run sd", f"{basis.sd:.1%} over {basis.runs} runs", basis.source)
+    if demand.failure_rate is None and demand.failure_hazard is None:
+        yield Assumption("failure_rate", f"{failures} of {trials:,} attempts", MEASURED)
+    elif demand.failure_rate is not None:
+        yield Assumption("moment of a failure", "any of the attempt is as likely", RULES)
+    else:
+        yield Assumption("moment of a failure", "the same hazard at every moment", RULES)
+    if demand.images is not None:
+        yield Assumption("image of a prompt", "each is as likely, drawn anew every time", RULES)
+        if demand.placement is None:
+            yield Assumption("placement", demand.effective_placement, RULES)
+        yield Assumption("disks", "empty at the start, the image that was used longest ago leaves first", RULES)
+        if demand.pull_gb_s is not None:
+            yield Assumption("pulls", "one after another on each node (serializeImagePulls)", RULES)

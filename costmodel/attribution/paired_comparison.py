@@ -1,0 +1,151 @@
+"""What one place costs a run more than another, in the same random worlds: what both share cancels.
+
+Both are simulated for the same steps with the same draws, and their difference is taken world by world. Trials of the
+same runs are resampled alike, those of different runs each for themselves.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from costmodel.attribution.replications import Progress, Replications, repeated, smaller
+from costmodel.attribution.shares import PRECISE, RUN, TINY, Amount, Steps, interval_of, standard_error, units, with_run
+from costmodel.pricing.sheet import Prices
+from costmodel.projection.row import Attribution, Share
+from costmodel.simulation.config import StepRules
+from costmodel.simulation.step_sampling import following
+from costmodel.statistics.intervals import Interval
+from costmodel.training.run import Demand
+from costmodel.workload.pool import Pool
+
+ALIKE: Final = 1e-3
+"""Of the run: a difference is told to this part of it at least."""
+
+
+class RunInSteps(NamedTuple):
+    """A run in steps at one place."""
+
+    pool: Pool
+    demand: Demand
+    prices: Prices | None
+
+
+class Apart(NamedTuple):
+    """One run less another."""
+
+    usd: Interval
+    worker_hours: Interval
+    step_s: Interval
+    gpu_hours: Interval
+
+
+def apart(
+    pairs: Sequence[tuple[RunInSteps, RunInSteps]], effort: float = 1.0, progress: Progress | None = None
+) -> list[Apart | None]:
+    """Of each pair the first − the second. None: they cannot be simulated for the same steps, or no attempt succeeds.
+
+    Both are simulated until the error of their difference is small, or as much as the ``effort`` allows, relative to
+    the usual. ``progress`` is told the share that is done.
+
+    Raises:
+        PriceError: a sheet lacks a price.
+    """
+    found = []
+    for place, (one, other) in enumerate(pairs):
+        own = None if progress is None else lambda done, place=place: progress((place + done) / len(pairs))
+        found.append(_apart(one, other, effort, own))
+    return found
+
+
+def beside(one: Attribution, other: Attribution, less: Apart) -> Attribution:
+    """The other, of which it is known how much less it takes than this one: its run, so its sandbox, do."""
+
+    def by(of: Callable[[Share], Interval | None], apart: Interval) -> float:
+        mine, theirs = of(one.run), of(other.run)
+        return 0.0 if mine is None or theirs is None else mine.value - apart.value - theirs.value
+
+    change = Share(
+        *(
+            Interval(amount)
+            for amount in (
+                by(lambda share: share.step_s, less.step_s),
+                by(lambda share: share.worker_hours, less.worker_hours),
+                by(lambda share: share.gpu_hours, less.gpu_hours),
+                by(lambda share: share.usd, less.usd),
+            )
+        )
+    )
+    return with_run(other, change, sandbox=True)
+
+
+def _apart(one: RunInSteps, other: RunInSteps, effort: float, progress: Progress | None) -> Apart | None:
+    begun = _both(one, other, effort)
+    if begun is None:
+        return None
+
+    def both() -> list[tuple[Amount, Amount]]:
+        found = [
+            units(own.worlds, run.demand, run.pool, run.prices) for run, own in zip((one, other), begun, strict=True)
+        ]
+        return list(zip(*(own[:4] for own in found), strict=True))
+
+    def needed() -> float:
+        factor = 0.0
+        for mine, theirs in both():
+            totals = [math.fsum(world) for world in _less(mine, mine.plain, theirs.plain)]
+            saved = abs(math.fsum(totals)) / len(totals)
+            enough = max(PRECISE * saved, ALIKE * abs(mine.of(RUN).value), TINY)
+            factor = max(factor, standard_error(totals) / enough)
+        return begun[0].worlds.plan.rounds * factor**2
+
+    repeated(begun, needed, progress)
+    step_s, hours, gpu, usd = (_interval(*pair) for pair in both())
+    return Apart(usd, hours, step_s, gpu)
+
+
+def _both(one: RunInSteps, other: RunInSteps, effort: float) -> tuple[Replications, Replications] | None:
+    """Both, to be simulated for the same steps."""
+    first, second = (one, other) if one.demand.images is not None else (other, one)
+    if (one.demand.trajectories, one.demand.step_rollouts) != (other.demand.trajectories, other.demand.step_rollouts):
+        return None
+    here = Replications.of(first.pool, first.demand, first.prices, effort=effort, as_it_is=True)
+    if here is None:
+        return None
+    asked = here.sampling
+    scale, demand = smaller(second.demand, asked.scale)
+    plan = asked.plan if _nodes(first.demand) == _nodes(second.demand) else following(asked.plan, StepRules.of(demand))
+    if scale != asked.scale or plan is None:
+        return None
+    salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
+    asked = asked._replace(plan=plan, salt=salt)
+    there = Replications.of(second.pool, second.demand, second.prices, effort=effort, as_it_is=True, sampling=asked)
+    if there is None:
+        return None
+    return (here, there) if first is one else (there, here)
+
+
+def _nodes(demand: Demand) -> tuple[object, ...]:
+    return demand.nodes, demand.pods_per_node, demand.images, demand.placement, demand.node_disk_gib, demand.pull_gb_s
+
+
+def _runs(pool: Pool) -> str:
+    return " ".join(sorted({str(trial.run) for trial in pool.trials}))
+
+
+def _interval(one: Amount, other: Amount) -> Interval:
+    """Of the difference, world by world."""
+    plain, twins = _less(one, one.plain, other.plain), _less(one, one.twins, other.twins)
+    least = min((count for count in (one.repetitions, other.repetitions) if count), default=0)
+    return interval_of(plain, twins, one.stands_for[RUN], signed=True, repetitions=least)
+
+
+def _less(one: Amount, ours: list[list[Steps]], others: list[list[Steps]]) -> list[Steps]:
+    """Every step of these worlds less that of the others, times how many it stands for."""
+    times = one.stands_for[RUN]
+    return [
+        [w * (a - b) for w, a, b in zip(times, mine[RUN], theirs[RUN], strict=True)]
+        for mine, theirs in zip(ours, others, strict=True)
+    ]

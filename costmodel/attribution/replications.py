@@ -1,0 +1,433 @@
+"""The run with and without each cause, in the same random worlds.
+
+Worlds draw from the trials as they are. Each has a twin that draws, with the same random numbers, from a resample of
+the trials: of runs and of stretches of neighbouring trials within them, times a run effect that is assumed where fewer
+than three runs show it. Rounds are added to all of them until the simulation's own error is small. ``attribution`` says
+what follows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Final, NamedTuple
+
+from costmodel.errors import DemandError
+from costmodel.pricing.sheet import Prices
+from costmodel.projection.cost import by_clock
+from costmodel.projection.row import CAUSES
+from costmodel.simulation.attempts import AttemptTimes, Trials, timed
+from costmodel.simulation.config import StepRules
+from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.simulation.step_sampling import Horizon, HorizonPart, horizon, is_alike, rollouts_of
+from costmodel.simulation.timeline import StepTaken, taken
+from costmodel.statistics.intervals import correlation_time
+from costmodel.statistics.repetitions import MIN_RUNS, Assumed, assumed
+from costmodel.training.run import MASK, RESAMPLE, Demand
+from costmodel.workload.pool import Pool
+
+WORLDS: Final = (6, 10)
+"""Worlds that draw from the trials as they are, each with a twin: at least, and at most."""
+ATTEMPTS: Final = 48_000_000
+"""That all worlds of one attribution may cost, without and with every cause: half a minute to a minute."""
+FIRST: Final = 600_000
+"""... of which the first round costs about so many, however many causes a row has, so that all rows draw the same."""
+SHARED: Final = 4
+"""So many times as much costs one that shares more than workers with others."""
+MOST_STEPS: Final = 16
+"""Of one world in one round."""
+ROUGH: Final = 0.2
+"""Below this effort there are as few worlds as can be."""
+BEFORE: Final = 8
+"""So many times as many rounds as before are simulated at most, before it is looked again how many it takes."""
+THINK: Final = "think"
+FOR_CHANCE: Final = 1 << 19
+"""The number of a step that no run has."""
+ASKED: Final = 1_000
+HARDLY: Final = 0.01
+
+
+Looks = list[list[StepTaken]]
+"""The simulated steps of one world: as it is, without each cause that acts, ideal, and ideal without think time."""
+
+
+class _Asked(NamedTuple):
+    """All that the worlds have in common."""
+
+    demand: Demand
+    trials: Trials
+    law: ThinkQuantiles | None
+    looks: tuple[frozenset[str], ...]  # without what: nothing, each cause, all of them, and think time too
+    bill: Callable[[Sequence[int]], float]
+    known: dict[frozenset[str], tuple[list[AttemptTimes], list[AttemptTimes]]]
+    ruled: dict[frozenset[str], StepRules]
+
+    def rules(self, without: frozenset[str]) -> StepRules:
+        """The demand's without these causes, made once: with how long each image takes."""
+        if without not in self.ruled:
+            self.ruled[without] = StepRules.of(self.demand, without)
+        return self.ruled[without]
+
+    def timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
+        """Successes and failures without these causes; those of plain worlds, whose ``factor`` is 1, are made once."""
+        if factor == 1.0 and without in self.known:
+            return self.known[without]
+        made = timed(self.trials.successes, without, factor), timed(self.trials.failures, without, factor)
+        if factor == 1.0:
+            self.known[without] = made
+        return made
+
+
+class Sampling(NamedTuple):
+    """What is simulated."""
+
+    plan: Horizon
+    plain: int
+    twins: int
+    scale: int = 1  # of so much smaller a system
+    salt: int = 0  # tells resamples of trials apart that are not of the same runs
+
+
+class Worlds(NamedTuple):
+    """A run in many worlds, without nothing and without each cause."""
+
+    causes: dict[str, bool | None]  # whether each acts at all; None: nobody can tell
+    plan: Horizon
+    plain: list[Looks]
+    twins: list[Looks]  # of each of those
+    scale: int  # a system of so much smaller a size was simulated ...
+    times: float  # ... and its rollouts stand for so many each
+    rounds: tuple[int, ...]  # of each look
+    level: bool = False  # whether steps of the ideal sandbox are all alike: any of them tells how long one takes
+    repetitions: int = 0  # of which twins draw whole ones; 0: they draw trials of each
+
+    @property
+    def share(self) -> float:
+        """How much more of what is counted there is in the run than in the steps: of the last only a part is there."""
+        return self.times * self.plan.whole / self.plan.steps
+
+
+Needed = Callable[[Worlds], tuple[float, frozenset[int]]]
+"""How many rounds it takes until the simulation's own error is small, and of which looks, judged by those there are."""
+Progress = Callable[[float], None]
+"""Is told the share that is done, from 0 to 1."""
+
+
+def worlds(
+    pool: Pool,
+    demand: Demand,
+    prices: Prices | None = None,
+    full_speed: float | None = None,
+    effort: float = 1.0,
+    *,
+    needed: Needed | None = None,
+    progress: Progress | None = None,
+    causes: bool = True,
+) -> Worlds | None:
+    """This run in steps, in as many rounds as are ``needed`` or as the ``effort`` allows. None: no attempt succeeds.
+
+    ``full_speed`` is the share of its work that the reference takes for it; None: there is no reference. ``effort`` is
+    how much may be simulated, relative to the usual. Without ``causes`` only all of them are taken away, none alone.
+
+    Raises:
+        DemandError: next to no attempt would succeed.
+        PriceError: the sheet lacks a price.
+    """
+    begun = Replications.of(pool, demand, prices, full_speed, effort, causes=causes)
+    if begun is None:
+        return None
+
+    def told() -> float:
+        assert needed is not None
+        rounds, looks = needed(begun.worlds)
+        begun.keep(looks)
+        return rounds
+
+    repeated([begun], told if needed else None, progress)
+    return begun.worlds
+
+
+def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, progress: Progress | None) -> None:
+    """Simulate rounds of these runs, of each as many, until there are as many as it takes or as they may cost.
+
+    Who looks after every round whether it is enough stops at a lucky moment, so that looks are few.
+    """
+    rounds, wanted, told, most = 0, 1, 0.0, min(run.most_rounds for run in runs)
+    while rounds < wanted:
+        expected = wanted if needed is None or wanted == most else min(most, 2 * wanted)
+        for number in range(rounds, wanted):
+            for place, run in enumerate(runs):
+                for done in run.simulate(number):
+                    told = max(told, (number + (place + done) / len(runs)) / expected)
+                    if progress is not None:
+                        progress(told)
+        rounds = wanted
+        if needed is not None:
+            wanted = min(BEFORE * rounds, math.ceil(needed()))
+            most = min(run.most_rounds for run in runs)
+            wanted = min(most, wanted)
+    if progress is not None:
+        progress(1.0)
+
+
+class Replications:
+    """A run in its worlds, round after round."""
+
+    def __init__(
+        self, asked: _Asked, sampling: Sampling, causes: dict[str, bool | None], pool: Pool, rollouts: int, left: float
+    ) -> None:
+        """``rollouts`` are the run's, of which a smaller system may have fewer; ``left`` is how many of all worlds and
+        looks may be simulated."""
+        self._asked, self._sampling, self._causes = asked, sampling, causes
+        self._times = rollouts / asked.demand.trajectories
+        self._left = left
+        self._rounds = [0] * len(asked.looks)
+        spread = assumed(pool.identity.substrate, asked.demand.run_sd)
+        self._repetitions = len(pool.runs) if _draws_runs(len(pool.runs), spread) else 0
+        self._drawn: list[tuple[int, Sequence[int], float]] = []  # each world's seed, weights of trials, factor
+        for number in range(sampling.plain):
+            seed = asked.demand.seed + (number + 1 << 32)
+            self._drawn.append((seed, [1] * len(pool.trials), 1.0))
+            if number < sampling.twins:
+                self._drawn.append((seed, *resampled(pool, spread, Random(seed + (sampling.salt << 64)))))
+        self._kept = frozenset(range(len(asked.looks)))
+        self._found: list[Looks] = [[[] for _ in asked.looks] for _ in self._drawn]
+
+    @classmethod
+    def of(
+        cls,
+        pool: Pool,
+        demand: Demand,
+        prices: Prices | None = None,
+        full_speed: float | None = None,
+        effort: float = 1.0,
+        *,
+        causes: bool = True,
+        as_it_is: bool = False,
+        sampling: Sampling | None = None,
+    ) -> Replications | None:
+        """A run of which nothing is simulated yet; ``as_it_is``: no cause is taken away. ``sampling`` is what is
+        simulated, where that is not up to this run. The rest is as for ``worlds``."""
+        trials = Trials(pool, demand, full_speed)
+        if not trials.successes:
+            return None
+        law = None
+        if demand.think is not None:
+            law = ThinkQuantiles(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
+        acting = _causes(trials, demand, pool, full_speed)
+        everything = frozenset(cause for cause, acts in acting.items() if acts is not None)
+        alone = [frozenset({cause}) for cause, acts in acting.items() if acts and causes]
+        looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
+        ones = [1] * len(pool.trials)
+        asked = _Asked(demand, trials, law, looks, _billed(pool, prices), {}, {})
+        first, rules = _world(asked, ones, demand.seed), asked.rules(frozenset())
+        each = len(looks) / _checked_chance(asked, first) * (1 if rules.workers_only else SHARED)
+        rollouts = demand.trajectories
+        least = each * rollouts_of(demand, rules) * 2 * WORLDS[0]
+        scale, demand = smaller(demand, math.ceil(least / ATTEMPTS) if sampling is None else sampling.scale)
+        if scale > 1:
+            asked = asked._replace(demand=demand, ruled={})
+            first, rules = _world(asked, ones, demand.seed), asked.rules(frozenset())
+        if sampling is None:
+            count = WORLDS[effort >= ROUGH]
+            most = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.rules.launched(rules.size) * 2 * count))
+            plan = horizon(demand, rules, first, min(MOST_STEPS, most))
+            while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
+                count -= 1
+            sampling = Sampling(plan, count, count, scale)
+        return cls(asked, sampling, acting, pool, rollouts, effort * ATTEMPTS * len(looks) / each)
+
+    @property
+    def sampling(self) -> Sampling:
+        """What is simulated."""
+        return self._sampling
+
+    @property
+    def most_rounds(self) -> int:
+        """How many there may be in all."""
+        return max(1, self._rounds[0] + int(self._left / self._cost(self._rounds[0] or 1)))
+
+    def _cost(self, number: int) -> int:
+        """How many rollouts one more round has, of all worlds and looks."""
+        rollouts = sum(sum(part.stretch.sizes) for part in self._sampling.plan.of(number))
+        return rollouts * len(self._drawn) * len(self._kept)
+
+    @property
+    def worlds(self) -> Worlds:
+        """All rounds so far."""
+        plan, plain = self._sampling.plan._replace(rounds=self._rounds[0]), self._sampling.plain
+        twins = self._sampling.twins
+        paired, others = self._found[: 2 * twins], self._found[2 * twins :]
+        ideal = self._asked.looks[-2] if len(self._asked.looks) > 1 else frozenset[str]()
+        return Worlds(
+            self._causes,
+            plan,
+            [*paired[::2], *others][:plain],
+            paired[1::2],
+            self._sampling.scale,
+            self._times,
+            tuple(self._rounds),
+            len(self._asked.looks) > 1 and is_alike(self._asked.rules(ideal)),
+            self._repetitions,
+        )
+
+    def simulate(self, number: int) -> Iterator[float]:
+        """One more round, the one after ``number`` others; gives the share of it that is done."""
+        plan = self._sampling.plan.of(number)
+        for place, ((seed, times, factor), looks) in enumerate(zip(self._drawn, self._found, strict=True)):
+            world = _world(self._asked, times, seed)
+            for look, (steps, without) in enumerate(zip(looks, self._asked.looks, strict=True)):
+                if look in self._kept:
+                    steps += self._looked_at(world, factor, without, plan)
+            yield (place + 1) / len(self._drawn)
+        self._left -= self._cost(number)
+        for look in self._kept:
+            self._rounds[look] = number + 1
+
+    def keep(self, looks: frozenset[int]) -> None:
+        """Simulate no more rounds of any others, nor of those that were left out before."""
+        self._kept &= looks
+
+    def _looked_at(
+        self, world: World, factor: float, without: frozenset[str], plan: Sequence[HorizonPart]
+    ) -> list[StepTaken]:
+        """A round of one world, without these causes."""
+        view = View(
+            world,
+            *self._asked.timed(without, factor),
+            failing="failures" not in without,
+            thinking=THINK not in without,
+        )
+        rules = self._asked.rules(without)
+        steps: list[StepTaken] = []
+        for part in plan:
+            steps += taken(rules, view, part.stretch, self._asked.bill)[part.lead :]
+        return steps
+
+
+def _rollouts(plan: Horizon) -> int:
+    """Of one round of one counterfactual."""
+    return sum(sum(part.stretch.sizes) for part in plan.parts)
+
+
+def smaller(demand: Demand, scale: int) -> tuple[int, Demand]:
+    """The same steps with 1/``scale`` of their rollouts, workers, nodes, and of all that they share.
+
+    Or less small than that, so that there is still one group, one pod for each of it, and one worker.
+    """
+    size, group = demand.step_rollouts or 1, demand.group_size or 1
+    scale = min(scale, size // group, demand.workers, demand.trajectories)
+    if demand.nodes is not None and demand.pods is not None:
+        scale = min(scale, demand.nodes, demand.pods // group)
+    if scale <= 1:
+        return 1, demand
+    prompts = None if demand.prompts is None else max(1, round(demand.prompts / scale))
+    kept = max(1, round(size / scale)) if prompts is None else prompts * group
+
+    share = kept / size
+
+    def less(count: int | None) -> int | None:
+        return None if count is None else max(1, round(count * share))
+
+    full, rest = divmod(demand.trajectories, size)
+    return scale, replace(
+        demand,
+        trajectories=full * kept + max(1, round(rest * share)) * (rest > 0),
+        workers=max(1, round(demand.workers * share)),
+        prompts=prompts,
+        batch=None if prompts is not None else kept,
+        quota=less(demand.quota),
+        create_rate=None if demand.create_rate is None else demand.create_rate * share,
+        create_burst=max(1, round(demand.create_burst * share)),
+        warm_pool=demand.warm_pool if demand.image_pool else less(demand.warm_pool),
+        refill_rate=None if demand.refill_rate is None else demand.refill_rate * share,
+        nodes=less(demand.nodes),
+    )
+
+
+def _checked_chance(asked: _Asked, world: World) -> float:
+    """The share of attempts that succeed, of a thousand; of groups, where these are redone as a whole.
+
+    Raises:
+        DemandError: next to none does, so that a rollout would hardly ever end.
+    """
+    demand, trials = asked.demand, asked.trials
+    view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0))
+    told = view.first(world.step(FOR_CHANCE, ASKED))
+    limit_ns = math.inf if demand.timeout_s is None else demand.timeout_s * 1e9
+    chance = sum(ok and span <= limit_ns for ok, span, *_ in told) / len(told)
+    if demand.on_failure == RESAMPLE:
+        chance **= demand.group_size or 1
+    if demand.max_attempts is None and demand.on_failure != MASK and chance < HARDLY:
+        what = "groups are without a failure" if demand.on_failure == RESAMPLE else "attempts succeed in time"
+        raise DemandError(f"{chance:.2%} of {what}, so that a rollout hardly ever ends: add --max-attempts A")
+    return max(chance, 1 / (demand.max_attempts or 1 / HARDLY))
+
+
+def _causes(trials: Trials, demand: Demand, pool: Pool, full_speed: float | None) -> dict[str, bool | None]:
+    """Whether each cause acts at all in this demand; None: nobody can tell."""
+    parts = (*trials.successes, *trials.failures)
+    acts: dict[str, bool | None] = {
+        cause: any(getattr(one, cause) for one in parts)
+        for cause in ("create", "ready", "preload", "dispatch", "slowdown", "contention", "harness", "cleanup")
+    }
+    acts["image_pull"] = demand.images is not None and demand.pull_gb_s is not None
+    acts["throttle"] = demand.create_rate is not None or demand.quota is not None or any(one.queued for one in parts)
+    acts["failures"] = bool(demand.failure_rate or demand.failure_hazard or trials.failures)
+    if not trials.known:
+        acts |= {"dispatch": None, "slowdown": None, "contention": None}
+    if full_speed is None:
+        acts["slowdown"] = None
+    if pool.contended is None:
+        acts["contention"] = None
+    return {cause: acts[cause] for cause in CAUSES}
+
+
+def _billed(pool: Pool, prices: Prices | None) -> Callable[[Sequence[int]], float]:
+    """Dollars for sandboxes that existed for so many ns each."""
+    if prices is None:
+        return lambda clocks_ns: 0.0
+    return by_clock(pool, prices.sandbox(pool.identity))
+
+
+def _world(asked: _Asked, times: Sequence[int], seed: int) -> World:
+    trials = asked.trials
+    return World(asked.demand, trials.successes, trials.failures, trials.weighted(times), asked.law, seed)
+
+
+def _draws_runs(runs: int, spread: Assumed) -> bool:
+    """Whether a resample is of whole runs: there are enough of them to show how much they differ."""
+    return runs >= MIN_RUNS and not spread.given
+
+
+def resampled(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], float]:
+    """How often each trial is in a resample, and how much slower its runs were: 1 where the runs themselves were drawn.
+
+    Stretches of neighbouring trials are drawn, as long as trials hang together.
+    """
+    by_run: dict[object, list[int]] = {}
+    for index, trial in enumerate(pool.trials):
+        by_run.setdefault(trial.run, []).append(index)
+    runs = list(by_run.values())
+    factor = 1.0
+    if _draws_runs(len(runs), spread):
+        runs = rng.choices(runs, k=len(runs))
+    else:
+        share = math.sqrt(sum(len(run) ** 2 for run in runs)) / len(pool.trials)
+        factor = math.exp(rng.gauss(0, spread.sd * share))
+    times = [0] * len(pool.trials)
+    for run in runs:
+        held = [float(pool.trials[index].measures.held_ns) for index in run]
+        mean = math.fsum(held) / len(held)
+        stretch = min(len(run), math.ceil(correlation_time([[ns - mean for ns in held]], only_if_seen=True)))
+        drawn: list[int] = []
+        while len(drawn) < len(run):
+            begin = rng.randrange(len(run))
+            drawn += [run[(begin + place) % len(run)] for place in range(stretch)]
+        for index in drawn[: len(run)]:
+            times[index] += 1
+    if not any(times[index] for index, trial in enumerate(pool.trials) if trial.ok):
+        times = [1] * len(times)  # without a success there is nothing to draw
+    return times, factor

@@ -1,0 +1,222 @@
+"""A projected row with its attribution, and with all that only the simulation of steps can answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from costmodel.attribution.assumptions import borrowed
+from costmodel.attribution.replications import Progress, Worlds, worlds
+from costmodel.attribution.shares import Rates, attribution, needed, with_run
+from costmodel.pricing.sheet import Prices
+from costmodel.projection import warnings
+from costmodel.projection.cost import no_surer, nodes_usd, plus
+from costmodel.projection.row import Attribution, Cost, PoolUse, Projection, Share, Steps, WallClock
+from costmodel.projection.tail_limits import LEAST_TRIALS
+from costmodel.simulation.config import StepRules
+from costmodel.simulation.makespan import Makespan
+from costmodel.simulation.timeline import StepTaken
+from costmodel.statistics.intervals import Interval
+from costmodel.training.run import Demand
+from costmodel.units import NS_PER_HOUR
+from costmodel.workload.pool import Pool
+
+COARSE: Final = 0.01
+"""The effort for a row of which no attribution is wanted, and that nothing else answers."""
+
+
+NOTHING: Final = Interval(0.0, 0.0, 0.0)
+"""What a cause costs that does not act."""
+
+
+def attributed(
+    row: Projection,
+    pool: Pool,
+    demand: Demand,
+    prices: Prices | None,
+    effort: float,
+    progress: Progress | None = None,
+) -> Projection:
+    """The row of a run in steps with its attribution; with an ``effort`` of 0 without, but answered all the same.
+
+    It is simulated until its own error is small, or as much as the ``effort`` allows, relative to the usual.
+    ``progress`` is told the share that is done. Raises ``PriceError``: the sheet lacks a price.
+    """
+    if row.evidence is None or not demand.trajectories:
+        return row
+    found = worlds(
+        pool,
+        demand,
+        prices,
+        _full_speed(row),
+        effort or COARSE,
+        needed=lambda found: needed(found, demand, pool, prices),
+        progress=progress,
+        causes=effort > 0,
+    )
+    if found is None:
+        return row
+    told = attribution(found, demand, pool, prices, row.evidence.basis)
+    if not demand.step_model:
+        told = _as_in_the_row(row, demand, told)
+    told = as_sure_as(row, told, demand)
+    if pool.provenance == warnings.COMPOSED:
+        told = told._replace(assumptions=borrowed(told.assumptions))
+    if demand.step_model:
+        row = _answered(row, pool, demand, prices, found, told)
+    return replace(row, attribution=told) if effort else row
+
+
+def as_sure_as(row: Projection, found: Attribution, demand: Demand) -> Attribution:
+    """The attribution with limits at least as far off as those of the row's wall-clock.
+
+    The simulation draws from the recorded trials, and never shows a trajectory slower than all of them. The limits of
+    the row's wall-clock do allow for one. Where the trials cannot bound it, what each cause costs has no limits: a
+    rollout that outlasts all others hides what delays the others, and prolongs what delays itself.
+    """
+    wall, evidence = row.wall_clock_hours, row.evidence
+    assert wall is not None
+    assert evidence is not None
+    unseen = wall.high is None or (evidence.tail.later_ns and evidence.successes < LEAST_TRIALS)
+    if unseen:
+        found = _without_limits(found)
+    error = wall.error or 0.0  # of the row's own simulation, which is not this one's
+    below = None if wall.low is None else max(0.0, wall.value - error - wall.low)
+    above = None if wall.high is None else max(0.0, wall.high - wall.value - error)
+
+    def widened(amount: Interval, each_hour: float) -> Interval:
+        """Of the run, which changes by so much with each hour; the limits are None where the row's are."""
+        if not each_hour:
+            return amount
+        value, low, high = amount
+        low = None if low is None or below is None else max(0.0, min(low, value - each_hour * below))
+        return Interval(value, low, None if high is None or above is None else max(high, value + each_hour * above))
+
+    run, usd_hour = found.run, (found.usd_per_critical_second or 0.0) / found.steps * 3600
+    return found._replace(
+        run=run._replace(
+            step_s=widened(run.step_s, 3600 / found.steps),
+            gpu_hours=run.gpu_hours and widened(run.gpu_hours, float(demand.gpus or 0)),
+            usd=run.usd and widened(run.usd, usd_hour),
+        )
+    )
+
+
+def _without_limits(found: Attribution) -> Attribution:
+    """With no limits of what causes cost in step time; in dollars neither where GPUs or nodes have a price."""
+
+    def unknown(amount: Interval) -> Interval:
+        return amount if amount == NOTHING else Interval(amount.value)
+
+    def share(one: Share) -> Share:
+        usd = one.usd if one.usd is None or not found.usd_per_critical_second else unknown(one.usd)
+        return one._replace(step_s=unknown(one.step_s), gpu_hours=one.gpu_hours and unknown(one.gpu_hours), usd=usd)
+
+    return found._replace(
+        causes={cause: one and share(one) for cause, one in found.causes.items()},
+        sandbox=share(found.sandbox),
+        interaction=share(found.interaction),
+    )
+
+
+def _as_in_the_row(row: Projection, demand: Demand, told: Attribution) -> Attribution:
+    """The attribution of a run that the row knows better: one answer has one wall-clock, and one bill."""
+    wall, hours = row.wall_clock_hours, row.worker_hours
+    if wall is None or hours is None:
+        return told
+    asked = Rates.asked(demand) * wall.value
+    usd = None if told.run.usd is None else asked + (row.cost.total_usd if row.cost is not None else 0.0)
+    found = Share(
+        Interval(wall.value * 3600 / told.steps),
+        Interval(hours.value),
+        told.run.gpu_hours and Interval((demand.gpus or 0) * (wall.value - told.steps * demand.train_s / 3600)),
+        usd if usd is None else Interval(usd),
+    )
+    pairs = zip(found, told.run, strict=True)
+    change = Share(*(None if one is None or old is None else Interval(one.value - old.value) for one, old in pairs))  # type: ignore[arg-type]
+    return with_run(told, change, sandbox=False)
+
+
+def _full_speed(row: Projection) -> float | None:
+    """The share of the row's work that its reference takes for it."""
+    hours = row.by_cause_worker_hours
+    if hours is None or hours.work is None or hours.slowdown is None or not hours.work + hours.slowdown:
+        return None
+    return hours.work / (hours.work + hours.slowdown)
+
+
+def _answered(
+    row: Projection, pool: Pool, demand: Demand, prices: Prices | None, found: Worlds, told: Attribution
+) -> Projection:
+    """What the closed forms and the stream of attempts have no rule for, as it was simulated."""
+    plan, rules = found.plan, StepRules.of(demand)
+    part = found.share
+
+    def mean(value: Callable[[StepTaken], float]) -> float:
+        each = (zip(plan.stands_for, world[0], strict=True) for world in found.plain)
+        return math.fsum(times * value(step) for world in each for times, step in world) / len(found.plain)
+
+    attempts, delivered = part * mean(lambda step: step.attempts), part * mean(lambda step: step.delivered)
+    hours, wall = told.run.worker_hours, told.run.step_s.times(plan.steps / 3600)
+    fluid = hours.value / demand.usable_workers
+    needs = row.wall_clock_hours and row.wall_clock_hours.needs_trials
+    wall_clock = WallClock(*wall, fluid, "events", told.error_s * plan.steps / 3600, needs)
+    step_s = told.run.step_s.value - demand.train_s * rules.rules.policy.linear
+    step = Makespan(step_s * 1e9, told.error_s * 1e9, "events")
+    held = demand.usable_workers * step_s * plan.steps / 3600 if rules.rules.policy.linear else hours.value
+    launched = rules.rules.launched(rules.size)
+    idle_hours = found.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
+    pool_use = None
+    if row.warm_pool is not None:
+        groups = max(1.0, demand.usable_workers / (demand.group_size or 1))
+        idle = (demand.warm_pool or 0) * groups if demand.image_pool else idle_hours / (wall.value or 1.0)
+        hit = part * mean(lambda step: step.hits) / (attempts or 1.0)
+        pool_use = PoolUse(hit, idle, row.warm_pool.rule)
+        idle_hours = idle * wall.value
+    return replace(
+        row,
+        attempts=attempts / demand.trajectories,
+        delivered=delivered / demand.trajectories,
+        worker_hours=hours,
+        tax_worker_hours=told.sandbox.worker_hours if found.causes["dispatch"] is not None else None,
+        tax_between_worker_hours=None,
+        by_cause_worker_hours=None,
+        wall_clock_hours=wall_clock,
+        steps=Steps(plan.steps, rules.size, launched, step, max(0.0, held - hours.value), None, None),
+        gpu=None if told.waiting is None else {rules.rules.policy.name: told.waiting},
+        warm_pool=pool_use,
+        cost=row.cost
+        and _cost(row.cost, pool, demand, prices, part * mean(lambda step: step.usd), idle_hours, hours, wall_clock),
+        stress=None,
+    )
+
+
+def _cost(
+    cost: Cost,
+    pool: Pool,
+    demand: Demand,
+    prices: Prices | None,
+    sandbox_usd: float,
+    idle_hours: float,
+    hours: Interval,
+    wall_clock: WallClock,
+) -> Cost:
+    """What sandboxes, pool, workers and the sheet's nodes are charged; GPUs and the demand's nodes are not in it.
+
+    As sure as the worker-hours are, and no surer than the row's bill was: its price may be a range.
+    """
+    assert prices is not None
+    rates = Rates.of(demand, pool, prices)
+    idle, worker = idle_hours * rates.idle_sandbox, hours.value * rates.worker
+    price = prices.sandbox(pool.identity)
+    at_a_time = min(demand.usable_workers, demand.trajectories) + (demand.warm_pool or 0)
+    by_node = nodes_usd(price, pool.identity, at_a_time, wall_clock, demand)
+    own = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
+    return cost._replace(
+        sandbox_usd=plus(own, by_node),
+        idle_pool_usd=idle,
+        worker_usd=None if prices.worker_usd_hour is None else worker,
+        total_usd=sandbox_usd + by_node.value + idle + worker,
+    )

@@ -1,0 +1,229 @@
+"""Dated price sheets, and who wrote each value. A price that is not known is an error, never a guess."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from costmodel.errors import NoPrice, PriceError
+from costmodel.pricing.instance_sizes import SIZES
+from costmodel.pricing.tariff import BILLED, PROVISIONED, CpuBasis, IdleBilling, Node, SandboxPrice, UsdRates, titled
+from costmodel.recording.reader import CellIdentity
+from costmodel.toml import Count, Document, MalformedDocument, Text
+from costmodel.units import MAX_INT
+
+SHIPPED: Final = Path(__file__).parent / "data"
+STALE_AFTER: Final = datetime.timedelta(days=365)
+
+
+def priced(substrate: str, variant: str, cpus: float, memory_mib: int) -> CellIdentity:
+    """A cell of these limits: of its identity a price depends on four fields only."""
+    unpriced = CellIdentity._make("" for _ in CellIdentity._fields)
+    return unpriced._replace(substrate=substrate, variant=variant, cpu_milli=round(cpus * 1000), memory_mib=memory_mib)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """A price sheet, or several of which the first that has a price counts."""
+
+    title: str
+    date: datetime.date
+    sandboxes: tuple[SandboxPrice, ...]
+    worker_usd_hour: float | None
+    stale: bool  # older than a year on the day on which it was loaded
+
+    def sandbox(self, identity: CellIdentity) -> SandboxPrice:
+        """The price of a cell's sandboxes, the one for its variant before the one for any.
+
+        Raises:
+            NoPrice: the sheet has none; it holds the stanza to add.
+            PriceError: what is sold there is not as large.
+        """
+        for variant in (identity.variant, None):
+            for price in self.sandboxes:
+                if price.substrate == identity.substrate and price.variant == variant:
+                    price.size(identity)  # or it is said only when the first sandbox is billed
+                    return price
+        name = f'substrate = "{identity.substrate}"'
+        if identity.variant:
+            name += f'\nvariant = "{identity.variant}"  # leave this out to price every variant alike'
+        raise NoPrice(
+            f"{self.title} has no price for {identity.label}",
+            f"[[sandbox]]\n{name}\n"
+            "usd_per_vcpu_hour = ?  # of each vCPU asked for; 0 if it is paid for otherwise\n"
+            "usd_per_gib_hour = ?\n"
+            "usd_per_address_hour = ?  # of a public address; usd_per_disk_hour of its disk; 0 if there is none\n"
+            "minimum_s = ?  # least time that is billed\n"
+            'increment_s = ?  # time is rounded up to this\nsource = "where these come from"\n',
+        )
+
+    def beside(self, other: Prices) -> Prices:
+        """Both sheets as one; what both price is this one's."""
+        return Prices(
+            title=f"{self.title} and {other.title}",
+            date=min(self.date, other.date),
+            sandboxes=self.sandboxes + other.sandboxes,
+            worker_usd_hour=other.worker_usd_hour if self.worker_usd_hour is None else self.worker_usd_hour,
+            stale=self.stale or other.stale,
+        )
+
+
+Usd = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+# Not tuple[Usd, Usd]: beside a bounded number msgspec 0.22 crashes on that at the next garbage collection.
+UsdSpan = Usd | Annotated[tuple[Usd, ...], msgspec.Meta(min_length=2, max_length=2)]
+"""One value, or the least and the most that sources say."""
+Amount = Annotated[float, msgspec.Meta(ge=0, le=MAX_INT)]
+_NODE: Final = ("sandboxes_per_node", "node_vcpus", "node_gib")
+_AMOUNTS: Final = ("disk_gib", "free_vcpus", "free_gib", "free_disk_gib", "gib_per_unit")
+_NEEDS: Final = {
+    "usd_per_unit_hour": ("gib_per_unit",),
+    "usd_per_disk_gib_hour": ("disk_gib",),
+    "usd_per_node_hour": ("sandboxes_per_node", "node_vcpus and node_gib"),
+    "free_vcpus": ("usd_per_vcpu_hour",),
+    "free_gib": ("usd_per_gib_hour",),
+    "free_disk_gib": ("usd_per_disk_gib_hour",),
+    **{key: ("usd_per_node_hour",) for key in _NODE},
+}
+"""What says nothing without one of these."""
+
+
+class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ``[[sandbox]]`` of a sheet, as it is written."""
+
+    substrate: Text
+    source: Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+    minimum_s: Annotated[float, msgspec.Meta(ge=0, le=MAX_INT / 1e9)]
+    increment_s: Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]  # 1 where billing is by the second
+    variant: str | None = None
+    date: datetime.date | None = None  # the sheet's
+    sizes: str = ""
+    cpu: CpuBasis = PROVISIONED
+    idle: IdleBilling = BILLED
+    usd_per_hour: UsdSpan | None = None
+    usd_per_vcpu_hour: UsdSpan | None = None
+    usd_per_gib_hour: UsdSpan | None = None
+    usd_per_unit_hour: UsdSpan | None = None
+    usd_per_address_hour: UsdSpan | None = None
+    usd_per_disk_hour: UsdSpan | None = None
+    usd_per_disk_gib_hour: UsdSpan | None = None
+    usd_per_node_hour: UsdSpan | None = None
+    usd_per_create: UsdSpan | None = None
+    usd_per_egress_gib: UsdSpan | None = None
+    disk_gib: Amount | None = None
+    free_vcpus: Amount | None = None
+    free_gib: Amount | None = None
+    free_disk_gib: Amount | None = None
+    gib_per_unit: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT)] | None = None
+    sandboxes_per_node: Count | None = None
+    node_vcpus: Amount | None = None
+    node_gib: Amount | None = None
+
+    def __post_init__(self) -> None:
+        """Check that there is a price, and nothing in it lacks what gives it a meaning."""
+        if not self.rates:
+            raise ValueError(f"no price; give at least one of {', '.join(UsdRates._fields)}")
+        for key, needed in _NEEDS.items():
+            if self.has(key) and not any(all(map(self.has, need.split(" and "))) for need in needed):
+                raise ValueError(f"{key} needs {' or '.join(needed)}; add {needed[0]} = ?")
+        if self.cpu != PROVISIONED and self.usd_per_vcpu_hour is None:
+            raise ValueError(f"cpu = {self.cpu!r} needs usd_per_vcpu_hour; add usd_per_vcpu_hour = ?")
+        if self.has("sandboxes_per_node") and (spare := [key for key in _NODE[1:] if self.has(key)]):
+            raise ValueError(f"sandboxes_per_node says how many fit; leave {spare[0]} out")
+        if self.sizes and self.sizes not in SIZES:
+            raise ValueError(f"unknown sizes {self.sizes!r}; known: {', '.join(SIZES)}")
+        for rate, (low, high) in self.rates.items():
+            if low > high:
+                raise ValueError(f"{rate} must be [least, most], not [{low:g}, {high:g}]")
+            if low < high and len(self.sources) < 2:
+                raise ValueError(f"{rate} is a range, which needs the sources that disagree; source = [..]")
+
+    def has(self, key: str) -> bool:
+        """Whether it is written there."""
+        return getattr(self, key) is not None
+
+    @property
+    def rates(self) -> dict[str, tuple[float, float]]:
+        """What is paid for → the least and the most that sources say."""
+        told = {rate: getattr(self, rate) for rate in UsdRates._fields if self.has(rate)}
+        return {rate: (usd[0], usd[1]) if isinstance(usd, tuple) else (usd, usd) for rate, usd in told.items()}
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """At least one."""
+        return (self.source,) if isinstance(self.source, str) else self.source
+
+
+class PricedWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[worker]`` of a sheet."""
+
+    usd_per_hour: Usd
+
+
+class PriceSheet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A sheet as it is written."""
+
+    date: Annotated[
+        datetime.date,
+        msgspec.Meta(description="prices change, so a sheet needs its date; add date = YYYY-MM-DD"),
+    ]
+    title: str = ""
+    currency: Literal["USD"] = "USD"
+    sandbox: tuple[PricedSandbox, ...] = ()
+    worker: PricedWorker | None = None
+
+
+def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
+    """Read a price sheet: a TOML file, or the bare name of a shipped one such as ``aws-fargate``.
+
+    Raises:
+        PriceError: it cannot be read, or a value is missing, unknown, negative, or lacks its source.
+    """
+    file = Path(path)
+    try:
+        if not file.exists() and (SHIPPED / f"{path}.toml").is_file():
+            file = SHIPPED / f"{path}.toml"
+        sheet = Document(file).convert(PriceSheet)
+    except OSError as error:
+        known = ", ".join(sorted(sheet.stem for sheet in SHIPPED.glob("*.toml")))
+        raise PriceError(f"cannot read {file}: {error.strerror}; shipped sheets: {known}") from error
+    except MalformedDocument as error:
+        raise PriceError(str(error)) from error
+    title, now = sheet.title or file.name, today or datetime.datetime.now(datetime.UTC).date()
+    return Prices(
+        title=title,
+        date=sheet.date,
+        sandboxes=tuple(_sandbox(told, title, told.date or sheet.date, now) for told in sheet.sandbox),
+        worker_usd_hour=None if sheet.worker is None else sheet.worker.usd_per_hour,
+        stale=now - sheet.date > STALE_AFTER,
+    )
+
+
+def _sandbox(told: PricedSandbox, title: str, date: datetime.date, today: datetime.date) -> SandboxPrice:
+    node = None
+    if told.usd_per_node_hour is not None:
+        node = Node(
+            told.sandboxes_per_node,
+            math.inf if told.node_vcpus is None else told.node_vcpus,
+            math.inf if told.node_gib is None else told.node_gib,
+        )
+    return SandboxPrice(
+        substrate=told.substrate,
+        variant=told.variant,
+        rates=UsdRates(**{rate: high for rate, (_, high) in told.rates.items()}),
+        cheaper=UsdRates(**{rate: low for rate, (low, _) in told.rates.items()}),
+        cpu=told.cpu,
+        idle=told.idle,
+        node=node,
+        sizes=told.sizes,
+        minimum_ns=round(told.minimum_s * 1e9),
+        increment_ns=round(told.increment_s * 1e9),
+        source="; ".join(told.sources),
+        sheet=titled(title, date),
+        stale=today - date > STALE_AFTER,
+        **{key: getattr(told, key) for key in _AMOUNTS if told.has(key)},
+    )

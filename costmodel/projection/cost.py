@@ -1,0 +1,236 @@
+"""What a run is charged: every attempt on the provider's clock, by what its tariff counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from costmodel.errors import DemandError
+from costmodel.pricing.sheet import Prices
+from costmodel.pricing.tariff import ACTIVE, FREE, Meter, SandboxPrice, billed_ns
+from costmodel.projection import warnings
+from costmodel.projection.row import Cost, PoolUse, WallClock
+from costmodel.projection.timed import TimedRun, launched
+from costmodel.recording.breakdown import UNKNOWN
+from costmodel.recording.reader import CellIdentity
+from costmodel.statistics.intervals import Interval
+from costmodel.training.run import Demand
+from costmodel.units import NS_PER_HOUR
+from costmodel.workload.attempts import Sample
+from costmodel.workload.pool import Pool, at_length
+
+
+def cost(
+    timed: TimedRun,
+    pool: Pool,
+    prices: Prices,
+    demand: Demand,
+    worker_hours: Interval,
+    wall_clock: WallClock,
+    warm_pool: PoolUse | None,
+) -> Cost:
+    """Dollars: every attempt is billed by its own minimum and increment.
+
+    With over-provisioning every launch is: for as long as its sandbox ran until it was done or cut. Nodes are paid for
+    while the run lasts, as many as hold all sandboxes at a time. Where sources disagree, or what is billed is known
+    within limits only, the value is the middle of what it can be.
+    """
+    price = prices.sandbox(pool.identity)
+    least = _sandboxes(timed, demand, price.meter(pool.identity, least=True), _Least(price, pool))
+    most = _sandboxes(timed, demand, price.meter(pool.identity), _Most(price, pool))
+    sandbox = _across(least, most).not_negative()
+    at_a_time = min(demand.usable_workers, demand.trajectories) + (warm_pool.idle_sandboxes if warm_pool else 0.0)
+    sandbox = plus(sandbox, nodes_usd(price, pool.identity, at_a_time, wall_clock, demand))
+    idle = 0.0
+    if warm_pool is not None:
+        idle = price.idle_usd_hour(pool.identity) * warm_pool.idle_sandboxes * timed.run.wall.value_ns / NS_PER_HOUR
+    worker = None if prices.worker_usd_hour is None else worker_hours.value * prices.worker_usd_hour
+    return Cost(
+        sandbox_usd=sandbox,
+        idle_pool_usd=idle,
+        worker_usd=worker,
+        total_usd=sandbox.value + idle + (worker or 0.0),
+        usd_per_sandbox_hour=price.usd_hour(pool.identity),
+        billed_ratio=_ratio(timed, demand, price),
+        sheet=price.sheet,
+    )
+
+
+def cost_of_mean(
+    identity: CellIdentity, trajectory_ns: int, prices: Prices, demand: Demand, worker_hours: float, wall_hours: float
+) -> Cost:
+    """Dollars, as if every trajectory took ``trajectory_ns``, because nothing else is known of them.
+
+    Without an interval, but from the least to the most where sources disagree or CPU time is what is billed.
+    """
+    price = prices.sandbox(identity)
+    most_cpu_ns = trajectory_ns * identity.cpu_milli // 1000
+    least, most = (
+        Interval(demand.trajectories * Meter.usd(meter.billed(trajectory_ns, cpu_ns)))
+        for meter, cpu_ns in ((price.meter(identity, least=True), 0), (price.meter(identity), most_cpu_ns))
+    )
+    sandbox = _across(least, most)
+    if price.node is not None:
+        at_a_time = min(demand.usable_workers, demand.trajectories)
+        wall_clock = WallClock(wall_hours, None, None, wall_hours, "fluid", None)
+        sandbox = plus(sandbox, nodes_usd(price, identity, at_a_time, wall_clock, demand))
+    worker = None if prices.worker_usd_hour is None else worker_hours * prices.worker_usd_hour
+    return Cost(
+        sandbox_usd=sandbox,
+        idle_pool_usd=0.0,
+        worker_usd=worker,
+        total_usd=sandbox.value + (worker or 0.0),
+        usd_per_sandbox_hour=price.usd_hour(identity),
+        billed_ratio=billed_ns(trajectory_ns, price.minimum_ns, price.increment_ns) / trajectory_ns,
+        sheet=price.sheet,
+    )
+
+
+def doubts(price: SandboxPrice, *, cpu_known: bool, think: bool) -> dict[str, float | None]:
+    """Flags about a row's bill; whether its CPU time is known, and whether there is think time in it."""
+    conditions = {
+        warnings.STALE_PRICES: price.stale,
+        warnings.PRICES_DISPUTED: price.disputed,
+        warnings.CPU_UNKNOWN: price.cpu == ACTIVE and not cpu_known,
+        warnings.IDLE_UNKNOWN: price.idle == FREE and think,
+        warnings.EGRESS_LEFT_OUT: price.rates.usd_per_egress_gib > 0,
+    }
+    return {flag: None for flag, holds in conditions.items() if holds}
+
+
+class _Most:
+    """The most that an attempt can be billed for: idle time too, all vCPUs busy where CPU time is unknown."""
+
+    def __init__(self, price: SandboxPrice, pool: Pool) -> None:
+        self.price = price
+        self.cpu_milli = pool.identity.cpu_milli
+
+    def exists_ns(self, sample: Sample) -> Sequence[int]:
+        return sample.sandbox_ns
+
+    def cpu_ns(self, sample: Sample) -> Sequence[int]:
+        if UNKNOWN not in sample.cpu_ns:
+            return sample.cpu_ns
+        columns = zip(sample.cpu_ns, sample.run_ns, sample.unsplit_ns, strict=True)
+        return [
+            (unsplit if run == UNKNOWN else run) * self.cpu_milli // 1000 if cpu == UNKNOWN else cpu
+            for cpu, run, unsplit in columns
+        ]
+
+
+class _Least(_Most):
+    """The least: what is idle is free where the tariff says so, and CPU time that is unknown is none."""
+
+    def exists_ns(self, sample: Sample) -> Sequence[int]:
+        if self.price.idle != FREE:
+            return sample.sandbox_ns
+        return [max(0, clock - think) for clock, think in zip(sample.sandbox_ns, sample.think_ns, strict=True)]
+
+    def cpu_ns(self, sample: Sample) -> Sequence[int]:
+        return [max(0, ns) for ns in sample.cpu_ns]
+
+
+def _sandboxes(timed: TimedRun, demand: Demand, meter: Meter, use: _Most) -> Interval:
+    """What all sandboxes of the run are billed, nodes and what stands ready left out."""
+    tally, run = timed.tally, timed.run
+    billed = tally.per_success(
+        lambda sample: list(map(meter.billed, use.exists_ns(sample), use.cpu_ns(sample))),
+        lambda sample: [
+            meter.exists * (exists - clock + think)
+            for exists, clock, think in zip(use.exists_ns(sample), sample.sandbox_ns, sample.think_ns, strict=True)
+        ],
+    )
+    one_by_one = billed.times(Meter.usd(float(demand.trajectories * timed.retries.delivered)))
+    if run.outcome is None or demand.over_provision == 0:
+        return one_by_one
+    whole = float(tally.total(lambda sample: sample.sandbox_ns)) or 1.0
+    exists, cpu = (float(tally.total(part)) / whole for part in (use.exists_ns, use.cpu_ns))
+    clocks = run.outcome.clocks.items()
+    paid = sum(count * meter.billed(round(ns * exists), round(ns * cpu)) for ns, count in clocks)
+    return launched(one_by_one, Meter.usd(paid), run.outcome)
+
+
+def nodes_usd(
+    price: SandboxPrice, identity: CellIdentity, sandboxes: float, wall_clock: WallClock, demand: Demand
+) -> Interval:
+    """What nodes cost by the sheet from the first start to the last end: as many as hold so many sandboxes."""
+    number = nodes(price, identity, sandboxes, demand)
+    if not number:
+        return Interval(0.0, 0.0, 0.0)
+    least, most = number * price.cheaper.usd_per_node_hour, number * price.rates.usd_per_node_hour
+    value, low, high = wall_clock.value, wall_clock.low, wall_clock.high
+    return _across(
+        Interval(least * value, None if low is None else least * low, None if high is None else least * high),
+        Interval(most * value, None if low is None else most * low, None if high is None else most * high),
+    )
+
+
+def nodes(price: SandboxPrice, identity: CellIdentity, sandboxes: float, demand: Demand) -> int:
+    """How many nodes the sheet bills: the demand's, or as many as hold so many sandboxes; 0: it bills none.
+
+    Raises ``DemandError`` where the demand has a price of its own for them, and ``PriceError`` where none holds one.
+    """
+    if price.node is None:
+        return 0
+    if demand.node_usd_hour is not None:
+        raise DemandError(f"nodes have one price: leave --node-usd-hour out, or usd_per_node_hour of {price.sheet}")
+    return demand.nodes or math.ceil(sandboxes / price.node.fit(price.size(identity)))
+
+
+def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float]:
+    """What sandboxes cost that existed for so many ns each, in dollars, without nodes.
+
+    CPU time is in proportion to the clock, as it is over all trials; of what is known within limits it is the middle.
+    """
+    sample = Sample([at_length(trial, 0, len(trial.durations_ns), pool.cycle) for trial in pool.trials])
+    whole_ns = sum(sample.sandbox_ns) or 1
+    bills = {
+        (meter, sum(use.exists_ns(sample)) / whole_ns, sum(use.cpu_ns(sample)) / whole_ns)
+        for meter, use in (
+            (price.meter(pool.identity, least=True), _Least(price, pool)),
+            (price.meter(pool.identity), _Most(price, pool)),
+        )
+    }  # one, where both say the same
+
+    def bill(clocks_ns: Iterable[int]) -> float:
+        clocks = list(clocks_ns)
+        return Meter.usd(sum(meter.billed_of(clocks, exists, cpu) for meter, exists, cpu in bills) / len(bills))
+
+    return bill
+
+
+def _ratio(timed: TimedRun, demand: Demand, price: SandboxPrice) -> float:
+    """Billed time over time in use."""
+    tally, outcome = timed.tally, timed.run.outcome
+    minimum_ns, increment_ns = price.minimum_ns, price.increment_ns
+    if outcome is not None and demand.over_provision > 0:
+        paid = sum(count * billed_ns(ns, minimum_ns, increment_ns) for ns, count in outcome.clocks.items())
+        return paid / (sum(count * ns for ns, count in outcome.clocks.items()) or paid or 1.0)
+    used = tally.total(lambda sample: sample.sandbox_ns)
+    billed = tally.total(lambda sample: [billed_ns(ns, minimum_ns, increment_ns) for ns in sample.sandbox_ns])
+    return float(billed / used) if used else 1.0
+
+
+def _across(least: Interval, most: Interval) -> Interval:
+    """From the lower limit of one to the upper one of the other; that of one where they are the same."""
+    if least == most:
+        return most
+    low = least.value if least.low is None else least.low
+    high = most.value if most.high is None else most.high
+    return Interval((least.value + most.value) / 2, low, high)
+
+
+def plus(one: Interval, other: Interval) -> Interval:
+    """A sum whose parts may be off together."""
+    ends = zip(one, other, strict=True)
+    value, low, high = (None if a is None or b is None else a + b for a, b in ends)
+    assert value is not None
+    return Interval(value, low, high)
+
+
+def no_surer(one: Interval, than: Interval) -> Interval:
+    """An amount with limits at least as far off, in proportion, as another's."""
+    if one.low is None or one.high is None or than.low is None or than.high is None or not than.value:
+        return one
+    low, high = (one.value * end / than.value for end in (than.low, than.high))
+    return Interval(one.value, min(low, one.low), max(high, one.high))

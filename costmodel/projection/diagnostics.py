@@ -1,0 +1,110 @@
+"""On what a projected row rests: the evidence that explains it, and the reasons to doubt it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from costmodel.pricing.sheet import Prices
+from costmodel.projection import warnings
+from costmodel.projection.cost import doubts
+from costmodel.projection.option_support import untold
+from costmodel.projection.row import Evidence
+from costmodel.projection.tail_limits import Reach
+from costmodel.projection.timed import TimedRun
+from costmodel.recording.breakdown import UNKNOWN
+from costmodel.simulation.retries import effective_workers, throttle_floor_ns
+from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
+from costmodel.training.run import Demand
+from costmodel.workload.estimator import StraightLine, Tally
+from costmodel.workload.length_extrapolation import EXACT, Margin, doubt
+from costmodel.workload.pool import Pool
+
+FROM_POOL: Final = "pool:"
+"""How an ``acquire`` begins that takes sandboxes from a pool which stands anyway."""
+
+
+def evidence_of(timed: TimedRun, demand: Demand, held: Estimate, line: StraightLine | None, tail: Reach) -> Evidence:
+    """The intermediate values of a row; ``held`` is per success, ``line`` through the successes' times."""
+    tally, retries, law, _, run = timed
+    creates = float(retries.attempts) * demand.trajectories
+    rate, busy_ns = demand.create_rate, law.mean / float(retries.attempts)
+    return Evidence(
+        successes=tally.successes,
+        attempts=len(tally.trials),
+        held_ok_ns=tally.total(lambda sample: sample.of_successes(sample.held_ns)),
+        held_failed_ns=tally.total(lambda sample: sample.of_failures(sample.held_ns)),
+        sd_ns=law.sd,
+        failure=tally.failure,
+        held=held,
+        basis=basis(held, tally.assume),
+        busy_ns=law,
+        usable_workers=demand.usable_workers,
+        effective_workers=effective_workers(demand.usable_workers, rate, busy_ns),
+        throttle_floor_ns=None if rate is None else throttle_floor_ns(creates, rate, demand.create_burst),
+        waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
+        work_per_success_ns=tally.total(lambda sample: sample.work_ns) / tally.successes if tally.run_known else None,
+        line=line,
+        tail=tail,
+    )
+
+
+def trust(pool: Pool) -> dict[str, float | None]:
+    """Flags about where the trials come from, with the share that they could move the row by where that is known."""
+    exposure = pool.exposure
+    conditions = {
+        warnings.COMPOSED: pool.provenance == warnings.COMPOSED,
+        warnings.STAND_IN: pool.provenance == warnings.STAND_IN,
+        warnings.IMPORTED: pool.provenance == warnings.IMPORTED,
+        warnings.DISTURBED: exposure is not None and exposure.throughout,
+        warnings.DISTORTED: exposure is not None and exposure.matters,
+        warnings.INCOMPLETE: not pool.complete,
+        **{flag: quantity in pool.untold for quantity, flag in warnings.UNTOLD.items()},
+    }
+    sizes = {warnings.DISTORTED: abs(exposure.difference_ns) / (exposure.every_ns.value or 1.0) if exposure else None}
+    return {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
+
+
+def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, share_beyond: float) -> tuple[str, ...]:
+    """All flags of a row that has a success, the one that could move it most first.
+
+    ``share_beyond`` is by what share of held the actions beyond the recorded ones may be off.
+    """
+    tally, run = timed.tally, timed.run
+    sample, recorded = tally.attempts, pool.columns.actions
+    asked = zip(sample.ok, sample.actions, sample.trial, strict=True)
+    beyond = sample.actions is not recorded and any(ok and actions > recorded[trial] for ok, actions, trial in asked)
+    simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
+    loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > demand.tolerance * run.rollouts.value_ns
+    conditions = {
+        warnings.FIRST_CYCLE: beyond and doubt(pool.trials, pool.cycle).first_only,
+        warnings.BEYOND_LENGTH: beyond,
+        warnings.BEYOND_CONCURRENCY: demand.host_concurrency > pool.at_a_time,
+        warnings.TAIL: tally.successes < warnings.TAIL_TRIALS,
+        warnings.FEW_TRIALS: tally.successes < warnings.FEW,
+        warnings.FEW_RUNS: len(pool.runs) < MIN_RUNS,
+        warnings.NO_FAILURES: tally.failure == 0,
+        warnings.LOCKSTEP: simulated or loose,
+        warnings.RUN_UNKNOWN: not tally.run_known,
+        warnings.OPTION_UNUSED: bool(untold(pool, tally, demand)),
+        warnings.CONTENTION_UNKNOWN: pool.contention_unknown,
+    }
+    sizes = {
+        warnings.FIRST_CYCLE: share_beyond,
+        warnings.BEYOND_LENGTH: 0.0 if conditions[warnings.FIRST_CYCLE] else share_beyond,
+        warnings.NO_FAILURES: 3 / len(pool.trials),
+        warnings.LOCKSTEP: run.rollouts.error_ns / (run.rollouts.value_ns or 1.0),
+    }
+    billed: dict[str, float | None] = {}
+    if prices is not None:
+        price = prices.sandbox(pool.identity)
+        billed = doubts(price, cpu_known=UNKNOWN not in sample.cpu_ns, think=any(sample.think_ns))
+        if pool.identity.acquire.startswith(FROM_POOL) and demand.warm_pool is None:
+            billed[warnings.POOL_LEFT_OUT] = None
+    found = {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
+    return warnings.ordered(trust(pool) | found | billed)
+
+
+def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
+    """How far the actions beyond the recorded ones may be off, per success."""
+    continued_ns = float(tally.total(lambda sample: sample.of_successes(sample.continued_ns)) / tally.successes)
+    return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT

@@ -1,0 +1,197 @@
+"""The projected row of a measured cell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from costmodel.pricing.sheet import Prices
+from costmodel.projection import warnings
+from costmodel.projection.cost import cost
+from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, reasons, trust
+from costmodel.projection.gpu_waiting import with_split
+from costmodel.projection.option_support import untold
+from costmodel.projection.row import ByCause, PoolUse, Projection, Steps, Stress, Trajectory, WallClock
+from costmodel.projection.tax_bounds import Reference, tax_between
+from costmodel.projection.timed import TimedRun, launched, timed_run
+from costmodel.projection.wall_clock import Ends, WholeRun, limits, run_in_time
+from costmodel.simulation.engine.estimate import SimulatedRun
+from costmodel.statistics.intervals import Between, Interval
+from costmodel.statistics.quantiles import Quantile
+from costmodel.statistics.repetitions import interval
+from costmodel.training.run import Demand
+from costmodel.units import NS_PER_HOUR, NS_PER_S
+from costmodel.workload.estimator import Tally, Value
+from costmodel.workload.length_extrapolation import Margin
+from costmodel.workload.pool import Pool, attempts
+from costmodel.workload.sweeps import told
+
+STRESS_SHARE, STRESS_FACTOR = 100, 30
+"""One trajectory in 100 takes 30 times as long."""
+ENDS = 0.25
+"""So much is simulated of the ends of what was not measured, relative to the row itself."""
+
+
+def measured_row(
+    pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None, *, stressed: bool
+) -> Projection:
+    """One row of a recorded cell."""
+    length = demand.length or pool.length
+    sample = attempts(pool, demand.length, demand)
+    row = Projection(
+        identity=pool.identity,
+        length=length,
+        label=pool.identity.label,
+        provenance=pool.provenance,
+        sources=tuple(pool.sources),
+        trials=len(pool.trials),
+        failures=len(pool.trials),
+    )
+    by_steps = bool(demand.step_model)  # what follows from when things happen is then told by ``step``
+    timed = timed_run(sample, pool, replace(demand, gpus=None, gpu_usd_hour=None) if by_steps else demand)
+    if timed is None:
+        return replace(row, flags=warnings.ordered({warnings.NO_SUCCESS: None, **trust(pool)}))
+
+    tally, retries, law, _, run = timed
+    backoff_ns = round(demand.backoff_s * NS_PER_S)
+    doubt_ns = beyond_recorded_ns(tally, pool)
+    estimated, quantiles, tax, line = told(tally)
+    held = doubt_ns.around(interval(estimated, tally.assume))
+    exact_held = tally.total(lambda sample: sample.held_ns) / tally.successes
+    waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
+    delivered = demand.trajectories * retries.delivered
+    hours = float(delivered) / NS_PER_HOUR  # times ns per success
+    waiting_hours = float(demand.trajectories * waiting / NS_PER_HOUR)
+    exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
+    worker_hours = _shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)).not_negative()
+    tax_hours = tax and _shifted(doubt_ns.around(tax).times(hours), waiting_hours).not_negative()
+    by_cause = _by_cause(tally, pool, demand, hours, waiting_hours)
+    between = tax_between(tally, (reference or {}).get(pool.identity.substrate), hours, waiting_hours)
+    ends = limits(run, demand, worker_hours)
+    wall_clock = _wall_clock(run, worker_hours, demand, ends.run)
+    outcome = run.outcome
+    if outcome is not None and demand.over_provision > 0:
+        own_ns = outcome.held_ns.value + outcome.backoff_ns.value
+        kept = (own_ns - outcome.wasted_ns.value) / (law.mean * demand.trajectories or 1.0)
+        worker_hours = launched(worker_hours, own_ns / NS_PER_HOUR, outcome)
+        tax_hours = tax_hours and tax_hours.times(kept)
+        by_cause = by_cause.kept(kept, outcome.wasted_ns.value / NS_PER_HOUR)
+        between = between and Between(kept * between.low, kept * between.high)
+    if outcome is not None and outcome.waited_ns.value:
+        waited_hours = outcome.waited_ns.value / NS_PER_HOUR
+        worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
+        by_cause = by_cause._replace(queued=by_cause.queued + waited_hours)
+        between = between and Between(between.low + waited_hours, between.high + waited_hours)
+    wall_clock = wall_clock._replace(fluid=worker_hours.value / demand.usable_workers)
+    warm_pool = None if demand.warm_pool is None else _pool_use(demand, outcome)
+    return replace(
+        row,
+        failures=len(pool.trials) - round(tally.successes),
+        trajectory_s=_trajectory(tally, doubt_ns, quantiles),
+        held_per_success_s=held.times(1 / NS_PER_S).not_negative(),
+        think_s=float(tally.total(lambda sample: sample.of_successes(sample.think_ns)) / tally.successes) / NS_PER_S,
+        cleanup_share_left_out=None if demand.include_cleanup else pool.cleanup_ns / (held.value or 1.0),
+        attempts=float(retries.attempts),
+        delivered=float(retries.delivered),
+        worker_hours=worker_hours,
+        tax_worker_hours=tax_hours,
+        tax_between_worker_hours=between,
+        by_cause_worker_hours=by_cause,
+        wall_clock_hours=wall_clock,
+        steps=run.steps and _with_limits(run.steps, ends.step),
+        gpu=run.gpu and with_split(run.gpu, sample, pool, demand, known=tally.run_known),
+        warm_pool=warm_pool,
+        cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
+        stress=_stress(timed, demand, worker_hours) if stressed and not by_steps else None,
+        unused=untold(pool, tally, demand),
+        flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
+        evidence=evidence_of(timed, demand, estimated, line, ends.run.tail),
+    )
+
+
+def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
+    """Worker-hours with those in which workers wait for creates."""
+    value, error = outcome.waited_ns.value / NS_PER_HOUR, outcome.waited_ns.error / NS_PER_HOUR
+    low = None if hours.low is None else hours.low + max(0.0, value - error)
+    high = None if hours.high is None else hours.high + value + error
+    return Interval(hours.value + value, low, high)
+
+
+def _pool_use(demand: Demand, outcome: SimulatedRun | None) -> PoolUse:
+    """The pool's share of all attempts, and what stands ready meanwhile."""
+    assert demand.warm_pool is not None
+    hit = outcome.hits.value / outcome.attempts.value if outcome is not None else 0.0
+    if demand.image_pool and demand.group_size is not None:
+        groups = max(1.0, demand.usable_workers / demand.group_size)  # in flight; the next image of each is kept ready
+        return PoolUse(hit, demand.warm_pool * groups, "P of each image")
+    idle = outcome.idle_ns.value / outcome.wall_ns.value if outcome is not None and outcome.wall_ns.value else 0.0
+    rule = "a slot is ready T after it was taken" if demand.refill_s is not None else "one is ready every 1/r, up to P"
+    return PoolUse(hit, idle, rule)
+
+
+def _trajectory(tally: Tally, doubt_ns: Margin, quantiles: tuple[Quantile, ...]) -> Trajectory:
+    """In seconds; a mean without an interval has no quantiles beside it."""
+    mean = mean_trajectory(tally, doubt_ns)
+    return Trajectory(mean, *(quantiles if mean.low is not None else (None, None, None)))
+
+
+def mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:
+    """In seconds."""
+    return doubt_ns.around(tally.of_successes(lambda sample: sample.trajectory_ns)).times(1 / NS_PER_S).not_negative()
+
+
+def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_hours: float) -> ByCause:
+    """Worker-hours of successes by what they went into, and of failures as one; without a reference."""
+
+    def share(value: Value) -> float:
+        return float(tally.total(value) / tally.successes) * hours
+
+    def good(name: str) -> float:
+        return share(lambda sample: sample.of_successes(getattr(sample, name)))
+
+    known = tally.run_known
+    return ByCause(
+        startup=good("startup_ns"),
+        dispatch=good("dispatch_ns") if known else None,
+        slowdown=None,
+        contention=good("contention_ns") if known and pool.contended is not None else None,
+        work=share(lambda sample: sample.work_ns) if known else None,
+        unsplit=None if known else good("unsplit_ns"),
+        harness=good("harness_ns"),
+        queued=good("queued_ns"),
+        think=good("think_ns"),
+        failed=share(lambda sample: sample.of_failures(sample.held_ns)) + waiting_hours,
+        cleanup=good("cleanup_ns") if demand.include_cleanup else None,
+    )
+
+
+def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand, ends: Ends) -> WallClock:
+    """Hours, between the ``ends``; these do not know how rollouts and training overlap, the value does."""
+    value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
+    fluid = worker_hours.value / demand.usable_workers
+    low = None if ends.low is None else min(ends.low, value - error)
+    high = None if ends.high is None else max(ends.high, value + error)
+    return WallClock(value, low, high, fluid, run.wall.method, error, ends.tail.needs_trials)
+
+
+def _with_limits(steps: Steps, step: Ends) -> Steps:
+    low_s, high_s = (None if end is None else end * 3600 for end in (step.low, step.high))
+    return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
+
+
+def _stress(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
+    law, source = timed.law, timed.source
+    run = run_in_time(
+        law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1),
+        replace(demand, gpus=None, gpu_usd_hour=None),
+        source.mixed(STRESS_SHARE - 1, source.scaled(STRESS_FACTOR), 1),
+        aside=True,
+    )
+    wall_hours = run.wall.value_ns / NS_PER_HOUR
+    if run.outcome is not None and (demand.over_provision or demand.create_rate or demand.warm_pool):
+        return Stress(run.outcome.busy_ns / NS_PER_HOUR, wall_hours)
+    factor = (STRESS_SHARE - 1 + STRESS_FACTOR) / STRESS_SHARE
+    return Stress(worker_hours.value * factor, wall_hours)
+
+
+def _shifted(interval: Interval, by: float) -> Interval:
+    return Interval(*(None if end is None else end + by for end in interval))  # type: ignore[arg-type]

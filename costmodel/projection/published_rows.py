@@ -1,0 +1,88 @@
+"""One row per published figure: every trajectory takes what was printed, and nothing more is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from costmodel.errors import DemandError, SourceError
+from costmodel.pricing.sheet import Prices
+from costmodel.projection import warnings
+from costmodel.projection.cost import cost_of_mean, doubts
+from costmodel.projection.option_support import refused
+from costmodel.projection.row import Projection, Trajectory, WallClock
+from costmodel.recording.published import PROVENANCE, Published, PublishedRow
+from costmodel.statistics.intervals import Interval
+from costmodel.training.length import Length
+from costmodel.training.run import Demand
+from costmodel.units import NS_PER_HOUR, NS_PER_S
+from costmodel.workload.scenario_range import Assumption
+
+
+def quoted(summary: Published, demand: Demand, prices: Prices | None) -> list[Projection]:
+    """The rows of a file of published latencies.
+
+    Raises:
+        DemandError: the demand asks for what one latency cannot answer; the message names the options and the file.
+        SourceError: the file holds none, but starts or speeds.
+        PriceError: the sheet lacks a price.
+    """
+    if not summary.rows:
+        substrates = [one.substrate for one in summary.starts] + [one.substrate for one in summary.speeds]
+        raise SourceError(
+            f"{summary.name} holds no latency of a trajectory but how long {_kinds(summary)}: "
+            f"give work that was recorded, and --compose {substrates[0]}"
+        )
+    if unused := refused(demand, PROVENANCE):
+        raise DemandError(
+            f"{summary.name} holds published latencies, one number a row, which cannot answer {', '.join(unused)}; "
+            f"leave {'it' if len(unused) == 1 else 'them'} out, or {summary.name}"
+        )
+    return [_row(row, summary, demand, prices) for row in summary.rows]
+
+
+def _kinds(summary: Published) -> str:
+    told = ["sandboxes take to start"] * bool(summary.starts) + ["the same work takes"] * bool(summary.speeds)
+    return " and ".join(told)
+
+
+def _printed(row: PublishedRow, summary: Published) -> Assumption:
+    """The latency with the length that it holds for, its source and its date."""
+    date = "no date is known" if row.date is None else str(row.date)
+    return Assumption(
+        "trajectory",
+        f"{row.trajectory_ns / NS_PER_S:g} s for {row.identity.actions} actions",
+        f"{row.source or summary.name} ({date})",
+    )
+
+
+def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices | None) -> Projection:
+    projection = Projection(
+        identity=row.identity,
+        length=demand.length or Length.constant(row.identity.actions),
+        label=row.label or row.identity.label,
+        provenance=PROVENANCE,
+        sources=(summary.name,),
+        trials=None,
+        failures=None,
+        flags=(warnings.PUBLISHED,),
+        assumptions=(_printed(row, summary),),
+    )
+    if projection.length != Length.constant(row.identity.actions):
+        return replace(projection, flags=(warnings.PUBLISHED, warnings.LENGTH_UNKNOWN))
+    latency_s = row.trajectory_ns / NS_PER_S
+    worker_hours = float(Fraction(demand.trajectories * row.trajectory_ns, NS_PER_HOUR))
+    fluid = worker_hours / demand.usable_workers
+    cost, doubted = None, dict[str, float | None]()
+    if prices is not None:
+        cost = cost_of_mean(row.identity, row.trajectory_ns, prices, demand, worker_hours, fluid)
+        doubted = doubts(prices.sandbox(row.identity), cpu_known=False, think=False) | {warnings.BILLED_MEAN: None}
+    return replace(
+        projection,
+        trajectory_s=Trajectory(Interval(latency_s), None, None, None),
+        held_per_success_s=Interval(latency_s),
+        worker_hours=Interval(worker_hours),
+        wall_clock_hours=WallClock(fluid, None, None, fluid, "fluid", None),
+        cost=cost,
+        flags=warnings.ordered({warnings.PUBLISHED: None} | doubted),
+    )

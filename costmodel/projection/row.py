@@ -1,0 +1,285 @@
+"""What a projection consists of.
+
+The name of every quantity ends with its unit, also where it is an interval or holds several: what is inside is then in
+that unit. ``_s2`` is square seconds; what has no unit is a count, a share or a ratio.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+from costmodel.projection.tail_limits import Reach
+from costmodel.recording.reader import CellIdentity
+from costmodel.simulation.makespan import Makespan
+from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.intervals import Between, Interval
+from costmodel.statistics.quantiles import Quantile
+from costmodel.statistics.repetitions import Basis, Estimate
+from costmodel.statistics.verdict import Finding
+from costmodel.training.length import Length
+from costmodel.workload.estimator import StraightLine
+from costmodel.workload.scenario_range import Assumption, LevelLaw
+
+CAUSES: Final = (
+    "create",
+    "ready",
+    "image_pull",
+    "preload",
+    "dispatch",
+    "slowdown",
+    "contention",
+    "harness",
+    "throttle",
+    "failures",
+    "cleanup",
+)
+"""What of a run is the sandbox's: the start of one, getting commands in and out, commands that are slower than the
+reference's or wait for their neighbours, the harness's own time, waits for a create, a quota or a pod, attempts that
+fail and what is done about it, and ends."""
+
+
+class Trajectory(NamedTuple):
+    """Latency of one successful trajectory, without think time and throttles; unrounded."""
+
+    mean: Interval
+    p50: Quantile | None
+    p95: Quantile | None
+    p99: Quantile | None
+
+
+class ByCause(NamedTuple):
+    """Time by what it went into, as ``breakdown.Causes`` defines it; the sum is all of it. None: unknown."""
+
+    startup: float  # create, ready, preload
+    dispatch: float | None  # getting commands in and results out
+    slowdown: float | None  # the commands' own time beyond the reference's; None without a reference
+    contention: float | None  # what they waited because others ran; None: not known, and part of work
+    work: float | None  # the rest of the commands' own time
+    unsplit: float | None  # whole commands, where dispatch and work are unknown; None where they are known
+    harness: float  # our own time between phases and commands
+    queued: float  # waiting that throttles imposed, with a worker held: recorded, or projected from a create rate
+    think: float
+    failed: float  # attempts that did not succeed, and waits before the next
+    cleanup: float | None = None  # of successes; None where it is not part of what is held
+    wasted: float | None = None  # rollouts that were launched in excess; None without over-provisioning
+
+    def told(self) -> dict[str, float | None]:
+        """By cause, None: unknown; without those that are None because there is nothing of them."""
+        optional = ("unsplit", "cleanup", "wasted")
+        return {cause: time for cause, time in self._asdict().items() if time is not None or cause not in optional}
+
+    def kept(self, share: float, wasted: float) -> ByCause:
+        """With over-provisioning: ``share`` of it went into what was kept, by cause as usual; the rest was wasted."""
+        return ByCause._make([*(None if hours is None else share * hours for hours in self[:-1]), wasted])
+
+
+class WallClock(NamedTuple):
+    """From the first start to the last end."""
+
+    value: float
+    low: float | None
+    high: float | None
+    fluid: float  # N·L/W, the essay's: as if the last worker never ran alone
+    method: str
+    error: float | None  # of ``value``, for the durations that were measured
+    needs_trials: int | None = None  # successes that an upper limit takes, where there is a lower one only
+
+
+class Steps(NamedTuple):
+    """A run in training steps."""
+
+    steps: int
+    batch: int
+    launched: int
+    step: Makespan  # rollouts of a full step
+    idle_worker_hours: float  # at the barriers: W·E[M] − B·μ, summed; 0 where there are none
+    busy_worker_hours: float | None  # with over-provisioning: of all that was launched, until it was done or cut
+    wasted_worker_hours: float | None  # of that, on what was thrown away
+    low_s: float | None = None  # of the rollouts of a full step; None where no step waits for its own
+    high_s: float | None = None
+    needs_trials: int | None = None  # as for the wall-clock
+
+
+class GpuWaiting(NamedTuple):
+    """How long the trainer's GPUs do not train under one policy, and what for.
+
+    ``stalled`` is the sandbox's part: what they would wait less for with an ideal one, which costs no time and never
+    fails. ``generation`` is what they would then wait less without think time, and ``commands`` is what remains: the
+    commands' own work. The three add up to all of it. None: no think time in what was recorded or asked, or for the
+    other two that the commands' own time is unknown.
+    """
+
+    wall_clock_hours: float
+    waiting_gpu_hours: float
+    generation_gpu_hours: float | None = None
+    commands_gpu_hours: float | None = None
+    stalled_gpu_hours: float | None = None
+    waiting_usd: float | None = None  # None: no price of a GPU
+    generation_usd: float | None = None
+    commands_usd: float | None = None
+    stalled_usd: float | None = None
+
+    def priced(self, usd_hour: float | None) -> GpuWaiting:
+        """With dollars at this price of one GPU for an hour."""
+        if usd_hour is None:
+            return self
+        hours = self[1:5]
+        return GpuWaiting(*self[:5], *(None if one is None else one * usd_hour for one in hours))
+
+
+class PoolUse(NamedTuple):
+    """A warm pool at work."""
+
+    hit: float  # share of attempts that find a sandbox ready
+    idle_sandboxes: float  # that wait, on average
+    rule: str  # how it is refilled
+
+
+class Cost(NamedTuple):
+    """What a run is charged. The workers' and the sandboxes' clocks differ: clean-up, throttles, minimum billing."""
+
+    sandbox_usd: Interval
+    idle_pool_usd: float
+    worker_usd: float | None  # None: the sheet prices none
+    total_usd: float
+    usd_per_sandbox_hour: float
+    billed_ratio: float  # billed time over time in use
+    sheet: str
+
+
+class Stress(NamedTuple):
+    """The same projection if 1 % of trajectories took 30 times as long."""
+
+    worker_hours: float
+    wall_clock_hours: float
+
+
+class HeldOut(NamedTuple):
+    """How well the length extrapolation predicts a length that was measured too."""
+
+    from_actions: int
+    to_actions: int
+    predicted_s: Interval
+    measured_s: Interval
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the measured mean lies in the predicted interval; None where there is none."""
+        low, high = self.predicted_s.low, self.predicted_s.high
+        return None if low is None or high is None else low <= self.measured_s.value <= high
+
+
+class Versus(NamedTuple):
+    """Against the baseline."""
+
+    baseline: str  # cell id
+    label: str  # the baseline's name: its row need not be among those that are shown
+    worker_hours: Interval  # the difference
+    verdict: Finding
+
+
+class BreakEven(NamedTuple):
+    """The number of actions at which two substrates cost the same; None: at no length, or no such limit."""
+
+    actions: float | None
+    low: float | None
+    high: float | None
+    bounded: bool  # whether the data exclude that it lies anywhere
+
+
+class Evidence(NamedTuple):
+    """The sums that everything is computed from, for ``--explain``; over all trials at this length."""
+
+    successes: Fraction  # trials; a fraction where a timeout hits some versions of a trial
+    attempts: int
+    held_ok_ns: Fraction
+    held_failed_ns: Fraction
+    sd_ns: float
+    failure: Fraction  # share of attempts
+    held: Estimate  # per success, in ns
+    basis: Basis  # of the run-to-run part of every interval
+    busy_ns: Distribution  # of how long a worker is busy with one trajectory
+    usable_workers: int
+    effective_workers: float
+    throttle_floor_ns: float | None
+    waited_ns: float  # for creates to be let through, by all trajectories
+    work_per_success_ns: Fraction | None
+    line: StraightLine | None
+    tail: Reach  # how much the wall-clock, or a step's, hangs on jobs rarer than any trial
+
+
+class Share(NamedTuple):
+    """What one cause costs a run: how much less there would be of each without it, or a difference of such.
+
+    Each with its 95 % interval; None: not asked for, or no price of anything that would be saved.
+    """
+
+    step_s: Interval  # wall-clock per training step
+    worker_hours: Interval  # of the whole run, as the next two
+    gpu_hours: Interval | None  # for which GPUs wait
+    usd: Interval | None  # GPUs, nodes, workers and sandboxes
+
+
+class Attribution(NamedTuple):
+    """What the sandbox costs a run in steps, by cause: each found by simulating the run anew without it.
+
+    ``sandbox`` is what an ideal sandbox would save: all causes removed at once. ``interaction`` is that less the
+    causes' sum, exactly: what two of them cost only together, or each alone though one would do.
+    """
+
+    causes: dict[str, Share | None]  # by name, in the order of ``CAUSES``; None: the data do not tell
+    sandbox: Share
+    interaction: Share
+    run: Share  # the totals that these are parts of: GPU-hours waiting, and all dollars
+    waiting: GpuWaiting | None  # of ``run``, split; None without GPUs
+    usd_per_critical_second: float | None  # of one second more in every step; None without prices
+    assumptions: tuple[Assumption, ...]
+    steps: int  # of the run
+    simulated_steps: int  # of them, in one replicate of one counterfactual
+    replicates: int
+    error_s: float  # half the 99.7 % interval of the simulation alone, of the wall-clock per step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projection:
+    """One row: a cell at the demand's scale. Fields are None where the data do not support a number."""
+
+    identity: CellIdentity
+    length: Length  # of the trajectories that are projected
+    label: str
+    provenance: str  # measured | stand_in | imported | published | composed
+    sources: tuple[str, ...]
+    trials: int | None
+    failures: int | None
+    trajectory_s: Trajectory | None = None
+    held_per_success_s: Interval | None = None
+    think_s: float | None = None  # of one trajectory
+    cleanup_share_left_out: float | None = None  # clean-up of a success as a share of held, where it is not part of it
+    attempts: float = 1.0  # per trajectory
+    delivered: float = 1.0  # share that succeeds in the end
+    worker_hours: Interval | None = None
+    tax_worker_hours: Interval | None = None
+    tax_between_worker_hours: Between | None = None  # where the tax is unknown
+    by_cause_worker_hours: ByCause | None = None
+    wall_clock_hours: WallClock | None = None
+    steps: Steps | None = None
+    gpu: dict[str, GpuWaiting] | None = None
+    attribution: Attribution | None = None  # of a run in steps
+    warm_pool: PoolUse | None = None
+    cost: Cost | None = None
+    stress: Stress | None = None
+    held_out: tuple[HeldOut, ...] = ()
+    versus: Versus | None = None
+    break_even: BreakEven | None = None  # against the baseline
+    flags: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()  # what of a composed row was published, and by whom
+    levels: LevelLaw | None = None  # where several levels of concurrency are one row
+    unused: tuple[str, ...] = ()  # options that this row cannot use, because its source does not tell what they need
+    evidence: Evidence | None = None
+
+    @property
+    def actions(self) -> int | float:
+        """Of one trajectory; their mean where they differ."""
+        return self.length.actions

@@ -1,0 +1,102 @@
+"""What the tax can be where nobody told how long commands ran inside the sandbox: their time is all work, or none.
+
+A reference narrows that from below: a command took at least the dispatch that a recording of the same substrate shows
+for the median command, or its whole time where that is less.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from costmodel.errors import DemandError
+from costmodel.recording.breakdown import parted
+from costmodel.recording.reader import Recording
+from costmodel.statistics.intervals import Between
+from costmodel.workload.attempts import Attempt
+from costmodel.workload.estimator import Tally
+
+
+class MedianDispatch(NamedTuple):
+    """Of the actions that a reference measured on one substrate."""
+
+    ns: int
+    actions: int
+    source: str  # names of recordings
+
+    def of(self, actions: int, taken_ns: int) -> int:
+        """Of so many actions that took so long in all, in ns."""
+        return min(taken_ns, actions * self.ns)
+
+    def in_words(self, substrate: str) -> str:
+        """What it does to rows of a substrate."""
+        return (
+            f"{substrate}: at least {self.ns / 1e6:,.3g} ms of each command is taken to be dispatch, "
+            f"the median of {self.actions:,} actions in {self.source}"
+        )
+
+
+Reference = Mapping[str, MedianDispatch]
+"""By substrate."""
+
+
+def reference_of(recordings: Sequence[Recording]) -> Reference:
+    """The median dispatch per action by substrate, over all successful trials whose run is known.
+
+    Raises:
+        DemandError: no command of theirs has a known run.
+    """
+    found: dict[str, tuple[array[int], dict[str, None]]] = {}
+    for recording in recordings:
+        for cell in recording.cells:
+            dispatches, names = found.setdefault(cell.identity.substrate, (array("q"), {}))
+            for trial in cell.trials:
+                if trial.ok:
+                    dispatches.extend(parted(trial.durations_ns, trial.runs_ns)[1])
+                    names[recording.name] = None
+    medians = {
+        substrate: MedianDispatch(sorted(dispatches)[(len(dispatches) - 1) // 2], len(dispatches), ", ".join(names))
+        for substrate, (dispatches, names) in found.items()
+        if dispatches
+    }
+    if not medians:
+        names_told = ", ".join(recording.name for recording in recordings)
+        raise DemandError(f"{names_told} cannot be a reference: it tells no command's time inside the sandbox")
+    return medians
+
+
+def tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiting_hours: float) -> Between | None:
+    """Worker-hours of tax if the unsplit commands were all work but for the reference's dispatch, and if none were.
+
+    ``hours`` of the whole run per ns and success. None where the tax is known, so that nothing has to be bounded.
+    """
+    if tally.run_known:
+        return None
+
+    def most(attempt: Attempt) -> int:
+        work_ns = 0 if attempt.unsplit_ns else attempt.run_ns
+        return attempt.held_ns - attempt.think_ns - work_ns if attempt.ok else attempt.held_ns
+
+    def least(attempt: Attempt) -> int:
+        dispatch_ns = median.of(attempt.actions, attempt.unsplit_ns) if median else 0
+        return most(attempt) - (attempt.unsplit_ns - dispatch_ns) * attempt.ok
+
+    def whole(part: Callable[[Attempt], int]) -> float:
+        return float(tally.total(lambda sample: list(map(part, sample))) / tally.successes) * hours + waiting_hours
+
+    return Between(max(0.0, whole(least)), whole(most))
+
+
+def check_used(reference: Reference, unknown: Iterable[str]) -> None:
+    """That a reference says something of the substrates whose run is unknown.
+
+    Raises:
+        DemandError: there is no such row, or none on a substrate of the reference.
+    """
+    substrates = set(unknown)
+    if not substrates:
+        raise DemandError("every row tells its commands' time inside the sandbox; leave --reference out")
+    if substrates.isdisjoint(reference):
+        told, asked = ", ".join(sorted(reference)), ", ".join(sorted(substrates))
+        raise DemandError(f"the reference measured {told}, and the rows that it could bound ran on {asked}")

@@ -1,0 +1,189 @@
+"""The same work on a provider that nobody measured: its published start, limits, price and speed around one's own work.
+
+What sources leave open is a range: the row is computed for the least of everything, the latest and the most.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from costmodel.errors import DemandError
+from costmodel.pricing.sheet import Prices
+from costmodel.projection import warnings
+from costmodel.projection.option_support import asked, refused
+from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import RecordedTrial
+from costmodel.training.run import Demand
+from costmodel.units import NS_PER_S
+from costmodel.workload.pool import Pool
+from costmodel.workload.rescaling import Remaking, remade
+from costmodel.workload.scenario_range import Alternatives, Assumption
+
+FAILURES: Final = "failures"
+PULLS: Final = "image pulls and builds"
+
+if TYPE_CHECKING:
+    from costmodel.providers.provider import Dispatch, Provider, StartLaw
+
+
+def works(pools: Iterable[Pool]) -> list[Pool]:
+    """One pool for each work that was done, the one that tells most of it.
+
+    Of several that tell as much it is the one with the fewest at a time, and then the one whose dispatch takes longest:
+    where nobody published a provider's, that of a local process is further off than that of a container.
+
+    Raises:
+        DemandError: there is no pool.
+    """
+    best: dict[object, Pool] = {}
+    for pool in pools:
+        one = pool.identity
+        key = one.tier, one.tier_digest, one.mode, one.length, pool.length, one.think, one.cpu_milli, one.memory_mib
+        if key not in best or _worth(pool) > _worth(best[key]):
+            best[key] = pool
+    if not best:
+        raise DemandError("a composed row needs work that was recorded: give a recording, or leave --compose out")
+    return list(best.values())
+
+
+def _worth(pool: Pool) -> tuple[bool, bool, bool, int, float]:
+    good = pool.successes
+    known = bool(good) and all(trial.measures.known for trial in good)
+    dispatch_ns = sum(trial.measures.dispatch_ns for trial in good) / (len(good) or 1)
+    return bool(good), pool.provenance == warnings.MEASURED, known, -pool.identity.concurrency, dispatch_ns
+
+
+def elsewhere(pool: Pool, provider: Provider, demand: Demand, prices: Prices | None) -> Alternatives:
+    """A recorded pool's work at a provider's. ``prices`` come before the provider's own.
+
+    Raises:
+        DemandError: the demand asks for what nobody published; the message names the option.
+    """
+    if unused := refused(demand, warnings.COMPOSED):
+        raise DemandError(
+            f"nothing published of {provider.substrate} answers {', '.join(unused)}; "
+            f"leave {'it' if len(unused) == 1 else 'them'} out, or --compose {provider.substrate}"
+        )
+    limited = _limited(demand, provider)
+    good = [trial for trial in pool.trials if trial.ok]
+    at_a_time = starts_at_a_time(limited, provider, good)
+    laws = provider.start_laws(at_a_time)
+    low, value, high = (_pool(pool, provider, good, end, laws[end], demand.seed) for end in (0, 1, 2))
+    told = [*provider.assumptions(at_a_time), *unmeasured(demand, provider.substrate)]
+    doubts = []
+    if provider.dispatch is None:
+        told.append(_borrowed(pool))
+        doubts.append(warnings.DISPATCH_BORROWED)
+    if provider.slowdown.high == 1.0:
+        doubts.append(warnings.SPEED_ASSUMED)
+    own = provider.prices
+    return Alternatives(
+        value=value,
+        demand=limited,
+        prices=own if prices is None else prices if own is None else prices.beside(own),
+        ends=(low, high),
+        assumptions=tuple(told),
+        flags=tuple(doubts),
+    )
+
+
+def _limited(demand: Demand, provider: Provider) -> Demand:
+    """The demand with the provider's limits where it asks for none of its own."""
+    if provider.profile is None:
+        return demand
+    given = {name: getattr(demand, name) for name in asked(demand)}
+    return Demand(**provider.profile.filled(given))
+
+
+def starts_at_a_time(demand: Demand, provider: Provider, trials: Sequence[RecordedTrial]) -> int:
+    """How many sandboxes are starting together: all of a step, else as many as Little's law gives."""
+    workers = min(demand.usable_workers, max(1, demand.trajectories))
+    start_s = provider.newest[0].p50_s or 0.0
+    if demand.effective_policy.barrier and demand.step_rollouts is not None:
+        together = min(workers, demand.step_rollouts)
+    else:
+        held_s = sum(trial.measures.held_ns for trial in trials) / (len(trials) or 1) / NS_PER_S
+        together = math.ceil(workers * start_s / (held_s or start_s))
+    if demand.create_rate is not None:
+        together = min(together, demand.create_burst + math.ceil(demand.create_rate * start_s))
+    return max(1, together)
+
+
+def _pool(pool: Pool, provider: Provider, trials: Sequence[RecordedTrial], end: int, law: StartLaw, seed: int) -> Pool:
+    """The pool at one end of what sources say; successes only, because nobody published failures."""
+    new = copy.copy(pool)
+    new.identity = _identity(pool.identity, provider)
+    new.provenance = warnings.COMPOSED
+    new.contended = None
+    new.untold = pool.untold - {"create", "ready", "held"}  # that is what the provider's start stands in for
+    starts_ns = [round(seconds * NS_PER_S) for seconds in law.strata(max(1, len(trials)))]
+    Random(seed).shuffle(starts_ns)  # one to each trial, whatever it is like
+    new.trials = [
+        remade(trial, _change(trial, provider, end, start_ns, Random(f"{seed}:{index}")))
+        for index, (trial, start_ns) in enumerate(zip(trials, starts_ns, strict=False))
+    ]
+    return new
+
+
+def _change(trial: RecordedTrial, provider: Provider, end: int, start_ns: int, rng: Random) -> Remaking:
+    dispatches = None if provider.dispatch is None else _dispatches(trial, provider.dispatch, end, rng)
+    more_ns = 0
+    if provider.dispatch is not None:
+        # A whole command holds the dispatch of where it was recorded: of that between nothing and all is the same here.
+        more_ns = round(provider.dispatch.seconds[end] * (0.0, 0.5, 1.0)[end] * NS_PER_S)
+    return Remaking(
+        startup=lambda own: (start_ns, 0, own.preload_ns),
+        work=provider.slowdown[end],
+        dispatches=None if dispatches is None else lambda _: dispatches,
+        unsplit=provider.slowdown[end],
+        unsplit_more_ns=more_ns,
+        ends=False,
+    )
+
+
+def _dispatches(trial: RecordedTrial, dispatch: Dispatch, end: int, rng: Random) -> list[int]:
+    count = len(trial.durations_ns)
+    if dispatch.each_ns:
+        return rng.choices(dispatch.each_ns, k=count)
+    return [round(dispatch.seconds[end] * NS_PER_S)] * count
+
+
+def _identity(own: CellIdentity, provider: Provider) -> CellIdentity:
+    """The work stays what it was, so that the row stands beside those of the same; the place is another."""
+    newest = provider.newest[-1]
+    return own._replace(
+        substrate=provider.substrate,
+        variant="",
+        cache="unknown",
+        environment=warnings.COMPOSED,
+        substrate_version=str(newest.date),
+    )
+
+
+def unmeasured(demand: Demand, substrate: str) -> list[Assumption]:
+    """Inputs of a provider's row that no source publishes: what the demand says of them, or nothing."""
+    failures = "none"
+    if demand.failure_rate is not None:
+        failures = f"{demand.failure_rate:.3g} of attempts"
+    elif demand.failure_hazard is not None:
+        failures = f"{demand.failure_hazard:.3g} an hour"
+    images = "none"
+    if demand.images is not None:
+        images = f"{demand.images.count} images, {demand.images.total_gb / demand.images.count:.3g} GB on average"
+    return [
+        Assumption(FAILURES, failures, f"unmeasured: failure_rate under [at.{substrate}.failures] says otherwise"),
+        Assumption(PULLS, images, f"unmeasured: images under [at.{substrate}.images] says otherwise"),
+    ]
+
+
+def _borrowed(pool: Pool) -> Assumption:
+    sources = ", ".join(pool.sources)
+    return Assumption(
+        "dispatch",
+        f"as it was on {pool.identity.label}",
+        f"{sources}; nobody published this provider's: give dispatch=RECORDING or dispatch=100ms..300ms",
+    )

@@ -1,0 +1,193 @@
+"""Published figures: what somebody printed about a substrate, kept as exactly as it was printed, with source and date.
+
+A file holds rows (one latency of a whole trajectory, used wherever a recording is), starts (how long a sandbox took to
+come, so many at a time) and speeds (how long the same work took), or some of them. They carry no trials, hence no
+interval and no tail, and are marked as published wherever they appear. Starts and speeds answer nothing alone:
+``costmodel.analysis.estimated_row`` puts them together with work that was recorded. What the file says of date, source
+and sandboxes holds for every table that does not say otherwise.
+"""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from costmodel.errors import SourceError
+from costmodel.recording.reader import CellIdentity
+from costmodel.toml import Count, Document, MalformedDocument, Text
+from costmodel.units import MAX_INT
+
+PROVENANCE: Final = "published"
+_ORDERED: Final = ("p50_s", "p95_s", "p99_s", "max_s")
+Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]
+"""A time that nanoseconds can say: above 0, below 292 years."""
+FigureDate = Annotated[
+    datetime.date,
+    msgspec.Meta(description="such figures change within weeks, so each needs its date; add date = YYYY-MM-DD"),
+]
+Cpus = Annotated[float, msgspec.Meta(gt=0, le=MAX_INT // 1000)]
+
+
+class PublishedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One printed latency."""
+
+    substrate: Text
+    actions: Count
+    trajectory_s: Seconds
+    variant: str = ""
+    tier: str = ""
+    mode: str = ""
+    cpus: Cpus = 1.0
+    memory_mib: Count = 1024
+    label: str = ""  # the source's own word for the substrate
+    note: str = ""
+    date: datetime.date | None = None
+    source: str = ""
+
+    @property
+    def trajectory_ns(self) -> int:
+        """The latency in ns."""
+        return round(self.trajectory_s * 1e9)
+
+    @property
+    def identity(self) -> CellIdentity:
+        """The cell that it would be of; "" for what was not printed."""
+        return CellIdentity(
+            substrate=self.substrate,
+            variant=self.variant,
+            tier=self.tier,
+            tier_digest="",
+            actions=self.actions,
+            mode=self.mode,
+            concurrency=0,
+            arrival="",
+            think="0s",
+            acquire="create",
+            cache="unknown",
+            cpu_milli=round(1000 * self.cpus),
+            memory_mib=self.memory_mib,
+            network="",
+            image="",
+            environment=self.source,
+            substrate_version="",
+        )
+
+
+class PublishedStart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long sandboxes took to come, from the request to what ``until`` says. None: not printed."""
+
+    substrate: Text
+    date: FigureDate
+    variant: str = ""
+    until: str = ""
+    at_a_time: Count = 1  # creates in flight
+    p50_s: Seconds | None = None
+    p95_s: Seconds | None = None
+    p99_s: Seconds | None = None
+    max_s: Seconds | None = None
+    mean_s: Seconds | None = None
+    wall_s: Seconds | None = None  # until all of a burst had come
+    samples: Count | None = None
+    note: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that there is a time, and that percentiles ascend."""
+        told = [seconds for key in _ORDERED if (seconds := getattr(self, key)) is not None]
+        if not told and self.mean_s is None:
+            raise ValueError(f"no time; give at least one of mean_s, {', '.join(_ORDERED)}")
+        if told != sorted(told):
+            raise ValueError(f"{', '.join(_ORDERED)} must ascend")
+
+
+class PublishedSpeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long the same work took on one substrate."""
+
+    substrate: Text
+    work: Text
+    seconds: Seconds
+    date: FigureDate
+    variant: str = ""
+    note: str = ""
+    source: str = ""
+
+
+class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a file of one substrate says besides, for ``costmodel.providers.provider``: each as its options take it."""
+
+    dispatch: Text | None = None
+    slowdown: Text | None = None
+    profile: Text | None = None
+    prices: Text | None = None
+
+
+class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Printed figures as they are written."""
+
+    provenance: str
+    title: str = ""
+    source: str = ""
+    licence: str = ""
+    date: datetime.date | None = None
+    baseline: str | None = None  # what the source compares with
+    cpus: Cpus = 1.0
+    memory_mib: Count = 1024
+    notes: tuple[str, ...] = ()
+    rows: tuple[PublishedRow, ...] = ()
+    starts: tuple[PublishedStart, ...] = ()
+    speeds: tuple[PublishedSpeed, ...] = ()
+    provider: ProviderTable = ProviderTable()
+
+    def __post_init__(self) -> None:
+        """Check that there is a figure."""
+        if not (self.rows or self.starts or self.speeds):
+            raise ValueError("no [[rows]]; each needs substrate, tier, actions and trajectory_s")
+        seen = set()
+        for number, row in enumerate(self.rows, 1):
+            if row.identity in seen:
+                words = " ".join(filter(None, (row.substrate, row.variant, row.tier, f"x {row.actions}", row.mode)))
+                raise ValueError(f"rows: row {number} is {words} once more; keep one of them")
+            seen.add(row.identity)
+
+
+class Published(PublishedFile, frozen=True, kw_only=True):
+    """A file of printed figures under its name."""
+
+    name: str
+
+
+_TABLES: Final = {"rows": PublishedRow, "starts": PublishedStart, "speeds": PublishedSpeed}
+
+
+def read_published(path: Path) -> Published:
+    """Read a TOML file of published figures.
+
+    Raises:
+        SourceError: it cannot be read, is not TOML, lacks a key or has a figure that makes no sense.
+    """
+    try:
+        document = Document(path)
+        if document.data.get("provenance") != PROVENANCE:
+            raise SourceError(
+                f'{path} is not a file of published latencies: it lacks provenance = "{PROVENANCE}" '
+                "(a scenario is run first: taxtui run)"
+            )
+        _inherit(document.data)
+        told = document.convert(PublishedFile)
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from error
+    except MalformedDocument as error:
+        raise SourceError(str(error)) from error
+    return Published(**msgspec.structs.asdict(told) | {"name": path.name, "title": told.title or path.stem})
+
+
+def _inherit(data: dict[str, Any]) -> None:
+    """Give every table what the file says for all of them."""
+    for key, kind in _TABLES.items():
+        of_all = {name: value for name, value in data.items() if name in kind.__struct_fields__}
+        for table in data[key] if isinstance(data.get(key), list) else ():
+            if isinstance(table, dict):
+                table.update(of_all | table)

@@ -1,0 +1,354 @@
+"""Reads a recording into trials by cell: what each trial held a worker for, and its commands as columns."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from costmodel.recording import events, framing
+from costmodel.recording.breakdown import (
+    STARTED,
+    UNKNOWN,
+    Split,
+    both,
+    cpu_of,
+    held_ns,
+    known_runs,
+    measure,
+    start_delay_ns,
+)
+from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, Seconds, WorkerFitness
+from costmodel.recording.trial import PackedTrials, RecordedTrial
+from costmodel.statistics.repetitions import RunKey
+from costmodel.training.length import FIXED
+
+OK: Final = "ok"
+UNTOLD: Final = "unknown:"
+"""Before a quantity among a cell's capabilities: no trial of an imported cell tells that one."""
+NOT_COUNTED: Final = ("cancelled", "interrupted")
+PARTS: Final = (events.PhaseEnded, events.Actions)
+"""Of a trial that has not ended."""
+
+
+class CellIdentity(NamedTuple):
+    """All that makes two cells the same, in any file; equal ones pool."""
+
+    substrate: str
+    variant: str
+    tier: str
+    tier_digest: str
+    actions: int
+    mode: str
+    concurrency: int
+    arrival: str
+    think: str
+    acquire: str
+    cache: str
+    cpu_milli: int
+    memory_mib: int
+    network: str
+    image: str
+    environment: str
+    substrate_version: str
+    length: str = FIXED
+
+    @property
+    def cell_id(self) -> str:
+        """Eight hex digits, the same in every file; of fixed lengths those from before there were others."""
+        told = tuple(self[:-1]) if self.length == FIXED else tuple(self)
+        return f"{zlib.crc32(repr(told).encode()):08x}"
+
+    @property
+    def label(self) -> str:
+        """Substrate and variant."""
+        return f"{self.substrate}:{self.variant}" if self.variant else self.substrate
+
+
+class RecordedCell:
+    """What a recording knows of one cell."""
+
+    __slots__ = ("cycle", "identity", "preload", "provenance", "resolution_ns", "trials", "untold")
+
+    def __init__(self, event: events.Cell) -> None:
+        """A cell without trials."""
+        self.identity = CellIdentity(*(getattr(event, field) for field in CellIdentity._fields))
+        self.cycle = max(1, event.cycle)
+        self.preload = event.preload
+        self.provenance = event.provenance
+        self.resolution_ns = event.resolution_ns
+        marks = (mark.partition(UNTOLD) for mark in event.capabilities)
+        self.untold = frozenset(quantity for before, mark, quantity in marks if mark and not before)
+        self.trials: Sequence[RecordedTrial] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: its trials as columns and bytes, of which the latter are read only where needed."""
+        state = {name: getattr(self, name) for name in self.__slots__}
+        return {**state, "trials": PackedTrials.of(self.trials)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """As it was there."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+class Recording:
+    """A whole file: its cells with their trials, and how far it can be trusted."""
+
+    __slots__ = (
+        "at_once",
+        "cells",
+        "complete",
+        "cpu_permille",
+        "distorted",
+        "floor_ns",
+        "floors_ns",
+        "lag_p99_ns",
+        "name",
+        "run_id",
+        "seconds",
+        "skipped",
+        "torn_bytes",
+        "workers",
+    )
+
+    def __init__(self, name: str) -> None:
+        """A recording of which nothing has been read yet."""
+        self.name = name
+        self.run_id = ""
+        self.cells: list[RecordedCell] = []
+        self.complete = False  # it ends with RunFinished, and the trials that this counts are there
+        self.distorted = False  # a measuring process was too busy to be believed
+        self.lag_p99_ns = 0  # over the seconds' p99; of the worst worker, as the next
+        self.cpu_permille = 0  # median over the seconds
+        self.workers: dict[int, WorkerFitness] = {}  # each that measured, by its number in the file
+        self.at_once = 1  # how many of them measured at a time, as planned
+        self.floors_ns: dict[int, int] = {}  # of spawning ``true``, by worker
+        self.floor_ns = UNKNOWN  # of the worst worker
+        self.seconds: defaultdict[int, Seconds] = defaultdict(Seconds)  # by worker: two clocks are never mixed
+        self.skipped = 0
+        self.torn_bytes = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run ended in an orderly way and nothing of it is missing here."""
+        return self.complete and not self.skipped and not self.torn_bytes
+
+    @property
+    def trials(self) -> int:
+        """Counted trials."""
+        return sum(len(cell.trials) for cell in self.cells)
+
+
+def read_recording(path: Path) -> Recording:
+    """Read a recording of any size at about a million actions a second.
+
+    Raises:
+        SourceError: not a recording, damaged (with the offset), of a newer version, or inconsistent.
+    """
+    frames = framing.Frames(path)
+    reader = _Reader(Recording(path.name))
+    for batch in frames:
+        for event in batch:
+            reader.apply(event)
+    recording = reader.finish()
+    recording.skipped += frames.skipped
+    recording.torn_bytes = frames.torn_bytes
+    return recording
+
+
+class _Reader:
+    """Folds events into a recording; a trial is kept in ``_open`` until it ends."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._cells: dict[int, RecordedCell] = {}
+        self._trials: dict[int, list[RecordedTrial]] = {}  # by cell
+        self._open: dict[int, OpenTrial] = {}
+        self._runs: dict[RunKey, RunKey] = {}  # one key for each, whichever trial has it
+        self._outcomes: Counter[str] = Counter()  # of ended trials, warm-ups excluded
+        self._counts: Counter[str] | None = None  # the same, as the end of the run has it
+        self._worker = 0  # whose events these are
+
+    def apply(self, event: events.Event) -> None:
+        if isinstance(event, PARTS):  # what there is most of comes first
+            if (trial := self._open.get(event.trial)) is None:
+                self._recording.skipped += 1  # its start was lost, as in a salvaged file
+            else:
+                trial.add(event)
+        elif isinstance(event, events.TrialStarted):
+            run = RunKey(self._recording.run_id, event.repetition)
+            self._open[event.trial] = OpenTrial(event, self._runs.setdefault(run, run), self._worker)
+        elif isinstance(event, events.TrialEnded):
+            self._ended(event)
+        elif isinstance(event, events.Mark):
+            if trial := self._open.get(event.trial):
+                trial.mark(event)
+        elif isinstance(event, events.Clock):
+            self._worker = event.worker
+        elif isinstance(event, events.Header):
+            self._recording.run_id = event.run_id
+            planned = event.scenario.get("workers")
+            self._recording.at_once = planned if isinstance(planned, int) and planned > 0 else 1
+        elif isinstance(event, events.Cell):
+            self._cells[event.id] = cell = RecordedCell(event)
+            self._trials[event.id] = cell.trials = []
+            self._recording.cells.append(cell)
+        elif isinstance(event, events.Health):
+            self._recording.workers.setdefault(self._worker, WorkerFitness()).add(event.lag_p99_ns, event.cpu_permille)
+            self._recording.seconds[self._worker].add(
+                RunnerSecond(event.at_ns, event.lag_p50_ns, event.lag_p99_ns, event.cpu_permille, event.pool_waits)
+            )
+            self._recording.floors_ns[self._worker] = event.floor_ns
+        elif isinstance(event, events.RunFinished):
+            self._counts = Counter(event.counts)
+
+    def _ended(self, event: events.TrialEnded) -> None:
+        opened = self._open.pop(event.trial, None)
+        if opened is None or not opened.warm_up:
+            self._outcomes[event.outcome] += 1
+        cell = self._cells.get(opened.cell) if opened else None
+        if opened is None or cell is None:
+            self._recording.skipped += 1
+            return
+        if opened.warm_up or event.outcome in NOT_COUNTED:
+            return
+        trial = opened.closed(event)
+        identity = cell.identity
+        if trial.ok and identity.length == FIXED and len(trial.durations_ns) != identity.actions:
+            trial.complete = False
+        if trial.complete:
+            self._trials[opened.cell].append(trial)
+        else:
+            self._recording.skipped += 1
+
+    def finish(self) -> Recording:
+        recording = self._recording
+        recording.complete = self._counts is not None and self._counts == self._outcomes
+        for cell in recording.cells:
+            for trial in cell.trials:
+                slow = recording.floors_ns.get(trial.worker, UNKNOWN) > FLOOR_LIMIT_NS
+                share = recording.seconds[trial.worker].share(trial.start_ns, trial.end_ns)
+                trial.exposed = 1.0 if slow else share
+        workers = recording.workers.values()
+        recording.distorted = any(worker.problems for worker in workers)
+        recording.floor_ns = max(recording.floors_ns.values(), default=UNKNOWN)
+        recording.lag_p99_ns = max((worker.lag_p99_ns for worker in workers), default=0)
+        recording.cpu_permille = max((worker.cpu_permille for worker in workers), default=0)
+        return recording
+
+
+class OpenTrial:
+    """A trial that has started and not yet ended."""
+
+    __slots__ = (
+        "cell",
+        "cpu_ns",
+        "create_ns",
+        "last_ns",
+        "phases",
+        "setup_commands",
+        "start_delay_ns",
+        "start_ns",
+        "started_ns",
+        "think_ns",
+        "trial",
+        "warm_up",
+    )
+
+    def __init__(self, event: events.TrialStarted, run: RunKey, worker: int = 0) -> None:
+        """A trial of which only its start is known."""
+        self.cell = event.cell
+        self.warm_up = event.warm_up
+        self.start_ns = event.start_ns
+        self.create_ns = event.start_ns  # when the request was sent that succeeded
+        self.started_ns: list[int] = []  # when marks showed the sandbox's own process
+        self.phases: dict[str, int] = {}
+        self.last_ns = event.start_ns  # where the last phase ended
+        self.setup_commands = 0
+        self.think_ns = 0
+        self.cpu_ns: int | None = 0  # of set-up and actions; None: not of all
+        self.start_delay_ns = start_delay_ns(event.scheduled_ns, event.start_ns)
+        self.trial = RecordedTrial(run, event.block, event.start_ns, worker)
+        self.trial.group = event.group
+
+    def mark(self, event: events.Mark) -> None:
+        """Take in a mark of it."""
+        if event.name in STARTED:
+            self.started_ns.append(event.at_ns)
+
+    def add(self, event: events.Actions | events.PhaseEnded) -> None:
+        """Take in a phase or commands of it."""
+        if isinstance(event, events.PhaseEnded):
+            self._phase(event)
+        elif event.step == "setup":
+            self._setup(event)
+        elif event.step == "action":
+            self._actions(event)
+
+    def _phase(self, event: events.PhaseEnded) -> None:
+        phase, end_ns = event.phase, event.start_ns + event.duration_ns
+        self.phases[phase] = self.phases.get(phase, 0) + event.duration_ns
+        if end_ns > self.last_ns:
+            self.last_ns = end_ns
+        if phase in ("create", "reset"):
+            self.create_ns = event.start_ns
+
+    def _setup(self, event: events.Actions) -> None:
+        trial = self.trial
+        trial.complete &= event.first == self.setup_commands
+        self.setup_commands += len(event.duration_ns)
+        self.cpu_ns = both(self.cpu_ns, cpu_of(event.duration_ns, event.cpu_ns))
+        trial.setup = trial.setup.plus(Split.of(event.duration_ns, known_runs(event.duration_ns, event.run_ns)))
+
+    def _actions(self, event: events.Actions) -> None:
+        trial = self.trial
+        gaps_ns, thinks_ns = event.gap_ns, event.think_ns
+        if event.first != len(trial.durations_ns):
+            trial.complete = False
+            return
+        self.cpu_ns = both(self.cpu_ns, cpu_of(event.duration_ns, event.cpu_ns))
+        runs_ns = known_runs(event.duration_ns, event.run_ns)
+        trial.actions = trial.actions.plus(Split.of(event.duration_ns, runs_ns))
+        trial.durations_ns.extend(event.duration_ns)
+        trial.runs_ns.extend(runs_ns)
+        if gaps_ns:
+            trial.gap_ns += sum(gaps_ns)
+            trial.gaps_ns.extend([0] * (event.first - len(trial.gaps_ns)))
+            trial.gaps_ns.extend(gaps_ns)
+        if thinks_ns:
+            self.think_ns += sum(thinks_ns)
+            trial.thinks_ns.extend([0] * (event.first - len(trial.thinks_ns)))
+            trial.thinks_ns.extend(thinks_ns)
+
+    def closed(self, event: events.TrialEnded) -> RecordedTrial:
+        """The whole trial."""
+        trial = self.trial
+        if trial.gaps_ns:
+            trial.gaps_ns.extend([0] * (len(trial.durations_ns) - len(trial.gaps_ns)))
+        if trial.thinks_ns:
+            trial.thinks_ns.extend([0] * (len(trial.durations_ns) - len(trial.thinks_ns)))
+        trial.ok = event.outcome == OK
+        trial.failed_in, trial.error = event.phase, event.error
+        trial.end_ns = event.end_ns
+        trial.freed_ns = max(event.end_ns, self.last_ns)
+        trial.measures = measure(
+            self.phases,
+            trial.setup,
+            trial.actions,
+            held_ns=held_ns(self.start_ns, event.end_ns, self.phases),
+            queued_ns=event.queued_ns,
+            think_ns=self.think_ns,
+            orchestration_ns=self._orchestration_ns() if self.started_ns else None,
+            cpu_ns=self.cpu_ns,
+            start_delay_ns=self.start_delay_ns,
+        )
+        trial.cpu_ns = self.cpu_ns
+        trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))
+        return trial
+
+    def _orchestration_ns(self) -> int | None:
+        """From the create request to the first sign of the sandbox's own process; None where no mark shows it."""
+        return min((at_ns - self.create_ns for at_ns in self.started_ns if at_ns >= self.create_ns), default=None)

@@ -1,0 +1,270 @@
+"""A recording as tables of plain values: what spreadsheets, pandas, polars and SQL begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from costmodel.errors import SourceError
+from costmodel.recording import events, framing
+from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_runs
+from costmodel.recording.reader import OK, OpenTrial, RecordedCell
+from costmodel.recording.trial import RecordedTrial
+from costmodel.statistics.repetitions import RunKey
+
+Value = int | str | bool | None
+Row = tuple[Value, ...]
+
+
+class FrameColumn(NamedTuple):
+    """One column: the unit is in its name. None in it says that nobody knows."""
+
+    name: str
+    kind: type[int] | type[str] | type[bool]
+    about: str
+
+
+_TRIAL: Final = (
+    FrameColumn("run_id", str, "of the run; sorts by time"),
+    FrameColumn("repetition", int, "of the whole run"),
+    FrameColumn("trial", int, "its number within the run"),
+)
+_CELL: Final = (
+    FrameColumn("cell", str, "what trials are pooled by, the same in every file"),
+    FrameColumn("substrate", str, ""),
+    FrameColumn("variant", str, "runtime, transport or instance type"),
+    FrameColumn("tier", str, ""),
+    FrameColumn("mode", str, "exec or session"),
+    FrameColumn("concurrency", int, "trials in flight"),
+    FrameColumn("arrival", str, "how trials started"),
+    FrameColumn("acquire", str, "create, reset, pool:NAME …"),
+    FrameColumn("provenance", str, "measured, stand_in or imported"),
+)
+COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
+    "trials": (
+        *_TRIAL,
+        *_CELL,
+        FrameColumn("actions", int, "that ended"),
+        FrameColumn("attempt", int, "at the same work"),
+        FrameColumn("warm_up", bool, "counts in no statistic"),
+        FrameColumn("block", int, "of trials that were shuffled together"),
+        FrameColumn("task", str, "digest of the prompt or problem"),
+        FrameColumn("group", str, "digest: rollouts of one prompt"),
+        FrameColumn("training_step", int, ""),
+        FrameColumn("node", str, "digest of the machine that ran it"),
+        FrameColumn("image", str, "digest, where the trials of a cell differ in it"),
+        FrameColumn("image_bytes", int, ""),
+        FrameColumn("outcome", str, "ok, failed, timeout, cancelled or interrupted"),
+        FrameColumn("phase", str, "where it ended, unless ok"),
+        FrameColumn("error", str, "its class, unless ok"),
+        FrameColumn("start_unix_ns", int, "the first create request"),
+        FrameColumn("late_ns", int, "from when it was due to that request"),
+        FrameColumn("response_ns", int, "from when it was due to the end of what it held"),
+        FrameColumn("create_ns", int, ""),
+        FrameColumn("ready_ns", int, ""),
+        FrameColumn("preload_ns", int, ""),
+        FrameColumn("setup_ns", int, "the phase"),
+        FrameColumn("cold_start_ns", int, "create and ready"),
+        FrameColumn("fresh_episode_ns", int, "until the first action could begin"),
+        FrameColumn("trajectory_ns", int, "held without queued and think"),
+        FrameColumn("held_ns", int, "what its worker was occupied for"),
+        FrameColumn("work_ns", int, "of set-up and actions, inside the sandbox"),
+        FrameColumn("dispatch_ns", int, "of set-up and actions, the rest"),
+        FrameColumn("unsplit_ns", int, "of commands of which only the sum of the two is known"),
+        FrameColumn("harness_ns", int, "our own time between phases and commands"),
+        FrameColumn("queued_ns", int, "waiting that a throttle imposed"),
+        FrameColumn("think_ns", int, "idle on purpose"),
+        FrameColumn("cleanup_ns", int, ""),
+        FrameColumn("verify_ns", int, "a task's own tests, after held"),
+        FrameColumn("sandbox_ns", int, "the provider's clock, without the clean-up"),
+        FrameColumn("complete", bool, "no command is missing between those that are there"),
+    ),
+    "actions": (
+        *_TRIAL,
+        FrameColumn("step", str, "setup or action"),
+        FrameColumn("index", int, "within the step"),
+        FrameColumn("think_ns", int, "idle before it, on purpose"),
+        FrameColumn("gap_ns", int, "our own time before it"),
+        FrameColumn("duration_ns", int, "submitted to result in hand"),
+        FrameColumn("run_ns", int, "inside the sandbox"),
+        FrameColumn("cpu_ns", int, "user and system time of run"),
+        FrameColumn("exit_code", int, ""),
+        FrameColumn("stdout_bytes", int, ""),
+        FrameColumn("stderr_bytes", int, ""),
+    ),
+    "health": (
+        FrameColumn("run_id", str, ""),
+        FrameColumn("worker", int, "the measuring process"),
+        FrameColumn("at_unix_ns", int, ""),
+        FrameColumn("lag_p50_ns", int, "by how much a sleep of 10 ms overslept"),
+        FrameColumn("lag_p99_ns", int, ""),
+        FrameColumn("lag_max_ns", int, ""),
+        FrameColumn("cpu_permille", int, "of one core"),
+        FrameColumn("in_flight", int, "trials"),
+        FrameColumn("pool_waits", int, "calls that found every thread of a pool busy"),
+        FrameColumn("floor_ns", int, "median of spawning and reaping `true`"),
+    ),
+}
+"""Every table with its columns, in their order; docs/measurement.md defines the durations."""
+
+
+def frame(*paths: str | PathLike[str], table: str = "trials") -> dict[str, list[Value]]:
+    """A table of one recording or several as columns: ``pandas.DataFrame(frame(path))``, ``polars.DataFrame(…)``.
+
+    Raises:
+        SourceError: a file cannot be read or is damaged, or there is no such table.
+    """
+    names = [column.name for column in columns(table)]
+    told = list(rows(paths, table))
+    return dict(zip(names, map(list, zip(*told, strict=True)) if told else ([] for _ in names), strict=True))
+
+
+def columns(table: str) -> tuple[FrameColumn, ...]:
+    """Of a table. Raises ``SourceError`` where there is no such one."""
+    if table not in COLUMNS:
+        raise SourceError(f"there is no table {table!r}; there are {', '.join(COLUMNS)}")
+    return COLUMNS[table]
+
+
+def rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> Iterator[Row]:
+    """The rows of a table, one after the other, as many values in each as ``columns`` has; memory is one trial's.
+
+    Trials come in the order in which they ended; those that never did are left out. Raises as ``frame``.
+    """
+    columns(table)
+    for path in map(Path, paths):
+        frames = framing.Frames(path)
+        reader = _Reader(table)
+        for batch in frames:
+            for event in batch:
+                yield from reader.rows(event)
+
+
+class _Reader:
+    """What has to be remembered between two events."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._run_id = ""
+        self._worker = 0
+        self._anchor_unix_ns = 0
+        self._cells: dict[int, RecordedCell] = {}
+        self._open: dict[int, tuple[events.TrialStarted, OpenTrial, int]] = {}
+
+    def rows(self, event: events.Event) -> Iterator[Row]:
+        """Those that an event completes."""
+        if isinstance(event, events.Header):
+            self._run_id = event.run_id
+        elif isinstance(event, events.Clock):
+            self._worker, self._anchor_unix_ns = event.worker, event.unix_ns
+        elif isinstance(event, events.Cell):
+            self._cells[event.id] = RecordedCell(event)
+        elif isinstance(event, events.Health) and self._table == "health":
+            yield self._health(event)
+        elif isinstance(event, events.TrialStarted):
+            started_unix_ns = self._anchor_unix_ns + event.start_ns
+            self._open[event.trial] = event, OpenTrial(event, RunKey(self._run_id, event.repetition)), started_unix_ns
+        elif isinstance(event, events.Mark | events.PhaseEnded | events.Actions) and event.trial in self._open:
+            started, trial, _ = self._open[event.trial]
+            if isinstance(event, events.Actions) and self._table == "actions":
+                yield from self._commands(started, event)
+            elif isinstance(event, events.Mark):
+                trial.mark(event)
+            else:
+                trial.add(event)
+        elif isinstance(event, events.TrialEnded) and event.trial in self._open:
+            started, trial, started_unix_ns = self._open.pop(event.trial)
+            if self._table == "trials" and (cell := self._cells.get(started.cell)):
+                yield self._trial(cell, started, started_unix_ns, trial.closed(event), event)
+
+    def _trial(
+        self,
+        cell: RecordedCell,
+        started: events.TrialStarted,
+        started_unix_ns: int,
+        trial: RecordedTrial,
+        ended: events.TrialEnded,
+    ) -> Row:
+        identity, measures = cell.identity, trial.measures
+        ok = ended.outcome == OK
+        split = ok and measures.known
+        return (
+            self._run_id,
+            started.repetition,
+            started.trial,
+            identity.cell_id,
+            identity.substrate,
+            identity.variant,
+            identity.tier,
+            identity.mode,
+            identity.concurrency,
+            identity.arrival,
+            identity.acquire,
+            cell.provenance,
+            len(trial.durations_ns),
+            started.attempt,
+            started.warm_up,
+            _known(started.block),
+            started.task,
+            started.group,
+            _known(started.training_step),
+            ended.node,
+            started.image,
+            _known(started.image_bytes),
+            ended.outcome,
+            ended.phase,
+            ended.error,
+            started_unix_ns,
+            measures.start_delay_ns,
+            measures.response_ns if has_schedule(identity.arrival) else None,
+            measures.create_ns,
+            measures.ready_ns,
+            measures.preload_ns,
+            measures.setup_ns,
+            measures.cold_start_ns,
+            measures.fresh_episode_ns,
+            measures.trajectory_ns,
+            measures.held_ns,
+            measures.work_ns if split else None,
+            measures.dispatch_ns if split else None,
+            measures.unsplit_ns if ok else None,
+            measures.harness_ns if ok else None,
+            measures.queued_ns,
+            measures.think_ns,
+            measures.cleanup_ns,
+            measures.verify_ns,
+            trial.sandbox_ns,
+            trial.complete,
+        )
+
+    def _commands(self, started: events.TrialStarted, event: events.Actions) -> Iterator[Row]:
+        count = len(event.duration_ns)
+        runs_ns = known_runs(event.duration_ns, event.run_ns)
+        others = (event.think_ns, event.gap_ns, event.exit_code, event.stdout_bytes, event.stderr_bytes)
+        thinks, gaps, codes, outs, errs = (values or [0] * count for values in others)
+        cpus_ns = event.cpu_ns or [UNKNOWN] * count
+        told = (thinks, gaps, event.duration_ns, runs_ns, cpus_ns, codes, outs, errs)
+        for index, row in enumerate(zip(*told, strict=True), event.first):
+            think, gap, duration, run, cpu, code, out, err = row
+            head = (self._run_id, started.repetition, started.trial, event.step, index, think, gap, duration)
+            yield (*head, _known(run), _known(cpu), _known(code), out, err)
+
+    def _health(self, event: events.Health) -> Row:
+        return (
+            self._run_id,
+            self._worker,
+            self._anchor_unix_ns + event.at_ns,
+            event.lag_p50_ns,
+            event.lag_p99_ns,
+            event.lag_max_ns,
+            event.cpu_permille,
+            event.in_flight,
+            event.pool_waits,
+            _known(event.floor_ns),
+        )
+
+
+def _known(value: int) -> int | None:
+    return None if value == UNKNOWN else value

@@ -1,0 +1,153 @@
+"""What the events of a file must not contradict: an action lies inside its trial, a trial starts once.
+
+``taxtui.recording.causality`` has the same rules from the same page, docs/recording-format.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from costmodel.recording.events import (
+    MAX_CELLS,
+    MAX_DEPTH,
+    MAX_VALUES,
+    Actions,
+    Cell,
+    Event,
+    Header,
+    PhaseEnded,
+    RunFinished,
+    TrialEnded,
+    TrialStarted,
+)
+
+AFTERWARDS: Final = frozenset({"cleanup", "verify"})
+"""Phases that may lie behind the end of their trial."""
+IN_TURN: Final = frozenset({"create", "reset", "ready", "ready_again", "preload"})
+"""Phases that lie one behind the other, and before every command of the set-up and the actions."""
+AFTER_THE_END: Final = "something follows the end of the run"
+
+
+class Causality:
+    """Looks at every event of a file, in order."""
+
+    def __init__(self) -> None:
+        """Of a file of which nothing has been read."""
+        self._cells: dict[int, Cell] = {}
+        self._announced = 0
+        self._started: set[int] = set()
+        self._open: dict[int, InCourse] = {}
+        self._ended = False
+
+    def add(self, events: Sequence[Event]) -> None:
+        """The next ones. Raises ``ValueError``: they cannot be true."""
+        if self._ended and events:
+            raise ValueError(AFTER_THE_END)
+        opened = self._open
+        for event in events:
+            if isinstance(event, PhaseEnded):
+                if event.phase not in AFTERWARDS and (trial := opened.get(event.trial)) is not None:
+                    trial.passed(event)
+            elif isinstance(event, Actions):
+                taken_ns = accounted_ns(event)
+                if (trial := opened.get(event.trial)) is not None:
+                    trial.spent_ns += taken_ns
+            elif isinstance(event, TrialStarted):
+                self._start(event)
+            elif isinstance(event, TrialEnded):
+                self._end(event)
+            elif isinstance(event, Cell):
+                self._announce(event)
+            elif isinstance(event, Header):
+                check_scenario(event.scenario)
+            elif isinstance(event, RunFinished):
+                self._ended = True
+                if event is not events[-1]:
+                    raise ValueError(AFTER_THE_END)
+
+    def _announce(self, event: Cell) -> None:
+        if self._cells.get(event.id) != event:
+            self._cells[event.id] = event
+            self._announced += 1
+            if self._announced > MAX_CELLS:
+                raise ValueError(f"more than {MAX_CELLS} cells")
+
+    def _start(self, event: TrialStarted) -> None:
+        if event.trial in self._started:
+            raise ValueError(f"trial {event.trial} starts twice")
+        self._started.add(event.trial)
+        self._open[event.trial] = InCourse(event.start_ns)
+
+    def _end(self, event: TrialEnded) -> None:
+        trial = self._open.pop(event.trial, None)
+        if trial is None:
+            return  # its start was lost, as in a salvaged file
+        taken_ns = event.end_ns - trial.start_ns
+        if trial.last_ns > event.end_ns:
+            raise ValueError(f"trial {event.trial} ends before a phase of it does")
+        if trial.spent_ns > taken_ns or event.queued_ns > taken_ns:
+            raise ValueError(f"trial {event.trial} is shorter than what happened in it")
+
+
+class InCourse:
+    """A trial that has not ended."""
+
+    __slots__ = ("last_ns", "spent_ns", "start_ns")
+
+    def __init__(self, start_ns: int) -> None:
+        """It began, and nothing of it has come yet."""
+        self.start_ns = start_ns
+        self.last_ns = start_ns  # the end of a phase
+        self.spent_ns = 0  # on what happens in turn: phases, commands, thinking and what lies between
+
+    def passed(self, event: PhaseEnded) -> None:
+        """A phase of it. Raises ``ValueError``: it cannot be."""
+        if event.start_ns < self.start_ns:
+            raise ValueError(f"trial {event.trial}: {event.phase!r} begins before it")
+        end_ns = event.start_ns + event.duration_ns
+        if end_ns > self.last_ns:
+            self.last_ns = end_ns
+        if event.phase in IN_TURN:
+            self.spent_ns += event.duration_ns
+
+
+def accounted_ns(event: Actions) -> int:
+    """The time that some commands account for. Raises ``ValueError``: their columns do not belong together."""
+    rows = len(event.duration_ns)
+    gap, think, run, codes = event.gap_ns, event.think_ns, event.run_ns, event.exit_code
+    if (
+        (gap and len(gap) != rows)
+        or (think and len(think) != rows)
+        or (run and len(run) != rows)
+        or (codes and len(codes) != rows)
+        or (event.stdout_bytes and len(event.stdout_bytes) != rows)
+        or (event.stderr_bytes and len(event.stderr_bytes) != rows)
+        or (event.cpu_ns and len(event.cpu_ns) != rows)
+    ):
+        raise ValueError(f"trial {event.trial}: columns of different lengths")
+    return sum(event.duration_ns) + sum(gap) + sum(think)
+
+
+def check_scenario(scenario: dict[str, Any]) -> None:
+    """Raise ``ValueError`` where a header's scenario is beyond its bounds."""
+    level: list[Any] = [scenario]
+    count = depth = 0
+    while level:
+        count, depth = count + len(level), depth + 1
+        if count > MAX_VALUES or depth > MAX_DEPTH:
+            raise ValueError(f"the scenario has more than {MAX_VALUES} values or {MAX_DEPTH} levels")
+        inner: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                if not all(isinstance(key, str) for key in value):
+                    raise ValueError("a key of the scenario is no text")
+                inner += value.values()
+            elif isinstance(value, list):
+                inner += value
+            elif isinstance(value, float) and not math.isfinite(value):
+                raise ValueError("a number of the scenario is not finite")
+            elif not (value is None or isinstance(value, str | int | float)):
+                raise ValueError(f"the scenario holds a {type(value).__name__}")
+        level = inner

@@ -1,0 +1,120 @@
+"""Recorded attempts in parts, each of which a counterfactual can take away."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import replace
+from itertools import accumulate, compress
+from typing import NamedTuple
+
+from costmodel.recording.breakdown import UNKNOWN
+from costmodel.training.run import Demand
+from costmodel.workload.attempts import Attempt
+from costmodel.workload.pool import Pool, attempts
+
+
+class Parts(NamedTuple):
+    """Where the time of one attempt goes, in ns; the sum is what it held its worker for, think time of the demand's
+    law apart."""
+
+    trial: int
+    weight: int
+    pauses: int  # between its actions
+    queued: int
+    create: int
+    ready: int
+    preload: int
+    dispatch: int
+    slowdown: int
+    contention: int
+    harness: int
+    work: int  # on the reference, where there is one
+    other: int  # whole commands that cannot be split; of a failure, what no phase or command accounts for
+    think: int
+    cleanup: int
+
+
+class AttemptTimes(NamedTuple):
+    """One attempt in one world, in ns."""
+
+    startup: int  # create and ready, which a hit skips
+    span: int  # all up to its end, think time of the demand's law apart
+    cleanup: int
+    queued: int  # of that, before there was a sandbox
+
+
+class Trials:
+    """The attempts of a cell at the demand's length: those that succeed, and those that do not, the shortest first.
+
+    In this order a random number means much the same attempt whatever the weights are.
+    """
+
+    def __init__(self, pool: Pool, demand: Demand, full_speed: float | None = None) -> None:
+        """``full_speed`` is the share of the work that the reference takes for it; None: there is none."""
+        plain = replace(demand, think=None, think_correlation=0.0, include_cleanup=False)
+        sample = sorted(attempts(pool, demand.length, plain), key=lambda one: one.held_ns)
+        self.successes = [_parts(one, pool, demand, full_speed) for one in sample if one.ok]
+        self.failures = [_parts(one, pool, demand, full_speed) for one in sample if not one.ok]
+        self.known = all(one.run_ns != UNKNOWN for one in sample if one.ok)
+        if demand.failure_rate is not None or demand.failure_hazard is not None:
+            self.failures = []
+
+    def weighted(self, times: Sequence[int]) -> tuple[list[int], list[int], float]:
+        """With each trial ``times`` times: cumulative weights of both, and the share of attempts that fail."""
+        ok, failed = (
+            list(accumulate(one.weight * times[one.trial] for one in parts))
+            for parts in (self.successes, self.failures)
+        )
+        bad = failed[-1] if failed else 0
+        return ok, failed, bad / (bad + ok[-1]) if ok[-1] else 1.0
+
+
+def timed(parts: Sequence[Parts], without: Container[str], factor: float) -> list[AttemptTimes]:
+    """The attempts without these causes, or without ``think``; all but think time takes ``factor`` times as long."""
+    kept = [cause not in without for cause in _CAUSES]
+    queued, create, ready, *_ = kept
+    cleaned, thinks = factor * ("cleanup" not in without), "think" not in without
+    found = []
+    for one in parts:
+        moving = sum(compress(one[3:11], kept)) + one.work + one.other
+        startup = one.create * create + one.ready * ready
+        span = max(0, round(factor * moving)) + one.think * thinks
+        found.append(
+            AttemptTimes(
+                round(factor * startup), span, round(cleaned * one.cleanup), round(factor * one.queued * queued)
+            )
+        )
+    return found
+
+
+_CAUSES = ("throttle", "create", "ready", "preload", "dispatch", "slowdown", "contention", "harness")
+"""Whose parts stand side by side in ``Parts``, in this order."""
+
+
+def _parts(attempt: Attempt, pool: Pool, demand: Demand, full_speed: float | None) -> Parts:
+    measured = pool.trials[attempt.trial].measures
+    create = min(measured.create_ns, attempt.cold_ns)
+    ready = attempt.cold_ns - create
+    preload = attempt.startup_ns - attempt.cold_ns
+    known = attempt.run_ns != UNKNOWN
+    useful = attempt.run_ns - attempt.contention_ns if known else 0
+    work = useful if full_speed is None else round(useful * full_speed)
+    told = attempt.startup_ns + attempt.dispatch_ns + attempt.unsplit_ns + attempt.think_ns + attempt.queued_ns
+    rest = attempt.held_ns - told - (attempt.run_ns if known else 0)
+    return Parts(
+        trial=attempt.trial,
+        weight=attempt.weight,
+        pauses=max(0, attempt.actions - 1),
+        queued=0 if demand.create_rate is not None else attempt.queued_ns,
+        create=create,
+        ready=ready,
+        preload=preload,
+        dispatch=attempt.dispatch_ns,
+        slowdown=useful - work,
+        contention=attempt.contention_ns if known else 0,
+        harness=rest if attempt.ok else 0,
+        work=work,
+        other=attempt.unsplit_ns + (0 if attempt.ok else rest),
+        think=0 if demand.think is not None else attempt.think_ns,
+        cleanup=measured.cleanup_ns or 0,
+    )

@@ -1,0 +1,290 @@
+"""The random world that all counterfactuals share: whatever is drawn depends on the place it is drawn for, and on
+nothing that happens, so that taking a cause away changes nothing else.
+
+A success is drawn once for each rollout, and whether its attempts fail apart from that: without failures the rollout
+is the same. Only where the time limit ended that success is another drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from random import Random
+from typing import Final, NamedTuple
+
+from costmodel.simulation.attempts import AttemptTimes, Parts
+from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
+from costmodel.training.run import Demand, Think
+from costmodel.units import NS_PER_HOUR
+
+PER_OCTAVE: Final = 4
+APART: Final = 1.25
+"""Laws of sums of pauses are made for numbers of pauses so far apart; between two of them each quantile is on the
+straight line, which keeps the mean exactly."""
+_ROOT: Final = math.sqrt(2)
+
+
+class ThinkQuantiles:
+    """How long attempts think in all, by how many pauses they have: quantiles in whole ns."""
+
+    def __init__(self, think: Think, pauses: Sequence[int]) -> None:
+        """``pauses`` are all that will be asked for."""
+        wanted = sorted(set(pauses))
+        made = [number for number in _anchors(wanted[0], wanted[-1]) if number]
+        laws = {number: strata_of_sum(number, think.sigma, PER_OCTAVE) for number in made}
+        one = laws[made[0]] if made else strata_of_sum(0, 0.0, PER_OCTAVE)
+        self.edges = [edge / WHOLE for edge in accumulate(stratum.weight for stratum in one)]
+        self.edges.pop()
+        nothing = [0.0] * (len(self.edges) + 1)
+        means = {0: nothing} | {number: [stratum.mean for stratum in law] for number, law in laws.items()}
+        self.by_pauses: dict[int, list[int]] = {}
+        for number in wanted:
+            upper = min(anchor for anchor in means if anchor >= number)
+            lower = max(anchor for anchor in means if anchor <= number)
+            share = (number - lower) / (upper - lower) if upper > lower else 0.0
+            self.by_pauses[number] = [
+                round(think.median_ns * (low + share * (high - low)))
+                for low, high in zip(means[lower], means[upper], strict=True)
+            ]
+
+
+def _anchors(low: int, high: int) -> list[int]:
+    found = [low]
+    while found[-1] < high:
+        found.append(min(high, max(found[-1] + 1, int(found[-1] * APART))))
+    return found
+
+
+def _normals(rng: Random, count: int) -> list[float]:
+    """What ``gauss(0, 1)`` would return so many times, begun at a pair: without a call for each."""
+    random = rng.random
+    found: list[float] = []
+    log, sqrt, cos, sin = math.log, math.sqrt, math.cos, math.sin
+    for _ in range(count // 2):
+        angle = random() * math.tau
+        radius = sqrt(-2.0 * log(1.0 - random()))
+        found += (cos(angle) * radius, sin(angle) * radius)
+    if count % 2:
+        found.append(rng.gauss(0, 1))
+    return found
+
+
+class StepDraws(NamedTuple):
+    """What a step's rollouts are, in the order of the queue. Lists have one entry per rollout."""
+
+    key: int  # no other has it
+    rows: list[int]  # of the successes
+    think_ns: list[int]
+    chances: list[float]  # below the share of failures: the first attempt fails; [] where that is no chance
+    patience_h: list[float]  # hazards of 1 an hour strike after so long; [] without one
+    images: list[int]  # 0 without images
+    shared: list[float]  # the prompt's part of log think time
+
+
+class AgainDraws(NamedTuple):
+    """One attempt that is drawn apart: what it would have been, and what became of it."""
+
+    row: int
+    think_ns: int
+    chance: float
+    moment: float  # the share of its span after which it fails
+    patience_h: float  # 0 without a hazard
+    failed_row: int
+    failed_think_ns: int
+
+
+Told = tuple[bool, int, int, int, int]
+"""One attempt as it happens in one world: whether it succeeds; in ns what it takes until then, of that before there is
+a sandbox, its clean-up, and create and ready."""
+
+
+class World:
+    """One replicate: a resample of the trials and a seed."""
+
+    def __init__(
+        self,
+        demand: Demand,
+        successes: Sequence[Parts],
+        failures: Sequence[Parts],
+        weights: tuple[list[int], list[int], float],
+        law: ThinkQuantiles | None,
+        seed: int,
+    ) -> None:
+        """``weights`` are those of ``Trials.weighted``."""
+        self._weights, self._failed_weights, recorded = weights
+        self.failure = recorded if demand.failure_rate is None else demand.failure_rate
+        self.hazard = demand.failure_hazard or 0.0
+        if self.hazard:
+            self.failure = 0.0
+        self.as_recorded = demand.failure_rate is None and not self.hazard
+        self.limited = demand.timeout_s is not None
+        self.group = demand.group_size or 1
+        self._images = 1 if demand.images is None else demand.images.count
+        self._edges = law.edges if law else []
+        self._thinks = [law.by_pauses[one.pauses] for one in successes] if law else []
+        self._failed_thinks = [law.by_pauses[one.pauses] for one in failures] if law else []
+        self._own, self._common = math.sqrt(1 - demand.think_correlation), math.sqrt(demand.think_correlation)
+        self._seed = seed
+        self._rng = Random(0)  # seeded anew for each attempt that is drawn apart
+        self._steps: dict[int, StepDraws] = {}
+        self._again: dict[int, AgainDraws] = {}
+
+    def step(self, number: int, rollouts: int, *, prompt: int = -1, redone: int = 0) -> StepDraws:
+        """A step's rollouts; with ``prompt`` those of one that is ``redone`` for so many times."""
+        key = (number << 44) + ((prompt + 1) << 14) + redone if redone else number << 44
+        known = self._steps.get(key)
+        if known is None or len(known.rows) < rollouts:
+            known = self._steps[key] = self._draw(key, rollouts, Random((self._seed << 128) + (key << 1)))
+        return known
+
+    def images(self, number: int, rollouts: int) -> list[int]:
+        """Those of a step's rollouts, without the rest of it."""
+        rng = Random((self._seed << 128) + (number << 45))
+        drawn = [int(rng.random() * self._images) for _ in range(-(-rollouts // self.group))]
+        return [image for image in drawn for _ in range(self.group)][:rollouts]
+
+    def forget(self) -> None:
+        """Keep nothing of the steps that were drawn; they would come out the same again."""
+        self._steps.clear()
+        self._again.clear()
+
+    def _draw(self, key: int, rollouts: int, rng: Random) -> StepDraws:
+        random, total = rng.random, self._weights[-1]
+        prompts = -(-rollouts // self.group)
+        images = [int(random() * self._images) for _ in range(prompts)]
+        shared = [rng.gauss(0, 1) for _ in range(prompts)] if self._common else [0.0]
+        weights = self._weights
+        rows = [bisect_right(weights, random() * total) for _ in range(rollouts)]
+        thinks = [0] * rollouts
+        if self._edges:
+            edges, table = self._edges, self._thinks
+            if self._common:
+                of_prompt = [z for z in shared for _ in range(self.group)][:rollouts]
+                normals = [rng.gauss(0, 1)] if prompts % 2 else []  # the other one of a pair that is begun
+                ranks = self._ranks(of_prompt, normals + _normals(rng, rollouts - len(normals)))
+                thinks = [table[row][bisect_right(edges, rank)] for row, rank in zip(rows, ranks, strict=True)]
+            else:
+                thinks = [table[row][bisect_right(edges, random())] for row in rows]
+        elif self._thinks:
+            thinks = [self._thinks[row][0] for row in rows]
+        return StepDraws(
+            key,
+            rows,
+            thinks,
+            [random() for _ in rows] if self.failure else [],
+            [rng.expovariate(1.0) for _ in rows] if self.hazard else [],
+            [image for image in images for _ in range(self.group)][:rollouts],
+            shared,
+        )
+
+    def _ranks(self, shared: Sequence[float], normals: Sequence[float]) -> list[float]:
+        """Of the think time of rollouts with these parts of their prompts and of their own."""
+        common, own, erfc = self._common, self._own, math.erfc
+        return [0.5 * erfc(-(common * z + own * one) / _ROOT) for z, one in zip(shared, normals, strict=True)]
+
+    def apart(self, draws: StepDraws, rollout: int, tries: int) -> AgainDraws:
+        """Attempt number ``tries`` of a rollout, the first being 0."""
+        key = (draws.key << 40) + (rollout << 16) + tries
+        known = self._again.get(key)
+        if known is None:
+            rng = self._rng
+            rng.seed((self._seed << 128) + (key << 1) + 1)
+            row = bisect_right(self._weights, rng.random() * self._weights[-1])
+            failed = 0
+            if self._failed_weights:
+                drawn = bisect_right(self._failed_weights, rng.random() * self._failed_weights[-1])
+                failed = min(drawn, len(self._failed_weights) - 1)  # a resample without a failure: no attempt fails
+            z = draws.shared[rollout // self.group] if self._common else 0.0
+            rank = self._ranks([z], [rng.gauss(0, 1)])[0] if self._common else rng.random()
+            place = bisect_right(self._edges, rank)
+            known = self._again[key] = AgainDraws(
+                row,
+                self._thinks[row][place] if self._thinks else 0,
+                rng.random(),
+                rng.random(),
+                rng.expovariate(1.0) if self.hazard else 0.0,
+                failed,
+                self._failed_thinks[failed][place] if self._failed_thinks else 0,
+            )
+        return known
+
+
+class View:
+    """A world as it looks without some causes."""
+
+    def __init__(
+        self,
+        world: World,
+        successes: Sequence[AttemptTimes],
+        failures: Sequence[AttemptTimes],
+        *,
+        failing: bool = True,
+        thinking: bool = True,
+    ) -> None:
+        """The attempts as ``attempts.timed`` tells them; where nothing is ``failing`` every attempt succeeds."""
+        self.world = world
+        self._thinking = thinking
+        self._successes = successes
+        self._failures = failures
+        self._failure = world.failure if failing else 0.0
+        self._hazard = world.hazard if failing else 0.0
+
+    def first(self, draws: StepDraws, *, warm: bool = False) -> list[Told]:
+        """The first attempts of a step's rollouts; ``warm`` as hits."""
+        rows = map(self._successes.__getitem__, draws.rows)
+        thinks_ns = draws.think_ns if self._thinking else [0] * len(draws.rows)
+        if warm:
+            told = [
+                (True, span - startup + think, queued, cleanup, startup)
+                for (startup, span, cleanup, queued), think in zip(rows, thinks_ns, strict=True)
+            ]
+        else:
+            told = [
+                (True, span + think, queued, cleanup, startup)
+                for (startup, span, cleanup, queued), think in zip(rows, thinks_ns, strict=True)
+            ]
+        if self._hazard:
+            for rollout, patience_h in enumerate(draws.patience_h):
+                told[rollout] = self._struck(told[rollout], patience_h)
+        elif self._failure:
+            limit = self._failure
+            for rollout, chance in enumerate(draws.chances):
+                if chance < limit:
+                    told[rollout] = self._failed(self.world.apart(draws, rollout, 0), warm)
+        return told
+
+    def again(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> Told:
+        """Attempt number ``tries`` of a rollout whose attempts failed so far."""
+        own = self.world.apart(draws, rollout, tries)
+        if self._hazard:
+            return self._struck(self._success(own.row, own.think_ns, warm), own.patience_h)
+        if own.chance < self._failure:
+            return self._failed(own, warm)
+        if self.world.limited and self._spent(draws, rollout, tries):
+            return self._success(own.row, own.think_ns, warm)
+        return self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
+
+    def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
+        """Whether one of the attempts so far was the rollout's success: the time limit ended it."""
+        first = draws.chances[rollout] if draws.chances else 1.0
+        later = (self.world.apart(draws, rollout, before).chance for before in range(1, tries))
+        return first >= self._failure or any(chance >= self._failure for chance in later)
+
+    def _success(self, row: int, think_ns: int, warm: bool) -> Told:
+        startup, span, cleanup, queued = self._successes[row]
+        return True, span + think_ns * self._thinking - startup * warm, queued, cleanup, startup
+
+    def _struck(self, told: Told, patience_h: float) -> Told:
+        """The attempt, should the hazard strike before it is over."""
+        _, span, queued, cleanup, startup = told
+        until = queued + round(patience_h / self._hazard * NS_PER_HOUR)
+        return (False, until, queued, cleanup, startup) if until < span else told
+
+    def _failed(self, own: AgainDraws, warm: bool) -> Told:
+        if self.world.as_recorded:
+            startup, span, cleanup, queued = self._failures[own.failed_row]
+            return False, span + own.failed_think_ns * self._thinking - startup * warm, queued, cleanup, startup
+        _, span, queued, cleanup, startup = self._success(own.row, own.think_ns, warm)
+        return False, queued + round(own.moment * (span - queued)), queued, cleanup, startup

@@ -1,0 +1,234 @@
+"""What a run keeps from step to step: the create limit, the pool, the nodes, and what has happened so far."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Final, NamedTuple
+
+from costmodel.simulation.cluster import Nodes
+from costmodel.simulation.config import StepRules
+from costmodel.simulation.random_streams import StepDraws, Told, View
+from costmodel.training.run import RESAMPLE
+
+_NODE_BITS: Final = 24
+_NODES: Final = (1 << _NODE_BITS) - 1
+
+
+class Seat(NamedTuple):
+    """A sandbox, and the pod that it is in. ns."""
+
+    begin: int
+    end: int  # clean-up apart
+    cleanup: int
+    node: int  # below 0: there are no nodes
+    bill: int  # its place among the clocks
+
+
+class CarriedOn(NamedTuple):
+    """A rollout that goes on in the next step."""
+
+    rollout: int
+    tries: int
+    stage: int
+    left: int  # until its worker's next event
+    seat: Seat | None  # with times from the cut on; None: it asks anew
+
+
+class Totals(NamedTuple):
+    """What has happened since the start of the run; ns are sums over workers or sandboxes."""
+
+    held_ns: float = 0
+    delivered: float = 0
+    attempts: float = 0
+    hits: float = 0
+    idle_ns: float = 0  # of ready sandboxes, until they were taken
+    pulled_gb: float = 0.0
+
+
+class Redone(NamedTuple):
+    """A prompt, and how often it was redone."""
+
+    step: int
+    number: int  # within the step, as it was first drawn
+    times: int
+    rollouts: int
+
+
+class State:
+    """Everything of one run in one world but its workers."""
+
+    def __init__(self, asked: StepRules, view: View, disks: Sequence[Iterable[int]] = ()) -> None:
+        """Everything is ready: the burst unused, the pool full. ``disks`` are what nodes hold already."""
+        rules = asked.rules
+        self.asked = asked
+        self.view = view
+        self.gap_ns, self.allowance_ns = rules.gap_ns, (rules.burst - 1) * rules.gap_ns
+        self.full_again = 0.0  # when the create limit has its whole burst again
+        self.nodes = None if asked.cluster is None else Nodes(asked.cluster, disks)
+        self.clocks_ns: list[int] = []  # of each sandbox, in the order in which they begin
+        self.held_ns = self.delivered = self.attempts = self.hits = 0
+        self._idle_ns = 0
+        self.pool = rules.pool
+        shared = rules.pool is not None and rules.pool.group is None
+        self._stock = rules.pool.size if rules.pool is not None and shared else 0  # ready from the start, not taken
+        self._ready: deque[int] = deque()  # when each sandbox that replaces one is ready, ascending
+        self._left: dict[int, int] = {}  # by prompt, what its own pool has left
+        self._releases: list[int] = []  # when pods are free again, and in the low bits their node
+        self._void: Counter[int] = Counter()  # releases that will not happen then
+        # Of each rollout, by its number since the start of the run:
+        self.told: list[Told] = []
+        self.warm: list[Told] = []
+        self.image: list[int] = []
+        self.prompt: list[int] = []
+        self._drawn: list[tuple[StepDraws, int]] = []  # where it was drawn, and the number of the first there
+        self.launched = 0  # the next one that a worker takes
+        # With prompts that are redone:
+        self.redone: dict[int, Redone] | None = {} if asked.on_failure == RESAMPLE else None
+        self.finished: Counter[int] = Counter()  # rollouts that are done, by prompt
+        self.dead: set[int] = set()
+
+    def totals(self, now: int) -> Totals:
+        """So far."""
+        pulled = 0.0 if self.nodes is None else self.nodes.pulled_gb
+        idle = self._idle_ns + self._stock * now + sum(now - since for since in self._ready if since < now)
+        return Totals(self.held_ns, self.delivered, self.attempts, self.hits, idle, pulled)
+
+    def load(self, draws: StepDraws, count: int, step: int) -> None:
+        """The first ``count`` rollouts of a step join the queue."""
+        group = self.asked.group
+        base = self._join(draws, count)
+        if self.pool is not None and self.pool.group is not None:
+            self._left.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self.pool.size))
+        if self.redone is not None:
+            for number in range(-(-count // group)):
+                self.redone[base + number] = Redone(step, number, 0, min(group, count - number * group))
+
+    def redo(self, prompt: int) -> int:
+        """Rollouts of another prompt join the queue instead of this one's; how many there are none of: those done."""
+        assert self.redone is not None
+        self.dead.add(prompt)
+        one = self.redone.pop(prompt)
+        if one.times + 1 == self.asked.rules.cap:
+            return one.rollouts
+        again = one._replace(times=one.times + 1)
+        draws = self.view.world.step(one.step, one.rollouts, prompt=one.number, redone=again.times)
+        self.redone[self._join(draws, one.rollouts)] = again
+        return 0
+
+    def _join(self, draws: StepDraws, count: int) -> int:
+        """The number of the first prompt of those that join."""
+        first, base = len(self.told), self.prompt[-1] + 1 if self.prompt else 0
+        self.told += self.view.first(draws)[:count]
+        if self.pool is not None:
+            self.warm += self.view.first(draws, warm=True)[:count]
+        self.image += draws.images[:count]
+        self.prompt += [base + number // self.asked.group for number in range(count)]
+        self._drawn += [(draws, first)] * count
+        return base
+
+    def again(self, rollout: int, tries: int, *, warm: bool) -> Told:
+        """Attempt number ``tries`` of a rollout; the first, which is 0, as a hit."""
+        if not tries:
+            return self.warm[rollout]
+        draws, first = self._drawn[rollout]
+        return self.view.again(draws, rollout - first, tries, warm=warm)
+
+    def granted(self, now: int) -> float:
+        """When a create that is asked for now is let through, in ns; it counts from now on."""
+        full_again = self.full_again
+        granted = full_again - self.allowance_ns
+        if granted > now:
+            self.full_again = full_again + self.gap_ns
+            return granted
+        self.full_again = (full_again if full_again > now else now) + self.gap_ns
+        return now
+
+    def claim(self, prompt: int, now: int, startup: int) -> int:
+        """When a sandbox of the pool is ready for who asks now; below 0: there is none, and one has to be made."""
+        pool = self.pool
+        assert pool is not None
+        if pool.group is not None:
+            if not self._left.get(prompt):
+                return -1
+            self._left[prompt] -= 1
+            self.hits += 1
+            return now
+        ready = self._ready
+        if not self._stock and (not ready or ready[0] > now + (startup if self.asked.instant else 0)):
+            return -1
+        since = 0 if self._stock else ready.popleft()
+        self._stock -= self._stock > 0
+        self._idle_ns += max(0, now - since)
+        self.hits += 1
+        if pool.refill_ns is not None:
+            ready.append(now + pool.refill_ns)
+        else:  # one at a time: after the one that is being made, if there is one
+            latest = ready[-1] if ready else since
+            ready.append((latest if latest > now else now) + (pool.gap_ns or 0))
+        return max(now, since)
+
+    @property
+    def simple(self) -> bool:
+        """Whether no pool or time limit stands between a worker and its sandbox."""
+        return self.pool is None and not self.asked.timeout_ns
+
+    def pods_free(self, now: int) -> int:
+        """How many pods nobody has, for who asks now: one that is free again at this very moment is not yet."""
+        assert self.nodes is not None
+        releases, void, most = self._releases, self._void, (now << _NODE_BITS) - 1
+        freed = []
+        while releases and releases[0] <= most:
+            code = heappop(releases)
+            if void and void[code]:
+                void[code] -= 1
+            else:
+                freed.append(code & _NODES)
+        self.nodes.let_go(freed)
+        return self.nodes.free
+
+    def next_release(self) -> int:
+        """When the next pod is free again; below 0: none is in use."""
+        releases, void = self._releases, self._void
+        while releases and void and void[releases[0]]:
+            void[heappop(releases)] -= 1
+        return releases[0] >> _NODE_BITS if releases else -1
+
+    def release(self) -> None:
+        """That pod is free."""
+        assert self.nodes is not None
+        self.nodes.let_go([heappop(self._releases) & _NODES])
+
+    def sit(self, rollout: int, now: int, *, hit: bool) -> tuple[int, int]:
+        """A pod for a rollout: its node, and when its image is there."""
+        assert self.nodes is not None
+        return self.nodes.take(self.image[rollout], now, hit=hit)
+
+    def free_at(self, when: int, node: int) -> None:
+        """A pod of this node will be."""
+        heappush(self._releases, when << _NODE_BITS | node)
+
+    def free_all_at(self, seats: Iterable[tuple[int, int]]) -> None:
+        """The same of many, each with its node."""
+        self._releases += [when << _NODE_BITS | node for when, node in seats]
+        heapify(self._releases)
+
+    def seated(self, seat: Seat) -> Seat:
+        """Its pod is free again after the clean-up."""
+        if seat.node >= 0:
+            self.free_at(seat.end + seat.cleanup, seat.node)
+        return seat
+
+    def unseat(self, seat: Seat) -> None:
+        """As if it had never been said when its pod will be free."""
+        if seat.node >= 0:
+            self._void[seat.end + seat.cleanup << _NODE_BITS | seat.node] += 1
+
+    def drop(self, seat: Seat, now: int) -> None:
+        """A sandbox is let go before its time."""
+        if seat.end <= now:
+            return
+        self.unseat(seat)
+        self.seated(seat._replace(end=now))
+        self.clocks_ns[seat.bill] = now - seat.begin + seat.cleanup if now > seat.begin else 0

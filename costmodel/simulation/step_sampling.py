@@ -1,0 +1,247 @@
+"""Which steps of a run are simulated, and how many of them each stands for.
+
+A run of a few steps is simulated whole. Of a longer one the first steps are taken as they are, and later ones stand
+for the rest: from the start where nothing is carried from step to step, after half of what can be simulated where
+throttles and pools have to settle, and at a few places along the run where disks fill up. A stream is simulated as
+one: it begins, goes on until nobody remembers the beginning, and then for a good while, which stands for the rest;
+its end, at which no rollout follows, stands for itself.
+
+All of that is one round. More rounds repeat it with other random numbers; where disks fill up, only the last place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from costmodel.simulation.cluster import Nodes
+from costmodel.simulation.config import StepRules
+from costmodel.simulation.random_streams import World
+from costmodel.simulation.timeline import Stretch
+from costmodel.training.run import Demand
+
+FEW: Final = 3
+"""At least so many steps are simulated."""
+MANY: Final = 64
+"""Of a run of so many steps the last, which is smaller, is none of its own."""
+LEAD: Final = 2
+"""Steps that are simulated, and not counted, before one in the midst of a run where steps overlap."""
+SETTLING: Final = 12
+"""Rollouts of each worker of a stream after which nobody remembers that all began at once."""
+LASTING: Final = 12
+"""Rollouts of each worker of a stream that stand for the rest of it, and at least so many steps."""
+AVERAGED: Final = 16
+"""Steps over which it is looked whether nodes pull less than before."""
+AT_ONCE: Final = 4
+"""The same of a stream, in steps times as many of them as are in flight."""
+SETTLED: Final = 0.03
+ROUND: Final = 1 << 20
+"""Rounds draw as steps whose numbers are so far apart."""
+
+
+class HorizonPart(NamedTuple):
+    """A stretch, and for how many steps each of its own stands; the first ``lead`` of them only lead up to others."""
+
+    stretch: Stretch
+    stands_for: tuple[float, ...]
+    lead: int = 0
+
+
+class Horizon(NamedTuple):
+    """A run, as one world simulates it in so many ``rounds``."""
+
+    steps: int
+    parts: tuple[HorizonPart, ...]  # of the first round
+    whole: float  # steps of full size that have as many rollouts as the run
+    rounds: int = 1
+    later: tuple[HorizonPart, ...] = ()  # of every other round; (): those of the first
+    alike: int = 1  # so many of the last steps of the first round are like all of those
+
+    @property
+    def simulated(self) -> int:
+        """Steps of one world that are simulated."""
+        return sum(len(part.stretch.sizes) for number in range(self.rounds) for part in self.of(number))
+
+    @property
+    def stands_for(self) -> list[float]:
+        """For how many steps of the run each of those stands that are counted, round by round."""
+        if not self.later:
+            return [times / self.rounds for part in self.parts for times in part.stands_for] * self.rounds
+        times = [times for part in self.parts for times in part.stands_for]
+        early, last = times[: -self.alike], math.fsum(times[-self.alike :])
+        alike = self.alike + sum(len(part.stands_for) for part in self.later) * (self.rounds - 1)
+        return early + [last / alike] * alike
+
+    def of(self, number: int) -> list[HorizonPart]:
+        """The parts of one round, with its own random numbers."""
+        parts = self.later if number and self.later else self.parts
+        return [
+            part._replace(stretch=part.stretch._replace(first=part.stretch.first + number * ROUND)) for part in parts
+        ]
+
+
+def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizon:
+    """The run of this demand; a round simulates ``most`` steps or a few more, of a stream as many as it takes."""
+    full, rest = divmod(demand.trajectories, asked.size)
+    count = full + (rest > 0)
+    alike = _alike(asked)
+    pulls = asked.cluster is not None and bool(asked.cluster.pull_ns)
+    sizes = (asked.size,) * full + (rest,) * (rest > 0)
+    whole = demand.trajectories / asked.size
+    if not asked.rules.policy.barrier:
+        return _of_a_stream(asked, world, sizes, pulls=pulls)
+    most = max(FEW, most)
+    if count <= (2 * most if pulls else most):
+        return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
+    if pulls:
+        return _places(asked, world, count, most, whole)
+    last = (rest,) if rest and count < MANY else ()
+    like = full if last else count
+    first = 0 if alike else most // 2
+    stands_for = (1.0,) * first + ((like - first) / (most - first),) * (most - first) + (1.0,) * len(last)
+    stretch = Stretch(0, (asked.size,) * most + last)
+    return Horizon(count, (HorizonPart(stretch, stands_for),), float(count) if last else whole)
+
+
+def following(other: Horizon, asked: StepRules) -> Horizon | None:
+    """The steps of another run of as many, for one that pulls no images; None: it pulls some."""
+    if asked.cluster is not None and asked.cluster.pull_ns:
+        return None
+    if not asked.rules.policy.barrier:
+        return other
+
+    def follows(part: HorizonPart) -> HorizonPart:
+        counted = part.stretch.first + part.lead
+        lead = 0 if _alike(asked) else min(LEAD, counted)
+        sizes = (asked.size,) * lead + part.stretch.sizes[part.lead :]
+        return part._replace(stretch=Stretch(counted - lead, sizes), lead=lead)
+
+    return other._replace(parts=tuple(map(follows, other.parts)), later=tuple(map(follows, other.later)))
+
+
+def rollouts_of(demand: Demand, asked: StepRules) -> int:
+    """How many rollouts a round simulates at least, of each counterfactual."""
+    if asked.rules.policy.barrier:
+        return asked.rules.launched(asked.size) * FEW
+    settling, lasting, ending = _stream_steps(asked)
+    return min(demand.trajectories, (settling + lasting + ending) * asked.size)
+
+
+def is_alike(asked: StepRules) -> bool:
+    """Whether each step is like every other: nothing is carried from step to step, no disk fills up."""
+    return _alike(asked) and (asked.cluster is None or not asked.cluster.pull_ns)
+
+
+def _alike(asked: StepRules) -> bool:
+    """Whether nothing but images is carried from step to step."""
+    rules = asked.rules
+    alike = rules.policy.linear and not rules.gap_ns and not rules.partial
+    return alike and (rules.pool is None or rules.pool.group is not None)
+
+
+def _stream_steps(asked: StepRules) -> tuple[int, int, int]:
+    """How many steps a stream takes to settle, how many stand for the rest, and at how many its end shows."""
+    at_once = asked.rules.workers
+    if asked.staleness:
+        at_once = min(at_once, asked.staleness * asked.size)
+    waves = at_once / asked.size
+    settling = max(FEW, math.ceil(SETTLING * waves))
+    return settling, max(LASTING, math.ceil(LASTING * waves)), math.ceil(waves) + 1
+
+
+def _of_a_stream(asked: StepRules, world: World, sizes: tuple[int, ...], *, pulls: bool) -> Horizon:
+    """The start of a stream, a good while of it, and its end, in one piece."""
+    count = len(sizes)
+    settling, lasting, ending = _stream_steps(asked)
+    if pulls:
+        settling = max(settling, _until_full(asked, world, count))
+    simulated = settling + lasting + ending
+    if count <= simulated:
+        return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
+    stands_for = (1.0,) * settling + ((count - settling - ending) / lasting,) * lasting + (1.0,) * ending
+    stretch = Stretch(0, (asked.size,) * (simulated - 1) + sizes[-1:])
+    return Horizon(count, (HorizonPart(stretch, stands_for),), float(count))
+
+
+def _until_full(asked: StepRules, world: World, count: int) -> int:
+    """After how many steps of a stream nodes pull no less than before, if each worker always has a pod."""
+    assert asked.cluster is not None
+    nodes, workers = Nodes(asked.cluster), asked.rules.workers
+    waves = max(1, math.ceil(workers / asked.size))  # steps that are in flight
+    seated: deque[int] = deque()
+    pulled: list[float] = []
+    for number in range(count):
+        if number % waves == 0:
+            pulled.append(nodes.pulled_gb)
+            if len(pulled) > 2 * AT_ONCE and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE):
+                return number
+        for image in world.images(number, asked.size):
+            if len(seated) == workers:
+                nodes.let_go([seated.popleft()])
+            seated.append(nodes.take(image, 0)[0])
+    return count
+
+
+def _places(asked: StepRules, world: World, count: int, most: int, whole: float) -> Horizon:
+    """Steps along a run whose disks fill up; between two of them everything is on a straight line. Where they are full
+    at the last of these, all other rounds are there."""
+    lead = (
+        0
+        if asked.rules.policy.linear and not (asked.cluster and asked.cluster.ahead) and not asked.rules.partial
+        else LEAD
+    )
+    wanted = max(3, most // (lead + 1))
+    disks = _filling(asked, world, count, wanted, lead)
+    at = sorted(disks)
+    last = at[-1]
+    weights = [0.0] * len(at)
+    weights[0] += 0.5
+    for place, (here, there) in enumerate(pairwise(at)):
+        weights[place] += (there - here) / 2
+        weights[place + 1] += (there - here) / 2
+    weights[-1] += count - 0.5 - last
+    parts: list[HorizonPart] = []
+    drawn = 0
+    full = last < count - 1
+    copies = max(1, wanted - len(at) + 1) if full else 1
+    for number, weight in zip(at, weights, strict=True):
+        own, times = min(lead, number), copies if number == last else 1
+        for _ in range(times):
+            stretch = Stretch(drawn, (asked.size,) * (own + 1), disks[number], asked.size)
+            parts.append(HorizonPart(stretch, (weight / times,), own))
+            drawn += own + 1
+    one = parts[-1]
+    later = [one._replace(stretch=one.stretch._replace(first=place * (one.lead + 1))) for place in range(wanted)]
+    return Horizon(count, tuple(parts), whole, later=tuple(later) if full else (), alike=copies)
+
+
+def _filling(asked: StepRules, world: World, count: int, wanted: int, lead: int) -> dict[int, list[list[int]]]:
+    """What disks hold before ``lead`` steps before each of ``wanted`` ones, by number: from where each attempt would
+    go if all began at once, wave after wave, and none failed."""
+    assert asked.cluster is not None
+    nodes, workers = Nodes(asked.cluster), asked.rules.workers
+    launched = asked.rules.launched(asked.size)
+    kept: dict[int, list[list[int]]] = {}
+    pulled: list[float] = []
+    places = {round(count ** (place / (wanted - 1))) - 1 for place in range(wanted)} if wanted > 1 else {0}
+    for number in range(count):
+        kept.update({place: nodes.disks() for place in places if max(0, place - lead) == number})
+        before = nodes.pulled_gb
+        images = world.images(number, launched)
+        if nodes.pulls_ahead:
+            nodes.pull_ahead(images[:: asked.group], 0)
+        for first in range(0, launched, workers):
+            nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + workers]])
+        pulled.append(nodes.pulled_gb - before)
+        if number >= 2 * AVERAGED and _settled(pulled, AVERAGED):
+            kept[number + 1 + lead] = nodes.disks()
+            break
+    return {number: disks for number, disks in kept.items() if number < count}
+
+
+def _settled(pulled: Sequence[float], over: int) -> bool:
+    earlier, later = math.fsum(pulled[-2 * over : -over]), math.fsum(pulled[-over:])
+    return abs(earlier - later) <= SETTLED * earlier

@@ -1,9 +1,0 @@
-"""How many nanoseconds longer units have."""
-
-from __future__ import annotations
-
-from typing import Final
-
-NS_PER_S: Final = 1e9
-NS_PER_HOUR: Final = 3_600_000_000_000
-"""Whole, so that sums over trials stay exact."""

@@ -1,0 +1,338 @@
+"""What is asked of the model: one frozen value, checked as a whole before anything is computed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, NamedTuple
+
+from costmodel.errors import DemandError
+from costmodel.training.images import GB_PER_GIB, Images
+from costmodel.training.length import Length
+from costmodel.training.policies import POLICIES, Async, Policy, Sync
+
+SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
+"""Which node a sandbox goes to, and when its image is pulled: docs/step-model.md."""
+RETRY, MASK, RESAMPLE = ON_FAILURE = ("retry", "mask", "resample")
+"""Try again in place, go on without the rollout, or redo all rollouts of its prompt."""
+
+STEP_MODEL: Final = (
+    "staleness",
+    "instant_claim",
+    "think_correlation",
+    "nodes",
+    "images",
+    "failure_rate",
+    "failure_hazard",
+    "on_failure",
+)
+_SANDBOXES: Final = {
+    *STEP_MODEL,
+    *("quota", "create_rate", "create_burst", "warm_pool", "refill_s", "refill_rate"),
+    *("prompts", "group_size", "pods_per_node", "node_usd_hour", "node_disk_gib", "pull_gb_s", "placement"),
+}
+_COUNTS: Final = (
+    "max_attempts",
+    "quota",
+    "create_burst",
+    "warm_pool",
+    "group_size",
+    "batch",
+    "prompts",
+    "staleness",
+    "gpus",
+    "nodes",
+    "pods_per_node",
+)
+_ABOVE_0: Final = (
+    "timeout_s",
+    "create_rate",
+    "refill_s",
+    "refill_rate",
+    "node_disk_gib",
+    "pull_gb_s",
+    "tolerance",
+    "effort",
+)
+_AT_LEAST_0: Final = (
+    "backoff_s",
+    "train_s",
+    "over_provision",
+    "gpu_usd_hour",
+    "node_usd_hour",
+    "failure_rate",
+    "failure_hazard",
+    "run_sd",
+)
+
+
+def check_counts(trajectories: int, workers: int) -> None:
+    """Refuse counts that mean nothing.
+
+    Raises:
+        DemandError: trajectories below 0 or workers below 1, or one of them not a whole number.
+    """
+    for name, count, least in (("trajectories", trajectories, 0), ("workers", workers, 1)):
+        if not isinstance(count, int) or isinstance(count, bool) or count < least:
+            raise DemandError(f"{name} must be a whole number of at least {least}, not {count}")
+
+
+class Think(NamedTuple):
+    """Idle time before each action: constant where ``sigma`` is 0, else lognormal with this median."""
+
+    median_ns: int
+    sigma: float = 0.0
+
+    @property
+    def mean_ns(self) -> float:
+        """exp(σ²/2) times the median."""
+        return self.median_ns * math.exp(self.sigma**2 / 2)
+
+
+class Delta(NamedTuple):
+    """A change whose effect is asked for: so many ns more (or less) per action, or per rollout."""
+
+    ns: int
+    per_action: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """A training run to project: N trajectories on W workers, and all that bears on it. None: not asked for."""
+
+    trajectories: int
+    workers: int
+    actions: int | Length | None = None  # per trajectory; None: as many as were recorded
+    baseline: str | None = None  # SUBSTRATE[:key=value], to compare the other rows with
+    full_speed: str | None = None  # the same, whose commands tell slowdown from work
+
+    max_attempts: int | None = None  # None: until it succeeds
+    backoff_s: float = 0.0  # the worker waits this long before it tries again
+    timeout_s: float | None = None  # an attempt that is held longer is killed, and failed
+    think: Think | None = None  # replaces the recorded one
+    include_cleanup: bool = False  # the worker waits for the clean-up too
+
+    quota: int | None = None  # sandboxes at a time
+    create_rate: float | None = None  # sandboxes per second
+    create_burst: int = 1
+    warm_pool: int | None = None  # sandboxes kept ready (for each image, with group_size)
+    refill_s: float | None = None  # how long a slot of the pool takes to be ready again
+    refill_rate: float | None = None  # or: how many per second are made ready
+    instant_claim: bool = False  # who finds none ready may take the next that will be
+
+    batch: int | None = None  # trajectories per training step; None with ``prompts``: as many as those have rollouts
+    prompts: int | None = None  # per training step
+    group_size: int | None = None  # rollouts of one prompt, and so of one image, that start together
+    train_s: float = 0.0  # per training step
+    policy: str | None = None  # a name in POLICIES; None: sync with a batch, else async
+    staleness: int | None = None  # async: rollouts of a step start once the step this many before it is trained
+    over_provision: float = 0.0  # launch this share more than the batch, keep the first
+    partial_rollouts: bool = False  # ... and carry the unfinished into the next step
+    gpus: int | None = None
+    gpu_usd_hour: float | None = None
+    think_correlation: float = 0.0  # of log think time between rollouts of one prompt
+
+    nodes: int | None = None  # that sandboxes run on
+    pods_per_node: int | None = None
+    node_usd_hour: float | None = None
+    node_disk_gib: float | None = None  # for images, of one node; None: enough for all
+    images: Images | None = None  # each prompt has one of them
+    pull_gb_s: float | None = None  # pulled and unpacked, by one node
+    placement: str | None = None  # a name in PLACEMENTS; None: spread
+    failure_rate: float | None = None  # of attempts; stands in for the failures that were recorded
+    failure_hazard: float | None = None  # or: failures per hour of a sandbox
+    on_failure: str | None = None  # a name in ON_FAILURE; None: retry
+
+    run_sd: float | None = None  # relative, between runs; None: measured from three runs on, else as shipped
+    deltas: tuple[Delta, ...] = ()  # for the sensitivity table, besides the standard ones
+    tolerance: float = 2e-3  # relative, of the makespan
+    seed: int = 0
+    effort: float = 1.0  # share of what one simulation may cost: many rows share it
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be answered; raises DemandError."""
+        check_counts(self.trajectories, self.workers)
+        self._check_numbers()
+        self._check_combinations()
+
+    def _check_numbers(self) -> None:
+        counted = ["actions"] * (not isinstance(self.actions, Length))
+        for name in (*counted, *_COUNTS):
+            count = getattr(self, name)
+            if count is not None and (not isinstance(count, int) or count < 1):
+                raise DemandError(f"{name} must be a whole number of at least 1, not {count}")
+        for name in _ABOVE_0:
+            number = getattr(self, name)
+            if number is not None and not 0 < number < math.inf:
+                raise DemandError(f"{name} must be a number above 0, not {number}")
+        for name in _AT_LEAST_0:
+            number = getattr(self, name)
+            if number is not None and not 0 <= number < math.inf:
+                raise DemandError(f"{name} must be a number of at least 0, not {number}")
+        if self.think is not None and (self.think.median_ns < 0 or not 0 <= self.think.sigma < math.inf):
+            raise DemandError(f"think time must be at least 0, not {self.think.median_ns} ns, sigma {self.think.sigma}")
+        if not 0 <= self.think_correlation <= 1:
+            raise DemandError(f"think_correlation must be from 0 to 1, not {self.think_correlation}")
+        if self.failure_rate is not None and self.failure_rate >= 1:
+            raise DemandError(f"failure_rate must be below 1, not {self.failure_rate}: nothing would ever succeed")
+        for name, known in (("policy", POLICIES), ("placement", PLACEMENTS), ("on_failure", ON_FAILURE)):
+            if getattr(self, name) not in (None, *known):
+                raise DemandError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)}")
+
+    def _check_combinations(self) -> None:
+        by_step = self.train_s > 0 or self.over_provision > 0 or self.partial_rollouts or self.gpus is not None
+        if self.step_rollouts is None and (by_step or self.effective_policy.barrier):
+            raise DemandError("training steps, GPUs and over-provisioning need a batch: add --batch B")
+        if self.gpu_usd_hour is not None and self.gpus is None:
+            raise DemandError("a GPU price needs a number of GPUs: add --gpus G")
+        self._check_groups()
+        if self.step_rollouts is not None and self.step_rollouts > self.trajectories > 0:
+            raise DemandError(
+                f"a batch of {self.step_rollouts} is more than the {self.trajectories} trajectories of the run"
+            )
+        if (self.over_provision > 0 or self.partial_rollouts) and not self.effective_policy.barrier:
+            raise DemandError(
+                f"over-provisioning is about the barrier of a step, which --policy {self.policy} does not have"
+            )
+        if self.partial_rollouts and self.over_provision == 0:
+            raise DemandError("partial rollouts carry over what was launched in excess: add --over-provision SHARE")
+        if self.create_burst > 1 and self.create_rate is None:
+            raise DemandError("a burst is an exception to a rate: add --create-rate R")
+        self._check_pool()
+        if self.step_rollouts is None and (asked := self.step_model):
+            raise DemandError(f"{asked[0]} is answered step by step: add --prompts P --group-size G, or --batch B")
+        self._check_nodes()
+        self._check_failures()
+
+    def _check_groups(self) -> None:
+        if self.prompts is not None and self.group_size is None:
+            raise DemandError("a step of so many prompts needs the rollouts of each: add --group-size G")
+        if self.prompts is not None and self.batch not in (None, self.step_rollouts):
+            raise DemandError(
+                f"{self.prompts} prompts of {self.group_size} rollouts are a batch of {self.step_rollouts}, "
+                f"not {self.batch}; leave --batch out"
+            )
+        if self.group_size is not None and self.step_rollouts is None and self.warm_pool is None:
+            raise DemandError("a group needs steps or a pool: add --prompts P (or --batch B), or --warm-pool P")
+        if self.think_correlation and (self.think is None or not self.think.sigma or self.group_size is None):
+            raise DemandError(
+                "think_correlation needs think times that differ and prompts: add --think lognormal:8s,0.6 "
+                "and --prompts P --group-size G"
+            )
+        if self.staleness is not None and (self.effective_policy.barrier or self.step_rollouts is None):
+            raise DemandError("staleness says how far async rollouts may run ahead: add --policy async --batch B")
+
+    def _check_pool(self) -> None:
+        refills = [value for value in (self.refill_s, self.refill_rate) if value is not None]
+        if self.warm_pool is None and refills:
+            raise DemandError("a refill describes a warm pool: add --warm-pool P")
+        if self.warm_pool is not None:
+            rules = len(refills) + (self.group_size is not None and (self.prompts is None or not refills))
+            if rules != 1:
+                raise DemandError(
+                    "a warm pool needs exactly one of --refill-seconds S, --refill-rate R and --group-size G"
+                )
+        if self.instant_claim and not refills:
+            raise DemandError("an instant claim takes what a pool is making: add --warm-pool P --refill-seconds S")
+        if self.images is not None and refills:
+            raise DemandError("what is refilled is of one image: leave --images out, or --refill-seconds and -rate")
+
+    def _check_nodes(self) -> None:
+        if (self.nodes is None) != (self.pods_per_node is None):
+            raise DemandError("nodes are so many with so many pods each: give --nodes N and --pods-per-node P")
+        if self.nodes is None and self.node_usd_hour is not None:
+            raise DemandError("a price per node needs their number: add --nodes N --pods-per-node P")
+        if self.pods is not None and self.group_size is not None and self.pods < self.group_size:
+            raise DemandError(
+                f"{self.nodes} nodes of {self.pods_per_node} pods cannot hold one group of {self.group_size} rollouts"
+            )
+        if self.images is None:
+            for name in ("placement", "pull_gb_s", "node_disk_gib"):
+                if getattr(self, name) is not None:
+                    raise DemandError(f"{name} is about images: add --images")
+            return
+        if self.nodes is None or self.group_size is None:
+            raise DemandError(
+                "images lie on nodes, one for each prompt: add --nodes N --pods-per-node P --prompts P --group-size G"
+            )
+        if (self.pull_gb_s is None) != (self.effective_placement == PREPULLED):
+            raise DemandError("images are pulled at a rate, or lie there: give one of --pull-gb-s and prepulled")
+        disk_gb = math.inf if self.node_disk_gib is None else self.node_disk_gib * GB_PER_GIB
+        if self.images.largest_gb > disk_gb:
+            raise DemandError(f"an image of {self.images.largest_gb:g} GB does not fit a disk of {disk_gb:g} GB")
+        if self.effective_placement == PREPULLED and self.images.total_gb > disk_gb:
+            raise DemandError(f"{self.images.total_gb:g} GB of images do not fit a disk of {disk_gb:g} GB")
+
+    def _check_failures(self) -> None:
+        if self.failure_rate is not None and self.failure_hazard is not None:
+            raise DemandError("failures come per attempt or per hour: give one of --failure-rate and --failure-hazard")
+        if self.on_failure == MASK and (self.max_attempts is not None or self.backoff_s):
+            raise DemandError("mask drops a rollout when it fails: leave --max-attempts and --backoff-seconds out")
+        if self.on_failure != RESAMPLE:
+            return
+        if self.group_size is None:
+            raise DemandError("resample redoes a whole group: add --prompts P --group-size G")
+        if self.backoff_s:
+            raise DemandError("a group that is redone does not wait: leave --backoff-seconds out")
+        if self.over_provision or not self.effective_policy.barrier or self.warm_pool is not None:
+            raise DemandError("resample does not go with over-provisioning, async or a warm pool: leave them out")
+
+    @property
+    def step_model(self) -> list[str]:
+        """Which fields are asked for that only the simulation of steps answers."""
+        return [one.name for one in fields(self) if one.name in STEP_MODEL and getattr(self, one.name) != one.default]
+
+    def unlimited(self) -> Demand:
+        """The same rollouts, trainer and workers, with sandboxes that nothing limits and that fail as they were
+        recorded."""
+        usual: dict[str, Any] = {one.name: one.default for one in fields(Demand) if one.name in _SANDBOXES}
+        return replace(self, **usual | {"batch": self.step_rollouts})
+
+    @property
+    def step_rollouts(self) -> int | None:
+        """Trajectories that a training step keeps; None: there are no steps."""
+        if self.prompts is not None and self.group_size is not None:
+            return self.prompts * self.group_size
+        return self.batch
+
+    @property
+    def pods(self) -> int | None:
+        """Sandboxes that the nodes hold; None: no nodes were asked for."""
+        return None if self.nodes is None or self.pods_per_node is None else self.nodes * self.pods_per_node
+
+    @property
+    def effective_placement(self) -> str:
+        """The placement asked for, or the usual one."""
+        return self.placement or SPREAD
+
+    @property
+    def effective_on_failure(self) -> str:
+        """What is done about a failure."""
+        return self.on_failure or RETRY
+
+    @property
+    def image_pool(self) -> bool:
+        """Whether the warm pool's sandboxes are each image's own, and not replaced."""
+        return self.warm_pool is not None and self.refill_s is None and self.refill_rate is None
+
+    @property
+    def length(self) -> Length | None:
+        """``actions`` as a law; None: each trajectory has as many as were recorded."""
+        one = self.actions
+        return one if one is None or isinstance(one, Length) else Length.constant(one)
+
+    @property
+    def effective_policy(self) -> Policy:
+        """The policy asked for, or the one that a batch implies."""
+        return POLICIES[self.policy or (Async.name if self.step_rollouts is None else Sync.name)]
+
+    @property
+    def usable_workers(self) -> int:
+        """Workers that may hold a sandbox at the same time."""
+        return min(limit for limit in (self.workers, self.quota, self.pods) if limit is not None)
+
+    @property
+    def host_concurrency(self) -> int:
+        """Sandboxes that share one host: as many as a node has pods where nodes are asked for, else all of them."""
+        in_use = min(self.usable_workers, max(1, self.trajectories))
+        return in_use if self.pods_per_node is None else min(in_use, self.pods_per_node)

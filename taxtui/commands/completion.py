@@ -1,0 +1,113 @@
+"""Shell completion of files, substrates, tiers, modes, profiles, providers and price sheets.
+
+Imported only when a shell asks for completions: the options themselves do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, get_args
+
+import click
+from click.shell_completion import CompletionItem
+
+
+class _Completed(click.ParamType[Any]):
+    """Completes the names that ``names`` returns, and files where ``files``."""
+
+    name = "text"
+
+    def __init__(self, names: Callable[[], Sequence[str]], *, files: bool) -> None:
+        self._names, self._files = names, files
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The file item comes first: bash forgets the names before it, and completes files where no name fits.
+
+        Its value is never empty, as zsh would take what follows for it.
+        """
+        files = [CompletionItem(incomplete or "./", type="file")] if self._files else []
+        return [*files, *(CompletionItem(name) for name in self._names() if name.startswith(incomplete))]
+
+
+def complete(command: click.Command) -> None:
+    """Give the arguments and options of a command, and of its subcommands, what completes them."""
+    for parameter in command.params:
+        if isinstance(parameter.type, click.types.StringParamType | click.Path):
+            parameter.type = _type_of(parameter)
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            complete(each)
+
+
+def _type_of(parameter: click.Parameter) -> click.ParamType[Any]:
+    if isinstance(parameter, click.Argument):
+        names = _ARGUMENTS.get(str(parameter.name), list)
+        return parameter.type if isinstance(parameter.type, click.Path) else _Completed(names, files=True)
+    for flag in parameter.opts:
+        if flag in _NAMES:
+            return _Completed(_NAMES[flag], files=flag in _ALSO_FILES)
+        if flag in _FILES:
+            return click.Path()
+    return parameter.type
+
+
+def _substrates() -> Sequence[str]:
+    from taxtui.sandboxes.registry import names
+
+    return names()
+
+
+def _tiers() -> Sequence[str]:
+    from taxtui.plan.scenario import bundled
+
+    first = bundled("tiers/T0.toml")
+    return [] if first is None else sorted(path.stem for path in first.parent.glob("*.toml"))
+
+
+def _modes() -> Sequence[str]:
+    from taxtui.plan.spec import Mode
+
+    return get_args(Mode)
+
+
+def _scenarios() -> Sequence[str]:
+    from taxtui.plan.scenario import shipped_names
+
+    return shipped_names()
+
+
+def _formats() -> Sequence[str]:
+    from taxtui.importers.registry import names
+
+    return names()
+
+
+def _profiles() -> Sequence[str]:
+    from costmodel.providers.limits import known_profiles
+
+    return known_profiles()
+
+
+def _providers() -> Sequence[str]:
+    from costmodel.providers.provider import known_providers
+
+    return known_providers()
+
+
+def _sheets() -> Sequence[str]:
+    from costmodel.pricing.sheet import SHIPPED
+
+    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
+_NAMES: Final[Mapping[str, Callable[[], Sequence[str]]]] = {
+    **dict.fromkeys(("--substrate", "--baseline", "--full-speed", "--from", "--to"), _substrates),
+    "--tier": _tiers,
+    "--mode": _modes,
+    "--profile": _profiles,
+    "--compose": _providers,
+    "--prices": _sheets,
+}
+_ALSO_FILES: Final = frozenset({"--tier", "--profile", "--compose", "--prices"})
+_FILES: Final = frozenset({"--demand", "--reference", "--against", "--images"})
+_ARGUMENTS: Final[Mapping[str, Callable[[], Sequence[str]]]] = {"scenario": _scenarios, "given": _formats}
