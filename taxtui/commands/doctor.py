@@ -94,9 +94,9 @@ def _clocks() -> Iterator[tuple[str, str]]:
     yield "source", source.read_text().strip() if source.is_file() else "unknown"
     clock = time.get_clock_info("monotonic")
     yield "monotonic", f"{clock.implementation}, {clock.resolution * 1e9:.0f} ns"
-    from taxtui.runner.health import floor_ns
+    from taxtui.runner.health import spawn_baseline_ns
 
-    floor = floor_ns()
+    floor = spawn_baseline_ns()
     yield "spawning a process", f"{floor / 1e6:.2f} ms at p50" if floor >= 0 else "unknown: there is no true to run"
 
 

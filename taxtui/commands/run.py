@@ -276,14 +276,14 @@ async def _execute(run: Run, control: str | None, show: Callable[[Progress], Non
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, run.abandon, "interrupted")
     if control is not None:
-        from taxtui.runner.control import obey
+        from taxtui.runner.control import read_commands
 
         orders = {
             "pause": lambda: run.pause(True),
             "resume": lambda: run.pause(False),
             "cancel": lambda: run.abandon("cancelled"),
         }
-        obey(orders, orders["cancel"], lambda line: say(f"taxtui: --control: not understood: {line}"))
+        read_commands(orders, orders["cancel"], lambda line: say(f"taxtui: --control: not understood: {line}"))
 
     async def keep_showing() -> None:
         while True:

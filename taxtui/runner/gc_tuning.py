@@ -1,4 +1,4 @@
-"""What an interpreter does of its own accord holds up every event of the loop that measures: so as little as can be."""
+"""Tunes the garbage collector and the thread switches so that their pauses do not distort measurements."""
 
 from __future__ import annotations
 

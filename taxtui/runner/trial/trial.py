@@ -36,10 +36,10 @@ from taxtui.recording.events import (
 )
 from taxtui.runner.redaction import redact, scrub
 from taxtui.runner.trial import bracket
-from taxtui.runner.trial.columns import Columns
-from taxtui.runner.trial.contamination import CHECK, PLANT
+from taxtui.runner.trial.action_buffer import ActionBuffer
 from taxtui.runner.trial.context import Context
-from taxtui.runner.trial.throttling import Patience
+from taxtui.runner.trial.reset_canary import CHECK, PLANT
+from taxtui.runner.trial.throttle_retry import ThrottleRetry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
@@ -89,10 +89,10 @@ class Trial:
         self._nonce = secrets.token_hex(8)
         self._random = random.Random(f"{context.seed}:{number}")
         self._marks, self._marks_written = Marks(), 0
-        self._patience = Patience(self._random, self._announce_wait)
+        self._patience = ThrottleRetry(self._random, self._announce_wait)
         self._phase = CREATE
         self._last_ns = 0  # end of whatever was measured last: the next gap begins here
-        self._columns = Columns(number, SETUP)
+        self._columns = ActionBuffer(number, SETUP)
         self._creating: asyncio.Future[Sandbox] | None = None
         self._session: Session | None = None
         self._body: asyncio.Task[None] | None = None
@@ -181,7 +181,7 @@ class Trial:
             await self._timed(SETUP, self._steps(SETUP, tier.setup))
         self._phase = ACTION
         self.flush_columns()
-        self._columns = Columns(self.number, ACTION)
+        self._columns = ActionBuffer(self.number, ACTION)
         await self._steps(ACTION, [tier.cycle[i % len(tier.cycle)] for i in range(plan.actions)], think=plan.think)
 
     async def _timed(self, phase: str, work: Coroutine[Any, Any, None]) -> None:

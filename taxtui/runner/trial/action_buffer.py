@@ -1,11 +1,11 @@
-"""The commands of one step of a trial that have ended and are not yet in the recording, as columns."""
+"""A buffer of the commands that have ended and are not yet in the recording, as columns."""
 
 from __future__ import annotations
 
 from taxtui.recording.events import UNKNOWN, Actions, sparse
 
 
-class Columns:
+class ActionBuffer:
     """Collects rows and hands them over as ``events.Actions``, in as many pieces as asked for."""
 
     def __init__(self, trial: int, step: str) -> None:

@@ -1,4 +1,4 @@
-"""Waiting when a provider throttles: repeated, bounded, and kept apart from every latency as ``queued``."""
+"""Retries of throttled requests, at most ``MAX_TRIES``. Their waiting time is ``queued``, apart from every latency."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST_BACKOFF_S: Final = 0.25
 MAX_BACKOFF_S: Final = 30.0
 
 
-class Patience:
+class ThrottleRetry:
     """Repeats throttled requests of one trial and adds up what that cost in ``queued_ns``."""
 
     def __init__(self, source: random.Random, announce: Callable[[float], None]) -> None:

@@ -6,8 +6,8 @@ import random
 import pytest
 
 from taxtui.errors import Throttled
-from taxtui.runner.trial import throttling
-from taxtui.runner.trial.throttling import MAX_TRIES, Patience
+from taxtui.runner.trial import throttle_retry
+from taxtui.runner.trial.throttle_retry import MAX_TRIES, ThrottleRetry
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         slept.append(seconds)
         await real(0)
 
-    monkeypatch.setattr(throttling.asyncio, "sleep", sleep)  # type: ignore[attr-defined]
+    monkeypatch.setattr(throttle_retry.asyncio, "sleep", sleep)  # type: ignore[attr-defined]
     return slept
 
 
@@ -39,7 +39,7 @@ def refusing(times: int, advice_s: float | None) -> tuple[list[int], object]:
 async def test_back_off_doubles_to_a_bound_with_jitter(waits: list[float]) -> None:
     announced: list[float] = []
     _, attempt = refusing(10, None)
-    patience = Patience(random.Random(1), announced.append)
+    patience = ThrottleRetry(random.Random(1), announced.append)
     assert await patience(attempt) == "answer"  # type: ignore[arg-type]
     assert announced == waits
     for number, wait_s in enumerate(waits):
@@ -50,7 +50,7 @@ async def test_back_off_doubles_to_a_bound_with_jitter(waits: list[float]) -> No
 
 async def test_the_providers_advice_is_taken_and_never_undercut(waits: list[float]) -> None:
     _, attempt = refusing(3, 8.0)
-    await Patience(random.Random(2), lambda wait_s: None)(attempt)  # type: ignore[arg-type]
+    await ThrottleRetry(random.Random(2), lambda wait_s: None)(attempt)  # type: ignore[arg-type]
     assert len(waits) == 3
     assert all(8.0 <= wait_s <= 8.8 for wait_s in waits)
 
@@ -58,6 +58,6 @@ async def test_the_providers_advice_is_taken_and_never_undercut(waits: list[floa
 async def test_patience_ends(waits: list[float]) -> None:
     tries, attempt = refusing(10**9, None)
     with pytest.raises(Throttled):
-        await Patience(random.Random(3), lambda wait_s: None)(attempt)  # type: ignore[arg-type]
+        await ThrottleRetry(random.Random(3), lambda wait_s: None)(attempt)  # type: ignore[arg-type]
     assert len(tries) == MAX_TRIES
     assert len(waits) == MAX_TRIES - 1

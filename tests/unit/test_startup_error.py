@@ -28,7 +28,7 @@ def test_any_other_is_told_with_where_it_was_and_its_class(name: str) -> None:
         _ = 1 / 0
     except ZeroDivisionError as error:
         told = StartupError.of(error)
-    assert "test_declined" in told.problem
+    assert "test_startup_error" in told.problem
     again = StartupError(name, told.problem, "").exception()
     assert isinstance(again, TaxtuiError)
     assert again.problem == f"{name}: {told.problem}"
