@@ -96,9 +96,9 @@ def _clocks() -> Iterator[tuple[str, str]]:
     yield "source", source.read_text().strip() if source.is_file() else "unknown"
     clock = time.get_clock_info("monotonic")
     yield "monotonic", f"{clock.implementation}, {clock.resolution * 1e9:.0f} ns"
-    from taxtui.runner.health import floor_ns
+    from taxtui.runner.health import spawn_baseline_ns
 
-    floor = floor_ns()
+    floor = spawn_baseline_ns()
     yield "spawning a process", f"{floor / 1e6:.2f} ms at p50" if floor >= 0 else "unknown: there is no true to run"
 
 
@@ -115,10 +115,10 @@ def _cgroup_v1() -> str:
 
 
 def _leftovers() -> Iterator[tuple[str, str]]:
-    from taxtui.runner import ledger
+    from taxtui.runner.cleanup import ledger
 
     try:
-        left, alive = ledger.left_behind(""), ledger.going_on()
+        left, alive = ledger.unswept_runs(""), ledger.live_runs()
     except TaxtuiError as error:
         yield "runs", f"cannot be looked at: {type(error).__name__}"
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from taxtui import folders
 from taxtui.errors import SubstrateError
 from taxtui.plan.spec import Command, Limits, SandboxSpec, Step
-from taxtui.runner import bracket
+from taxtui.runner.trial import bracket
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import ExecResult, Marks

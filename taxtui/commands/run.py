@@ -17,18 +17,15 @@ from taxtui.errors import UsageError
 from taxtui.plan import crowding
 from taxtui.plan.arrivals import KINDS, notation
 from taxtui.plan.count_option import COUNT
-from taxtui.terminal_text import clean, is_utf8
 
 if TYPE_CHECKING:
     from costmodel.pricing.sheet import Prices
     from taxtui.plan.scenario import ScenarioFile
     from taxtui.plan.spec import Plan
-    from taxtui.runner.engine import Run
+    from taxtui.runner.fanout.ray_launcher import RayOptions
     from taxtui.runner.progress import Progress
-    from taxtui.runner.ray_engine import RayChoice
-    from taxtui.runner.repetitions import Repetitions
+    from taxtui.runner.run import Run
 
-    AnyRun = Run | Repetitions
 
 PROGRESS_S = 0.5
 
@@ -109,7 +106,7 @@ def command(
 
     load = _load(options["wait_idle"])
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
-    run = _run(plan, prices, options["prices"], output, resume, run_id, software, ray)
+    run = _run(plan, prices, output, resume, run_id, software, ray)
     shown = Shown(progress, plan.budget_s, controlled=control is not None, load=load)
     asyncio.run(_execute(run, control, shown.show))
     shown.end(run.progress, run.outcome)
@@ -126,7 +123,7 @@ def _load(wait: str | None) -> str:
     return machine_load.words(machine_load.load_per_core())
 
 
-def _ray(options: dict[str, Any]) -> RayChoice | None:
+def _ray(options: dict[str, Any]) -> RayOptions | None:
     """The cluster that is to be used, where one is."""
     if options["engine"] is None:
         for option in ("address", "per_node"):
@@ -135,22 +132,21 @@ def _ray(options: dict[str, Any]) -> RayChoice | None:
                     f"--{option.replace('_', '-')} is for a cluster", fix="add --engine ray, or leave it out"
                 )
         return None
-    from taxtui.runner.ray_engine import AUTO, RayChoice
+    from taxtui.runner.fanout.ray_launcher import AUTO, RayOptions
 
-    return RayChoice(address=options["address"] or AUTO, per_node=options["per_node"])
+    return RayOptions(address=options["address"] or AUTO, per_node=options["per_node"])
 
 
 def _run(
     plan: Plan,
     prices: Prices | None,
-    sheet: Path | None,
     output: Path | None,
     resume: Path | None,
     run_id: str | None,
     software: dict[str, str],
-    ray: RayChoice | None,
-) -> AnyRun:
-    """What measures the plan: once, in this process or several, or repeatedly in processes of their own.
+    ray: RayOptions | None,
+) -> Run:
+    """Return the run that measures the plan.
 
     Raises ``UsageError``: what is to be resumed is of another plan, or there is nothing left to do.
     """
@@ -161,20 +157,13 @@ def _run(
         run_id = run_id or folders.new_run_id()
         path = output or folders.new_recording(run_id)
     else:
-        from taxtui.runner.resuming import Unfinished
+        from taxtui.runner.fanout.resume import ResumeState
 
-        unfinished = Unfinished(resume, plan)
+        unfinished = ResumeState(resume, plan)
         run_id, path = unfinished.run_id, resume
-    if plan.repeated:
-        for name in (path, sheet):
-            if name is not None and not is_utf8(str(name)):
-                raise UsageError(f"{clean(str(name))} is no UTF-8, as a repeated run needs it", fix="rename it")
-        from taxtui.runner.repetitions import Repetitions
+    from taxtui.runner.run import Run
 
-        return Repetitions(plan, path, run_id, prices=sheet, software=software, ray=ray, resumed=unfinished)
-    from taxtui.runner.measuring import run_of
-
-    return run_of(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=unfinished)
+    return Run(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=unfinished)
 
 
 def _plan(name: str | None, options: dict[str, Any]) -> Plan:
@@ -273,11 +262,11 @@ def _build_fixtures(plan: Plan) -> None:
         fixtures.ensure(progress=say)
 
 
-async def _execute(run: AnyRun, control: str | None, show: Callable[[Progress], None]) -> None:
+async def _execute(run: Run, control: str | None, show: Callable[[Progress], None]) -> None:
     loop = asyncio.get_running_loop()
-    from taxtui.runner import interpreter
+    from taxtui.runner import gc_tuning as gc_tuning
 
-    interpreter.settle()
+    gc_tuning.settle()
 
     def interrupt() -> None:
         if run.stopping:
@@ -290,14 +279,14 @@ async def _execute(run: AnyRun, control: str | None, show: Callable[[Progress], 
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, run.abandon, "interrupted")
     if control is not None:
-        from taxtui.runner.control import obey
+        from taxtui.runner.control import read_commands
 
         orders = {
             "pause": lambda: run.pause(True),
             "resume": lambda: run.pause(False),
             "cancel": lambda: run.abandon("cancelled"),
         }
-        obey(orders, orders["cancel"], lambda line: say(f"taxtui: --control: not understood: {line}"))
+        read_commands(orders, orders["cancel"], lambda line: say(f"taxtui: --control: not understood: {line}"))
 
     async def keep_showing() -> None:
         while True:

@@ -17,9 +17,8 @@ from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
     from taxtui.plan.spec import CellPlan
-    from taxtui.runner.engine import Run
     from taxtui.runner.progress import Progress
-    from taxtui.runner.repetitions import Repetitions
+    from taxtui.runner.run import Run
 
 PLAIN_EVERY: Final = 10  # plain progress prints every tenth of these
 CUT: Final = ("interrupted", "cancelled")
@@ -111,7 +110,7 @@ class Shown:
         return left_s if self._budget_s is None else min(left_s, max(0.0, self._budget_s - (now - self._began)))
 
 
-def conclude(run: Run | Repetitions, shown: Shown) -> None:
+def conclude(run: Run, shown: Shown) -> None:
     """How it ended and the answer on stderr, the path on stdout, and the exit code that the contract promises."""
     progress, outcome = run.progress, run.outcome
     whole = run.write_error is None and run.crash is None
@@ -142,9 +141,9 @@ def conclude(run: Run | Repetitions, shown: Shown) -> None:
         sys.exit(130)
     for cell in run.unmeasured:
         tell(f"taxtui: {cell}: no trial succeeded{'' if progress.cut_short else '; taxtui recordings info says why'}")
-    if (settled := getattr(run, "settled", None)) is not None:
+    if (settled := run.settled) is not None:
         tell(f"taxtui: after {progress.repetition} runs the widest interval is ±{settled:.1%} of its cell's mean")
-    if left := getattr(run, "left_behind", []):
+    if left := run.left_behind:
         tell(f"taxtui: earlier runs left sandboxes: {', '.join(left)}; see what: taxtui sweep --dry-run")
     if run.cleanup_failed or run.unmeasured:
         sys.exit(1)
@@ -175,7 +174,7 @@ def _closed(cell: CellPlan) -> bool:
     return not has_schedule(str(cell.arrival))
 
 
-def _answer(run: Run | Repetitions) -> None:
+def _answer(run: Run) -> None:
     from costmodel.errors import CostModelError
     from taxtui.report.answer.summary import summary
 

@@ -12,8 +12,8 @@ from taxtui.errors import SubstrateError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import SubstrateRef
-from taxtui.runner import ledger
-from taxtui.runner.reaping import reap_all
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.reaping import reap_all
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.kit.labels import END_OF_TIME_S
 from taxtui.sandboxes.protocol import Found, Substrate
@@ -61,11 +61,11 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
         for line in _spared(reference, found):
             _say(line, err=True)
     if not seen:
-        _say(_nothing(run_id, known=bool(unswept) or run_id in ledger.going_on()), err=True)
+        _say(_nothing(run_id, known=bool(unswept) or run_id in ledger.live_runs()), err=True)
     for line in left:
         _say(f"taxtui: may still exist: {line}", err=True)
     if not (left or dry_run or at_least_s):
-        kept = spared | set(ledger.going_on())
+        kept = spared | set(ledger.live_runs())
         swept = set(map(str, references)) - set(skipped)
         swept |= {text for text, each in places.items() if set(map(str, each)) <= swept}
         for entry in unswept:
@@ -115,7 +115,7 @@ async def _sweep(
 def _may_be_used(found: Found) -> bool:
     """Until its deadline; what has lost the label that says it, while its run goes on on this machine."""
     if found.deadline_unix_s is None:
-        return found.run_id in ledger.going_on()
+        return found.run_id in ledger.live_runs()
     return found.deadline_unix_s > time.time()
 
 
@@ -132,7 +132,7 @@ def _spared(reference: SubstrateRef, found: list[Found]) -> list[str]:
 
 def _state(run_id: str) -> str:
     """Whose a run is, as far as this user's ledger on this machine tells."""
-    if process := ledger.going_on().get(run_id):
+    if process := ledger.live_runs().get(run_id):
         return f", which is going on here (process {process}),"
     if any(entry.run_id == run_id for entry in ledger.entries()):
         return ", whose process on this machine has ended,"

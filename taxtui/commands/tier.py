@@ -137,7 +137,7 @@ def _checked(tier: Tier, fixtures: Path, scratch: Path) -> None:
     from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
     from taxtui.recording import reader
     from taxtui.recording.events import OK, Event, TrialEnded
-    from taxtui.runner.engine import Run
+    from taxtui.runner.run import Run
 
     click.echo(f"trying {tier.name} in a sandbox on this machine", err=True)
     where = SubstrateRef(name="local", options={"fixtures": str(fixtures)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar, get_args
@@ -21,6 +22,9 @@ from taxtui.recording.events import MAX_CELLS, MAX_INT, MAX_LABEL
 from taxtui.terminal_text import is_utf8
 
 T = TypeVar("T")
+STDIN: Final = "-"
+"""The name of the scenario that standard input brings."""
+MOST_LINE_BYTES: Final = 4 << 20
 CHECKOUT: Final = Path(__file__).parents[2] / "scenarios"
 BUNDLE: Final = Path(__file__).parents[1] / "_data" / "scenarios"
 
@@ -80,7 +84,12 @@ def load(name: str) -> Plan:
 
 
 def load_file(name: str) -> tuple[ScenarioFile, Path]:
-    """A scenario as it is written, and the folder that its tiers' paths are relative to. Raises as ``load``."""
+    """Return a scenario as it is written, and the folder that its tiers' paths are relative to. Raises as ``load``.
+
+    ``-`` is one line of JSON on standard input. The interface hands its scenario over so, and leaves no file behind.
+    """
+    if name == STDIN:
+        return _scenario_of_stdin(), Path()
     path = Path(name)
     if not path.is_file():
         shipped = bundled(name if path.suffix else f"{name}.toml")
@@ -94,6 +103,17 @@ def load_file(name: str) -> tuple[ScenarioFile, Path]:
     if scenario.name == "":
         scenario = msgspec.structs.replace(scenario, name=path.stem)
     return scenario, path.parent
+
+
+def _scenario_of_stdin() -> ScenarioFile:
+    """Read byte by byte: the lines that follow belong to another reader."""
+    line = bytearray()
+    while len(line) <= MOST_LINE_BYTES and (byte := os.read(0, 1)) not in (b"", b"\n"):
+        line += byte
+    try:
+        return msgspec.json.decode(bytes(line), type=ScenarioFile)
+    except msgspec.DecodeError as error:
+        raise ScenarioError(f"standard input: {error}", fix="write the scenario as JSON in its first line") from error
 
 
 def shipped_names() -> list[str]:

@@ -1,4 +1,4 @@
-"""A cell while it is being measured: what all its trials share."""
+"""A cell of the plan: the facts that all its trials share, and how far its measurement is."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from costmodel.recording.breakdown import has_schedule
 from costmodel.recording.runner_health import LAG_LIMIT_NS
 from costmodel.statistics.intervals import quantile
 from taxtui.plan.spec import CellPlan, Plan, SandboxSpec
-from taxtui.recording.events import Cell, Event, Notice
-from taxtui.runner.bracket import Method, method_for
+from taxtui.recording.events import Cell, Notice
+from taxtui.runner.cleanup import ledger
 from taxtui.runner.identity import cell_event
-from taxtui.runner.journal import Journal
+from taxtui.runner.journal import EventSink
+from taxtui.runner.trial.bracket import Method, method_for
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Availability, Sandbox, Substrate
 
@@ -21,10 +22,10 @@ BASE_TTL_S: Final = 3600.0
 RESET_TTL_S: Final = 24 * 3600.0
 
 
-def described(
+def describe_cell(
     number: int, plan: CellPlan, run: Plan, substrate: Substrate, found: Availability, environment: str
 ) -> Cell:
-    """The event that describes a cell of ``run``."""
+    """Return the event that describes a cell of ``run``."""
     return cell_event(
         number,
         plan,
@@ -38,7 +39,7 @@ def described(
 
 
 class CellRun:
-    """The :class:`~taxtui.runner.context.Context` of a cell's trials."""
+    """The :class:`~taxtui.runner.trial.context.Context` of a cell's trials in the process that measures them."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class CellRun:
         run: Plan,
         substrate: Substrate,
         found: Availability,
-        journal: Journal,
+        journal: EventSink,
         repetition: int = 0,
     ) -> None:
         """``run`` is the whole plan that ``plan`` is a part of."""
@@ -63,46 +64,15 @@ class CellRun:
         self.image_bytes = found.image_bytes
         self.anchor_ns = journal.anchor_ns
         self.now = journal.now
-        self.ok = self.ended = 0  # counted trials
-        self.start_delays_ns: list[int] = []  # of counted trials
-        self._lasted_s, self._lasted = 0.0, 0  # all trials that have ended, warm-ups too, and how many these are
-        self.idle: list[tuple[SandboxSpec, Sandbox]] = []  # acquire=reset: what the next trial takes over
+        self.emit = journal.emit
+        self.idle: list[tuple[SandboxSpec, Sandbox]] = []  # acquire=reset: sandboxes for the next trials
         self._run = run
-        self._journal = journal
 
-    def __str__(self) -> str:
-        """As in every message: substrate, tier x actions, mode."""
-        return f"{self.plan.substrate} {self.plan.tier.name} x {self.plan.actions} {self.plan.mode}"
-
-    @property
-    def mean_s(self) -> float | None:
-        """How long its trials took so far, clean-up included; None before the first has ended."""
-        return self._lasted_s / self._lasted if self._lasted else None
-
-    def lasted(self, seconds: float) -> None:
-        """A trial has ended, which took so long."""
-        self._lasted_s, self._lasted = self._lasted_s + seconds, self._lasted + 1
-
-    def tell_start_delays(self) -> None:
-        """Write how late its trials started, where they had an instant to start at."""
-        delays_ns = sorted(self.start_delays_ns)
-        if not delays_ns or not has_schedule(str(self.plan.arrival)):
-            return
-        p50, p99, most = (quantile(delays_ns, q) / 1e6 for q in (0.5, 0.99, 1.0))
-        late = sum(delay_ns > LAG_LIMIT_NS for delay_ns in delays_ns)
-        text = f"{self}: {self.plan.arrival}: started late by p50 {p50:,.1f}, p99 {p99:,.1f}, at most {most:,.1f} ms"
-        text += f"; {late:,} of {len(delays_ns):,} by more than {LAG_LIMIT_NS / 1e6:g} ms, which is in response"
-        self.emit(Notice(self.now(), "warning" if late else "info", text))
-
-    def emit(self, event: Event) -> None:
-        """Append to the recording."""
-        self._journal.emit(event)
-
-    def spec(self, run_id: str, trial: int) -> SandboxSpec:
-        """What the substrate is asked for, its name and labels chosen here."""
+    def spec(self, run_id: str, part: str, trial: int) -> SandboxSpec:
+        """Return the request for a trial's sandbox, with the name and labels that taxtui chooses."""
         ttl_s = self._ttl_s()
         return SandboxSpec(
-            name=f"taxtui-{run_id}-{trial}",
+            name=ledger.sandbox_name(run_id, part, trial),
             labels={
                 LABEL_RUN: run_id,
                 LABEL_TRIAL: str(trial),
@@ -121,3 +91,40 @@ class CellRun:
         think = self.plan.think
         think_s = self.plan.actions * think.mean_ns / 1e9
         return BASE_TTL_S + self.create_timeout_s + 2 * think_s
+
+
+class CellProgress:
+    """How many trials of a cell have ended, how long they took and how late they started."""
+
+    def __init__(self, number: int, plan: CellPlan, ok: int = 0) -> None:
+        """``ok``: successes of earlier parts and repetitions of the run."""
+        self.cell = number
+        self.plan = plan
+        self.ok = ok
+        self.ended = 0  # counted trials
+        self.start_delays_ns: list[int] = []  # of counted trials
+        self._took_s, self._took = 0.0, 0  # all trials that have ended, warm-ups included, and their number
+
+    def __str__(self) -> str:
+        """As in every message: substrate, tier x actions, mode."""
+        return f"{self.plan.substrate} {self.plan.tier.name} x {self.plan.actions} {self.plan.mode}"
+
+    @property
+    def mean_s(self) -> float | None:
+        """Mean time that a trial occupied a slot, clean-up included; None before the first has ended."""
+        return self._took_s / self._took if self._took else None
+
+    def took(self, seconds: float) -> None:
+        """Add a trial that has ended."""
+        self._took_s, self._took = self._took_s + seconds, self._took + 1
+
+    def start_delays(self, at_ns: int) -> Notice | None:
+        """Return how late the trials started; None where no start had a scheduled instant."""
+        delays_ns = sorted(self.start_delays_ns)
+        if not delays_ns or not has_schedule(str(self.plan.arrival)):
+            return None
+        p50, p99, most = (quantile(delays_ns, q) / 1e6 for q in (0.5, 0.99, 1.0))
+        late = sum(delay_ns > LAG_LIMIT_NS for delay_ns in delays_ns)
+        text = f"{self}: {self.plan.arrival}: started late by p50 {p50:,.1f}, p99 {p99:,.1f}, at most {most:,.1f} ms"
+        text += f"; {late:,} of {len(delays_ns):,} by more than {LAG_LIMIT_NS / 1e6:g} ms, which is in response"
+        return Notice(at_ns, "warning" if late else "info", text)

@@ -1,4 +1,4 @@
-"""What a process that measures is told on its standard input: JSON lines, ``{"op": "pause"}``."""
+"""Commands to a run on its standard input: JSON lines, ``{"op": "pause"}``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable, Mapping
 
 
-def obey(
+def read_commands(
     actions: Mapping[str, Callable[[], None]], ended: Callable[[], None], misunderstood: Callable[[str], None]
 ) -> None:
-    """Do what each line asks for, in the loop that runs; at the end of the stream ``ended``. Returns at once."""
+    """Call the action of each line in the running loop, and ``ended`` at the end of the stream. Returns at once."""
     loop = asyncio.get_running_loop()
 
     def ask(act: Callable[[], None]) -> None:

@@ -28,8 +28,8 @@ FLOOR_SPAWNS: Final = 21
 """Each process that measures begins with these; the median of three times as many is no steadier from run to run."""
 
 
-def floor_ns() -> int:
-    """p50 of spawning and reaping ``true`` from this process: what no substrate on this client can beat."""
+def spawn_baseline_ns() -> int:
+    """Return the median time to spawn and reap ``true``: the lower bound for any substrate on this machine."""
     program = shutil.which("true")
     if program is None:
         return UNKNOWN
@@ -41,13 +41,13 @@ def floor_ns() -> int:
     return sorted(took)[len(took) // 2]
 
 
-class Reports:
-    """What a second of the loop's life amounts to, from the lags that were seen in it."""
+class LoopLag:
+    """Statistics of one second of the event loop's lag."""
 
     def __init__(self, now: Callable[[], int], in_flight: Callable[[], int]) -> None:
         """``now`` is what instants in the recording are relative to."""
         self._now, self._in_flight = now, in_flight
-        self._floor_ns = floor_ns()
+        self._floor_ns = spawn_baseline_ns()
         self._lags: list[int] = []
         self._begin()
 
@@ -134,7 +134,7 @@ async def watch(emit: Callable[[Health | Notice], None], now: Callable[[], int],
 
     Standstills, suspends and settings of the wall clock are notices besides.
     """
-    reports, clocks = Reports(now, in_flight), Clocks()
+    reports, clocks = LoopLag(now, in_flight), Clocks()
     emit(reports.opening())
     while True:
         began = time.monotonic_ns()

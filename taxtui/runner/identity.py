@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -17,13 +17,9 @@ from taxtui import __version__
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording import digest
 from taxtui.recording.events import UNKNOWN, Cell
-from taxtui.runner.bracket import Method
+from taxtui.runner.redaction import SHOWN_OPTIONS
+from taxtui.runner.trial.bracket import Method
 from taxtui.sandboxes.protocol import Availability, Substrate
-
-SHOWN_OPTIONS: Final = frozenset(
-    {"runtime", "isolation", "disk_mib", "network", "region", "instance_type", "launch_type", "spot"}
-)
-"""Options whose values may stand in a recording; of all others only a digest does."""
 
 
 def client_facts() -> dict[str, str]:

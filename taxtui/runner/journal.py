@@ -22,6 +22,33 @@ class Buffering(Protocol):
         ...
 
 
+class EventSink(Protocol):
+    """The destination of a worker's events."""
+
+    anchor_ns: int  # what every instant of its events is relative to
+
+    def now(self) -> int:
+        """Return ``time.monotonic_ns()`` − ``anchor_ns``."""
+        ...
+
+    def emit(self, event: Event) -> None:
+        """Append an event. Raises ``WriteFailed``: only for TrialStarted."""
+        ...
+
+    def flush(self) -> None:
+        """Write the events that have gathered."""
+        ...
+
+
+async def flush_regularly(sink: EventSink, buffering: Iterable[Buffering] = ()) -> None:
+    """Write every ``FLUSH_S`` what has gathered, until cancelled."""
+    while True:
+        await asyncio.sleep(FLUSH_S)
+        for source in buffering:
+            source.flush_columns()
+        sink.flush()
+
+
 class Journal:
     """Appends events to a recorder; a disk that is full is reported once instead of failing every caller."""
 
@@ -59,14 +86,6 @@ class Journal:
                 self._recorder.flush()
             except WriteFailed as error:
                 self._fail(error)
-
-    async def flush_regularly(self, buffering: Iterable[Buffering]) -> None:
-        """Write what has gathered every ``FLUSH_S``, until cancelled."""
-        while True:
-            await asyncio.sleep(FLUSH_S)
-            for source in buffering:
-                source.flush_columns()
-            self.flush()
 
     def _fail(self, error: WriteFailed) -> None:
         self._error = error

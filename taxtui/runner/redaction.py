@@ -24,8 +24,11 @@ from typing import Final
 from taxtui import shipped
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import Plan
-from taxtui.runner.identity import SHOWN_OPTIONS
 
+SHOWN_OPTIONS: Final = frozenset(
+    {"runtime", "isolation", "disk_mib", "network", "region", "instance_type", "launch_type", "spot"}
+)
+"""Options whose values a recording shows. Of all others it has a digest."""
 MAX_CHARACTERS: Final = 300
 
 _PATTERNS: Final = [

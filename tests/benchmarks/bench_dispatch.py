@@ -16,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.runner import bracket
+from taxtui.runner.trial import bracket
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
 from taxtui.substrates.local.substrate import LocalSubstrate

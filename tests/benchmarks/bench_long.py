@@ -27,7 +27,8 @@ from taxtui.plan.arrivals import Closed
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader
 from taxtui.recording.events import Event, Health
-from taxtui.runner import engine, opening
+from taxtui.runner import preflight
+from taxtui.runner import run as run_module
 from taxtui.sandboxes.fake import FakeSubstrate
 from tests.benchmarks.figures import tell
 from tests.support.recorded import NoWatchdog
@@ -78,9 +79,9 @@ async def compressed(folder: Path, trials: int) -> tuple[Path, list[Sample]]:
             await asyncio.sleep(SAMPLE_S)
 
     path = folder / "long.msgpack"
-    run = engine.Run(Plan(cells=(cell,)), path, "20260101t000000z-00000000")
+    run = run_module.Run(Plan(cells=(cell,)), path, "20260101t000000z-00000000")
     sampling = asyncio.ensure_future(sample())
-    with patch.object(opening, "build", lambda ref: fake), patch.object(engine, "Watchdog", NoWatchdog):
+    with patch.object(preflight, "build", lambda ref: fake), patch.object(run_module, "Watchdog", NoWatchdog):
         await run.execute()
     sampling.cancel()
     assert run.counts == {"ok": trials}, run.counts

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from taxtui.plan.spec import Command
-from taxtui.runner import watchdog
-from taxtui.runner.ledger import LedgerEntry
+from taxtui.runner.cleanup import watchdog
+from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate

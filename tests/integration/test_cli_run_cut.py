@@ -139,7 +139,9 @@ def test_nobody_reads_what_another_command_prints(home: Home) -> None:
 
 
 def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Path) -> None:
-    home.env |= with_a_bug(tmp_path / "site", "taxtui.runner.trial", "Trial.flush_columns", "raise KeyError('no')")
+    home.env |= with_a_bug(
+        tmp_path / "site", "taxtui.runner.trial.trial", "Trial.flush_columns", "raise KeyError('no')"
+    )
     scenario = home.cwd / "crash.toml"
     cell = 'substrates = ["local:isolation=plain"]\ntiers = ["T0"]\nactions = [2]\nmodes = ["exec"]\nconcurrency = 2'
     scenario.write_text(f'create_timeout = "2s"\n[[cells]]\n{cell}\ntrials = 50\n')
@@ -278,6 +280,28 @@ def test_the_end_of_control_cancels(home: Home) -> None:
     done = ended(process)  # closes stdin
     assert (done.code, done.out) == (130, f"{path}\n")
     assert last(path) == RunFinished("cancelled", {"cancelled": 1})
+
+
+def test_the_first_line_of_control_may_be_the_scenario(home: Home) -> None:
+    reader, writer = os.pipe()
+    cell = '{"substrates": ["local:isolation=plain"], "tiers": ["T0"], "actions": [2]}'
+    os.write(writer, f'{{"name": "piped", "cells": [{cell}]}}\n'.encode())
+    words = ("--trials", "500", "-o", "r.msgpack", "--control", "stdin", "--progress", "none")
+    process = home.start("run", "-", *words, stdin=reader)
+    os.close(reader)
+    path = home.cwd / "r.msgpack"
+    block_until(lambda: path.exists() and path.stat().st_size > 0 and trials_ended(path), "a trial")
+    os.write(writer, b'{"op": "cancel"}\n')
+    done = ended(process)
+    os.close(writer)
+    assert (done.code, done.err) == (130, "")
+    assert (events(path)[0].scenario["name"], last(path).outcome) == ("piped", "cancelled")  # type: ignore[union-attr]
+
+
+def test_a_scenario_on_standard_input_that_is_none_is_one_line(home: Home) -> None:
+    done = home.run("run", "-", "--progress", "none")
+    assert done.code == 2
+    assert done.complaint.startswith("taxtui: standard input: ")
 
 
 def test_a_run_ends_while_control_is_still_open(home: Home) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.runner import interpreter
+from taxtui.runner import gc_tuning
 from tests.support import paced_fake
 
 TELLER = """
@@ -53,4 +53,4 @@ def test_whoever_makes_sandboxes_is_settled(tmp_path: Path, words: list[str]) ->
     told = list(tmp_path.glob("told.*"))
     assert len(told) == (2 if words else 1), "not as many processes as were asked for made sandboxes"
     for process in told:
-        assert set(process.read_text().splitlines()) == {f"{interpreter.COLLECT_AFTER} {interpreter.SWITCH_INTERVAL_S}"}
+        assert set(process.read_text().splitlines()) == {f"{gc_tuning.COLLECT_AFTER} {gc_tuning.SWITCH_INTERVAL_S}"}

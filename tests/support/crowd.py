@@ -11,7 +11,8 @@ from taxtui.plan.arrivals import Burst
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader
 from taxtui.recording.events import Event, Health, TrialEnded
-from taxtui.runner import engine, opening
+from taxtui.runner import preflight
+from taxtui.runner import run as run_module
 from tests.support.recorded import NoWatchdog
 
 
@@ -37,9 +38,9 @@ async def crowd(build: Any, folder: Path, concurrency: int, *, actions: int = 10
         arrival=Burst(),
         warmup=1,
     )
-    run = engine.Run(Plan(cells=(cell,)), folder / f"crowd{concurrency}.msgpack", "20260101t000000z-00000000")
+    run = run_module.Run(Plan(cells=(cell,)), folder / f"crowd{concurrency}.msgpack", "20260101t000000z-00000000")
     began = time.monotonic()
-    with patch.object(opening, "build", build), patch.object(engine, "Watchdog", NoWatchdog):
+    with patch.object(preflight, "build", build), patch.object(run_module, "Watchdog", NoWatchdog):
         await run.execute()
     took_s = time.monotonic() - began
     events: list[Event] = []

@@ -8,12 +8,13 @@ from __future__ import annotations
 from taxtui import cli
 from taxtui.commands import run, run_shown
 from taxtui.plan import scenario
-from taxtui.runner import interpreter, measuring
+from taxtui.runner import gc_tuning
+from taxtui.runner import run as measuring
 from taxtui.substrates.docker import substrate as docker
 from taxtui.substrates.local import substrate as local
 from taxtui.substrates.ssh import substrate as ssh
 from taxtui.workloads import fixtures
 from tests.support import forked_run
 
-__all__ = ["cli", "docker", "fixtures", "forked_run", "interpreter", "local", "measuring", "run", "run_shown"]
+__all__ = ["cli", "docker", "fixtures", "forked_run", "gc_tuning", "local", "measuring", "run", "run_shown"]
 __all__ += ["scenario", "ssh"]

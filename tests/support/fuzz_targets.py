@@ -27,8 +27,9 @@ from taxtui.plan import arrivals, durations, notation, repeating, scenario
 from taxtui.plan.spec import Tier
 from taxtui.recording import frames
 from taxtui.recording.reader import Follower
-from taxtui.runner import bracket, redaction
-from taxtui.runner.bracket import Method
+from taxtui.runner import redaction
+from taxtui.runner.trial import bracket
+from taxtui.runner.trial.bracket import Method
 from taxtui.sandboxes.kit.frames import STDERR, STDOUT, MergedFrames, SplitFrames
 from taxtui.substrates.aws.ecs import frame as channel
 from tests.support import hostile, mangled

@@ -12,7 +12,9 @@ import pytest
 from taxtui.plan.spec import CellPlan, Mode, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader
 from taxtui.recording.events import Event, Mark, Notice, TrialEnded
-from taxtui.runner import engine, ledger, opening
+from taxtui.runner import preflight
+from taxtui.runner import run as run_module
+from taxtui.runner.cleanup import ledger
 from taxtui.sandboxes.protocol import Substrate
 
 
@@ -55,8 +57,8 @@ async def record(
     **cell: Any,
 ) -> Recorded:
     """Measure ``trials`` trials of a tier with these commands; the last one's end."""
-    monkeypatch.setattr(opening, "build", lambda ref: cast(Substrate, make()))
-    monkeypatch.setattr(engine, "Watchdog", NoWatchdog)
+    monkeypatch.setattr(preflight, "build", lambda ref: cast(Substrate, make()))
+    monkeypatch.setattr(run_module, "Watchdog", NoWatchdog)
     steps = tuple(Step(name=f"step {number}", run=command) for number, command in enumerate(commands or ("true",)))
     tier = Tier(name="T", title="", requires=(), cycle=steps)
     plan = CellPlan(
@@ -68,7 +70,7 @@ async def record(
         **{"warmup": 0, **cell},
     )
     whole = Plan(cells=(plan,), create_timeout_s=create_timeout_s, timeout_s=timeout_s)
-    run = engine.Run(whole, folder / "run.msgpack", "20260101t000000z-00000000")
+    run = run_module.Run(whole, folder / "run.msgpack", "20260101t000000z-00000000")
     await run.execute()
     events: list[Event] = []
     reader.read(run.path, events.append)

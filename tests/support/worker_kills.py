@@ -23,7 +23,7 @@ from tests.support.command_line import Home, ended, events
 
 TRIALS: Final = 40
 WORKERS: Final = 3
-WORKER: Final = "taxtui.runner.worker"
+WORKER: Final = "taxtui.runner.fanout.worker_program"
 
 
 class Survived(NamedTuple):

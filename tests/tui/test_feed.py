@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -84,6 +85,18 @@ def test_a_run_is_followed_paused_resumed_and_cancelled(launcher: Launcher, tmp_
     assert feed.size_bytes > 0
     feed.cancel()  # too late, and no error
     feed.close()
+    feed.close()
+
+
+def test_an_interface_that_is_killed_leaves_no_file_behind(
+    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    feed = RunFeed({"cells": []}, tmp_path / "run.msgpack", launcher)
+    until(feed, "present")
+    assert list((tmp_path / "temporary").iterdir()) == []
+    until(feed, '{"cells":[]}')  # the child has it from its standard input
     feed.close()
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from taxtui.recording.events import UNKNOWN
-from taxtui.runner.bracket import Method, method_for, unwrap, wrap
+from taxtui.runner.trial.bracket import Method, method_for, unwrap, wrap
 
 NONCE = "0123456789abcdef"
 HOUR_NS = 3_600_000_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from taxtui.runner.control import obey
+from taxtui.runner.control import read_commands
 
 
 async def test_each_line_is_done_in_turn_and_what_is_none_is_said_and_ends_nothing() -> None:
@@ -14,7 +14,7 @@ async def test_each_line_is_done_in_turn_and_what_is_none_is_said_and_ends_nothi
     os.close(theirs)
     ended, told = asyncio.Event(), list[str]()
     try:
-        obey(
+        read_commands(
             {"pause": lambda: told.append("paused"), "cancel": lambda: told.append("cancelled")}, ended.set, told.append
         )
         lines = (b'{"op": "pause"}', b"[]", b"{", b'{"op": "dance"}', b"\xff", b'{"op": "cancel"}')

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from taxtui.commands import doctor, substrates
 from taxtui.plan.spec import SubstrateRef
-from taxtui.runner import ledger
-from taxtui.runner.ledger import LedgerEntry
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry
 
 RUN = "20250101t000000z-00000000"
 

@@ -16,8 +16,11 @@ from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, Us
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader, writer
 from taxtui.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
-from taxtui.runner import arrivals, engine, ledger, opening
-from taxtui.runner.engine import Run
+from taxtui.runner import preflight
+from taxtui.runner import run as run_module
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.fanout import dispatcher, worker_program
+from taxtui.runner.run import Run
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.kept_output import TAIL_BYTES, KeptOutput
 from taxtui.sandboxes.protocol import Availability
@@ -46,8 +49,9 @@ class QuietWatchdog:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeSubstrate:
     substrate = FakeSubstrate()
-    monkeypatch.setattr(opening, "build", lambda ref: substrate)
-    monkeypatch.setattr(engine, "Watchdog", QuietWatchdog)
+    monkeypatch.setattr(preflight, "build", lambda ref: substrate)
+    for module in (run_module, worker_program):
+        monkeypatch.setattr(module, "Watchdog", QuietWatchdog)
     monkeypatch.setattr(QuietWatchdog, "released", [])
     return substrate
 
@@ -191,12 +195,13 @@ async def test_once_stopped_a_run_does_not_walk_through_the_blocks_that_are_left
     tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     walked = []
+    sound = dispatcher.schedule
 
-    async def run_block(*args: Any) -> None:
+    def schedule(*args: Any) -> Any:
         walked.append(args)
-        await arrivals.run_block(*args)
+        return sound(*args)
 
-    monkeypatch.setattr(engine, "run_block", run_block)
+    monkeypatch.setattr(dispatcher, "schedule", schedule)
     run, _ = await execute(tmp_path, plan(trials=50, warmup=0, top={"max_sandboxes": 2}))
     assert (run.progress.ended, len(walked)) == (2, 3), "the third was refused"
     assert run.progress.cut_short == "--max-sandboxes 2 is used up"
@@ -352,7 +357,7 @@ async def test_clients_that_do_not_close_do_not_hold_the_run(
     async def never(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(opening, "CLOSING_S", 0.01)
+    monkeypatch.setattr(preflight, "CLOSING_S", 0.01)
     monkeypatch.setattr(FakeSubstrate, "__aexit__", never)
     run, _ = await execute(tmp_path, plan(trials=1))
     assert run.outcome == "finished"

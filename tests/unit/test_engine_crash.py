@@ -11,9 +11,9 @@ import pytest
 from taxtui.plan.spec import Command
 from taxtui.recording import reader
 from taxtui.recording.events import CRASHED, Event, Notice, RunFinished, TrialEnded, TrialStarted
-from taxtui.runner import engine, health
-from taxtui.runner.engine import Run
-from taxtui.runner.trial import Trial
+from taxtui.runner import health, run_control
+from taxtui.runner.run import Run
+from taxtui.runner.trial.trial import Trial
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import ExecResult
 from tests.unit.test_engine import QuietWatchdog, execute, fake, of, plan
@@ -74,7 +74,8 @@ async def test_siblings_are_abandoned_and_awaited_before_the_sweep(
 
 async def test_a_number_that_no_file_can_hold(tmp_path: Path, fake: FakeSubstrate) -> None:
     async def mark_the_end_of_time() -> None:
-        run._cells[0].emit(Notice(2**70, "info", "an adapter's clock"))
+        assert run._dispatcher is not None
+        run._dispatcher._run.journal.emit(Notice(2**70, "info", "an adapter's clock"))
 
     fake.ready_hook = mark_the_end_of_time
     run = Run(plan(trials=4, concurrency=2, warmup=0), tmp_path / "r.msgpack", "r")
@@ -108,7 +109,7 @@ async def test_clean_ups_have_a_deadline(
 
     if late:
         fake.destroy_hook = hang
-        monkeypatch.setattr(engine, "END_TIMEOUT_S", 0.05)
+        monkeypatch.setattr(run_control, "CLEANUP_WITHIN_S", 0.05)
     else:
         fake.exec_hook = hang
     await run.execute()

@@ -72,11 +72,11 @@ async def test_a_blocked_loop_shows_as_lag(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_floor_is_unknown_where_there_is_no_program_to_spawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    assert health.floor_ns() == UNKNOWN
+    assert health.spawn_baseline_ns() == UNKNOWN
 
 
 def test_each_second_of_a_standstill_is_a_late_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    reports = health.Reports(lambda: 20 * 10**9, lambda: 1)
+    reports = health.LoopLag(lambda: 20 * 10**9, lambda: 1)
     reports._since_ns -= 12 * 10**9
     told = reports.after(12 * 10**9)
     assert [report.at_ns // 10**9 for report in told] == list(range(9, 21))
@@ -95,7 +95,7 @@ def test_each_second_of_a_standstill_is_a_late_one(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_suspended_machine_marks_the_second_in_which_it_woke() -> None:
-    reports = health.Reports(lambda: 20 * 10**9, lambda: 1)
+    reports = health.LoopLag(lambda: 20 * 10**9, lambda: 1)
     assert [report.lag_p99_ns for report in reports.after(0, slept_ns=3600 * 10**9)] == [3600 * 10**9]
 
 

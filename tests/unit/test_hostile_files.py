@@ -22,7 +22,7 @@ from taxtui.importers.importing import import_files
 from taxtui.importers.protocol import Asked, Unreadable
 from taxtui.plan import arrivals
 from taxtui.plan.notation import parse_images
-from taxtui.runner.resuming import Unfinished
+from taxtui.runner.fanout.resume import ResumeState
 from taxtui.tui.setup.form import presets
 from tests.support import hostile
 from tests.support.importing import FORMATS, SAMPLES, sample_files
@@ -118,7 +118,7 @@ def test_every_command_refuses_what_is_no_regular_file(
     assert NOT_REGULAR in refusal(*(places.get(word, word) for word in words))
     assert not (tmp_path / "out").exists()
     with pytest.raises(RecordingError, match=NOT_REGULAR):
-        Unfinished(tmp_path / "x.msgpack")
+        ResumeState(tmp_path / "x.msgpack")
 
 
 @pytest.mark.parametrize("make", [a_pipe, a_device])

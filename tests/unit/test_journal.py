@@ -40,7 +40,7 @@ def recorder(tmp_path: Path) -> Recorder:
 
 async def regularly(journal: Journal, columns: Columns, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "FLUSH_S", 0.001)
-    flushing = asyncio.ensure_future(journal.flush_regularly([columns]))
+    flushing = asyncio.ensure_future(journal_module.flush_regularly(journal, [columns]))
     while columns.asked < times:
         await asyncio.sleep(0.001)
     flushing.cancel()

@@ -12,8 +12,8 @@ import pytest
 from taxtui import folders
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import SubstrateRef
-from taxtui.runner import ledger
-from taxtui.runner.ledger import LedgerEntry
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry, TrialShare
 
 
 def entry(run_id: str = "r1") -> LedgerEntry:
@@ -71,13 +71,13 @@ def test_a_run_is_going_on_as_long_as_its_runner_is_alive(monkeypatch: pytest.Mo
     ended.wait()
     for run_id, pid in (("alive", os.getpid()), ("ended", ended.pid), ("of-an-old-version", 0)):
         ledger.write(msgspec.structs.replace(entry(run_id), pid=pid))
-    assert ledger.going_on() == {"alive": os.getpid()}
+    assert ledger.live_runs() == {"alive": os.getpid()}
 
     def another_users(pid: int, number: int) -> None:
         raise PermissionError
 
     monkeypatch.setattr("os.kill", another_users)
-    assert ledger.going_on() == {"alive": os.getpid(), "ended": ended.pid}
+    assert ledger.live_runs() == {"alive": os.getpid(), "ended": ended.pid}
 
 
 @pytest.mark.skipif(not ledger.born(os.getpid()), reason="this machine does not tell when a process was born")
@@ -85,6 +85,30 @@ def test_a_process_id_that_was_used_again_is_not_the_runner() -> None:
     ours = ledger.born(os.getpid())
     for run_id, born in (("ours", ours), ("before-us", f"{ours}0"), ("of-an-old-version", "")):
         ledger.write(msgspec.structs.replace(entry(run_id), pid=os.getpid(), born=born))
-    assert set(ledger.going_on()) == {"ours", "of-an-old-version"}
-    assert ledger.left_behind("ours") == ["before-us"]
-    assert ledger.left_behind("before-us") == []
+    assert set(ledger.live_runs()) == {"ours", "of-an-old-version"}
+    assert ledger.unswept_runs("ours") == ["before-us"]
+    assert ledger.unswept_runs("before-us") == []
+
+
+def test_an_entry_covers_the_sandboxes_of_its_own_parts_of_the_run() -> None:
+    first, copy = entry(), msgspec.structs.replace(entry(), parts=("3f2a",))
+    resumed = msgspec.structs.replace(entry(), parts=("b00c", ""))
+    names = [ledger.sandbox_name("r1", part, 17) for part in ("", "3f2a", "b00c")]
+    assert names == ["taxtui-r1-17", "taxtui-r1-3f2ax17", "taxtui-r1-b00cx17"]
+    assert [list(map(each.covers, names)) for each in (first, copy, resumed)] == [
+        [True, False, False],
+        [False, True, False],
+        [True, False, True],
+    ]
+    share = msgspec.structs.replace(copy, share=TrialShare(1, 2))
+    assert [share.covers(ledger.sandbox_name("r1", "3f2a", trial)) for trial in (16, 17)] == [False, True]
+    assert first.covers("a name of another form"), "as before there were parts"
+
+
+def test_the_entry_of_an_earlier_version_covers_its_run() -> None:
+    path = ledger.write(entry())
+    fields = msgspec.json.decode(path.read_bytes())
+    del fields["parts"]
+    path.write_bytes(msgspec.json.encode(fields))
+    assert ledger.recorded_parts("r1") == ("",)
+    assert ledger.recorded_parts("r2") == ()

@@ -29,9 +29,10 @@ from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.plan.start_times import MOST_STARTS, read_starts
 from taxtui.recording import reader
 from taxtui.recording.events import Event, Notice, TrialStarted
-from taxtui.runner import engine, opening
+from taxtui.runner import preflight
+from taxtui.runner import run as run_module
 from taxtui.runner.arrivals import Block, blocks, schedule
-from taxtui.runner.engine import Run
+from taxtui.runner.run import Run
 from taxtui.sandboxes.fake import FakeOptions, FakeSubstrate
 from tests.support.recorded import NoWatchdog
 
@@ -154,8 +155,8 @@ async def measured(folder: Path, monkeypatch: pytest.MonkeyPatch, *cells: CellPl
             await asyncio.sleep(0.01)
 
     fake.exec_hook = stall
-    monkeypatch.setattr(opening, "build", lambda ref: fake)
-    monkeypatch.setattr(engine, "Watchdog", NoWatchdog)
+    monkeypatch.setattr(preflight, "build", lambda ref: fake)
+    monkeypatch.setattr(run_module, "Watchdog", NoWatchdog)
     path = folder / "run.msgpack"
     await Run(Plan(cells=cells), path, "20260101t000000z-00000000").execute()
     assert fake.alive == {}

@@ -19,12 +19,21 @@ from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import reader
 from taxtui.recording.events import Clock, Event, Notice, TrialEnded, TrialStarted
-from taxtui.runner import engine, node_relay, ray_engine
-from taxtui.runner.ledger import TrialShare
-from taxtui.runner.measuring import run_of
-from taxtui.runner.node_relay import Letters, NodeRelay
-from taxtui.runner.orders import Do, WorkerTask, line
-from taxtui.runner.ray_engine import RayChoice, RayNode, RayPlace, RayWorkers, named_paths, nodes_of, placed
+from taxtui.runner import run as run_module
+from taxtui.runner.cleanup.ledger import TrialShare
+from taxtui.runner.fanout import ray_launcher, ray_node
+from taxtui.runner.fanout.messages import Assignment, Command, line
+from taxtui.runner.fanout.ray_launcher import (
+    RayLauncher,
+    RayNode,
+    RayOptions,
+    RayTransport,
+    named_paths,
+    nodes_of,
+    place_workers,
+)
+from taxtui.runner.fanout.ray_node import NodeRelay, OrderedInbox
+from taxtui.runner.run import Run
 from tests.support import paced_fake, waiting
 from tests.unit.test_engine import QuietWatchdog
 
@@ -117,13 +126,13 @@ async def ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[
         monkeypatch.setenv(name, value)
     monkeypatch.syspath_prepend(str(tmp_path / "fake"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(engine, "Watchdog", QuietWatchdog)
-    monkeypatch.setattr(ray_engine, "RETRY_S", 0.0)
+    monkeypatch.setattr(run_module, "Watchdog", QuietWatchdog)
+    monkeypatch.setattr(ray_launcher, "RETRY_S", 0.0)
 
     async def found(address: str) -> list[RayNode]:
         return [HEAD, ONE, TWO]
 
-    monkeypatch.setattr(ray_engine, "nodes_of", found)
+    monkeypatch.setattr(ray_launcher, "nodes_of", found)
     yield fake
     for handle in fake.handles:  # as the process of an actor ends, and with it what it had started
         await handle.actor.close(0)
@@ -136,7 +145,7 @@ def plan(workers: int = 2, **options: str) -> Plan:
 
 
 async def measured(tmp_path: Path, what: Plan) -> list[Event]:
-    run = run_of(what, tmp_path / "r.msgpack", RUN_ID, ray=RayChoice())
+    run = Run(what, tmp_path / "r.msgpack", RUN_ID, ray=RayOptions())
     await run.execute()
     assert run.crash is None
     return written(tmp_path)
@@ -155,14 +164,14 @@ def ends(got: list[Event]) -> Counter[str]:
 
 
 def test_workers_are_placed_in_turns_where_cores_are_offered() -> None:
-    assert placed([HEAD, ONE, TWO], 3, None) == [ONE, TWO, ONE]
-    assert placed([HEAD, ONE, TWO], 2, 1) == [ONE, TWO]
+    assert place_workers([HEAD, ONE, TWO], 3, None) == [ONE, TWO, ONE]
+    assert place_workers([HEAD, ONE, TWO], 2, 1) == [ONE, TWO]
     with pytest.raises(
         UsageError, match=r"3 workers, a core each and at most 1 on a node, find room for 2 \(cores offe"
     ):
-        placed([HEAD, ONE, TWO], 3, 1)
+        place_workers([HEAD, ONE, TWO], 3, 1)
     with pytest.raises(UsageError, match=r"find room for 0 \(cores offered: none\)"):
-        placed([], 1, None)
+        place_workers([], 1, None)
 
 
 def test_paths_that_a_plan_names_have_to_be_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,12 +184,12 @@ def test_paths_that_a_plan_names_have_to_be_absolute(tmp_path: Path, monkeypatch
         named_paths(plan(kubeconfig="./config"))
 
 
-def test_letters_are_passed_on_in_order_and_once() -> None:
-    letters = Letters()
-    assert letters.took(1, b"b") == b""
-    assert letters.took(0, b"a") == b"ab"
-    assert letters.took(0, b"a") == letters.took(1, b"b") == b""
-    assert letters.took(2, b"c") == b"c"
+def test_packets_are_passed_on_in_order_and_once() -> None:
+    inbox = OrderedInbox()
+    assert inbox.add(1, b"b") == b""
+    assert inbox.add(0, b"a") == b"ab"
+    assert inbox.add(0, b"a") == inbox.add(1, b"b") == b""
+    assert inbox.add(2, b"c") == b"c"
 
 
 async def test_a_run_on_two_nodes_is_one_recording(tmp_path: Path, ray: FakeRay) -> None:
@@ -202,12 +211,12 @@ async def test_what_seems_lost_on_the_way_is_asked_for_again_and_taken_once(tmp_
     got = await measured(tmp_path, plan())
     assert ends(got) == {"ok": 12}
     assert len({event.trial for event in got if isinstance(event, TrialStarted)}) == 12 + 2
-    assert calls["turn"] > 2
+    assert calls["poll"] > 2
 
 
 async def test_a_node_that_is_lost_costs_no_trial(tmp_path: Path, ray: FakeRay) -> None:
     def struck(handle: Handle, name: str) -> None:
-        if name == "turn" and handle is ray.handles[1] and sum(ends(written(tmp_path)).values()) >= 3:
+        if name == "poll" and handle is ray.handles[1] and sum(ends(written(tmp_path)).values()) >= 3:
             worker = handle.actor._worker
             assert worker is not None
             with contextlib.suppress(ProcessLookupError):
@@ -223,7 +232,7 @@ async def test_a_node_that_is_lost_costs_no_trial(tmp_path: Path, ray: FakeRay) 
 
 
 async def test_a_path_that_a_node_lacks_is_named(tmp_path: Path, ray: FakeRay, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_engine, "named_paths", lambda plan: [str(tmp_path / "elsewhere")])
+    monkeypatch.setattr(ray_launcher, "named_paths", lambda plan: [str(tmp_path / "elsewhere")])
     with pytest.raises(UsageError, match=f"has no {tmp_path}/elsewhere, which a substrate's option names"):
         await measured(tmp_path, plan())
     assert not (tmp_path / "r.msgpack").exists()
@@ -241,33 +250,33 @@ async def test_what_an_actor_dies_of_is_said_in_a_line(tmp_path: Path, ray: Fake
 async def test_who_waits_in_vain_for_a_core_says_so(
     tmp_path: Path, ray: FakeRay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def begin(self: NodeRelay, errand: bytes) -> bytes:
+    async def begin(self: NodeRelay, request: bytes) -> bytes:
         await asyncio.Event().wait()
         return b""
 
     monkeypatch.setattr(NodeRelay, "begin", begin)
-    monkeypatch.setattr(ray_engine, "PLACED_WITHIN_S", 0.01)
+    monkeypatch.setattr(ray_launcher, "PLACED_WITHIN_S", 0.01)
     with pytest.raises(UsageError, match=r"worker \d got no core of 10"):
         await measured(tmp_path, plan())
 
 
 async def test_who_cannot_be_reached_for_long_is_lost(ray: FakeRay, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_engine, "UNAVAILABLE_FOR_S", -1.0)
+    monkeypatch.setattr(ray_launcher, "UNAVAILABLE_FOR_S", -1.0)
 
     def struck(handle: Handle, name: str) -> None:
-        if name in ("order", "turn"):
+        if name in ("write", "poll"):
             raise ActorUnavailableError
 
     ray.struck = struck
     handle = Handle(NodeRelay(), ray)
-    task = WorkerTask(plan=plan(), run_id=RUN_ID, share=TrialShare(0, 1), clock=1, repetition=0)
-    place = RayPlace(ray, handle, ONE, node_relay.Errand(task=task, paths=[]))
-    hearing = asyncio.ensure_future(place.heard())
-    await waiting.until(lambda: place._asking, "a turn")
-    place.order(line(Do("cancel")))
-    assert (await hearing).over
-    assert (await place.heard()).over
-    place.order(line(Do("finish")))
+    assignment = Assignment(plan=plan(), run_id=RUN_ID, share=TrialShare(0, 1), clock=1, repetition=0)
+    place = RayTransport(ray, handle, ONE, ray_node.StartRequest(assignment=assignment, paths=[]))
+    reading = asyncio.ensure_future(place.read())
+    await waiting.until(lambda: place._polling, "a poll")
+    place.write(line(Command("cancel")))
+    assert (await reading).closed
+    assert (await place.read()).closed
+    place.write(line(Command("finish")))
     await place.close(0.0)
     await handle.actor.close(waiting.left_s() or 60.0)
 
@@ -275,7 +284,7 @@ async def test_who_cannot_be_reached_for_long_is_lost(ray: FakeRay, monkeypatch:
 async def test_without_ray_or_a_cluster_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SubstrateUnavailable, match="the module 'ray' is not installed"):
-        RayWorkers(RayChoice(), plan())
+        RayLauncher(RayOptions(), plan())
     with pytest.raises(UsageError, match=r"no cluster at --address 127\.0\.0\.1:1: "):
         await nodes_of("127.0.0.1:1")
     monkeypatch.setattr(sys, "executable", "/bin/true")
@@ -291,7 +300,7 @@ async def test_who_does_not_answer_in_time_is_no_cluster(monkeypatch: pytest.Mon
     program.write_text("#!/bin/sh\nexec sleep 600\n")
     program.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(program))
-    monkeypatch.setattr(ray_engine, "REACHED_WITHIN_S", 0.05)
+    monkeypatch.setattr(ray_launcher, "REACHED_WITHIN_S", 0.05)
     with pytest.raises(UsageError, match=r"nobody answers within 0\.05 s"):
         await nodes_of("auto")
 

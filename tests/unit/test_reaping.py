@@ -13,10 +13,9 @@ from click.testing import CliRunner
 from taxtui.commands import sweep as sweep_command
 from taxtui.errors import CleanupFailed, SubstrateUnavailable, TaxtuiError
 from taxtui.plan.spec import SubstrateRef
-from taxtui.runner import watchdog
-from taxtui.runner.engine import Run
-from taxtui.runner.ledger import LedgerEntry
-from taxtui.runner.reaping import reap_all
+from taxtui.runner.cleanup import watchdog
+from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.cleanup.reaping import conclude_cleanup, reap_all
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import Found
 
@@ -66,9 +65,8 @@ async def test_the_run_s_last_one(stuck: FakeSubstrate, tmp_path: Path) -> None:
         def emit(self, notice: Any) -> None:
             self.told.append(notice.text)
 
-    run: Any = Run.__new__(Run)
-    run.run_id, run.cleanup_failed = RUN, False
-    assert not await run._sweep(Journal(), [stuck])
+    journal: Any = Journal()
+    assert not await conclude_cleanup([stuck], LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0), journal, 0)
     assert list(stuck.alive) == [f"taxtui-{RUN}-0"]
     [told] = Journal.told
     assert f"taxtui-{RUN}-0 is left" in told

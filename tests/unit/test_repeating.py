@@ -12,8 +12,10 @@ from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
 from taxtui.plan.repeating import MOST_RUNS
 from taxtui.plan.spec import Plan
+from taxtui.runner.cleanup.ledger import TrialShare
+from taxtui.runner.fanout.messages import Assignment
+from taxtui.runner.fanout.repetition import seed_of
 from taxtui.runner.identity import describe
-from taxtui.runner.repetition import Assignment, seed_of
 
 CELL = {"substrates": ["local"], "tiers": ["T0"], "actions": [2], "trials": 20, "warmup": 1}
 
@@ -53,16 +55,11 @@ def test_what_is_enough_is_planned() -> None:
 def test_an_assignment_arrives_as_it_was_sent() -> None:
     task = Assignment(
         plan=planned(repeat=2),
-        path="r.msgpack",
         run_id="r",
-        software={},
-        prices=None,
+        share=TrialShare(0, 2),
+        clock=1,
         repetition=1,
-        first_trial=21,
-        sandboxes=21,
-        usd="1/3",
-        worker=1,
-        resumed=True,
+        parts=("3f2a", ""),
     )
     assert msgspec.json.decode(msgspec.json.encode(task), type=Assignment) == task
 

@@ -13,15 +13,18 @@ import pytest
 
 import costmodel
 from taxtui.errors import RecordingError, UsageError
-from taxtui.plan.spec import Plan
+from taxtui.plan.spec import Plan, SandboxSpec
 from taxtui.recording import reader
 from taxtui.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, RunFinished, TrialEnded, TrialStarted
 from taxtui.recording.writer import Recorder
-from taxtui.runner import identity, ledger
-from taxtui.runner.engine import Run
-from taxtui.runner.ledger import LedgerEntry
-from taxtui.runner.resuming import Unfinished
+from taxtui.runner import identity
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.fanout.resume import ResumeState
+from taxtui.runner.run import Run
 from taxtui.sandboxes.fake import FakeSubstrate
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import Marks
 from tests.unit.test_engine import execute, fake, of, plan
 
 __all__ = ["fake"]
@@ -66,7 +69,7 @@ async def cut_short(tmp_path: Path, fake: FakeSubstrate, what: Plan, after: int)
 
 
 async def resumed(path: Path, what: Plan) -> Run:
-    unfinished = Unfinished(path, what)
+    unfinished = ResumeState(path, what)
     run = Run(what, path, unfinished.run_id, resumed=unfinished)
     await run.execute()
     return run
@@ -109,25 +112,25 @@ async def test_what_has_finished_or_goes_on_is_not_resumed(tmp_path: Path, fake:
     what = plan(trials=3)
     run, _ = await execute(tmp_path, what)
     with pytest.raises(UsageError, match="the run has finished"):
-        Unfinished(run.path, what)
+        ResumeState(run.path, what)
     run.path.unlink()
     path = await cut_short(tmp_path, fake, what, after=1)
     ledger.write(LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0, pid=os.getpid()))
     with pytest.raises(UsageError, match="the run goes on"):
-        Unfinished(path, what)
+        ResumeState(path, what)
     ledger.remove(RUN)
     path.write_bytes(path.read_bytes()[:50] + b"x" + path.read_bytes()[51:])
     with pytest.raises(RecordingError):
-        Unfinished(path, what)
+        ResumeState(path, what)
 
 
 async def test_another_plan_is_refused_with_the_difference(tmp_path: Path, fake: FakeSubstrate) -> None:
     path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
     data = path.read_bytes()
     with pytest.raises(UsageError, match=r"of another plan: cells\.0\.trials: 5, now 6; give its scenario"):
-        Unfinished(path, plan(trials=6))
+        ResumeState(path, plan(trials=6))
     with pytest.raises(UsageError, match=r"of another plan: seed: 0, now 1"):
-        Unfinished(path, plan(trials=5, top={"seed": 1}))
+        ResumeState(path, plan(trials=5, top={"seed": 1}))
     assert path.read_bytes() == data
 
 
@@ -157,7 +160,7 @@ def test_a_run_id_of_a_file_names_nothing_else(name: str, tmp_path: Path) -> Non
     path = only_header(tmp_path / "r.msgpack", name, plan())
     before = path.read_bytes()
     with pytest.raises(UsageError, match=r"r\.msgpack: its run id is not one"):
-        Unfinished(path, plan())
+        ResumeState(path, plan())
     entry = LedgerEntry(run_id=name, substrates=(), create_timeout_s=1.0)
     for act in (lambda: entry.path, lambda: ledger.write(entry), lambda: ledger.remove(name)):
         with pytest.raises(UsageError, match="its run id is not one"):
@@ -181,3 +184,31 @@ async def test_a_run_without_its_cells_is_not_resumed(tmp_path: Path, fake: Fake
     assert path.read_bytes() == before
     assert not of(told(path), Cell)
     assert fake.alive == {}
+
+
+async def test_a_resumed_copy_and_the_run_that_continues_elsewhere_spare_each_other(
+    tmp_path: Path, fake: FakeSubstrate
+) -> None:
+    what = plan(trials=6, warmup=0)
+    path = await cut_short(tmp_path, fake, what, after=2)
+    elsewhere = SandboxSpec(name=f"taxtui-{RUN}-5", labels={LABEL_RUN: RUN}, limits=what.limits, ttl_s=60.0)
+    await fake.create(elsewhere, Marks())  # by the run itself, in a state folder that is not ours
+    run = await resumed(path, what)
+    assert (run.outcome, run.progress.ok, run.clean) == ("finished", 6, True)
+    assert list(fake.alive) == [elsewhere.name]
+    names = [event.sandbox for event in of(told(path), TrialStarted)]
+    assert len(set(names)) == len(names)
+    assert elsewhere.name not in names
+
+
+async def test_a_resumption_removes_what_the_first_part_left_on_this_machine(
+    tmp_path: Path, fake: FakeSubstrate
+) -> None:
+    what = plan(trials=6, warmup=0)
+    path = await cut_short(tmp_path, fake, what, after=2)
+    left = SandboxSpec(name=f"taxtui-{RUN}-5", labels={LABEL_RUN: RUN}, limits=what.limits, ttl_s=60.0)
+    await fake.create(left, Marks())
+    ledger.write(LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0))  # neither runner nor watchdog lives
+    await resumed(path, what)
+    assert fake.alive == {}
+    ledger.remove(RUN)

@@ -20,8 +20,8 @@ from taxtui.commands import substrates, sweep
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable, UsageError
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.runner import ledger
-from taxtui.runner.ledger import LedgerEntry
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Found, Marks
 from taxtui.substrates.local import LocalOptions

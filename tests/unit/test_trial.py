@@ -12,9 +12,9 @@ from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, 
 from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, ThinkTime, Tier
 from taxtui.recording import digest, events
 from taxtui.recording.events import UNKNOWN, Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
-from taxtui.runner import trial as trial_module
-from taxtui.runner.bracket import Method
-from taxtui.runner.trial import Trial
+from taxtui.runner.trial import trial as trial_module
+from taxtui.runner.trial.bracket import Method
+from taxtui.runner.trial.trial import Trial
 from taxtui.sandboxes.fake import FakeSandbox, FakeSubstrate
 from taxtui.sandboxes.protocol import ExecResult, Marks
 from tests.support import waiting

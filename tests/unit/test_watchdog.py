@@ -17,9 +17,9 @@ import pytest
 
 from taxtui.errors import SubstrateUnavailable, TaxtuiError
 from taxtui.plan.spec import Limits, SandboxSpec, SubstrateRef
-from taxtui.runner import ledger, watchdog
-from taxtui.runner.ledger import LedgerEntry
-from taxtui.runner.watchdog import DONE, READY, Watchdog, sweep
+from taxtui.runner.cleanup import ledger, watchdog
+from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.cleanup.watchdog import DONE, READY, Watchdog, sweep
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks

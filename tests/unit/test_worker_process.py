@@ -1,4 +1,4 @@
-"""What is heard of a worker on this machine, and when: together as far as nobody waits for it."""
+"""Reads from a worker process: output is gathered unless the worker waits for an answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from taxtui.runner import placing
-from taxtui.runner.orders import Telling, Unstarted, Wrote, line
-from taxtui.runner.placing import WorkerProcess
+from taxtui.runner.fanout import child_process
+from taxtui.runner.fanout.child_process import WorkerProcess
+from taxtui.runner.fanout.messages import Flushed, FromWorker, NotStarted, line
 
 LONG_S = 3600.0
 
@@ -29,31 +29,33 @@ class Silent:
         return 0
 
 
-@pytest.mark.parametrize("waits", [Unstarted(3), Wrote(idle=True)], ids=["work is handed back", "a lane has no work"])
+@pytest.mark.parametrize(
+    "waits", [NotStarted(3), Flushed(idle=True)], ids=["work is handed back", "a lane has no work"]
+)
 async def test_what_waits_for_something_is_heard_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: Telling
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: FromWorker
 ) -> None:
-    monkeypatch.setattr(placing, "HEARD_WITHIN_S", 2 * LONG_S)
+    monkeypatch.setattr(child_process, "SILENCE_S", 2 * LONG_S)
     process = Silent()
-    worker = WorkerProcess(cast(Any, process), tmp_path / "none", gathered_s=LONG_S)
-    process.stdout.feed_data(line(Wrote()))
-    hearing = asyncio.ensure_future(worker.heard())
+    worker = WorkerProcess(cast(Any, process), tmp_path / "none", gather_s=LONG_S)
+    process.stdout.feed_data(line(Flushed()))
+    reading = asyncio.ensure_future(worker.read())
     for _ in range(10):
         await asyncio.sleep(0)
-    assert not hearing.done(), "that alone is gathered"
+    assert not reading.done(), "that alone is gathered"
     process.stdout.feed_data(line(waits))
-    assert (await hearing).lines == [line(Wrote()), line(waits)]
+    assert (await reading).lines == [line(Flushed()), line(waits)]
     await worker.close(1.0)
 
 
 async def test_what_was_too_much_for_one_time_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(placing, "HEARD_WITHIN_S", 2 * LONG_S)
+    monkeypatch.setattr(child_process, "SILENCE_S", 2 * LONG_S)
     (tmp_path / "file").write_bytes(b"12345")
     process = Silent()
-    worker = WorkerProcess(cast(Any, process), tmp_path / "file", gathered_s=LONG_S, most_bytes=2)
-    process.stdout.feed_data(line(Wrote(idle=True)))
-    heard = [await worker.heard() for _ in range(3)]
+    worker = WorkerProcess(cast(Any, process), tmp_path / "file", gather_s=LONG_S, read_bytes=2)
+    process.stdout.feed_data(line(Flushed(idle=True)))
+    heard = [await worker.read() for _ in range(3)]
     assert [(each.data, len(each.lines)) for each in heard] == [(b"12", 0), (b"34", 0), (b"5", 1)]
     await worker.close(1.0)

@@ -15,7 +15,7 @@ import pytest
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.recording.events import UNKNOWN
-from taxtui.runner.bracket import Unwrapped, unwrap, wrap
+from taxtui.runner.trial.bracket import Unwrapped, unwrap, wrap
 from taxtui.sandboxes.kit import frames, text_command
 from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
 from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv

@@ -21,6 +21,7 @@ import msgspec
 
 from taxtui.errors import RecordingError
 from taxtui.live.state import RunState
+from taxtui.plan.scenario import STDIN
 from taxtui.recording.reader import Follower
 from taxtui.terminal_text import clean
 
@@ -118,16 +119,15 @@ class RunFeed:
         self.state = RunState()
         self.paused = False
         self.cancelled = False
-        self._folder = tempfile.TemporaryDirectory(prefix="taxtui-")
-        if isinstance(scenario, dict):
-            plan = Path(self._folder.name) / "plan.json"
-            plan.write_bytes(msgspec.json.encode(scenario))
-            scenario = str(plan)
-        self._stderr = (Path(self._folder.name) / "stderr").open("w+b")
-        command = [sys.executable, "-m", "taxtui", "run", scenario, "-o", str(path)]
+        # Without a name: nothing of it stays, however this process ends.
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
+        name = scenario if isinstance(scenario, str) else STDIN
+        command = [sys.executable, "-m", "taxtui", "run", name, "-o", str(path)]
         command += ["--run-id", path.stem]
         command += ["--control", "stdin", "--progress", "none", *options]
         self._child = launcher.start(command, self._stderr).result()
+        if name == STDIN:
+            self._write(msgspec.json.encode(scenario))
         self._follower: Follower | None = None
         self._drained = False
         self._unreadable = False
@@ -189,9 +189,12 @@ class RunFeed:
         self._send("cancel")
 
     def _send(self, op: Literal["pause", "resume", "cancel"]) -> None:
+        self._write(msgspec.json.encode({"op": op}))
+
+    def _write(self, line: bytes) -> None:
         assert self._child.stdin is not None
         try:
-            self._child.stdin.write(msgspec.json.encode({"op": op}) + b"\n")
+            self._child.stdin.write(line + b"\n")
             self._child.stdin.flush()
         except OSError:
             pass  # it has just ended, which the next advance() shows
@@ -202,6 +205,4 @@ class RunFeed:
             self._child.communicate()
         if self._follower:
             self._follower.close()
-        if not self._stderr.closed:
-            self._stderr.close()
-            self._folder.cleanup()
+        self._stderr.close()

@@ -16,9 +16,11 @@ import pytest
 
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
-from taxtui.runner import engine, opening, watchdog
-from taxtui.runner.engine import Run
-from taxtui.runner.ledger import LedgerEntry
+from taxtui.runner import preflight
+from taxtui.runner import run as run_module
+from taxtui.runner.cleanup import watchdog
+from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.run import Run
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from taxtui.substrates.docker.options import DockerOptions
@@ -44,6 +46,7 @@ SHORTER: Final = {
     "OPEN_S": 3.0,
     "TOLD_S": 1.0,
     "LET_GO_S": 0.5,
+    "CANCELLED_WITHIN_S": 0.5,
     "_REPLY_TIMEOUT_S": 5.0,
     "_TIMEOUT_S": 5,
     "_OURS_TIMEOUT_S": 5.0,
@@ -86,8 +89,8 @@ def _patched() -> Any:
                     if isinstance(getattr(module, deadline, None), float | int | tuple):
                         patch.setattr(module, deadline, value)
         patch.setattr(botocore.config, "Config", quick)
-        patch.setattr(opening, "build", lambda ref: _connects[ref.name]())
-        patch.setattr(engine, "Watchdog", NoWatchdog)
+        patch.setattr(preflight, "build", lambda ref: _connects[ref.name]())
+        patch.setattr(run_module, "Watchdog", NoWatchdog)
         for key, text in {**CREDENTIALS, "DAYTONA_API_KEY": KEY}.items():
             patch.setenv(key, text)
         yield

@@ -20,7 +20,7 @@ from typing import Any, Final
 from tests.support.command_line import Home
 
 Blow = Callable[[], None]
-WATCHDOG: Final = b"taxtui.runner.watchdog"
+WATCHDOG: Final = b"taxtui.runner.cleanup.watchdog"
 FULL: Final = Path("/dev/full")
 PIDS: Final = Path("/sys/fs/cgroup/pids")
 

@@ -1,0 +1,1 @@
+"""Removal of every sandbox, whatever becomes of the run: registry, watchdog, final sweep."""

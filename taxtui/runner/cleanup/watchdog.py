@@ -1,0 +1,211 @@
+"""A process that outlives the run in order to clean up after it: ``python -m taxtui.runner.cleanup.watchdog``.
+
+It sits in a session of its own, with its clients open, blocked on a pipe that only the runner holds. The pipe brings
+the run's ledger entry, which the watchdog saves itself: so no entry is left without somebody who sees to it. ``done``
+ends it. End of file means that the runner died: then it finds and reaps everything with the run's label, again and
+again, until nothing has been found for as long as a create that was under way could still take.
+"""
+
+from __future__ import annotations
+
+from taxtui import starting
+
+starting.quickly(__name__)
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from costmodel.recording.parallel.dealing import interrupts_held
+from taxtui.errors import TaxtuiError
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.cleanup.reaping import reap_all
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
+from taxtui.sandboxes.protocol import Substrate
+from taxtui.sandboxes.registry import build
+
+DONE: Final = b"done\n"
+READY: Final = b"ready\n"
+FIRST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 5.0
+LOOK_S: Final = 1.0
+"""How often the runner looks whether it still stands."""
+OPENED_WITHIN_S: Final = 120.0
+DISMISSED_WITHIN_S: Final = 10.0
+"""One that says nothing for so long, because somebody has stopped it say, is killed: it may not hold a run."""
+GIVE_UP_AFTER_S: Final = 3600.0
+"""A provider that cannot be reached for an hour keeps its own deadline; the ledger entry stays for ``taxtui sweep``."""
+
+_ROOM: Final = "make room for processes and open files (ulimit -u, ulimit -n, the control group's pids.max)"
+
+
+class Watchdog:
+    """The runner's end of it."""
+
+    def __init__(self, entry: LedgerEntry) -> None:
+        """Start the process and tell it what to guard; it is ready after ``wait_ready``.
+
+        Raises:
+            TaxtuiError: there is no room for it on this machine.
+        """
+        self._entry = entry
+        self._replaced = ledger.earlier(entry)
+        self._guarding = False
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        # Ctrl-C that comes before the process has left our session would end it.
+        with _said_where_there_is_no_room(), interrupts_held():
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "taxtui.runner.cleanup.watchdog",
+                ],  # -P: no module of the user's folder gets in
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._say(msgspec.json.encode(self._entry) + b"\n")
+        return self._process
+
+    async def wait_ready(self) -> None:
+        """Return once the ledger has the entry and the watchdog has its clients open, so that it can act at once.
+
+        Raises:
+            TaxtuiError: it could not get there.
+        """
+        process = self._process
+        assert process.stdout is not None
+        too_late = asyncio.get_running_loop().call_later(OPENED_WITHIN_S, process.kill)
+        try:
+            with _said_where_there_is_no_room():
+                said = await asyncio.to_thread(process.stdout.readline)
+        finally:
+            too_late.cancel()
+        if said != READY:
+            why = said.decode().strip() or "the watchdog died, or did not answer"
+            raise TaxtuiError(f"nobody to clean up after a crash: {why}")
+        self._guarding = True
+
+    async def keep(self, replaced: Callable[[], None]) -> None:
+        """Until cancelled: whenever it has died, put another in its place and tell ``replaced``.
+
+        Raises:
+            TaxtuiError: there is nobody any more to clean up after a crash.
+        """
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self._process.poll() is not None:
+                self._let_go()
+                self._start()
+                await finish_despite_cancel(self.wait_ready(), OPENED_WITHIN_S)
+                replaced()
+
+    def release(self, *, clean: bool) -> None:
+        """The run has ended. ``clean``: nothing is left; otherwise the watchdog sweeps as if the runner had died.
+
+        A watchdog that was never ready has guarded nothing: an earlier entry of the run is put back.
+        """
+        if clean:
+            if self._guarding:
+                ledger.settled(self._entry)
+            else:
+                ledger.withdraw(self._entry, self._replaced)
+            self._say(DONE)
+        self._let_go()
+        if clean:
+            try:
+                self._process.wait(DISMISSED_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _let_go(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.stdout.close()
+
+    def _say(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+
+@contextlib.contextmanager
+def _said_where_there_is_no_room() -> Iterator[None]:
+    """No descriptor, process or thread can be had any more: ``TaxtuiError`` instead of what Python raises."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        raise TaxtuiError(f"nobody to clean up after a crash: {error}", fix=_ROOM) from error
+
+
+async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
+    """Find and reap until nothing was found for one create-timeout; then forget the run.
+
+    A run that is resumed meanwhile takes over: what it makes has the same label, and it sweeps at its own end.
+    """
+    began = quiet_since = time.monotonic()
+    pause_s = FIRST_PAUSE_S
+    while time.monotonic() - quiet_since < entry.create_timeout_s:
+        found_any = False
+        for substrate in substrates:
+            try:
+                found = [each for each in await substrate.find(entry.run_id) if entry.covers(each.name)]
+                if ledger.taken_over(entry):  # looked at last: what is found may have been made by then
+                    return
+                found_any |= bool(found)
+                await reap_all(substrate, found)
+            except Exception:  # also an adapter's bug: not known to be clean, and nobody else will look
+                found_any = True
+        if found_any:
+            quiet_since, pause_s = time.monotonic(), FIRST_PAUSE_S
+        if time.monotonic() - began > GIVE_UP_AFTER_S:
+            return
+        await asyncio.sleep(pause_s)
+        pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
+    if not ledger.taken_over(entry):
+        ledger.settled(entry)
+
+
+async def _main() -> None:
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return  # the runner died before it had made anything
+    entry = msgspec.json.decode(line, type=LedgerEntry)
+    replaced = ledger.earlier(entry)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            ledger.write(entry)
+            substrates = [await stack.enter_async_context(build(ref)) for ref in entry.substrates]
+        except TaxtuiError as error:
+            ledger.withdraw(entry, replaced)
+            _answer(f"{error}\n".encode())
+            return
+        _answer(READY)
+        said = await asyncio.to_thread(sys.stdin.buffer.read)
+        if said != DONE:
+            await sweep(entry, substrates)
+
+
+def _answer(line: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the runner has died meanwhile
+        os.write(sys.stdout.fileno(), line)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())

@@ -1,0 +1,74 @@
+"""A worker in another process: its messages are lines, its events are the bytes of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from taxtui.recording.events import Clock, Event
+from taxtui.recording.frames import Chain, FrameParser, decode
+from taxtui.runner.fanout.launcher import Received
+from taxtui.runner.fanout.messages import ToWorker, decode_from_worker, line
+from taxtui.runner.journal import SharedJournal
+
+
+class Chunk(NamedTuple):
+    """The bytes of one read. Process ``data`` before ``lines``: a line may refer to the data sent with it."""
+
+    lines: list[bytes]
+    data: bytes  # the next part of the worker's file
+    closed: bool = False  # nothing more follows
+
+
+class ByteTransport(Protocol):
+    """Moves the bytes of one worker; it knows none of their meaning."""
+
+    def write(self, lines: bytes) -> None:
+        """Send lines to the worker. Lines to a worker that has ended are lost."""
+        ...
+
+    async def read(self) -> Chunk:
+        """Return the next bytes, in order and once; after a short while there may be none."""
+        ...
+
+    async def close(self, patience_s: float) -> None:
+        """Cancel the worker if it still runs. It has ``patience_s`` to clean up. Idempotent."""
+        ...
+
+
+class ByteConnection:
+    """A :class:`~taxtui.runner.fanout.launcher.WorkerConnection` over a transport of bytes."""
+
+    def __init__(self, transport: ByteTransport) -> None:
+        """Expect the first frame of the worker's file."""
+        self.clock: Clock | None = None
+        self.transport = transport
+        self._parser, self._chain = FrameParser(), Chain()
+
+    def begin(self, journal: SharedJournal, crashed: Callable[[Exception], None]) -> None:
+        """The worker has a file of its own."""
+
+    def send(self, message: ToWorker) -> None:
+        """As ``WorkerConnection.send``."""
+        self.transport.write(line(message))
+
+    async def receive(self) -> Received:
+        """As ``WorkerConnection.receive``."""
+        chunk = await self.transport.read()
+        return Received(self._decode(chunk.data), [decode_from_worker(text) for text in chunk.lines], chunk.closed)
+
+    def _decode(self, data: bytes) -> list[Event]:
+        events: list[Event] = []
+        for offset, payload in self._parser.feed(data):
+            batch = decode(payload, offset)
+            self._chain.add(batch, payload, offset)
+            events += batch.events
+        if self.clock is None and events:
+            first = events.pop(0)
+            assert isinstance(first, Clock)
+            self.clock = first
+        return events
+
+    async def close(self, patience_s: float) -> None:
+        """As ``WorkerConnection.close``."""
+        await self.transport.close(patience_s)

@@ -1,0 +1,147 @@
+"""Workers that are child processes of the run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import sys
+from pathlib import Path
+from typing import Final
+
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.fanout.byte_connection import ByteConnection, Chunk
+from taxtui.runner.fanout.launcher import WorkerConnection
+from taxtui.runner.fanout.messages import Assignment, Flushed, line
+from taxtui.runner.fanout.worker_pipes import LINE_BYTES
+
+SILENCE_S: Final = 0.25
+"""A read of a silent worker returns after this time."""
+GATHER_S: Final = 0.005
+"""Output within this time is read together. A message that waits for an answer or for trials is read at once."""
+READ_BYTES: Final = 4 << 20
+"""The most of a worker's file that one read returns."""
+_FLUSHED: Final = line(Flushed())
+
+
+class WorkerProcess:
+    """A worker on this machine: a process, its pipes and its file."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        path: Path,
+        gather_s: float = GATHER_S,
+        read_bytes: int = READ_BYTES,
+    ) -> None:
+        """Called by ``started``."""
+        self._process, self._path = process, path
+        self._gather_s, self._read_bytes = gather_s, read_bytes
+        self._file: io.FileIO | None = None
+        self._lines: list[bytes] = []
+        self._readable = asyncio.Event()  # set: there is something to read, or there never will be again
+        self._urgent = asyncio.Event()  # set: a line besides ``Flushed`` is among it
+        self._ended = self._more = self._closed = False
+        self._listening = asyncio.ensure_future(self._listen())
+
+    @classmethod
+    async def started(
+        cls, assignment: Assignment, gather_s: float = GATHER_S, read_bytes: int = READ_BYTES
+    ) -> WorkerProcess:
+        """Start a process with its assignment. A file that an earlier run of the same id has left is removed."""
+        path = ledger.worker_file(assignment.run_id, assignment.repetition, assignment.share.worker)
+        path.unlink(missing_ok=True)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "taxtui.runner.fanout.worker_program"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in the terminal is for the run
+            limit=LINE_BYTES,
+        )
+        worker = cls(process, path, gather_s, read_bytes)
+        worker.write(line(assignment))
+        return worker
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    async def _listen(self) -> None:
+        assert self._process.stdout is not None
+        async for text in self._process.stdout:
+            self._lines.append(text)
+            self._readable.set()
+            if text != _FLUSHED:
+                self._urgent.set()
+        self._ended = True
+        self._readable.set()
+        self._urgent.set()
+
+    def write(self, lines: bytes) -> None:
+        """As ``ByteTransport.write``."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        with contextlib.suppress(OSError, RuntimeError):  # it has ended, or died
+            stdin.write(lines)
+
+    async def read(self) -> Chunk:
+        """As ``ByteTransport.read``; returns an empty chunk after ``SILENCE_S``."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SILENCE_S):
+                await self._readable.wait()
+                if not self._more:
+                    async with asyncio.timeout(self._gather_s):
+                        await self._urgent.wait()
+        ended, lines = self._ended, self._lines
+        data = self._read_file()
+        self._more = len(data) == self._read_bytes
+        if self._more:  # the lines refer to data behind this
+            return Chunk([], data)
+        self._lines = []
+        if not ended:
+            self._readable.clear()
+            self._urgent.clear()
+        return Chunk(lines, data, ended)
+
+    def _read_file(self) -> bytes:
+        """Return the bytes that were appended to the worker's file; before it has begun there is none."""
+        if self._file is None:
+            try:
+                self._file = self._path.open("rb", buffering=0)
+            except OSError:
+                return b""
+        return self._file.read(self._read_bytes) or b""
+
+    async def close(self, patience_s: float) -> None:
+        """As ``ByteTransport.close``."""
+        if self._closed:
+            return
+        self._closed = True
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            async with asyncio.timeout(patience_s):
+                await self._process.wait()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        self._listening.cancel()
+        if self._file is not None:
+            self._file.close()
+        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the folder holds files of other workers too, or never existed
+            self._path.parent.rmdir()
+
+
+class ChildProcesses:
+    """The launcher of child processes."""
+
+    async def start(self, assignment: Assignment) -> WorkerConnection:
+        """As ``Launcher.start``."""
+        return ByteConnection(await WorkerProcess.started(assignment))
+
+    async def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,332 @@
+"""Assigns the trials of one repetition to its workers, answers them, and records what they measure."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from costmodel.recording.breakdown import start_delay_ns
+from taxtui.errors import RunCrashed, WriteFailed
+from taxtui.plan.spec import Plan
+from taxtui.recording.events import INTERRUPTED, OK, Event, Notice, TrialEnded
+from taxtui.runner.arrivals import Block, blocks, schedule
+from taxtui.runner.cell import CellProgress
+from taxtui.runner.cleanup.reaping import final_sweep
+from taxtui.runner.eta import eta_s
+from taxtui.runner.fanout.messages import (
+    FINISH,
+    WARM_UP,
+    Assign,
+    AssignedTrial,
+    BudgetAnswer,
+    BudgetRequest,
+    Command,
+    EndOfBatch,
+    Finished,
+    FromWorker,
+    NotStarted,
+    SandboxGone,
+    Slots,
+)
+from taxtui.runner.fanout.repetition import remaining_s
+from taxtui.runner.fanout.trial_queue import TrialQueue
+from taxtui.runner.fanout.worker_handle import Assigned, RunningTrial, WorkerHandle
+from taxtui.runner.journal import SharedJournal
+from taxtui.runner.progress import Progress
+from taxtui.runner.run_control import PAUSE, STOP, RunControl
+from taxtui.runner.spend_limit import SpendLimit
+from taxtui.sandboxes.protocol import Substrate
+
+MOST_ATTEMPTS: Final = 2
+"""A trial whose worker was lost is run once more."""
+
+
+class RunState(NamedTuple):
+    """The state of the run that all its repetitions share."""
+
+    run_id: str
+    control: RunControl
+    progress: Progress
+    counts: dict[str, int]  # counted trials by outcome
+    cells: list[CellProgress]
+    spend_limit: SpendLimit
+    journal: SharedJournal
+    substrates: list[Substrate]
+
+
+class Dispatcher:
+    """One repetition of a run. ``measure`` is called once."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        run: RunState,
+        workers: list[WorkerHandle],
+        covers: Callable[[str], bool],
+        left: Callable[[Sequence[Block]], list[Block]],
+    ) -> None:
+        """``covers``: whether a sandbox of this name is the run's; ``left``: the batches without what is measured."""
+        self._plan, self._run, self._workers = plan, run, workers
+        self._covers, self._left = covers, left
+        self.failed_removals = 0  # clean-ups of trials that failed, which the run's own sweep repeats
+        self.cleanup_failed = False
+        self._ended_early = False
+        self._began_s = time.monotonic()
+        self._queues: list[TrialQueue] = []
+        self._sweeps: set[asyncio.Task[list[str]]] = set()
+
+    @property
+    def first_free(self) -> int:
+        """The lowest trial number that no worker has used."""
+        return max(worker.first_free for worker in self._workers)
+
+    # ---------------------------------------------------------------------------------------------------- its end
+
+    def relay(self, op: str) -> None:
+        """Pass a change of the run's control on to every worker."""
+        if op == STOP:
+            for queue in self._queues:
+                queue.drop()
+        for worker in self._workers:
+            worker.send(Command(op))
+
+    def end_early(self) -> None:
+        """Start no more trials in this repetition."""
+        self._ended_early = True
+        self.relay(STOP)
+
+    @property
+    def _stopping(self) -> bool:
+        return self._ended_early or self._run.control.stopping
+
+    # -------------------------------------------------------------------------------------------------- its batches
+
+    async def measure(self) -> None:
+        """Run every batch, and return once the workers have ended. Errors are in the run's control then."""
+        control = self._run.control
+        attending = [asyncio.ensure_future(self._attend(worker)) for worker in self._workers]
+        try:
+            if control.stopping:
+                self.relay(STOP)
+            if not control.unpaused.is_set():
+                self.relay(PAUSE)
+            await control.guarded(self._run_cells())
+        finally:
+            self.relay(FINISH)
+            await asyncio.gather(*attending)
+            await asyncio.gather(*self._sweeps)
+
+    async def _run_cells(self) -> None:
+        cells = self._run.cells
+        for cell in cells:
+            if self._left(blocks(self._plan, [cell.cell])):
+                await self._warm_up(cell)
+        groups: dict[str, list[int]] = {}
+        for cell in cells:
+            group = str(cell.plan.substrate) if self._plan.side_by_side else ""
+            groups.setdefault(group, []).append(cell.cell)
+        guarded = self._run.control.guarded
+        await asyncio.gather(*(guarded(self._run_batches(blocks(self._plan, each))) for each in groups.values()))
+        journal = self._run.journal
+        for cell in cells:
+            if (notice := cell.start_delays(journal.now())) is not None:
+                journal.emit(notice)
+
+    async def _warm_up(self, cell: CellProgress) -> None:
+        """Each worker that has a slot of the cell warms up its own connections."""
+        if cell.plan.warmup and not self._stopping:
+            queue = self._queue(cell, WARM_UP, 0)
+            for worker in self._alive:
+                if queue.slots.get(worker.number):
+                    self._send_trials(worker, queue, [(place, 0) for place in range(cell.plan.warmup)])
+            await self._drained(queue)
+
+    async def _run_batches(self, batches: list[Block]) -> None:
+        for batch in self._left(batches):
+            if self._stopping:
+                return
+            starts_ns = schedule(self._plan, batch)
+            await self._drained(self._queue(self._run.cells[batch.cell], batch.number, batch.trials, starts_ns))
+
+    @property
+    def _alive(self) -> list[WorkerHandle]:
+        return [worker for worker in self._workers if worker.alive]
+
+    def _queue(self, cell: CellProgress, batch: int, trials: int, starts_ns: Sequence[int] | None = None) -> TrialQueue:
+        queue = TrialQueue(cell.cell, cell.plan, batch, trials, starts_ns)
+        self._queues.append(queue)
+        self._share_slots(queue)
+        return queue
+
+    def _share_slots(self, queue: TrialQueue) -> None:
+        """Share the slots among the workers that are alive, and fill them."""
+        alive = self._alive
+        changed = queue.share([worker.number for worker in alive]) if alive else {}
+        for worker in alive:
+            if worker.number in changed:
+                slots = 1 if queue.batch == WARM_UP else changed[worker.number]
+                worker.send(Slots(queue.cell, queue.batch, slots, queue.elapsed_ns))
+            self._assign(worker, queue)
+
+    def _assign(self, worker: WorkerHandle, queue: TrialQueue, ended: int = 0) -> None:
+        if not self._stopping and (taken := queue.take(worker.number, ended)):
+            self._send_trials(worker, queue, taken)
+
+    def _send_trials(self, worker: WorkerHandle, queue: TrialQueue, taken: list[tuple[int, int]]) -> None:
+        resets = queue.plan.acquire == "reset" and queue.batch != WARM_UP
+        trials = []
+        for place, attempt in taken:
+            number, spare = worker.next_trial(), worker.next_trial() if resets else -1
+            trial = AssignedTrial(number, place, queue.due_ns(place), attempt, spare)
+            worker.assigned[number] = Assigned(queue, trial)
+            trials.append(trial)
+        queue.assign(worker.number, len(trials))
+        worker.send(Assign(queue.cell, queue.batch, trials))
+
+    async def _drained(self, queue: TrialQueue) -> None:
+        queue.check()
+        await queue.drained.wait()
+        self._queues.remove(queue)
+        for worker in self._alive:
+            if worker.number in queue.slots:
+                worker.send(EndOfBatch(queue.cell, queue.batch))
+
+    # ------------------------------------------------------------------------------------------- its workers' words
+
+    async def _attend(self, worker: WorkerHandle) -> None:
+        """Record what a worker measures and answer its messages, until it has ended or is lost."""
+        try:
+            early = iter(worker.early)
+            while True:
+                events, messages, closed = next(early, None) or await worker.connection.receive()
+                self._record(worker, events)
+                for message in messages:
+                    self._answer(worker, message)
+                if closed:
+                    break
+        except Exception as error:  # its messages or events make no sense
+            self._run.control.crashed(error)
+        if not worker.finished:
+            self._lost(worker)
+        worker.alive = False
+
+    def _record(self, worker: WorkerHandle, events: list[Event]) -> None:
+        if not events:
+            return
+        if (clock := worker.connection.clock) is not None:
+            self._run.journal.pass_on(clock, events)
+        ended: dict[int, int] = {}
+        queues: dict[int, TrialQueue] = {}
+        for event in events:
+            trial = worker.follow(event)
+            if trial is None or not isinstance(event, TrialEnded):
+                continue
+            self._count(trial, event)
+            if (assigned := worker.assigned.pop(event.trial, None)) is not None:
+                key = id(assigned.queue)
+                queues[key], ended[key] = assigned.queue, ended.get(key, 0) + 1
+                assigned.queue.end(worker.number)
+        self._run.progress.in_flight = sum(len(each.running) for each in self._workers)
+        for key, queue in queues.items():
+            self._assign(worker, queue, ended[key])
+            for other in self._alive:  # the last trials go to whichever worker is free
+                if other is not worker and queue.waiting:
+                    self._assign(other, queue)
+            queue.check()
+
+    def _count(self, trial: RunningTrial, end: TrialEnded) -> None:
+        progress, cell = self._run.progress, self._run.cells[trial.started.cell]
+        cell.took(trial.took_s(end))
+        if not trial.started.warm_up:
+            self._run.counts[end.outcome] = self._run.counts.get(end.outcome, 0) + 1
+            progress.ended += 1
+            progress.ok += end.outcome == OK
+            cell.ended += 1
+            cell.ok += end.outcome == OK
+            cell.start_delays_ns.append(start_delay_ns(trial.started.scheduled_ns, trial.started.start_ns))
+        left_s = eta_s(self._run.cells, side_by_side=self._plan.side_by_side)
+        elapsed_s = time.monotonic() - self._began_s
+        progress.left_s = remaining_s(self._plan, progress.repetition - 1, elapsed_s, left_s)
+
+    def _answer(self, worker: WorkerHandle, message: FromWorker) -> None:
+        if isinstance(message, BudgetRequest):
+            worker.send(BudgetAnswer(message.sandbox, self._grant(worker, message)))
+        elif isinstance(message, SandboxGone):
+            worker.granted.discard(message.sandbox)
+            self._run.spend_limit.ended(message.sandbox)
+        elif isinstance(message, NotStarted):
+            if (assigned := worker.assigned.pop(message.trial, None)) is not None:
+                assigned.queue.end(worker.number)
+                self._assign(worker, assigned.queue)
+        elif isinstance(message, Finished):
+            self._finished(worker, message)
+
+    def _grant(self, worker: WorkerHandle, request: BudgetRequest) -> bool:
+        """Whether the sandbox may be made; one that would exceed a limit ends the launching."""
+        limit, journal = self._run.spend_limit, self._run.journal
+        if self._stopping:
+            return False
+        if reason := limit.refuses(request.cell):
+            journal.emit(Notice(journal.now(), "warning", f"stopped: {reason}"))
+            self._run.control.stop("budget", reason)
+            return False
+        limit.began(request.sandbox, request.cell)
+        worker.granted.add(request.sandbox)
+        return True
+
+    def _finished(self, worker: WorkerHandle, message: Finished) -> None:
+        worker.finished = True
+        self.cleanup_failed |= message.cleanup_failed
+        self.failed_removals += message.failed_removals
+        self._take_back(worker)
+        if message.write_error:
+            self._run.control.write_failed(WriteFailed(f"worker {worker.number}: {message.write_error}"))
+        if message.crash:
+            self._run.control.crashed(RunCrashed(f"worker {worker.number}: {message.crash}"))
+
+    # --------------------------------------------------------------------------------------------- a lost worker
+
+    def _lost(self, worker: WorkerHandle) -> None:
+        """End a lost worker's trials, assign them again, and remove its sandboxes."""
+        worker.alive = False
+        journal = self._run.journal
+        text = f"worker {worker.number} was lost; {len(worker.running)} trials in flight are interrupted"
+        journal.emit(Notice(journal.now(), "warning", text))
+        ends: list[Event] = [*worker.interrupted()]
+        if (clock := worker.connection.clock) is not None:
+            journal.pass_on(clock, ends)
+        started = worker.running
+        counted = sum(not trial.started.warm_up for trial in started.values())
+        if counted:
+            self._run.counts[INTERRUPTED] = self._run.counts.get(INTERRUPTED, 0) + counted
+        worker.running = {}
+        self._take_back(worker, started)
+
+        def is_ours(sandbox: str) -> bool:
+            return self._covers(sandbox) and worker.share.holds(sandbox)
+
+        self._sweeps.add(asyncio.ensure_future(final_sweep(self._run.substrates, self._run.run_id, is_ours)))
+        if not self._alive and not self._stopping:
+            fix = "taxtui run --resume goes on with what is left"
+            self._run.control.crashed(RunCrashed("every worker was lost", fix=fix))
+        for queue in list(self._queues):
+            self._share_slots(queue)
+            queue.check()
+
+    def _take_back(self, worker: WorkerHandle, started: dict[int, RunningTrial] | None = None) -> None:
+        """Queue a worker's assigned trials again; a trial that it had ``started`` at most once."""
+        started = started or {}
+        back: dict[int, list[tuple[int, int]]] = {}
+        for number, assigned in worker.assigned.items():
+            attempt = assigned.trial.attempt + (number in started)
+            if attempt < MOST_ATTEMPTS and assigned.queue.batch != WARM_UP and not self._stopping:
+                back.setdefault(id(assigned.queue), []).append((assigned.trial.place, attempt))
+        for queue in self._queues:
+            queue.take_back(worker.number, back.get(id(queue), []))
+            queue.check()
+        worker.assigned.clear()
+        for sandbox in worker.granted:
+            self._run.spend_limit.ended(sandbox)
+        worker.granted.clear()

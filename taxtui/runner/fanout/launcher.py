@@ -1,0 +1,60 @@
+"""The place where workers run: this process, child processes, or the nodes of a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from taxtui.recording.events import Clock, Event
+from taxtui.runner.fanout.messages import Assignment, FromWorker, ToWorker
+from taxtui.runner.journal import SharedJournal
+
+
+class Received(NamedTuple):
+    """One read from a worker. Process the events before the messages: a message may refer to them."""
+
+    events: list[Event]
+    messages: list[FromWorker]
+    closed: bool = False  # nothing more follows
+
+
+class WorkerConnection(Protocol):
+    """The run's end of a worker."""
+
+    @property
+    def clock(self) -> Clock | None:
+        """The clock of the worker's events. None: they are in the recording already, or none has arrived."""
+        ...
+
+    def begin(self, journal: SharedJournal, crashed: Callable[[Exception], None]) -> None:
+        """The recording exists. A worker of this process writes into it from now on, and reports its crash."""
+        ...
+
+    def send(self, message: ToWorker) -> None:
+        """Send a message. One to a worker that has ended is lost."""
+        ...
+
+    async def receive(self) -> Received:
+        """Return the next events and messages, in order and once; after a short while there may be none.
+
+        Raises:
+            RecordingError: the worker's events are damaged or incomplete.
+            TaxtuiError: the worker could not start.
+        """
+        ...
+
+    async def close(self, patience_s: float) -> None:
+        """Cancel the worker if it still runs. It has ``patience_s`` to clean up. Idempotent."""
+        ...
+
+
+class Launcher(Protocol):
+    """Starts workers."""
+
+    async def start(self, assignment: Assignment) -> WorkerConnection:
+        """Start a worker. Raises ``TaxtuiError``: there is no room for it."""
+        ...
+
+    async def close(self) -> None:
+        """Release what the launcher itself holds."""
+        ...

@@ -1,0 +1,334 @@
+"""Workers on the nodes of a Ray cluster. An actor beside each worker starts it and moves its bytes.
+
+``python -m taxtui.runner.fanout.ray_launcher ADDRESS`` says which nodes a cluster has. A run asks that first, in a
+process that can be ended: Ray itself tries an address that nobody answers at for minutes, and talks about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import importlib.util
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from taxtui import installed
+from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
+from taxtui.plan.spec import Plan
+from taxtui.runner.fanout.byte_connection import ByteConnection, Chunk
+from taxtui.runner.fanout.launcher import WorkerConnection
+from taxtui.runner.fanout.messages import Assignment
+from taxtui.runner.fanout.ray_node import NodeRelay, StartRequest, decode_chunk
+from taxtui.runner.fanout.startup_error import StartupError
+
+AUTO: Final = "auto"
+REACHED_WITHIN_S: Final = 60.0
+PLACED_WITHIN_S: Final = 120.0
+"""An actor waits for a core that others hold; a node may have to load its Python first."""
+UNAVAILABLE_FOR_S: Final = 60.0
+"""An actor that cannot be reached, and that Ray does not hold for dead, is asked again for so long."""
+RETRY_S: Final = 0.5
+CLOSE_CALL_S: Final = 20.0
+"""Time for the call that closes a worker, beyond the worker's own time to clean up."""
+
+
+class RayNode(msgspec.Struct, frozen=True):
+    """A node of a cluster that is alive."""
+
+    id: str
+    address: str
+    cores: int  # that it offers
+
+
+class RayOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The Ray cluster that measures, and how."""
+
+    address: str = AUTO
+    per_node: int | None = None  # workers at the most; None: as many as it offers cores
+
+
+def place_workers(nodes: Sequence[RayNode], workers: int, per_node: int | None) -> list[RayNode]:
+    """A node for each worker, in turns; one that offers no core gets none.
+
+    Raises:
+        UsageError: there is not room for all.
+    """
+    room = {node: node.cores if per_node is None else min(per_node, node.cores) for node in nodes}
+    if sum(room.values()) < workers:
+        each = "a core each" if per_node is None else f"a core each and at most {per_node} on a node"
+        have = ", ".join(f"{node.address}: {node.cores}" for node in nodes) or "none"
+        raise UsageError(
+            f"--engine ray: {workers} workers, {each}, find room for {sum(room.values())} (cores offered: {have})",
+            fix="ask for fewer --workers, or more --per-node, or add nodes",
+        )
+    found: list[RayNode] = []
+    while len(found) < workers:
+        for node in nodes:
+            if room[node] and len(found) < workers:
+                room[node] -= 1
+                found.append(node)
+    return found
+
+
+def named_paths(plan: Plan) -> list[str]:
+    """The values of substrates' options that are paths here, and so have to be there on every node.
+
+    Raises:
+        UsageError: one of them depends on the folder that this was started in.
+    """
+    found: dict[str, None] = {}
+    for cell in plan.cells:
+        for option, value in cell.substrate.options.items():
+            path = Path(value).expanduser()
+            if "/" not in value or not path.exists():
+                continue
+            if not path.is_absolute():
+                raise UsageError(
+                    f"--engine ray: {cell.substrate.name}:{option}={value} is relative to this folder",
+                    fix="give an absolute path that every node has",
+                )
+            found[value] = None
+    return list(found)
+
+
+class RayLauncher:
+    """The launcher of workers on the nodes of a Ray cluster."""
+
+    def __init__(self, options: RayOptions, plan: Plan) -> None:
+        """Nothing is connected yet; ``plan`` says how many there will be.
+
+        Raises:
+            SubstrateUnavailable: Ray is not installed.
+            UsageError: the plan names what nodes cannot have.
+        """
+        try:
+            found = importlib.util.find_spec("ray") is not None
+        except ImportError:
+            found = False
+        if not found:
+            raise SubstrateUnavailable(
+                "--engine ray: the module 'ray' is not installed", fix=installed.extra_command("ray")
+            )
+        self._options, self._workers = options, plan.workers
+        self._paths = named_paths(plan)
+        self._ray: Any = None
+        self._nodes: list[RayNode] = []
+
+    async def start(self, assignment: Assignment) -> WorkerConnection:
+        """As ``Launcher.start``; the first call connects. Raises ``UsageError``: no cluster, or no room in it."""
+        if self._ray is None:
+            await self._connect()
+        ray, node = self._ray, self._nodes[assignment.share.worker]
+        where = importlib.import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
+        relay = (
+            ray.remote(NodeRelay)
+            .options(num_cpus=1, max_restarts=0, max_task_retries=0, scheduling_strategy=where(node.id, soft=False))
+            .remote()
+        )
+        request = StartRequest(assignment=assignment, paths=self._paths)
+        return ByteConnection(RayTransport(ray, relay, node, request))
+
+    async def _connect(self) -> None:
+        nodes, ray = await asyncio.gather(
+            nodes_of(self._options.address), asyncio.to_thread(importlib.import_module, "ray")
+        )
+        self._nodes = place_workers(nodes, self._workers, self._options.per_node)
+        await asyncio.to_thread(_join, ray, self._options.address)
+        self._ray = ray
+
+    async def close(self) -> None:
+        """Leave the cluster; what of this run still lives there ends."""
+        if self._ray is not None:
+            await asyncio.to_thread(self._ray.shutdown)
+
+
+class RayTransport:
+    """The bytes of a worker on a node. One poll follows the other and carries the lines that wait."""
+
+    def __init__(self, ray: Any, relay: Any, node: RayNode, request: StartRequest) -> None:
+        """``relay`` is the handle of an actor that may not run yet."""
+        self._ray, self._relay, self._node, self._request = ray, relay, node, request
+        self._begun = self._lost = self._polling = self._posting = False
+        self._poll = self._packet = 0
+        self._waiting: list[bytes] = []
+        self._posts: set[asyncio.Task[None]] = set()
+
+    def write(self, lines: bytes) -> None:
+        """As ``ByteTransport.write``. During a poll the lines travel in a call of their own."""
+        self._waiting.append(lines)
+        if self._polling and not self._posting:
+            self._posting = True
+            asyncio.get_running_loop().call_soon(self._post)
+
+    def _post(self) -> None:
+        self._posting = False
+        if self._waiting and not self._lost:
+            post = asyncio.ensure_future(self._posted(*self._next_packet()))
+            self._posts.add(post)
+            post.add_done_callback(self._posts.discard)
+
+    def _next_packet(self) -> tuple[int, bytes]:
+        packet, lines = self._packet, b"".join(self._waiting)
+        self._packet += 1
+        self._waiting = []
+        return packet, lines
+
+    async def _posted(self, packet: int, lines: bytes) -> None:
+        with contextlib.suppress(self._ray.exceptions.RayError):  # it is lost, as the poll under way will find
+            await self._ask("write", packet, lines)
+
+    async def read(self) -> Chunk:
+        """As ``ByteTransport.read``; closed once the node or the actor is gone.
+
+        Raises:
+            TaxtuiError: it could not begin.
+        """
+        if self._lost:
+            return Chunk([], b"", closed=True)
+        if not self._begun:
+            await self._begin()
+        self._poll += 1
+        asked = self._ask("poll", self._poll, *self._next_packet())
+        self._polling = True
+        try:
+            return decode_chunk(await asked)
+        except self._ray.exceptions.RayActorError:
+            self._lost = True
+            return Chunk([], b"", closed=True)
+        finally:
+            self._polling = False
+
+    async def _begin(self) -> None:
+        number = self._request.assignment.share.worker
+        try:
+            async with asyncio.timeout(PLACED_WITHIN_S):
+                refused = await self._ask("begin", msgspec.msgpack.encode(self._request))
+        except TimeoutError:
+            self._lost = True
+            raise UsageError(
+                f"worker {number} got no core of {self._node.address} within {PLACED_WITHIN_S:g} s",
+                fix="wait for what holds it, or ask for fewer --workers",
+            ) from None
+        except self._ray.exceptions.RayError as error:
+            self._lost = True
+            why = next((line for line in reversed(str(error).splitlines()) if line.strip()), "").strip()
+            raise TaxtuiError(
+                f"worker {number} could not begin on {self._node.address}: {why}",
+                fix="every node needs the same taxtui and the same Python; docs/in-cluster.md has an image",
+            ) from None
+        if refused:
+            raise msgspec.json.decode(refused, type=StartupError).exception()
+        self._begun = True
+
+    async def _ask(self, method: str, *values: object) -> Any:
+        """Call it; again where the actor cannot be reached for the moment."""
+        gives_up = asyncio.get_running_loop().time() + UNAVAILABLE_FOR_S
+        while True:
+            try:
+                return await getattr(self._relay, method).remote(*values)
+            except self._ray.exceptions.ActorUnavailableError:
+                if asyncio.get_running_loop().time() > gives_up:
+                    raise
+            await asyncio.sleep(RETRY_S)
+
+    async def close(self, patience_s: float) -> None:
+        """As ``ByteTransport.close``."""
+        if not self._lost:
+            self._lost = True
+            with contextlib.suppress(self._ray.exceptions.RayError, TimeoutError):
+                async with asyncio.timeout(patience_s + CLOSE_CALL_S):
+                    await self._ask("close", patience_s)
+        await asyncio.gather(*self._posts)
+        self._ray.kill(self._relay)
+
+
+async def nodes_of(address: str) -> list[RayNode]:
+    """The nodes of a cluster that are alive, in the order of their addresses.
+
+    Raises:
+        UsageError: no cluster answers at the address in time, or it is not one.
+    """
+    if why := await _unanswered(address):
+        raise _no_cluster(address, why)
+    asking = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "taxtui.runner.fanout.ray_launcher", address),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    why = f"nobody answers within {REACHED_WITHIN_S:g} s"
+    try:
+        async with asyncio.timeout(REACHED_WITHIN_S):
+            said, _ = await asking.communicate()
+        found = msgspec.json.decode(said.splitlines()[-1], type=list[RayNode] | str)
+        if isinstance(found, list):
+            return sorted(found, key=lambda node: (node.address, node.id))
+        why = found
+    except TimeoutError:
+        pass
+    except (IndexError, msgspec.DecodeError):
+        why = f"Ray ended with code {asking.returncode}"
+    finally:
+        if asking.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                asking.kill()
+            await asking.wait()
+    raise _no_cluster(address, why)
+
+
+async def _unanswered(address: str) -> str:
+    """Why nothing listens at HOST:PORT, as far as that can be said without Ray; "" where something may."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal() or int(port) >= 1 << 16:
+        return ""
+    try:
+        async with asyncio.timeout(REACHED_WITHIN_S):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except TimeoutError:
+        return f"nobody answers within {REACHED_WITHIN_S:g} s"
+    except OSError as error:
+        return error.strerror or str(error)
+    writer.close()
+    return ""
+
+
+def _no_cluster(address: str, why: str) -> UsageError:
+    return UsageError(
+        f"--engine ray: no cluster at --address {address}: {why}",
+        fix="start one (ray start --head), or give --address HOST:PORT of one",
+    )
+
+
+def _join(ray: Any, address: str) -> None:
+    logging.getLogger("ray").setLevel(logging.ERROR)  # it talks on stderr, which is ours
+    ray.init(address=address, log_to_driver=False, configure_logging=False, logging_level="ERROR", namespace="taxtui")
+
+
+def _say_nodes(address: str) -> None:
+    """Print the nodes as JSON, or as a JSON string why there are none."""
+    import ray
+
+    found: list[RayNode] | str
+    try:
+        cluster: Any = ray
+        _join(cluster, address)
+        found = [
+            RayNode(node["NodeID"], node["NodeManagerAddress"], int(node["Resources"].get("CPU", 0)))
+            for node in cluster.nodes()
+            if node["Alive"]
+        ]
+        cluster.shutdown()
+    except Exception as error:  # of Ray, its client or what it speaks through
+        found = next(iter(str(error).splitlines()), type(error).__name__)
+    print(msgspec.json.encode(found).decode())
+
+
+if __name__ == "__main__":
+    _say_nodes(sys.argv[1])

@@ -1,0 +1,112 @@
+"""The actor beside a worker on a node of a cluster: it starts the worker there, and moves bytes.
+
+The run calls its methods from afar. A call that seems to be lost may be repeated: each poll has a number, and a poll
+acknowledges all before it. The worker is a process of its own, so that the cluster's work in this one delays no
+measurement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from taxtui.errors import TaxtuiError, UsageError
+from taxtui.runner.fanout.byte_connection import Chunk
+from taxtui.runner.fanout.child_process import WorkerProcess
+from taxtui.runner.fanout.messages import Assignment
+from taxtui.runner.fanout.startup_error import StartupError
+from taxtui.workloads import fixtures
+
+GATHER_S: Final = 0.1
+"""Output within this time travels together: a poll costs the cluster milliseconds of a core that measures."""
+READ_BYTES: Final = 90 << 10
+"""The most that one poll returns. Ray sends up to 100 KiB with the answer, and stores larger answers first."""
+
+decode_chunk = msgspec.msgpack.Decoder(Chunk).decode
+encode = msgspec.msgpack.encode
+
+
+class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The worker to start on a node."""
+
+    assignment: Assignment
+    paths: list[str]  # the files that the plan names; the node needs them
+
+
+class OrderedInbox:
+    """Restores the order of numbered packets that may arrive out of order or twice."""
+
+    def __init__(self) -> None:
+        """Expect packet 0."""
+        self._next = 0
+        self._early: dict[int, bytes] = {}
+
+    def add(self, number: int, lines: bytes) -> bytes:
+        """Add a packet; return the lines that are complete up to it."""
+        if number >= self._next:
+            self._early[number] = lines
+        ready = []
+        while self._next in self._early:
+            ready.append(self._early.pop(self._next))
+            self._next += 1
+        return b"".join(ready)
+
+
+class NodeRelay:
+    """The relay of one worker. All methods are awaited from afar, ``poll`` and ``write`` at the same time."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self._worker: WorkerProcess | None = None
+        self._inbox = OrderedInbox()
+        self._one_poll = asyncio.Lock()
+        self._number = -1
+        self._reply = b""
+
+    async def begin(self, request: bytes) -> bytes:
+        """Start the worker of a ``StartRequest``. Returns b"", or a ``StartupError`` as JSON."""
+        if self._worker is None:
+            try:
+                wanted = msgspec.msgpack.decode(request, type=StartRequest)
+                _require(wanted.paths)
+                assignment = wanted.assignment
+                if fixtures.wanted_here(assignment.plan):
+                    await asyncio.to_thread(fixtures.ensure)
+                self._worker = await WorkerProcess.started(assignment, gather_s=GATHER_S, read_bytes=READ_BYTES)
+            except (TaxtuiError, OSError, msgspec.DecodeError) as error:
+                return msgspec.json.encode(StartupError.of(error))
+        return b""
+
+    async def write(self, number: int, lines: bytes) -> None:
+        """Pass one packet of lines on to the worker."""
+        assert self._worker is not None
+        if ready := self._inbox.add(number, lines):
+            self._worker.write(ready)
+
+    async def poll(self, poll: int, number: int, lines: bytes) -> bytes:
+        """Pass one packet on, and return the next ``Chunk`` as msgpack; the same chunk for the same poll."""
+        await self.write(number, lines)
+        assert self._worker is not None
+        async with self._one_poll:
+            if poll != self._number:
+                self._reply = encode(await self._worker.read())
+                self._number = poll
+            return self._reply
+
+    async def close(self, patience_s: float) -> None:
+        """As ``ByteTransport.close``."""
+        if self._worker is not None:
+            await self._worker.close(patience_s)
+
+
+def _require(paths: list[str]) -> None:
+    for path in paths:
+        if not Path(path).exists():
+            raise UsageError(
+                f"{platform.node()} has no {path}, which a substrate's option names",
+                fix="have it under that path on every node, in the image say",
+            )

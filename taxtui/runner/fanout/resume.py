@@ -1,0 +1,165 @@
+"""A run that was cut short: which trials it lacks, and whether it may continue in its file."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from taxtui import folders
+from taxtui.errors import UsageError
+from taxtui.plan.spec import Plan
+from taxtui.recording.events import (
+    CANCELLED,
+    INTERRUPTED,
+    OK,
+    Cell,
+    Clock,
+    Event,
+    Header,
+    RunFinished,
+    TrialEnded,
+    TrialStarted,
+)
+from taxtui.recording.frames import PREFIX, FrameParser
+from taxtui.recording.reader import Follower
+from taxtui.runner import identity
+from taxtui.runner.arrivals import Block
+from taxtui.runner.cleanup import ledger
+
+AGAIN: Final = frozenset({CANCELLED, INTERRUPTED})
+"""Outcomes of trials that count for nothing: they are done again."""
+WHOLE: Final = "finished"
+
+
+class ResumeState:
+    """A recording to continue, and the trials that it lacks."""
+
+    def __init__(self, path: Path, plan: Plan | None = None) -> None:
+        """Read it; nothing is changed yet. Without a ``plan`` somebody has looked already that it is the same run.
+
+        Raises:
+            RecordingError: it is damaged or no recording.
+            UsageError: there is nothing left to do, it still goes on, it is of another plan, or its run id is none.
+        """
+        self.path = path
+        self.run_id = ""
+        self.worker = 0  # the first of those that go on with it
+        self.first_trial = 0
+        self.sandboxes = 0  # made so far
+        self.repetition = 0  # the last that has begun
+        self.before: Counter[str] = Counter()  # trials of those before it that have ended by outcome, without warm-ups
+        self.counts: Counter[str] = Counter()  # its own
+        self.ok_of: Counter[int] = Counter()  # successes by cell, of all repetitions
+        self._done: Counter[tuple[int, int]] = Counter()  # of its own those that are done, by cell and block
+        self._cells: dict[int, Cell] = {}
+        self._open: dict[int, TrialStarted] = {}
+        self._outcome = ""
+        with Follower(path) as follower:
+            count = 0
+            while told := follower.poll():
+                for event in told:
+                    self._take(event)
+                count += len(told)
+            summary = follower.summary(count)
+        if not summary.chained and summary.frames > 1:
+            raise UsageError(f"{path}: of an early version, whose frames are not chained", fix="start another run")
+        self.run_id = folders.require_run_id(summary.header.run_id, str(path))
+        if plan is not None:
+            self._require(plan, summary.header)
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, TrialStarted):
+            if event.repetition > self.repetition:
+                self.repetition = event.repetition
+                self.before += self.counts
+                self.counts.clear()
+                self._done.clear()
+            self._open[event.trial] = event
+            self.first_trial = max(self.first_trial, event.trial + 1)
+            self.sandboxes += 1
+        elif isinstance(event, TrialEnded):
+            started = self._open.pop(event.trial, None)
+            if started is not None and not started.warm_up:
+                self.counts[event.outcome] += 1
+                self.ok_of[started.cell] += event.outcome == OK
+                self._done[started.cell, started.block] += event.outcome not in AGAIN
+        elif isinstance(event, Cell):
+            self._cells[event.id] = event
+        elif isinstance(event, Clock):
+            self.worker = max(self.worker, event.worker + 1)
+        elif isinstance(event, RunFinished):
+            self._outcome = event.outcome
+
+    def _require(self, plan: Plan, header: Header) -> None:
+        if self._outcome == WHOLE:
+            raise UsageError(f"{self.path}: the run has finished", fix="there is nothing to resume; start another")
+        if self.run_id in ledger.live_runs():
+            raise UsageError(f"{self.path}: the run goes on", fix="wait for its end, or stop it")
+        if plan.max_cost_usd is not None:
+            raise UsageError(
+                "what the first part has cost is not known", fix="leave max_cost_usd out, or start another"
+            )
+        was, now = msgspec.to_builtins(header.scenario), msgspec.to_builtins(identity.describe(plan))
+        if plan.repeated:  # a repetition's budget is its share of what was left
+            was, now = ({**told, "budget_s": None} for told in (was, now))
+        if differing := _differences(was, now):
+            raise UsageError(f"{self.path} is of another plan: {differing[0]}", fix="give its scenario and options")
+
+    @property
+    def ended(self) -> int:
+        """Trials that are done."""
+        return self._done.total()
+
+    @property
+    def ok(self) -> int:
+        """Successes among them."""
+        return self.counts[OK]
+
+    def left(self, order: Sequence[Block]) -> list[Block]:
+        """Of these blocks what has not been done, in the same order."""
+        done = [(block, self._done[block.cell, block.number]) for block in order]
+        return [block._replace(trials=block.trials - n, before=n) for block, n in done if block.trials > n]
+
+    def prepare_append(self, cells: Sequence[Cell]) -> None:
+        """Cut the end of the run and a torn frame off the file, so that frames can be appended.
+
+        Raises:
+            UsageError: its cells are missing, or would not be the same in this environment. The file is as it was.
+        """
+        for cell in cells:
+            was = self._cells.get(cell.id)
+            if was is None:
+                raise UsageError(f"{self.path} ends before its cells are described", fix="start another run")
+            if differing := _differences(msgspec.to_builtins(was), msgspec.to_builtins(cell)):
+                names = cell.__struct_fields__
+                place, _, change = differing[0].partition(": ")
+                field = names[int(place) - 1] if place.isdigit() and 0 < int(place) <= len(names) else place
+                raise UsageError(
+                    f"{self.path} was measured in another environment: {field}: {change}", fix="start another run"
+                )
+        os.truncate(self.path, self._end())
+
+    def _end(self) -> int:
+        """Bytes of whole frames before the end of the run."""
+        parser, end = FrameParser(), 0
+        with self.path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                for offset, payload in parser.feed(chunk):
+                    end = offset if self._outcome else offset + PREFIX.size + len(payload)
+        return end
+
+
+def _differences(was: object, now: object, place: str = "") -> list[str]:
+    """Where two plain values differ, ``cells.0.trials: 5, now 6``, the first ones first."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        keys = [*was, *(key for key in now if key not in was)]
+        return [text for key in keys for text in _differences(was.get(key), now.get(key), f"{place}.{key}".lstrip("."))]
+    if isinstance(was, list | tuple) and isinstance(now, list | tuple) and len(was) == len(now):
+        pairs = enumerate(zip(was, now, strict=True))
+        return [text for at, (a, b) in pairs for text in _differences(a, b, f"{place}.{at}".lstrip("."))]
+    return [] if was == now else [f"{place}: {was!r}, now {now!r}"]

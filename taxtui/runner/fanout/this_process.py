@@ -1,0 +1,118 @@
+"""A worker in the process of its run: its events go straight into the recording."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from taxtui import __version__
+from taxtui.recording.events import Actions, Clock, Event, Health, Mark
+from taxtui.runner import preflight
+from taxtui.runner.fanout.launcher import Received, WorkerConnection
+from taxtui.runner.fanout.messages import Assignment, Finished, FromWorker, Ready, ToWorker
+from taxtui.runner.fanout.worker import Worker
+from taxtui.runner.journal import SharedJournal
+from taxtui.runner.preflight import Opened
+from taxtui.runner.run_control import CANCELLED_WITHIN_S
+
+
+class ThisProcess:
+    """The launcher of one worker in this process. It shares the substrates that the run has opened."""
+
+    def __init__(self, opened: Mapping[str, Opened]) -> None:
+        """``opened``: by their text."""
+        self._opened = opened
+
+    async def start(self, assignment: Assignment) -> WorkerConnection:
+        """As ``Launcher.start``."""
+        return DirectConnection(assignment, self._opened)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class DirectConnection:
+    """A :class:`~taxtui.runner.fanout.launcher.WorkerConnection` without bytes."""
+
+    def __init__(self, assignment: Assignment, opened: Mapping[str, Opened]) -> None:
+        """The worker is ready; it measures from ``begin`` on."""
+        self.clock: Clock | None = None
+        self._assignment, self._opened = assignment, opened
+        self._events: list[Event] = []
+        self._messages: list[FromWorker] = [Ready(preflight.describe_cells(assignment.plan, opened), __version__)]
+        self._readable = asyncio.Event()
+        self._readable.set()
+        self._worker: Worker | None = None
+        self._measuring: asyncio.Task[None] | None = None
+        self._ended = False
+
+    def begin(self, journal: SharedJournal, crashed: Callable[[Exception], None]) -> None:
+        """As ``WorkerConnection.begin``."""
+        self._worker = Worker(
+            self._assignment, _FollowedJournal(journal, self._follow), self._opened, _Direct(self, crashed)
+        )
+        self._measuring = asyncio.ensure_future(self._measure(self._worker))
+
+    async def _measure(self, worker: Worker) -> None:
+        try:
+            await worker.measure()
+        finally:
+            self._ended = True
+            self.report(Finished(failed_removals=worker.failed_removals))
+
+    def _follow(self, event: Event) -> None:
+        self._events.append(event)
+        self._readable.set()
+
+    def report(self, message: FromWorker) -> None:
+        """Take a message of the worker."""
+        self._messages.append(message)
+        self._readable.set()
+
+    def send(self, message: ToWorker) -> None:
+        """As ``WorkerConnection.send``."""
+        if self._worker is not None:
+            self._worker.receive(message)
+
+    async def receive(self) -> Received:
+        """As ``WorkerConnection.receive``."""
+        await self._readable.wait()
+        events, self._events = self._events, []
+        messages, self._messages = self._messages, []
+        if not self._ended:
+            self._readable.clear()
+        return Received(events, messages, self._ended)
+
+    async def close(self, patience_s: float) -> None:
+        """As ``WorkerConnection.close``. A worker that still runs has had its time to clean up."""
+        if self._measuring is not None and not self._measuring.done():
+            self._measuring.cancel()
+            await asyncio.wait({self._measuring}, timeout=min(patience_s, CANCELLED_WITHIN_S))
+
+
+class _Direct:
+    """The worker's end of a direct connection."""
+
+    def __init__(self, connection: DirectConnection, crashed: Callable[[Exception], None]) -> None:
+        self.send = connection.report
+        self.crashed = crashed
+
+    def flushed(self, *, idle: bool) -> None:
+        """Every event has reached the run already."""
+
+
+class _FollowedJournal:
+    """Writes a worker's events into the recording, and shows the starts and ends of its trials to the run.
+
+    The commands in between matter for a lost worker alone, and this one is not lost without its run.
+    """
+
+    def __init__(self, journal: SharedJournal, follow: Callable[[Event], None]) -> None:
+        self.anchor_ns = journal.anchor_ns
+        self.now, self.flush = journal.now, journal.flush
+        self._emit, self._follow = journal.emit, follow
+
+    def emit(self, event: Event) -> None:
+        self._emit(event)
+        if not isinstance(event, Actions | Mark | Health):
+            self._follow(event)

@@ -1,0 +1,86 @@
+"""The trials of one batch that wait for a worker, and how many go to which worker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+
+from taxtui.plan.spec import CellPlan
+
+
+def share_slots(concurrency: int, workers: int) -> list[int]:
+    """Split a cell's concurrency among workers."""
+    each, more = divmod(concurrency, workers)
+    return [each + (worker < more) for worker in range(workers)]
+
+
+class TrialQueue:
+    """The waiting trials of a batch, the assigned ones by worker, and the slots of each worker."""
+
+    def __init__(
+        self, cell: int, plan: CellPlan, batch: int, trials: int, starts_ns: Sequence[int] | None = None
+    ) -> None:
+        """Assign nothing yet. ``starts_ns``: the ``schedule`` of the trials, in ns after now."""
+        self.cell, self.plan, self.batch = cell, plan, batch
+        self.waiting: deque[tuple[int, int]] = deque((place, 0) for place in range(trials))  # place and attempt
+        self.assigned: Counter[int] = Counter()  # trials that have not ended, by worker
+        self.slots: dict[int, int] = {}  # by worker
+        self.drained = asyncio.Event()
+        self._began_ns = time.monotonic_ns()
+        self._starts_ns = starts_ns
+        self._ahead = 0 if starts_ns is not None else 1
+
+    @property
+    def elapsed_ns(self) -> int:
+        """Time since the batch began."""
+        return time.monotonic_ns() - self._began_ns
+
+    def share(self, workers: Sequence[int]) -> dict[int, int]:
+        """Share the slots among these workers; return the new number of each worker that gains some."""
+        slots = dict(zip(workers, share_slots(self.plan.concurrency, len(workers)), strict=True))
+        changed = {worker: count for worker, count in slots.items() if count > self.slots.get(worker, 0)}
+        self.slots |= changed
+        return changed
+
+    def due_ns(self, place: int) -> int | None:
+        """Return when a trial is due after the start of the batch; None: as soon as a slot is free."""
+        return None if self._starts_ns is None else self._starts_ns[place]
+
+    def take(self, worker: int, ended: int) -> list[tuple[int, int]]:
+        """Return the next trials for a worker, which has just ended ``ended`` trials.
+
+        They fill its slots, plus a prefetch of what it ends during one round trip. Near the end of a batch nothing is
+        prefetched, so that idle workers get the rest. Nothing is prefetched where each trial has its own instant.
+        """
+        slots = self.slots.get(worker, 0)
+        fair = len(self.waiting) // (2 * max(1, len(self.slots)))
+        ahead = self._ahead * min(fair, max(slots, 2 * ended))
+        count = min(len(self.waiting), slots + ahead - self.assigned[worker]) if slots else 0
+        return [self.waiting.popleft() for _ in range(count)]
+
+    def assign(self, worker: int, count: int) -> None:
+        """Count trials that were sent to a worker."""
+        self.assigned[worker] += count
+
+    def end(self, worker: int) -> None:
+        """Count an assigned trial that has ended or will not start."""
+        self.assigned[worker] -= 1
+        self.check()
+
+    def take_back(self, worker: int, trials: Iterable[tuple[int, int]]) -> None:
+        """Remove a worker, and queue the trials that others run in its place."""
+        self.slots.pop(worker, None)
+        self.assigned.pop(worker, None)
+        self.waiting.extendleft(trials)
+
+    def drop(self) -> None:
+        """Assign nothing more."""
+        self.waiting.clear()
+        self.check()
+
+    def check(self) -> None:
+        """Set ``drained`` once no trial waits and none is assigned."""
+        if not self.waiting and not self.assigned.total():
+            self.drained.set()

@@ -1,0 +1,106 @@
+"""The run's view of one worker: the trials that it was assigned and those that it runs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from taxtui.recording.causality import InCourse
+from taxtui.recording.events import (
+    CLEANUP,
+    INTERRUPTED,
+    Actions,
+    Cell,
+    Event,
+    PhaseEnded,
+    TrialEnded,
+    TrialStarted,
+)
+from taxtui.runner.cleanup.ledger import TrialShare
+from taxtui.runner.fanout.launcher import Received, WorkerConnection
+from taxtui.runner.fanout.messages import AssignedTrial, ToWorker
+from taxtui.runner.fanout.trial_queue import TrialQueue
+
+LOST: Final[tuple[str, str]] = ("WorkerLost", "the worker that ran it is gone")
+"""Class and message of the error of a trial whose worker was lost."""
+
+
+class Assigned(msgspec.Struct, frozen=True):
+    """An assigned trial and the queue of its batch."""
+
+    queue: TrialQueue
+    trial: AssignedTrial
+
+
+class RunningTrial(msgspec.Struct):
+    """A trial that a worker has started."""
+
+    started: TrialStarted
+    course: InCourse
+    cleaned_ns: int = 0  # the end of its clean-up, which follows its end
+
+    def took_s(self, end: TrialEnded) -> float:
+        """Return how long the trial occupied a slot."""
+        return (max(self.cleaned_ns, end.end_ns) - self.started.start_ns) / 1e9
+
+
+class WorkerHandle:
+    """One worker of a run."""
+
+    def __init__(self, share: TrialShare, connection: WorkerConnection, first_trial: int) -> None:
+        """The worker was started. Its trial numbers begin at ``first_trial`` or above."""
+        self.share = share
+        self.connection = connection
+        self.alive = True
+        self.finished = False  # its last message has arrived
+        self.cells: list[Cell] = []  # as it would record them
+        self.early: list[Received] = []  # from before there was a recording
+        self.assigned: dict[int, Assigned] = {}  # by trial
+        self.running: dict[int, RunningTrial] = {}  # by trial
+        self.granted: set[str] = set()  # sandboxes that count against a limit
+        self._turn = -(-(first_trial - share.worker) // share.workers)
+
+    @property
+    def number(self) -> int:
+        """The worker's number, from 0."""
+        return self.share.worker
+
+    def next_trial(self) -> int:
+        """Return a number for one of its trials."""
+        self._turn += 1
+        return self.share.number(self._turn - 1)
+
+    @property
+    def first_free(self) -> int:
+        """The lowest of its trial numbers that was not used."""
+        return self.share.number(self._turn)
+
+    def send(self, message: ToWorker) -> None:
+        """Send a message, unless the worker is gone."""
+        if self.alive:
+            self.connection.send(message)
+
+    def follow(self, event: Event) -> RunningTrial | None:
+        """Take in the worker's next event; return the trial that it ends."""
+        if isinstance(event, TrialStarted):
+            self.running[event.trial] = RunningTrial(event, InCourse(event.start_ns))
+        elif isinstance(event, Actions):
+            self.running[event.trial].course.took(event)
+        elif isinstance(event, PhaseEnded):
+            trial = self.running[event.trial]
+            if event.phase == CLEANUP:
+                trial.cleaned_ns = event.start_ns + event.duration_ns
+            else:
+                trial.course.passed(event)
+        elif isinstance(event, TrialEnded):
+            return self.running.pop(event.trial)
+        return None
+
+    def interrupted(self) -> list[TrialEnded]:
+        """Return the ends of the trials that ran when the worker was lost, as early as each can have been."""
+        error, message = LOST
+        return [
+            TrialEnded(number, INTERRUPTED, "", error, message, trial.course.earliest_end_ns, 0, "warm")
+            for number, trial in self.running.items()
+        ]

@@ -1,0 +1,161 @@
+"""A worker in a process of its own: ``python -m taxtui.runner.fanout.worker_program``.
+
+Standard input brings its assignment and then messages; standard output takes its messages. Both are
+:mod:`~taxtui.runner.fanout.messages`. Events go into a file of its own, at once and whether or not the run reads them,
+so that a slow reader slows no measurement. The end of its input cancels it: it cleans up and does not outlive its run.
+"""
+
+from __future__ import annotations
+
+from taxtui import starting
+
+starting.quickly(__name__)
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+
+from taxtui import __version__
+from taxtui.errors import located
+from taxtui.recording.events import Clock
+from taxtui.recording.writer import Recorder
+from taxtui.runner import gc_tuning, identity, preflight
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
+from taxtui.runner.cleanup.watchdog import Watchdog
+from taxtui.runner.fanout.messages import Assignment, Finished, Flushed, FromWorker, Ready, ToWorker, decode_to_worker
+from taxtui.runner.fanout.startup_error import StartupError
+from taxtui.runner.fanout.worker import Worker
+from taxtui.runner.fanout.worker_pipes import WorkerPipes
+from taxtui.runner.journal import Journal
+from taxtui.runner.redaction import hide_names_of, scrub
+from taxtui.runner.run_control import beside
+from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
+
+
+class WorkerProgram:
+    """A worker with substrates, a file and a watchdog of its own."""
+
+    def __init__(self, assignment: Assignment, path: Path, pipes: WorkerPipes) -> None:
+        """Open and write nothing yet."""
+        self.assignment = assignment
+        self.worker: Worker | None = None
+        self.clean = True  # nothing was made, or nothing is left
+        self._path, self._pipes = path, pipes
+        self._early: list[ToWorker] = []  # messages from before there was a worker
+        self._lost_run = False
+
+    @property
+    def entry(self) -> LedgerEntry:
+        """The part of the run that this worker's watchdog cleans up."""
+        assignment = self.assignment
+        return LedgerEntry(
+            run_id=assignment.run_id,
+            substrates=tuple({str(cell.substrate): cell.substrate for cell in assignment.plan.cells}.values()),
+            create_timeout_s=assignment.plan.create_timeout_s,
+            pid=os.getpid(),
+            born=ledger.born(os.getpid()),
+            share=assignment.share,
+            parts=assignment.parts,
+        )
+
+    def receive(self, message: ToWorker) -> None:
+        """Pass a message on to the worker."""
+        if self.worker is None:
+            self._early.append(message)
+        else:
+            self.worker.receive(message)
+
+    def abandoned_by_run(self) -> None:
+        """The run is gone: clean up and end."""
+        self._lost_run = True
+        if self.worker is not None:
+            self.worker.abandoned_by_run()
+
+    async def execute(self) -> None:
+        """Measure, sweep and send ``Finished``. Raises what prevents the start."""
+        KEPT_BYTES.set(self.assignment.plan.limits.output_mib << 20)
+        hide_names_of(self.assignment.plan)
+        async with contextlib.AsyncExitStack() as stack:
+            opened = await preflight.open_all(self.assignment.plan, stack)
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            recorder = stack.enter_context(contextlib.closing(Recorder(self._path)))
+            self._journal = journal = Journal(recorder, lambda error: worker.control.write_failed(error))
+            journal.emit(Clock(self.assignment.clock, journal.anchor_ns, time.time_ns(), identity.host_digest()))
+            worker = self.worker = Worker(self.assignment, journal, opened, self)
+            entry, control = self.entry, worker.control
+            watchdog = Watchdog(entry)
+            try:
+                await watchdog.wait_ready()
+                self.clean = False
+                self.send(Ready(preflight.describe_cells(self.assignment.plan, opened), __version__))
+                for message in self._early:
+                    worker.receive(message)
+                if self._lost_run:
+                    worker.abandoned_by_run()
+                async with beside(control, watchdog.keep(watchdog_replaced(journal))):
+                    await control.awaited(asyncio.ensure_future(worker.measure()))
+                substrates = [each.substrate for each in opened.values()]
+                swept = await conclude_cleanup(substrates, entry, journal, worker.failed_removals)
+                with control.guard():
+                    journal.flush()
+                record_crash(control.crash, journal)
+                journal.flush()
+                self.clean = swept and control.crash is None
+            finally:
+                watchdog.release(clean=self.clean)
+        crash = "" if control.crash is None else f"{located(control.crash)} {scrub(str(control.crash))}".rstrip()
+        write_error = "" if control.write_error is None else str(control.write_error)
+        self.send(Finished(crash=crash, write_error=write_error, cleanup_failed=not swept))
+
+    # ------------------------------------------------------------------------------- the worker's end of its run
+
+    def send(self, message: FromWorker) -> None:
+        """As ``Leader.send``."""
+        self._pipes.send(message)
+
+    def flushed(self, *, idle: bool) -> None:
+        """As ``Leader.flushed``. The run is told unless it has not read the last such message yet."""
+        self._journal.flush()
+        if not self._pipes.behind:
+            self.send(Flushed(idle))
+
+    def crashed(self, error: Exception) -> None:
+        """As ``Leader.crashed``: ``Finished`` reports it."""
+
+
+async def _main() -> None:
+    pipes = await WorkerPipes.opened()
+    first = await pipes.reader.readline()
+    if not first:
+        return  # the run died first
+    assignment = msgspec.json.decode(first, type=Assignment)
+    path = ledger.worker_file(assignment.run_id, assignment.repetition, assignment.share.worker)
+    program = WorkerProgram(assignment, path, pipes)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, program.abandoned_by_run)
+
+    async def listen() -> None:
+        while text := await pipes.reader.readline():
+            program.receive(decode_to_worker(text))
+        program.abandoned_by_run()
+
+    listening = asyncio.ensure_future(listen())
+    try:
+        await program.execute()
+    except Exception as error:
+        pipes.send(StartupError.of(error))
+    finally:
+        listening.cancel()
+    await pipes.close()
+
+
+if __name__ == "__main__":
+    gc_tuning.settle()
+    asyncio.run(_main())

@@ -1,0 +1,346 @@
+"""A run: opens substrates, writes the recording, has workers measure each repetition, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from costmodel.pricing.sheet import Prices
+from taxtui.errors import RunCrashed, TaxtuiError, WriteFailed
+from taxtui.plan.repeating import MIN_RUNS
+from taxtui.plan.spec import Plan
+from taxtui.recording.events import CRASHED, FORMAT_VERSION, MAGIC, OK, Cell, Clock, Header, Notice, RunFinished
+from taxtui.recording.writer import Recorder
+from taxtui.runner import identity, preflight
+from taxtui.runner.arrivals import Block
+from taxtui.runner.cell import CellProgress
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry, TrialShare
+from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
+from taxtui.runner.cleanup.watchdog import Watchdog
+from taxtui.runner.fanout.child_process import ChildProcesses
+from taxtui.runner.fanout.crew import Crew
+from taxtui.runner.fanout.dispatcher import Dispatcher, RunState
+from taxtui.runner.fanout.launcher import Launcher
+from taxtui.runner.fanout.messages import Assignment
+from taxtui.runner.fanout.ray_launcher import RayLauncher, RayOptions
+from taxtui.runner.fanout.repetition import budget_share_s, plan_of, widest_interval
+from taxtui.runner.fanout.resume import AGAIN, ResumeState
+from taxtui.runner.fanout.this_process import ThisProcess
+from taxtui.runner.journal import SharedJournal, flush_regularly
+from taxtui.runner.preflight import Opened
+from taxtui.runner.progress import Progress
+from taxtui.runner.redaction import hide_names_of
+from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, RunControl, beside
+from taxtui.runner.spend_limit import SpendLimit, Used
+from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
+
+BUDGET: Final = "budget"
+LEFT_BEHIND: Final = "{} earlier runs of this machine were not swept clean; taxtui sweep looks what is left of them"
+
+
+class Run:
+    """One run, from its preconditions to its last frame. ``execute`` is called once.
+
+    One worker that measures once is this process. Workers of a repeated run, and several workers, are processes of
+    their own, on this machine or on the nodes of a Ray cluster.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        path: Path,
+        run_id: str,
+        *,
+        prices: Prices | None = None,
+        software: dict[str, str] | None = None,
+        ray: RayOptions | None = None,
+        resumed: ResumeState | None = None,
+    ) -> None:
+        """Open and write nothing yet.
+
+        Args:
+            prices: the sheet that the plan's limit in dollars is counted by.
+            software: facts that the header gets besides those of this machine.
+            ray: the cluster whose nodes measure.
+            resumed: the recording to continue, under its run id and in its file.
+
+        Raises:
+            TaxtuiError: Ray is not installed, or its nodes cannot measure this plan.
+        """
+        self.plan, self.path, self.run_id = plan, path, run_id
+        self.progress = Progress(planned=self._planned(0), repetitions=plan.repeat)
+        self.control = RunControl(self._changed)
+        self.cleanup_failed = False  # something may be left, after the final sweep
+        self.unmeasured: list[str] = []  # cells without one successful trial, once the run has ended
+        self.outcome = "finished"
+        self.settled: float | None = None  # with ``until``: the widest interval after the last repetition
+        self.clean = True  # nothing was made, or nothing is left
+        self.left_behind: list[str] = []  # earlier runs that were not swept clean
+        self.counts: dict[str, int] = {}  # counted trials by outcome
+        self._ok: dict[int, int] = {}  # successes by cell
+        self._software, self._resumed = software or {}, resumed
+        self._launcher = self._launcher_of(ray)
+        self._spend_limit = SpendLimit(plan, prices, used=Used(resumed.sandboxes) if resumed else None)
+        self._repetition = self._next_trial = self._clock = 0
+        self._parts: tuple[str, ...] = ("",)
+        self._dispatcher: Dispatcher | None = None
+        if resumed:
+            self._continue(resumed)
+        self._next_clock = self._clock + 1
+
+    def _continue(self, resumed: ResumeState) -> None:
+        before = resumed.before
+        self.counts = dict(before + resumed.counts)
+        self._ok = dict(resumed.ok_of)
+        self.progress.ended = resumed.ended + sum(count for outcome, count in before.items() if outcome not in AGAIN)
+        self.progress.ok = resumed.ok + before[OK]
+        self._repetition, self._next_trial = resumed.repetition, resumed.first_trial
+        self._clock = resumed.worker
+        # A copy of the file may be continued elsewhere: names of its own keep the two apart.
+        self._parts = (secrets.token_hex(2), *ledger.recorded_parts(self.run_id))
+
+    def _launcher_of(self, ray: RayOptions | None) -> Launcher | None:
+        """Return what starts the workers; None: one worker in this process."""
+        if ray is not None:
+            return RayLauncher(ray, self.plan)
+        return ChildProcesses() if self.plan.workers > 1 or self.plan.repeated else None
+
+    def _planned(self, repetition: int) -> int:
+        """The number of trials that are certain to be planned during a repetition."""
+        once = sum(cell.trials for cell in self.plan.cells)
+        return once * (self.plan.repeat if self.plan.until is None else repetition + 1)
+
+    # ------------------------------------------------------------------------------------------ what a person asks for
+
+    @property
+    def write_error(self) -> WriteFailed | None:
+        """The error that ended the writing of the recording."""
+        return self.control.write_error
+
+    @property
+    def crash(self) -> Exception | None:
+        """The error that no code expected, where one ended the run."""
+        return self.control.crash
+
+    @property
+    def stopping(self) -> bool:
+        """Whether launching has stopped for good."""
+        return self.control.stopping
+
+    def stop(self, outcome: str, limit: str = "") -> None:
+        """Start no more trials; trials in flight continue to their end."""
+        self.control.stop(outcome, limit)
+
+    def abandon(self, outcome: str) -> None:
+        """Start no more trials and stop those in flight; every clean-up still runs."""
+        self.control.abandon(outcome)
+
+    def pause(self, paused: bool) -> None:
+        """Hold launches back, or continue."""
+        self.control.pause(paused)
+
+    def _changed(self, op: str) -> None:
+        if self.control.limit:
+            self.progress.limit = self.control.limit
+        if self._dispatcher is not None:
+            self._dispatcher.relay(op)
+
+    # ----------------------------------------------------------------------------------------------------- the run
+
+    async def execute(self) -> None:
+        """Measure the whole plan. However it ends: trials are awaited, then comes the sweep, then the last frame.
+
+        The watchdog is dismissed last, and only if nothing is left and nothing has crashed. An unexpected error is in
+        ``crash`` afterwards.
+
+        Raises:
+            SubstrateUnavailable: a precondition fails; nothing was created or written.
+            UsageError: the recording's file exists, or the plan asks for what a substrate cannot do.
+            TaxtuiError: the watchdog or a worker cannot start; nothing was created.
+        """
+        KEPT_BYTES.set(self.plan.limits.output_mib << 20)
+        hide_names_of(self.plan)
+        async with contextlib.AsyncExitStack() as stack:
+            opened = await self._open(stack)
+            launcher = self._launcher or ThisProcess(opened)
+            stack.push_async_callback(launcher.close)
+            crew = await stack.enter_async_context(Crew(launcher))
+            workers = await crew.launch(self._assignments(), self._next_trial)
+            if self._resumed:
+                self._resumed.prepare_append(workers[0].cells)
+            recorder = Recorder(self.path, append=self._resumed is not None)
+            stack.enter_context(contextlib.closing(recorder))
+            journal = SharedJournal(recorder, self.control.write_failed)
+            self._begin(journal, opened, workers[0].cells)  # first of all: whatever follows leaves a readable file
+            entry = self._entry(opened)
+            watchdog = Watchdog(entry)
+            try:
+                await watchdog.wait_ready()
+                self._look_back(journal)
+                helpers = flush_regularly(journal), watchdog.keep(watchdog_replaced(journal))
+                async with beside(self.control, *helpers):
+                    await self._repeat(crew, opened, journal, entry)
+                self._finish(journal)
+            finally:
+                watchdog.release(clean=self.clean)
+
+    async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
+        opened = await preflight.open_all(self.plan, stack)
+        for number, cell in enumerate(self.plan.cells):
+            substrate = opened[str(cell.substrate)].substrate
+            if substrate.capabilities.paid:
+                self._spend_limit.price(number, substrate, self.plan.limits)
+        return opened
+
+    def _entry(self, opened: dict[str, Opened]) -> LedgerEntry:
+        """Return what a clean-up needs once this process has died."""
+        return LedgerEntry(
+            run_id=self.run_id,
+            substrates=tuple(each.ref for each in opened.values()),
+            create_timeout_s=self.plan.create_timeout_s,
+            pid=os.getpid(),
+            born=ledger.born(os.getpid()),
+            parts=self._parts,
+        )
+
+    def _begin(self, journal: SharedJournal, opened: dict[str, Opened], cells: Sequence[Cell]) -> None:
+        """Record what the file is, whose clock follows and what is measured."""
+        if self._resumed is None:
+            software = identity.client_facts() | preflight.facts(opened.values()) | self._software
+            journal.emit(Header(MAGIC, FORMAT_VERSION, self.run_id, identity.describe(self.plan), software))
+        journal.emit(Clock(self._clock, journal.anchor_ns, time.time_ns(), identity.host_digest()))
+        for cell in cells:
+            journal.emit(cell)
+
+    def _look_back(self, journal: SharedJournal) -> None:
+        self.left_behind = ledger.unswept_runs(self.run_id)
+        if self.left_behind:
+            journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(self.left_behind))))
+
+    def _assignments(self) -> list[Assignment]:
+        """Return what each worker of the next repetition measures."""
+        plan = plan_of(self.plan, self._repetition)
+        return [
+            Assignment(
+                plan=plan,
+                run_id=self.run_id,
+                share=TrialShare(number, plan.workers),
+                clock=self._next_clock + number,
+                repetition=self._repetition,
+                parts=self._parts,
+            )
+            for number in range(plan.workers)
+        ]
+
+    # --------------------------------------------------------------------------------------------- its repetitions
+
+    async def _repeat(self, crew: Crew, opened: dict[str, Opened], journal: SharedJournal, entry: LedgerEntry) -> None:
+        """Measure repetitions until the plan is done, its intervals are narrow, a limit is reached or it is stopped."""
+        began, plan = time.monotonic(), self.plan
+        state = RunState(
+            self.run_id,
+            self.control,
+            self.progress,
+            self.counts,
+            [],
+            self._spend_limit,
+            journal,
+            [each.substrate for each in opened.values()],
+        )
+        while True:
+            share_s = budget_share_s(plan, self._repetition, time.monotonic() - began)
+            if share_s is not None and share_s <= 0:
+                self.stop(BUDGET, self._budget_text())
+            await self._measure(crew, state, entry, share_s)
+            if not self.clean or self.stopping or self._repetition + 1 >= plan.repeat or self._is_settled():
+                return
+            if plan.gap_s:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(plan.gap_s):
+                        await self.control.stopped.wait()
+            if self.stopping or not await self._relaunch(crew, journal):
+                return
+
+    async def _relaunch(self, crew: Crew, journal: SharedJournal) -> bool:
+        """Start the workers of the next repetition; False, and a crash, where they cannot start."""
+        self._repetition += 1
+        try:
+            workers = await crew.launch(self._assignments(), self._next_trial)
+        except Exception as error:
+            text, fix = (error.problem, error.fix) if isinstance(error, TaxtuiError) else (str(error), "")
+            self.control.crashed(RunCrashed(f"repetition {self._repetition + 1} could not begin: {text}", fix=fix))
+            return False
+        for cell in workers[0].cells:
+            journal.emit(cell)
+        return True
+
+    async def _measure(self, crew: Crew, state: RunState, entry: LedgerEntry, budget_s: float | None) -> None:
+        """Measure one repetition, sweep, and let its workers go."""
+        plan = plan_of(self.plan, self._repetition)
+        cells = [CellProgress(number, cell, self._ok.get(number, 0)) for number, cell in enumerate(plan.cells)]
+        self.progress.repetition = self._repetition + 1
+        self.progress.planned = self._planned(self._repetition)
+        dispatcher = self._dispatcher = Dispatcher(
+            plan, state._replace(cells=cells), crew.workers, entry.covers, self._left
+        )
+        self.clean = False
+        for worker in crew.workers:
+            worker.connection.begin(state.journal, self.control.crashed)
+        helpers = [] if budget_s is None else [self._keep_budget(dispatcher, budget_s)]
+        async with beside(self.control, *helpers):
+            measuring = asyncio.ensure_future(dispatcher.measure())
+            await self.control.awaited(measuring, lambda: crew.close(CANCELLED_WITHIN_S))
+        self._dispatcher = None
+        removals = dispatcher.failed_removals
+        swept = await conclude_cleanup(state.substrates, entry, state.journal, removals)
+        self.cleanup_failed |= dispatcher.cleanup_failed or not swept
+        self.clean = swept and self.crash is None
+        self._ok = {cell.cell: cell.ok for cell in cells}
+        self._next_trial = max(self._next_trial, dispatcher.first_free)
+        self._next_clock += len(crew.workers)
+        with self.control.guard():
+            state.journal.flush()
+        self._resumed = None  # the next repetition is a whole one
+        await crew.close(CLEANUP_WITHIN_S)
+
+    def _left(self, batches: Sequence[Block]) -> list[Block]:
+        return self._resumed.left(batches) if self._resumed else list(batches)
+
+    async def _keep_budget(self, dispatcher: Dispatcher, budget_s: float) -> None:
+        await asyncio.sleep(budget_s)
+        if not self.plan.repeated:
+            self.stop(BUDGET, self._budget_text())
+        elif not self.stopping:
+            dispatcher.end_early()
+            if self.plan.until is None:
+                self.progress.limit = self._budget_text()
+
+    def _budget_text(self) -> str:
+        return f"--budget {self.plan.budget_s:g}s is used up"
+
+    def _is_settled(self) -> bool:
+        """Whether every cell's interval is narrow enough."""
+        if self.plan.until is None or self._repetition + 1 < MIN_RUNS:
+            return False
+        self.settled = widest_interval(self.path)
+        return self.settled is not None and self.settled <= self.plan.until
+
+    def _finish(self, journal: SharedJournal) -> None:
+        record_crash(self.crash, journal)
+        self.outcome = (
+            CRASHED
+            if self.crash is not None
+            else self.control.reason or (BUDGET if self.progress.limit else "finished")
+        )
+        self.clean = self.clean and self.crash is None
+        self.unmeasured = [
+            str(CellProgress(number, cell)) for number, cell in enumerate(self.plan.cells) if not self._ok.get(number)
+        ]
+        journal.emit(RunFinished(self.outcome, dict(sorted(self.counts.items()))))

@@ -1,0 +1,118 @@
+"""Whether a run, or one worker of it, starts more trials, and what has gone wrong in it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Final
+
+from taxtui.errors import CleanupFailed, WriteFailed
+from taxtui.recording.events import CANCELLED, CRASHED
+
+PAUSE: Final = "pause"
+RESUME: Final = "resume"
+STOP: Final = "stop"
+INTERRUPT: Final = "interrupt"
+CANCEL: Final = "cancel"
+CLEANUP_WITHIN_S: Final = 240.0
+"""Time that abandoned trials have to clean up. The final sweep removes what they have not removed by then."""
+CANCELLED_WITHIN_S: Final = 5.0
+"""Time that a trial has to end once it is cancelled in its clean-up, after that deadline."""
+
+
+class RunControl:
+    """The state that stop, abandon and pause change. Its owner learns of each change."""
+
+    def __init__(self, changed: Callable[[str], None], crashed: Callable[[Exception], None] = lambda _: None) -> None:
+        """Trials may start. ``changed`` receives ``stop``, ``interrupt``, ``cancel``, ``pause`` or ``resume``."""
+        self.reason = ""  # the outcome that stopped the launching; empty while more may start
+        self.limit = ""  # the limit that is used up, where a limit stopped the launching
+        self.crash: Exception | None = None  # an error that no code expected; it ended the run
+        self.write_error: WriteFailed | None = None
+        self.stopped = asyncio.Event()
+        self.abandoned = asyncio.Event()
+        self.unpaused = asyncio.Event()
+        self.unpaused.set()
+        self._changed, self._crashed = changed, crashed
+
+    @property
+    def stopping(self) -> bool:
+        """Whether launching has stopped for good."""
+        return bool(self.reason)
+
+    def stop(self, reason: str, limit: str = "") -> None:
+        """Start no more trials; trials in flight continue to their end."""
+        if not self.reason:
+            self.reason, self.limit = reason, limit
+        self.stopped.set()
+        self.unpaused.set()
+        self._changed(STOP)
+
+    def abandon(self, reason: str) -> None:
+        """Start no more trials and stop those in flight; every clean-up still runs."""
+        self.stop(reason)
+        self.abandoned.set()
+        self._changed(CANCEL if reason == CANCELLED else INTERRUPT)
+
+    def pause(self, paused: bool) -> None:
+        """Hold launches back, or continue."""
+        if paused and not self.reason:
+            self.unpaused.clear()
+        else:
+            self.unpaused.set()
+        self._changed(PAUSE if not self.unpaused.is_set() else RESUME)
+
+    def crashed(self, error: Exception) -> None:
+        """End the run in good order after an error that no code expected: trials are abandoned and clean up."""
+        first, self.crash = self.crash is None, self.crash or error
+        self.abandon(CRASHED)
+        if first:
+            self._crashed(error)
+
+    def write_failed(self, error: WriteFailed) -> None:
+        """End the run because its recording cannot be written."""
+        self.write_error = error
+        self.abandon("write_failed")
+
+    @contextlib.contextmanager
+    def guard(self) -> Iterator[None]:
+        """Turn an unexpected error of the block into a crash of the run."""
+        try:
+            yield
+        except Exception as error:
+            self.crashed(error)
+
+    async def guarded(self, work: Awaitable[object]) -> None:
+        """Await ``work`` under ``guard``."""
+        with self.guard():
+            await work
+
+    async def awaited(self, measuring: asyncio.Task[None], late: Callable[[], Awaitable[object]] | None = None) -> None:
+        """Return once every trial has ended. Only abandoned trials have a deadline; ``late`` is awaited after it."""
+        abandoned = asyncio.ensure_future(self.abandoned.wait())
+        try:
+            await asyncio.wait({measuring, abandoned}, return_when=asyncio.FIRST_COMPLETED)
+        finally:  # also where this task is cancelled: the trials are not, their clean-ups have to run
+            abandoned.cancel()
+            if not (measuring.done() or self.abandoned.is_set()):
+                self.abandon(CANCELLED)
+            await asyncio.wait({measuring}, timeout=CLEANUP_WITHIN_S)
+            if not measuring.done():
+                self.crashed(CleanupFailed(f"trials did not end within {CLEANUP_WITHIN_S:g} s of being abandoned"))
+                if late is not None:
+                    await late()
+                measuring.cancel()
+                await asyncio.wait({measuring}, timeout=CANCELLED_WITHIN_S)
+
+
+@contextlib.asynccontextmanager
+async def beside(control: RunControl, *work: Awaitable[None]) -> AsyncIterator[None]:
+    """Run helpers while the block runs, and cancel them after it. An error of a helper crashes the run."""
+    helpers = [asyncio.ensure_future(control.guarded(each)) for each in work]
+    try:
+        yield
+    finally:
+        for helper in helpers:
+            helper.cancel()
+        await asyncio.gather(*helpers, return_exceptions=True)

@@ -1,0 +1,57 @@
+"""A buffer of the commands that have ended and are not yet in the recording, as columns."""
+
+from __future__ import annotations
+
+from taxtui.recording.events import UNKNOWN, Actions, sparse
+
+
+class ActionBuffer:
+    """Collects rows and hands them over as ``events.Actions``, in as many pieces as asked for."""
+
+    def __init__(self, trial: int, step: str) -> None:
+        """Begin at row 0 of ``step``."""
+        self._trial = trial
+        self._step = step
+        self._first = 0
+        self._rows: list[tuple[int, ...]] = []
+
+    def append(
+        self,
+        *,
+        gap_ns: int,
+        think_ns: int,
+        duration_ns: int,
+        run_ns: int,
+        cpu_ns: int,
+        wrapper_ns: int,
+        exit_code: int,
+        stdout_bytes: int,
+        stderr_bytes: int,
+    ) -> None:
+        """Add one command."""
+        self._rows.append(
+            (gap_ns, think_ns, duration_ns, run_ns, exit_code, stdout_bytes, stderr_bytes, cpu_ns, wrapper_ns)
+        )
+
+    def drain(self) -> Actions | None:
+        """What came since the last call, None where nothing did."""
+        if not self._rows:
+            return None
+        columns = (list(column) for column in zip(*self._rows, strict=True))
+        gap, think, duration, run, code, out, err, cpu, wrapper = columns
+        first, self._first = self._first, self._first + len(self._rows)
+        self._rows = []
+        return Actions(
+            trial=self._trial,
+            step=self._step,
+            first=first,
+            gap_ns=sparse(gap),
+            think_ns=sparse(think),
+            duration_ns=duration,
+            run_ns=sparse(run),
+            exit_code=sparse(code),
+            stdout_bytes=sparse(out),
+            stderr_bytes=sparse(err),
+            cpu_ns=sparse(cpu, UNKNOWN),
+            wrapper_ns=sparse(wrapper, UNKNOWN),
+        )

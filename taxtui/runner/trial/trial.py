@@ -1,0 +1,403 @@
+"""One trial: a sandbox, a trajectory, a clean-up. Every duration that taxtui knows is taken in this file.
+
+The trajectory runs in a task of its own, so that abandoning it never touches the clean-up that follows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import time
+from collections.abc import Awaitable, Coroutine, Sequence
+from typing import Any, Final
+
+from costmodel.recording.breakdown import start_delay_ns
+from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
+from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
+from taxtui.recording.events import (
+    ACTION,
+    CANCELLED,
+    CLEANUP,
+    CREATE,
+    FAILED,
+    OK,
+    PRELOAD,
+    READY,
+    READY_AGAIN,
+    RESET,
+    SETUP,
+    TIMEOUT,
+    Mark,
+    Notice,
+    PhaseEnded,
+    TrialEnded,
+    TrialStarted,
+)
+from taxtui.runner.redaction import redact, scrub
+from taxtui.runner.trial import bracket
+from taxtui.runner.trial.action_buffer import ActionBuffer
+from taxtui.runner.trial.context import Context
+from taxtui.runner.trial.reset_canary import CHECK, PLANT
+from taxtui.runner.trial.throttle_retry import ThrottleRetry
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
+
+NO_OP: Final = "true"
+READY_POLL_S: Final = 0.05
+CLEANUP_TIMEOUT_S: Final = 120.0
+ABANDONED_CREATE_S: Final = 60.0
+"""How long an abandoned create may still take to answer; after that it is found by its labels."""
+TIMEOUT_GRACE_S: Final = 15.0
+"""An adapter enforces a command's timeout itself; this much later the runner stops waiting for it."""
+
+
+class WrongResult(Exception):
+    """A step did not prove its work; the message names the step and what was expected, never the output."""
+
+
+class Trial:
+    """One trial of a cell. ``run`` never raises for what a provider or a command does: that is its outcome."""
+
+    def __init__(
+        self,
+        context: Context,
+        number: int,
+        spec: SandboxSpec,
+        *,
+        warm_up: bool,
+        block: int,
+        reuse: Sandbox | None = None,
+        attempt: int = 0,
+    ) -> None:
+        """Prepare; nothing is sent yet. With ``reuse`` that sandbox is reset instead of making one.
+
+        ``attempt``: at the same work, 1 where a worker was lost that had begun it.
+        """
+        self.context = context
+        self.number = number
+        self.spec = spec
+        self.warm_up = warm_up
+        self.block = block
+        self.attempt = attempt
+        self.sandbox = reuse
+        self.outcome = OK
+        self.cleanup_failed = False
+        self.start_delay_ns = 0
+        self.reusable = False  # with acquire=reset: the sandbox was left standing for the next trial
+        self._reuse = reuse is not None
+        self._nonce = secrets.token_hex(8)
+        self._random = random.Random(f"{context.seed}:{number}")
+        self._marks, self._marks_written = Marks(), 0
+        self._patience = ThrottleRetry(self._random, self._announce_wait)
+        self._phase = CREATE
+        self._last_ns = 0  # end of whatever was measured last: the next gap begins here
+        self._columns = ActionBuffer(number, SETUP)
+        self._creating: asyncio.Future[Sandbox] | None = None
+        self._session: Session | None = None
+        self._body: asyncio.Task[None] | None = None
+        self._abandoned = ""
+
+    def abandon(self, outcome: str) -> None:
+        """Stop the trajectory where it is; the clean-up still runs and the trial ends with ``outcome``."""
+        self._abandoned = self._abandoned or outcome
+        if self._body is not None:
+            self._body.cancel()
+
+    async def run(self, scheduled_ns: int) -> None:
+        """The whole trial, from TrialStarted to TrialEnded."""
+        start_ns = self.context.now()
+        self.start_delay_ns = start_delay_ns(scheduled_ns, start_ns)
+        self._last_ns = start_ns
+        self.context.emit(
+            TrialStarted(
+                trial=self.number,
+                cell=self.context.cell,
+                sandbox=self.spec.name,
+                scheduled_ns=scheduled_ns,
+                start_ns=start_ns,
+                attempt=self.attempt,
+                warm_up=self.warm_up,
+                block=self.block,
+                repetition=self.context.repetition,
+                image_bytes=self.context.image_bytes,
+            )
+        )
+        error: BaseException | None = None
+        self._body = asyncio.ensure_future(self._trajectory())
+        if self._abandoned:
+            self._body.cancel()
+        try:
+            await self._body
+        except asyncio.CancelledError as cancelled:
+            error = cancelled
+            self.outcome = self._abandoned or CANCELLED
+        except TimeoutError as timeout:  # ReadyTimeout and ExecTimeout are TimeoutErrors too
+            error = timeout
+            self.outcome = TIMEOUT
+        except Exception as failure:  # whatever an adapter raises is this trial's outcome
+            error = failure
+            self.outcome = FAILED
+        end_ns = self._last_ns if error is None else self.context.now()
+        failed_in = "" if error is None else self._phase
+        try:
+            self.flush_columns()
+            self._flush_marks()
+        finally:  # a bug up to here must not cost the sandbox its clean-up
+            await self._clean_up()
+        name, message = ("", "") if error is None else _describe(error)
+        self.context.emit(
+            TrialEnded(
+                trial=self.number,
+                outcome=self.outcome,
+                phase=failed_in,
+                error=name,
+                message=message,
+                end_ns=end_ns,
+                queued_ns=self._queued_ns,
+                connection=self._marks.connection,
+                node=self._marks.node,
+            )
+        )
+
+    def flush_columns(self) -> None:
+        """Move the commands that have ended since the last call into the recording."""
+        if (actions := self._columns.drain()) is not None:
+            self.context.emit(actions)
+
+    # ---------------------------------------------------------------------------------------------- the trajectory
+
+    async def _trajectory(self) -> None:
+        plan, tier = self.context.plan, self.context.plan.tier
+        if self._reuse:
+            await self._timed(RESET, self._reset())
+        else:
+            await self._create()
+        await self._timed(READY, self._ready())
+        await self._timed(READY_AGAIN, self._no_op(CHECK if self._reuse else NO_OP))
+        if self.context.preload:
+            await self._timed(PRELOAD, self._step(Step(name=PRELOAD, run=tier.preload)))
+        if tier.setup:
+            await self._timed(SETUP, self._steps(SETUP, tier.setup))
+        self._phase = ACTION
+        self.flush_columns()
+        self._columns = ActionBuffer(self.number, ACTION)
+        await self._steps(ACTION, [tier.cycle[i % len(tier.cycle)] for i in range(plan.actions)], think=plan.think)
+
+    async def _timed(self, phase: str, work: Coroutine[Any, Any, None]) -> None:
+        """One phase, recorded when it has ended well; a failed one shows in TrialEnded."""
+        self._phase = phase
+        began = self.context.now()
+        queued_before = self._queued_ns
+        await work
+        ended = self.context.now()
+        self._phase_ended(phase, began, ended - began - (self._queued_ns - queued_before))
+        self._last_ns = ended
+
+    @property
+    def _queued_ns(self) -> int:
+        """Throttling that the runner waited out, and throttling that the adapter had to wait out itself."""
+        return self._patience.queued_ns + self._marks.queued_ns
+
+    def _announce_wait(self, wait_s: float) -> None:
+        name = self.context.substrate.name
+        self.context.emit(Notice(self.context.now(), "warning", f"{name}: throttled, waits {wait_s:.1f} s"))
+
+    def _phase_ended(self, phase: str, began_ns: int, duration_ns: int) -> None:
+        self._flush_marks()
+        self.context.emit(PhaseEnded(self.number, phase, began_ns, max(0, duration_ns)))
+
+    async def _create(self) -> None:
+        """Ask until the provider stops throttling; only the request that was answered counts as ``create``."""
+        self._phase = CREATE
+        began = queued_before = 0
+
+        async def attempt() -> Sandbox:
+            nonlocal began, queued_before
+            began, queued_before = self.context.now(), self._marks.queued_ns
+            self._creating = asyncio.ensure_future(self.context.substrate.create(self.spec, self._marks))
+            # Shielded: an abandoned create is waited for in the clean-up, because only its answer has the handle.
+            async with asyncio.timeout(self.context.create_timeout_s):
+                return await asyncio.shield(self._creating)
+
+        self.sandbox = await self._patience(attempt)
+        ended = self.context.now()
+        self._phase_ended(CREATE, began, ended - began - (self._marks.queued_ns - queued_before))
+        self._last_ns = ended
+
+    async def _ready(self) -> None:
+        """Until the first no-op has returned 0, on the command path that the actions will take."""
+        sandbox = self.sandbox
+        assert sandbox is not None
+        refusal = ""
+        try:
+            async with asyncio.timeout(self.context.create_timeout_s):
+                await self._patience(lambda: sandbox.wait_ready(self._marks), resumes=True)
+                while True:
+                    try:
+                        if self.context.plan.mode == "session" and self._session is None:
+                            self._session = await self._patience(sandbox.open_session)
+                        if (await self._exec(NO_OP, self.context.create_timeout_s)).exit_code == 0:
+                            return
+                    except (ReadyTimeout, SandboxLost):
+                        raise
+                    except ExecFailed as error:  # "running" in an API is not ready: ask again until the time is up
+                        refusal = f"; at last: {error}"
+                    await asyncio.sleep(READY_POLL_S)
+        except TimeoutError as error:
+            if isinstance(error, SubstrateError):
+                raise
+            limit = f"{self.context.create_timeout_s:g} s"
+            refusal = refusal or (f"; {self._marks.obstacle}" if self._marks.obstacle else "")
+            raise ReadyTimeout(f"no command answered within {limit} of create{refusal}") from error
+
+    async def _reset(self) -> None:
+        sandbox = self.sandbox
+        assert sandbox is not None
+        async with asyncio.timeout(self.context.create_timeout_s):
+            await self._patience(lambda: sandbox.reset(self._marks))
+
+    async def _no_op(self, script: str) -> None:
+        result = await self._exec(script, self.context.timeout_s)
+        if result.exit_code != 0:
+            what = "the reset left something behind" if self._reuse else "the second no-op failed"
+            raise WrongResult(f"{what} (exit {result.exit_code})")
+
+    async def _steps(self, kind: str, steps: Sequence[Step], think: ThinkTime | None = None) -> None:
+        for index, step in enumerate(steps):
+            think_ns = await self._think(think) if think is not None and index else 0
+            await self._step(step, think_ns, index, kind)
+
+    async def _think(self, think: ThinkTime) -> int:
+        """Idle as an agent that waits for its model does; the nanoseconds that it really took."""
+        if not think.median_ns:
+            return 0
+        wanted_ns = think.median_ns * (self._random.lognormvariate(0, think.sigma) if think.sigma else 1.0)
+        began = time.monotonic_ns()
+        await asyncio.sleep(wanted_ns / 1e9)
+        return time.monotonic_ns() - began
+
+    async def _step(self, step: Step, think_ns: int = 0, index: int = 0, kind: str = PRELOAD) -> None:
+        """One command: submitted, timed, unwrapped, recorded, and only then judged."""
+        method = self.context.method
+        timeout_s = step.timeout_s if step.timeout_s is not None else self.context.timeout_s
+        script = bracket.wrap(step.run, self._nonce, method)
+        queued_before = self._queued_ns
+        began = self.context.now()
+        result = await self._exec(script, timeout_s)
+        ended = self.context.now()
+        queued = self._queued_ns - queued_before
+        if result.ended_ns:  # taken in the thread that made the blocking call, of the request that was answered
+            began, ended = result.started_ns - self.context.anchor_ns, result.ended_ns - self.context.anchor_ns
+            queued = 0
+        duration_ns = ended - began - queued
+        stderr, run_ns, cpu_ns, wrapper_ns = bracket.unwrap(
+            result.stderr, self._nonce, method, duration_ns, result.wrapper_ended_ns
+        )
+        if kind in (SETUP, ACTION):
+            self._columns.append(
+                gap_ns=max(0, began - self._last_ns - think_ns),
+                think_ns=think_ns,
+                duration_ns=duration_ns,
+                run_ns=run_ns,
+                cpu_ns=cpu_ns,
+                wrapper_ns=wrapper_ns,
+                exit_code=result.exit_code,
+                stdout_bytes=len(result.stdout) + result.stdout_dropped,
+                stderr_bytes=len(stderr) + result.stderr_dropped,
+            )
+        self._last_ns = ended
+        self._judge(step, index, kind, result)
+
+    def _judge(self, step: Step, index: int, kind: str, result: ExecResult) -> None:
+        where = f"{kind} {index} ({step.name})" if kind != PRELOAD else kind
+        if result.exit_code != step.expect_exit:
+            raise WrongResult(f"{where}: exit {result.exit_code}, expected {step.expect_exit}")
+        if step.expect_stdout.replace("{nonce}", self._nonce).encode() not in result.stdout:
+            raise WrongResult(f"{where}: the expected output is missing")
+
+    async def _exec(self, script: str, timeout_s: float) -> ExecResult:
+        runner = self._session or self.sandbox
+        assert runner is not None
+        command = Command(script=script, timeout_s=timeout_s)
+        try:
+            async with asyncio.timeout(timeout_s + TIMEOUT_GRACE_S):
+                result = await self._patience(lambda: runner.exec(command))
+        except TimeoutError as error:
+            if isinstance(error, SubstrateError):
+                raise
+            late = f"no answer {TIMEOUT_GRACE_S:g} s after the command's timeout of {timeout_s:g} s"
+            raise ExecTimeout(late) from error
+        if result.exit_code not in EXIT_CODES:
+            raise ExecFailed("the answer to a command has no exit code from 0 to 255")
+        return result
+
+    # ------------------------------------------------------------------------------------------------- the clean-up
+
+    async def _clean_up(self) -> None:
+        """Remove the sandbox, or leave it clean-marked for the next trial where sandboxes are reset."""
+        session, self._session = self._session, None
+        if session is not None:
+            await self._quietly(session.close())
+        if self.outcome == OK and self.context.plan.acquire == RESET and self.sandbox is not None:
+            self.reusable = await self._plant()
+            if self.reusable:
+                return
+        began = self.context.now()
+        try:
+            async with asyncio.timeout(CLEANUP_TIMEOUT_S):
+                await self._remove()
+        except Exception as error:  # whatever it was, a person must hear of it and the final sweep try again
+            self.cleanup_failed = True
+            text = f"{self.context.substrate.name}: {self.spec.name} may still exist: {' '.join(redact(error))}"
+            self.context.emit(Notice(self.context.now(), "error", text))
+            return
+        self._phase_ended(CLEANUP, began, self.context.now() - began)  # with what was told meanwhile
+
+    async def _remove(self) -> None:
+        """By its handle where we have one; a create that failed or never answered by its labels."""
+        if self.sandbox is None and self._creating is not None:
+            done, _ = await asyncio.wait({self._creating}, timeout=ABANDONED_CREATE_S if self._abandoned else 0)
+            if not done:
+                self._creating.cancel()
+                await asyncio.wait({self._creating})
+            if not self._creating.cancelled() and self._creating.exception() is None:
+                self.sandbox = self._creating.result()
+        if self.sandbox is not None:
+            await self.sandbox.destroy()
+            return
+        for found in await self.context.substrate.find(self.spec.labels[LABEL_RUN]):
+            if found.name == self.spec.name:
+                await self.context.substrate.reap(found)
+
+    async def _plant(self) -> bool:
+        """Leave the traces that the next trial's contamination check looks for."""
+        assert self.sandbox is not None
+        try:
+            result = await self.sandbox.exec(Command(script=PLANT, timeout_s=self.context.timeout_s))
+        except SubstrateError:
+            return False
+        return result.exit_code == 0
+
+    async def _quietly(self, closing: Awaitable[None]) -> None:
+        """Close a session; the sandbox is removed next, so a shell that will not close is only worth a notice."""
+        try:
+            async with asyncio.timeout(TIMEOUT_GRACE_S):
+                await closing
+        except Exception as error:
+            self.context.emit(Notice(self.context.now(), "warning", f"closing a session: {' '.join(redact(error))}"))
+
+    def _flush_marks(self) -> None:
+        seen, moved, anchor_ns = self._marks.seen, self._marks.moved, self.context.anchor_ns
+        for name, at_ns, resolution_ns in seen[self._marks_written :]:
+            self.context.emit(Mark(self.number, name, max(0, at_ns - anchor_ns), resolution_ns, moved(name)))
+        self._marks_written = len(seen)
+        told, self._marks.notices = self._marks.notices, []
+        for text in told:
+            self.context.emit(Notice(self.context.now(), "warning", f"{self.context.substrate.name}: {scrub(text)}"))
+
+
+def _describe(error: BaseException) -> tuple[str, str]:
+    if isinstance(error, WrongResult):  # written in this file, of step names and exit codes only
+        return "WrongResult", str(error)
+    return ("", "") if isinstance(error, asyncio.CancelledError) else redact(error)
