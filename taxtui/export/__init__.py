@@ -29,7 +29,6 @@ class ExportFormat(NamedTuple):
     home: str
     endings: tuple[str, ...]  # of the names of such files
     binary: bool = False
-    heading: int | None = None  # lines before the first row, where files can be told apart and put together
 
     def pieces(self, paths: Sequence[Path], table: str) -> Iterator[bytes]:
         """The whole file. Raises what reading raises, and ``UsageError`` where a package is missing."""
@@ -38,8 +37,8 @@ class ExportFormat(NamedTuple):
 
 
 FORMATS: Final = (
-    ExportFormat("csv", "a line per row", True, "taxtui.export.csv_lines", (".csv",), heading=1),
-    ExportFormat("jsonl", "an object per line", True, "taxtui.export.json_lines", (".jsonl", ".ndjson"), heading=0),
+    ExportFormat("csv", "a line per row", True, "taxtui.export.csv_lines", (".csv",)),
+    ExportFormat("jsonl", "an object per line", True, "taxtui.export.json_lines", (".jsonl", ".ndjson")),
     ExportFormat(
         "parquet", "columns, compressed; needs pyarrow", True, "taxtui.export.parquet", (".parquet",), binary=True
     ),
@@ -49,7 +48,6 @@ FORMATS: Final = (
         False,
         "taxtui.export.otlp",
         (".jsonl", ".ndjson"),
-        heading=0,
     ),
     ExportFormat(
         "prometheus", "a text file of metrics, a summary per cell", False, "taxtui.export.prometheus", (".prom",)
