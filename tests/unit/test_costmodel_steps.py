@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from costmodel import Demand, Projection, Think, load_prices, project, read
 from costmodel.projection.wall_clock import run_in_time
-from costmodel.simulation.sampling import streams
+from costmodel.simulation.makespan import random_makespan
 from costmodel.statistics.distribution import Distribution
 from taxtui.commands.project import command
 from tests.support.costmodel_files import S, trial, write
@@ -183,7 +183,7 @@ def one_step_off(law: Distribution, workers: int, batch: int, steps: int, train:
     """Run the steps one by one: a step's rollouts start when the trainer takes the rollouts of the step before."""
     start = trained = 0
     for _ in range(steps):
-        end = start + streams(law, batch, workers, rng)
+        end = start + random_makespan(law, batch, workers, rng)
         before, trained = trained, max(end, trained) + train
         start = max(end, before)
     return trained
