@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +16,6 @@ from costmodel.projection.measured_row import ENDS, mean_trajectory, measured_ro
 from costmodel.projection.published_rows import quoted
 from costmodel.projection.row import HeldOut, Projection, Share
 from costmodel.projection.tax_bounds import Reference
-from costmodel.recording.parallel.collecting import paused
-from costmodel.recording.parallel.dealing import dealt
 from costmodel.recording.published import Published
 from costmodel.recording.reader import CellIdentity, Recording
 from costmodel.statistics.intervals import Between, Interval
@@ -149,7 +146,6 @@ def _thought_of(
     return found
 
 
-@paused()
 def rows_of(
     found: Sequence[Alternatives],
     reference: Reference | None = None,
@@ -161,10 +157,7 @@ def rows_of(
 ) -> list[Projection]:
     """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
     cells = [(one, pool) for one in found for pool in (one.value, *one.ends)]
-    rows = dealt(
-        [partial(measured_row, pool, one.demand, one.prices, reference, stressed=stressed) for one, pool in cells],
-        sum(len(pool.trials) for _, pool in cells),
-    )
+    rows = [measured_row(pool, one.demand, one.prices, reference, stressed=stressed) for one, pool in cells]
     demand = found[0].demand if found else None
     if demand is not None and demand.full_speed is not None:
         rows = with_full_speed(rows, demand.full_speed)

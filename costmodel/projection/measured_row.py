@@ -16,14 +16,13 @@ from costmodel.projection.timed import TimedRun, launched, timed_run
 from costmodel.projection.wall_clock import Ends, WholeRun, limits, run_in_time
 from costmodel.simulation.engine.estimate import SimulatedRun
 from costmodel.statistics.intervals import Between, Interval
-from costmodel.statistics.quantiles import Quantile
+from costmodel.statistics.quantiles import Percentile, Quantile
 from costmodel.statistics.repetitions import interval
 from costmodel.training.run import Demand
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.estimator import Tally, Value
 from costmodel.workload.length_extrapolation import Margin
 from costmodel.workload.pool import Pool, attempts
-from costmodel.workload.sweeps import told
 
 STRESS_SHARE, STRESS_FACTOR = 100, 30
 """One trajectory in 100 takes 30 times as long."""
@@ -54,7 +53,8 @@ def measured_row(
     tally, retries, law, _, run = timed
     backoff_ns = round(demand.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
-    estimated, quantiles, tax, line = told(tally)
+    estimated = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.think_ns)
+    tax = tally.per_success(lambda sample: sample.tax_ns) if tally.run_known else None
     held = doubt_ns.around(interval(estimated, tally.assume))
     exact_held = tally.total(lambda sample: sample.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
@@ -86,7 +86,7 @@ def measured_row(
     return replace(
         row,
         failures=len(pool.trials) - round(tally.successes),
-        trajectory_s=_trajectory(tally, doubt_ns, quantiles),
+        trajectory_s=_trajectory(tally, doubt_ns),
         held_per_success_s=held.times(1 / NS_PER_S).not_negative(),
         think_s=float(tally.total(lambda sample: sample.of_successes(sample.think_ns)) / tally.successes) / NS_PER_S,
         cleanup_share_left_out=None if demand.include_cleanup else pool.cleanup_ns / (held.value or 1.0),
@@ -104,7 +104,7 @@ def measured_row(
         stress=_stress(timed, demand, worker_hours) if stressed and not by_steps else None,
         unused=untold(pool, tally, demand),
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
-        evidence=evidence_of(timed, demand, estimated, line, ends.run.tail),
+        evidence=evidence_of(timed, demand, estimated, tally.line(), ends.run.tail),
     )
 
 
@@ -128,10 +128,17 @@ def _pool_use(demand: Demand, outcome: SimulatedRun | None) -> PoolUse:
     return PoolUse(hit, idle, rule)
 
 
-def _trajectory(tally: Tally, doubt_ns: Margin, quantiles: tuple[Quantile, ...]) -> Trajectory:
+def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
     """In seconds; a mean without an interval has no quantiles beside it."""
     mean = mean_trajectory(tally, doubt_ns)
-    return Trajectory(mean, *(quantiles if mean.low is not None else (None, None, None)))
+    if mean.low is None:
+        return Trajectory(mean, None, None, None)
+    return Trajectory(mean, *map(_quantile_s, tally.percentiles((0.5, 0.95, 0.99))))
+
+
+def _quantile_s(percentile: Percentile) -> Quantile:
+    value, low, high = (None if ns is None else ns / NS_PER_S for ns in percentile[:3])
+    return Quantile(value, low, high, percentile.needs)
 
 
 def mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from costmodel.projection.row import GpuWaiting, Steps
 from costmodel.projection.tail_limits import Reach, Timeout, reach
-from costmodel.simulation.engine.estimate import ASIDE, ATTEMPTS, SimulatedRun, SimulatedValue, simulate
+from costmodel.simulation.engine.estimate import ASIDE, ATTEMPTS, SimulatedRun, simulate
 from costmodel.simulation.engine.rules import Rules, launched
 from costmodel.simulation.engine.tries import Source
 from costmodel.simulation.makespan import Makespan, expected_makespan
@@ -101,33 +101,12 @@ def _wall(
         return Makespan(value, sum(times * one.error_ns for times, one in parts), method)
     if not policy.barrier and not train_ns:
         return _makespan(law, demand, demand.trajectories)
-    if isinstance(policy, OneStepOff) and demand.step_rollouts is not None:
-        longer = [
-            _at_least(law, demand, size, one, train_ns)
-            for (_, size), (_, one) in zip(_sizes(demand, demand.step_rollouts), parts, strict=True)
-        ]
-        if all(one is not None for one in longer):
-            known = [(times, one) for (times, _), one in zip(parts, longer, strict=True) if one is not None]
-            first = parts[0][1]
-            value = sum(times * one.value for times, one in known) - known[0][1].value + first.value_ns + train_ns
-            return Makespan(value, sum(times * one.error for times, one in known), method)
+    if isinstance(policy, OneStepOff) and demand.step_rollouts and demand.step_rollouts <= demand.usable_workers:
+        longer = [times * expected_max(law, size, train_ns) for times, size in _sizes(demand, demand.step_rollouts)]
+        first = expected_max(law, min(demand.step_rollouts, demand.trajectories), train_ns)
+        return Makespan(sum(longer) - first + parts[0][1].value_ns + train_ns, 0.0, method)
     outcome = _expect(demand, source, policy)
     return Makespan(*outcome.wall_ns, "events")
-
-
-def _at_least(law: Distribution, demand: Demand, size: int, step: Makespan, train_ns: float) -> SimulatedValue | None:
-    """E[max(rollouts of a step, training)], which is more than the longer of the two means; None: not known."""
-    workers = demand.usable_workers
-    if size <= workers:
-        return SimulatedValue(expected_max(law, size, at_least=train_ns))
-    apart = step.value_ns - train_ns
-    spread = 2 * law.sd * math.sqrt(size) / workers
-    # Scarf 1958: the most that a variable of this mean and spread exceeds a limit by, on average.
-    excess = (math.hypot(spread, apart) - abs(apart)) / 2
-    longer = max(step.value_ns, train_ns)
-    if excess > demand.tolerance / 4 * longer:
-        return None
-    return SimulatedValue(longer + excess / 2, step.error_ns + excess / 2)
 
 
 def _simulated(law: Distribution, demand: Demand, source: Source, *, aside: bool) -> WholeRun:

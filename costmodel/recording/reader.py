@@ -6,7 +6,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from costmodel.recording import events, framing
 from costmodel.recording.breakdown import (
@@ -22,7 +22,7 @@ from costmodel.recording.breakdown import (
     start_delay_ns,
 )
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, Seconds, WorkerFitness
-from costmodel.recording.trial import PackedTrials, RecordedTrial
+from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED
 
@@ -83,16 +83,6 @@ class RecordedCell:
         marks = (mark.partition(UNTOLD) for mark in event.capabilities)
         self.untold = frozenset(quantity for before, mark, quantity in marks if mark and not before)
         self.trials: Sequence[RecordedTrial] = []
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For another process: its trials as columns and bytes, of which the latter are read only where needed."""
-        state = {name: getattr(self, name) for name in self.__slots__}
-        return {**state, "trials": PackedTrials.of(self.trials)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """As it was there."""
-        for name, value in state.items():
-            setattr(self, name, value)
 
 
 class Recording:

@@ -4,6 +4,6 @@ The step model has its rules in docs/step-model.md: ``config`` has its inputs, `
 into parts that can be removed one by one, ``random_streams`` draws the numbers that all counterfactuals share,
 ``cluster`` places sandboxes and pulls images, ``state`` and ``simulator`` move from one event to the next, ``timeline``
 lets rollouts and the trainer wait for each other, ``step_sampling`` selects the simulated steps. ``makespan``,
-``renewal``, ``sampling`` and ``retries`` are closed forms and their samplers. ``engine`` simulates a run without the
-step model.
+``renewal`` and ``retries`` are closed forms and seeded draws, ``sampling`` draws durations. ``engine`` simulates a run
+without the step model.
 """

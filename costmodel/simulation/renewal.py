@@ -73,17 +73,6 @@ def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) ->
     return _stays_below(law, 0.5, 1 / beyond, lambda r: (beyond * r) ** (1 / waves))
 
 
-def sums_are_smooth(law: Distribution, terms: int, jobs: int, workers: int, tolerance: float) -> bool:
-    """Whether a sum of ``terms`` jobs has lost the gaps of its law (a lattice, far clusters) and is near normal.
-
-    Structure that is finer than ``tolerance`` of the makespan does not matter.
-    """
-    remnant = 0.1
-    normal_is_gone = math.sqrt(-2 * math.log(remnant) / terms) / law.sd if law.sd else math.inf
-    harmonics = 1 / (tolerance * math.pi * (jobs / workers))
-    return _stays_below(law, normal_is_gone * law.mean / (2 * math.pi), harmonics, lambda _: remnant ** (1 / terms))
-
-
 MAX_EVALUATIONS = 400
 SETTLED = 2
 """So many of the longest job a run must last for the jobs in progress to be those of the equilibrium."""

@@ -1,18 +1,12 @@
-"""Random makespans of N jobs on W workers, exact in distribution and without a heap.
-
-With jobs drawn independently it does not matter which worker takes which job: each worker is a renewal stream of
-its own, and the makespan follows from the W streams' last epochs. ``streams`` draws every job; ``leap`` draws the sum
-of many jobs at once, by its first three moments, so that its cost does not grow with N.
-"""
+"""Draws durations from a distribution, several times faster than ``random.choices``."""
 
 from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from functools import lru_cache, reduce
-from itertools import accumulate, chain, islice, repeat
+from functools import lru_cache
+from itertools import chain, islice, repeat
 from random import Random
 
 from costmodel.statistics.distribution import Distribution
@@ -20,10 +14,6 @@ from costmodel.statistics.distribution import Distribution
 Draw = Callable[[int], Iterator[float]]
 """Draws that many durations, whole ns."""
 
-MIN_LEAP = 24
-"""Fewer jobs than this are drawn one by one: their sum is not near enough to its three moments."""
-SURELY = 5.0
-"""Standard deviations that a worker stays away from the end of the queue: one in three million."""
 EXACT = 2**53
 """Below this a float holds whole ns exactly, and adds in half the time."""
 
@@ -105,121 +95,3 @@ def _word_drawer(words: list[float], rng: Random) -> Draw:
 def _padded(count: int, factor: float) -> int:
     """How many to draw so that after rejection, which keeps 1/factor, ``count`` are left almost surely."""
     return int(count * factor + 8 * math.sqrt(count * (factor - 1) * factor)) + 16
-
-
-def streams(law: Distribution, jobs: int, workers: int, rng: Random) -> int:
-    """One random makespan in ns; every job is drawn: O(N) time, O(W) memory."""
-    draw = drawer(law, rng, float if law.values[-1] * jobs < EXACT * workers else int)
-    return _simulated(law, jobs, workers, rng, lambda count: int(sum(draw(count))))
-
-
-def leap(law: Distribution, jobs: int, workers: int, rng: Random) -> int:
-    """One random makespan in ns; jobs that surely start are drawn as sums: O(W log log N) time, O(W) memory."""
-    return _simulated(law, jobs, workers, rng, _three_moments(law, rng))
-
-
-def _simulated(law: Distribution, jobs: int, workers: int, rng: Random, advance: Callable[[int], int]) -> int:
-    """Move each worker on by as many jobs as surely start, again and again; draw the rest one by one.
-
-    ``advance`` draws the sum of that many jobs.
-    """
-    if jobs <= workers or not law.mean:
-        return int(max(drawer(law, rng)(jobs), default=0))
-    mean, doubt = law.mean, SURELY * law.sd / law.mean
-    left_over = workers * law.second_moment / (2 * mean)
-    free_at = [0] * workers
-    while True:
-        margin = law.values[-1] + SURELY * law.sd * math.sqrt(jobs) / workers
-        busy_until = (sum(free_at) + jobs * mean - left_over) / workers - margin
-        if busy_until - min(free_at) < mean * MIN_LEAP:
-            return _last_end(free_at, jobs, law, rng)
-        taken = leapt = 0
-        for worker, free in enumerate(free_at):
-            span = (busy_until - free) / mean
-            if span >= MIN_LEAP and (count := int(span - doubt * math.sqrt(span))) >= MIN_LEAP:
-                free_at[worker] = free + advance(count)
-                taken += count
-                leapt += 1
-        jobs -= taken
-        if leapt < max(1, workers // 20):
-            return _last_end(free_at, jobs, law, rng)
-
-
-def _three_moments(law: Distribution, rng: Random) -> Callable[[int], int]:
-    """Draws the sum of ``count`` jobs: normal, skewed as Cornish and Fisher do, on the law's own lattice."""
-    lowest = law.values[0]
-    pitch = reduce(math.gcd, [value - lowest for value in law.values])
-    gauss, sqrt, total, size, sd = rng.gauss, math.sqrt, law.total, law.size, law.sd
-    cubes = sum([seen * (value - law.mean) ** 3 for value, seen in zip(law.values, law.counts, strict=True)])
-    skew = cubes / size / sd**2 / 6 if sd else 0.0
-
-    def advance(count: int) -> int:
-        if not pitch:
-            return count * lowest
-        z = gauss(0.0, 1.0)
-        deviation = round(sd * sqrt(count) * z + skew * (z * z - 1))
-        least = count * lowest
-        steps = (count * total // size - least + deviation) // pitch  # exact: a float has too few digits for 1e15
-        return least + steps * pitch if steps > 0 else least
-
-    return advance
-
-
-def _last_end(free_at: list[int], jobs: int, law: Distribution, rng: Random) -> int:
-    """When the last of ``jobs`` ends, if worker w takes its first one at ``free_at[w]``."""
-    latest = max(free_at) + (jobs // len(free_at) + 1_000) * law.values[-1]
-    number = float if latest < EXACT else int
-    draw = drawer(law, rng, number)
-    mean_end = (sum(free_at) + jobs * law.mean) / len(free_at)
-    spread = 4 * law.sd / law.mean
-    at_least = law.values[-1] / law.mean + 3
-    lengths = []
-    for free in free_at:
-        expected = max((mean_end - free) / law.mean, 0.0)
-        lengths.append(int(expected + spread * math.sqrt(expected) + at_least))
-    drawn = draw(sum(lengths))
-    epochs = [
-        list(accumulate(islice(drawn, length), initial=number(free)))
-        for length, free in zip(lengths, free_at, strict=True)
-    ]
-    while (end := _makespan_of(epochs, jobs)) is None:
-        middle = sorted(path[-1] for path in epochs)[len(epochs) // 2]
-        for path in epochs:
-            if path[-1] <= middle:
-                path.extend(islice(accumulate(draw(12), initial=path[-1]), 1, None))
-    return int(end)
-
-
-def _makespan_of(epochs: list[list[float]], jobs: int) -> float | None:
-    """When the last of ``jobs`` ends, given when each worker gets free; None if the epochs do not reach that far.
-
-    The last job starts at the ``jobs``-th smallest epoch; a worker's next epoch after it is when it is done.
-    """
-
-    def starts(until: float) -> int:
-        return sum(map(bisect_right, epochs, repeat(until)))
-
-    before: float = -1
-    until = min(path[-1] for path in epochs) - 1
-    started, enough = 0, starts(until)
-    if enough < jobs:
-        return None
-    while enough - started > len(epochs) and until - before > 1:
-        middle = (before + until) // 2
-        if (count := starts(middle)) < jobs:
-            before, started = middle, count
-        else:
-            until, enough = middle, count
-    window = sorted(
-        chain.from_iterable(path[bisect_right(path, before) : bisect_right(path, until)] for path in epochs)
-    )
-    last_start = window[jobs - started - 1]
-    at_once = jobs - started - bisect_left(window, last_start)  # jobs that start at this very instant
-    end = last_start
-    for path in epochs:
-        index = bisect_left(path, last_start)
-        while at_once and path[index] == last_start:
-            at_once -= 1
-            index += 1
-        end = max(end, path[index])
-    return end

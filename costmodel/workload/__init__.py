@@ -1,7 +1,7 @@
 """The workload of a cell: its trials as attempts of the asked length, think time and concurrency.
 
 Contains the trials of a cell (``pool``), their attempts as columns (``attempts``), weighted sums over attempts with
-intervals (``estimator``, ``sweeps``), longer trajectories (``length_extrapolation``), other times and concurrencies
+intervals (``estimator``), longer trajectories (``length_extrapolation``), other times and concurrencies
 (``rescaling``, ``concurrency_scaling``), the effect of seconds in which the measuring process was late
 (``contamination``), inputs that are known as a range (``scenario_range``), and distributions estimated from recordings
 (``characterization``).

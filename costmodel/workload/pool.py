@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from random import Random
 
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from costmodel.errors import SourceError
 from costmodel.recording.breakdown import OPEN, UNKNOWN, Split, contended
 from costmodel.recording.reader import CellIdentity, RecordedCell, Recording
-from costmodel.recording.trial import PackedTrials, RecordedTrial, TrialColumns
+from costmodel.recording.trial import RecordedTrial, TrialColumns
 from costmodel.statistics.lognormal_sum import strata_of_sum
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED, Length
@@ -180,7 +181,7 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
             if recording not in pool.recordings:
                 pool.recordings.append(recording)
     for pool, each in trials.items():
-        pool.trials = PackedTrials.together(each)
+        pool.trials = list(chain.from_iterable(each))
     _tell_contention(list(found.values()))
     return list(found.values())
 

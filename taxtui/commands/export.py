@@ -27,7 +27,6 @@ def command(recordings: tuple[str, ...], form: str | None, table: str | None, ou
     Durations are in nanoseconds, but for Prometheus, which takes seconds. docs/export.md has every column.
     """
     from taxtui.commands.opening import located
-    from taxtui.export import many_files
 
     form = _format(form, out)
     one = BY_NAME[form]
@@ -35,7 +34,7 @@ def command(recordings: tuple[str, ...], form: str | None, table: str | None, ou
         raise UsageError(f"--table does not go with --format {form}", fix="it always holds the whole recording")
     if one.binary and out is None and sys.stdout.isatty():
         raise UsageError(f"{form} is not for a terminal", fix="name a file with -o")
-    pieces = many_files.pieces(form, [Path(located(name)) for name in recordings], table or TABLES[0])
+    pieces = one.pieces([Path(located(name)) for name in recordings], table or TABLES[0])
     if out is None:
         for piece in pieces:
             sys.stdout.buffer.write(piece)

@@ -29,7 +29,6 @@ class ExportFormat(NamedTuple):
     writer: str
     endings: tuple[str, ...]  # of the names of such files
     binary: bool = False
-    heading: int | None = None  # lines before the first row, where files can be told apart and put together
 
     def pieces(self, paths: Sequence[Path], table: str) -> Iterator[bytes]:
         """The whole file. Raises what reading raises, and ``UsageError`` where a package is missing."""
@@ -39,10 +38,8 @@ class ExportFormat(NamedTuple):
 
 
 FORMATS: Final = (
-    ExportFormat("csv", "a line per row", True, "taxtui.export.text_rows:csv_pieces", (".csv",), heading=1),
-    ExportFormat(
-        "jsonl", "an object per line", True, "taxtui.export.text_rows:json_pieces", (".jsonl", ".ndjson"), heading=0
-    ),
+    ExportFormat("csv", "a line per row", True, "taxtui.export.text_rows:csv_pieces", (".csv",)),
+    ExportFormat("jsonl", "an object per line", True, "taxtui.export.text_rows:json_pieces", (".jsonl", ".ndjson")),
     ExportFormat(
         "parquet",
         "columns, compressed; needs pyarrow",
@@ -57,7 +54,6 @@ FORMATS: Final = (
         False,
         "taxtui.export.otlp:pieces",
         (".jsonl", ".ndjson"),
-        heading=0,
     ),
     ExportFormat(
         "prometheus", "a text file of metrics, a summary per cell", False, "taxtui.export.prometheus:pieces", (".prom",)

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: one line and exit code 130, from the first import on and in each process of ours."""
+"""Ctrl-C at any moment: one line and exit code 130, from the first import on."""
 
 from __future__ import annotations
 
@@ -26,16 +26,6 @@ from taxtui.__main__ import main
 main()
 """
 """A command line that gets a SIGINT in the moment in which it imports a module."""
-FORKED = """
-import os, signal
-from costmodel.recording.parallel import dealing, processes
-
-os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGINT))
-print(dealing.dealt([lambda: 1, lambda: 2], 10**9))
-with processes.pool(2) as pool:
-    print(pool.submit(int, "3").result())
-"""
-"""Processes that get a SIGINT as soon as they are forked."""
 
 
 def python(program: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -62,8 +52,3 @@ def test_ctrl_c_is_one_line_and_130(module: str, command: str, tmp_path: Path) -
     write(tmp_path / "a.msgpack", [trial(n) for n in range(4)], cell())
     done = python(STRUCK, module, *command.split(), cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", LINE)
-
-
-def test_processes_of_ours_do_not_answer_ctrl_c(tmp_path: Path) -> None:
-    done = python(FORKED, cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "[1, 2]\n3\n", "")

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import list_makespan
+from costmodel.simulation.makespan import random_makespan
 from costmodel.simulation.renewal import bounds, expected_max
-from costmodel.simulation.sampling import leap, streams
 from costmodel.statistics.distribution import Distribution
 
 jobs = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)
@@ -67,17 +67,15 @@ def test_order_matters_by_at_most_one_job(durations: list[int], count: int, rng:
 def test_equal_jobs_go_in_waves(duration: int, number: int, count: int) -> None:
     waves = -(-number // count)
     assert list_makespan([duration] * number, count) == waves * duration
-    for engine in (streams, leap):
-        assert engine(Distribution.of([duration]), number, count, Random(0)) == waves * duration
+    assert random_makespan(Distribution.of([duration]), number, count, Random(0)) == waves * duration
 
 
 @many
 @given(samples, st.integers(1, 3000), workers, st.integers(0, 9))
 def test_random_makespans_lie_between_the_extremes(sample: list[int], number: int, count: int, seed: int) -> None:
     waves = -(-number // count)
-    for engine in (streams, leap):
-        end = engine(Distribution.of(sample), number, count, Random(seed))
-        assert min(sample) * waves <= end <= max(sample) * waves
+    end = random_makespan(Distribution.of(sample), number, count, Random(seed))
+    assert min(sample) * waves <= end <= max(sample) * waves
 
 
 @many
@@ -101,15 +99,14 @@ def test_expected_max_grows_towards_the_longest(sample: list[int], number: int) 
     assert expected_max(law, number + 1) >= value * (1 - 1e-9)
 
 
-def test_streams_and_leaps_have_the_heaps_distribution() -> None:
-    """Kolmogorov and Smirnov at 0.1 %, against first-come-first-served scheduling with a heap."""
+def test_random_makespans_have_the_distribution_of_plain_draws() -> None:
+    """Kolmogorov and Smirnov at 0.1 %, against durations from ``random.choices``."""
     rng = Random(4)
     sample = [round(10**9 * rng.lognormvariate(2, 0.6)) for _ in range(60)]
     law, number, count, size = Distribution.of(sample), 3_000, 20, 300
     heap = [list_makespan(rng.choices(sample, k=number), count) for _ in range(size)]
-    for engine in (streams, leap):
-        other = [engine(law, number, count, rng) for _ in range(size)]
-        assert _distance(heap, other) < 1.95 * (2 / size) ** 0.5
+    other = [random_makespan(law, number, count, rng) for _ in range(size)]
+    assert _distance(heap, other) < 1.95 * (2 / size) ** 0.5
 
 
 def _distance(one: list[int], other: list[int]) -> float:

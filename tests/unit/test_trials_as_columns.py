@@ -1,19 +1,16 @@
-"""Trials as columns and bytes: they say to the last digit what the trials themselves say, of any recording."""
+"""Trials as columns have the same values as the trials, of any recording."""
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from costmodel import Demand, project
-from costmodel.recording import load
+from costmodel import Demand
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.recording.load import read, read_recordings
-from costmodel.recording.reader import Recording
-from costmodel.recording.trial import PackedTrials, RecordedTrial, TrialColumns
+from costmodel.recording.load import read_recordings
+from costmodel.recording.trial import RecordedTrial, TrialColumns
 from costmodel.simulation.engine.tries import Source, Try
 from costmodel.training.length import Length
 from costmodel.training.run import Think
@@ -21,7 +18,6 @@ from costmodel.workload.attempts import Attempt, Sample
 from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import Pool, at_length, attempts, pools
 from tests.support.costmodel_files import S, cell, trial, write
-from tests.support.every_digit import every_digit
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 PLAIN = Demand(trajectories=1000, workers=10)
@@ -53,10 +49,6 @@ def varied(folder: Path) -> list[Path]:
     return paths
 
 
-def packed(recordings: list[Recording]) -> list[Recording]:
-    return pickle.loads(pickle.dumps(recordings))  # type: ignore[no-any-return]
-
-
 def alone(pool: Pool, demand: Demand) -> list[Attempt]:
     """Attempts at the recorded length, made one by one."""
     found = [at_length(t, i, len(t.durations_ns), pool.cycle, pool.contended) for i, t in enumerate(pool.trials)]
@@ -73,20 +65,12 @@ def alone(pool: Pool, demand: Demand) -> list[Attempt]:
 @pytest.mark.parametrize("demand", [PLAIN, Demand(trajectories=1, workers=1, include_cleanup=True)])
 def test_attempts_by_column_are_those_made_one_by_one(tmp_path: Path, name: str, demand: Demand) -> None:
     paths = varied(tmp_path) if name == "varied" else [RECORDINGS / f"{name}.msgpack"]
-    for pool in pools(packed(read_recordings(paths))):
-        assert isinstance(pool.trials, PackedTrials)
+    for pool in pools(read_recordings(paths)):
         pool.contended = 0.3
         found = attempts(pool, None, demand)
         assert found.one_each
         assert list(found) == alone(pool, demand)
         assert [type(one.ok) for one in found] == [bool] * len(found)
-
-
-def test_every_row_is_the_same_to_the_last_digit(tmp_path: Path) -> None:
-    paths = [*varied(tmp_path), RECORDINGS / "small.msgpack"]
-    for demand in (PLAIN, THINKS, Demand(trajectories=500, workers=9, actions=3, timeout_s=9.0)):
-        plain = read_recordings(paths, processes=1)
-        assert every_digit(project(packed(plain), demand)) == every_digit(project(plain, demand))
 
 
 def test_the_length_that_was_recorded_is_no_other(tmp_path: Path) -> None:
@@ -103,56 +87,23 @@ def test_the_length_that_was_recorded_is_no_other(tmp_path: Path) -> None:
     assert not attempts(pool, None, PLAIN).one_each, "what its commands do not amount to is made one by one"
 
 
-def test_trials_are_made_when_one_is_asked_for_and_kept(tmp_path: Path) -> None:
-    plain = read_recordings(varied(tmp_path))
-    [pool] = pools(packed(plain))
-    whole = [one for recording in plain for own in recording.cells for one in own.trials]
-    columns = pool.columns
-    assert pool.succeeded == sum(one.ok for one in whole)
-    assert list(map(msgspec.structs.astuple, pool.trials)) == list(map(msgspec.structs.astuple, whole))
-    assert pool.trials[3] is list(pool.trials)[3]
-    assert [one.ok for one in pool.trials[5:9]] == [one.ok for one in whole[5:9]]
-    assert len({id(one.run) for one in pool.trials}) == len(pool.runs)
-    for recording, there in zip(plain, pool.recordings, strict=True):
-        trials = there.cells[0].trials
-        assert repr(TrialColumns.of(trials)) == repr(TrialColumns.of(recording.cells[0].trials)), "a part of the whole"
-    again = pickle.loads(pickle.dumps(pool.trials))
-    assert repr(again.columns) == repr(columns)
-    assert len(again) == len(whole)
-    mixed = PackedTrials.together([pool.trials, whole])
-    assert isinstance(mixed, list)
-    assert len(mixed) == 2 * len(whole)
-
-
 def test_numbers_that_no_array_holds_stay_whole(tmp_path: Path) -> None:
     [plain] = read_recordings([write(tmp_path / "a", [trial(n) for n in range(4)])])
     most = (1 << 63) - 1
     for one in plain.cells[0].trials:
         one.measures = msgspec.structs.replace(one.measures, harness_ns=2 * most, queued_ns=5_000_000_000)
-    whole = TrialColumns.together([TrialColumns.of(plain.cells[0].trials), TrialColumns.of([])])
-    assert whole.harness_ns == [2 * most] * 4
-    small = TrialColumns.of(read_recordings([write(tmp_path / "b", [trial(0)])])[0].cells[0].trials)
-    assert list(TrialColumns.together([small, whole]).queued_ns) == [0, *[5_000_000_000] * 4]
+    columns = TrialColumns.of(plain.cells[0].trials)
+    assert columns.harness_ns == [2 * most] * 4
+    assert list(columns.queued_ns) == [5_000_000_000] * 4
 
 
-def test_a_recording_of_no_trial_is_packed_too(tmp_path: Path) -> None:
-    [found] = packed(read_recordings([write(tmp_path / "a", [])]))
+def test_a_recording_without_trials_is_a_pool(tmp_path: Path) -> None:
+    [found] = read_recordings([write(tmp_path / "a", [])])
     assert found.trials == 0
     [pool] = pools([found])
     assert pool.length == Length.constant(3)
     assert pool.exposure is None
     assert pool.waiting_ns is None
-
-
-def test_many_trials_of_several_files_take_little_memory_in_one_process_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths = varied(tmp_path)
-    monkeypatch.setattr(load, "MANY", 30)
-    assert all(isinstance(one.cells[0].trials, PackedTrials) for one in read_recordings(paths, processes=1))
-    one = read(paths[0])
-    assert isinstance(one, Recording)
-    assert isinstance(one.cells[0].trials, list), "of one file nothing is gained"
 
 
 def test_a_column_has_a_value_of_each_attempt_and_no_other_name() -> None:

@@ -11,7 +11,6 @@ from typing import Any, Final
 import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-from costmodel.recording.parallel.collecting import paused
 from taxtui.report.page.palette import SHADES
 from taxtui.report.page.panel import Panel
 from taxtui.report.page.sheet import DOTS_PER_INCH, FONT, Sheet, legible
@@ -75,8 +74,7 @@ def drawn(panel: Panel, *, titled: bool) -> Sheet:
 
 
 def _svg(panel: Panel, *, titled: bool) -> str:
-    with paused():  # a panel is many small objects, all held until it is drawn
-        return _named(_lean(_drawn_svg(panel, titled=titled)), panel)
+    return _named(_lean(_drawn_svg(panel, titled=titled)), panel)
 
 
 def _drawn_svg(panel: Panel, *, titled: bool) -> str:

@@ -15,6 +15,7 @@ starting.quickly(__name__)
 import asyncio
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -23,7 +24,6 @@ from typing import Final
 
 import msgspec
 
-from costmodel.recording.parallel.dealing import interrupts_held
 from taxtui.errors import TaxtuiError
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry
@@ -63,7 +63,7 @@ class Watchdog:
 
     def _start(self) -> subprocess.Popen[bytes]:
         # Ctrl-C that comes before the process has left our session would end it.
-        with _said_where_there_is_no_room(), interrupts_held():
+        with _said_where_there_is_no_room(), _interrupts_blocked():
             self._process = subprocess.Popen(
                 [
                     sys.executable,
@@ -143,6 +143,16 @@ class Watchdog:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(line)
             self._process.stdin.flush()
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Deliver Ctrl-C only after the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
