@@ -114,6 +114,11 @@ def behind(
     return _thought_of(by_levels(cells), cells, providers, demand, prices)
 
 
+def cells_of(recordings: Sequence[Recording | Published], demand: Demand) -> list[Pool]:
+    """The recorded cells that are projected, each at the recorded length nearest to the demand's."""
+    return list(_cells(recordings, demand, checked=False))
+
+
 def _cells(
     recordings: Sequence[Recording | Published], demand: Demand, *, checked: bool = True
 ) -> dict[Pool, tuple[HeldOut, ...]]:
@@ -147,6 +152,21 @@ def _thought_of(
         done = works(cells)
         found += [elsewhere(pool, provider, demand, prices) for provider in providers for pool in done]
     return found
+
+
+def compose(pool: Pool, provider: Provider, demand: Demand, prices: Prices | None = None) -> Projection:
+    """The row of a recorded pool's work at a provider; ``prices`` come before the provider's own.
+
+    ``project(…, providers=[provider])`` makes the same row beside the measured ones.
+
+    Raises:
+        DemandError: the demand asks for an input that no source publishes.
+        PriceError: the provider sells no sandbox of that size.
+    """
+    from costmodel.providers.estimation import elsewhere
+
+    [row] = rows_of([elsewhere(pool, provider, demand, prices)])
+    return row
 
 
 @paused()

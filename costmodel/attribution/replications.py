@@ -25,7 +25,7 @@ from costmodel.simulation.step_sampling import Horizon, HorizonPart, horizon, is
 from costmodel.simulation.timeline import StepTaken, taken
 from costmodel.statistics.intervals import correlation_time
 from costmodel.statistics.repetitions import MIN_RUNS, Assumed, assumed
-from costmodel.training.run import MASK, RESAMPLE, Demand
+from costmodel.training.run import KEEP, MASK, RESAMPLE, Demand
 from costmodel.workload.pool import Pool
 
 WORLDS: Final = (6, 10)
@@ -154,7 +154,8 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, p
 
     Who looks after every round whether it is enough stops at a lucky moment, so that looks are few.
     """
-    rounds, wanted, told, most = 0, 1, 0.0, min(run.most_rounds for run in runs)
+    rounds, told, most = 0, 0.0, min(run.most_rounds for run in runs)
+    wanted = max(1, *(run.rounds for run in runs)) if len(runs) > 1 else 1
     while rounds < wanted:
         expected = wanted if needed is None or wanted == most else min(most, 2 * wanted)
         for number in range(rounds, wanted):
@@ -273,8 +274,15 @@ class Replications:
             self._repetitions,
         )
 
+    @property
+    def rounds(self) -> int:
+        """How many there are so far."""
+        return self._rounds[0]
+
     def simulate(self, number: int) -> Iterator[float]:
-        """One more round, the one after ``number`` others; gives the share of it that is done."""
+        """One more round, the one after ``number`` others, unless it is there; gives the share of it that is done."""
+        if number < self.rounds:
+            return
         plan = self._sampling.plan.of(number)
         for place, ((seed, times, factor), looks) in enumerate(zip(self._drawn, self._found, strict=True)):
             world = _world(self._asked, times, seed)
@@ -360,7 +368,7 @@ def _checked_chance(asked: _Asked, world: World) -> float:
     chance = sum(ok and span <= limit_ns for ok, span, *_ in told) / len(told)
     if demand.on_failure == RESAMPLE:
         chance **= demand.group_size or 1
-    if demand.max_attempts is None and demand.on_failure != MASK and chance < HARDLY:
+    if demand.max_attempts is None and demand.on_failure not in (MASK, KEEP) and chance < HARDLY:
         what = "groups are without a failure" if demand.on_failure == RESAMPLE else "attempts succeed in time"
         raise DemandError(f"{chance:.2%} of {what}, so that a rollout hardly ever ends: add --max-attempts A")
     return max(chance, 1 / (demand.max_attempts or 1 / HARDLY))
