@@ -32,8 +32,8 @@ PAIRED: Final = 0.3
 PARTS: Final = 3
 """Differences that are simulated where inputs are unmeasured: as assumed, at their worst, at their best."""
 End = Literal["best", "worst"]
-BEST: Final = "best"
-WORST: Final = "worst"
+BEST: Final[End] = "best"
+WORST: Final[End] = "worst"
 """Of the range of an unmeasured input: where it costs least, and where it costs most."""
 CAUSES_DO: Final = {
     "slowdown": "run the same commands on both, and name the reference with --full-speed",
@@ -41,7 +41,7 @@ CAUSES_DO: Final = {
     "dispatch": warnings.DO[warnings.RUN_UNKNOWN],
 }
 
-_SAID: Final = (COMPOSED, warnings.DISPATCH_BORROWED)
+_SAID: Final = (COMPOSED, warnings.DISPATCH_BORROWED, warnings.SPEED_ASSUMED)
 """Warnings that the ranges of an unmeasured place already say."""
 
 Values = Mapping[str, float]
@@ -113,7 +113,7 @@ def decide(
     bills = bill(start, unit), bill(goal, unit)
     ends: list[Interval | None] = [saving, saving]
     if any(side.candidate is not None for side in (start, goal)):
-        ends = [saved.end(start_end, goal_end) for start_end, goal_end in ((BEST, WORST), (WORST, BEST))]
+        ends = [saved.end(BEST, WORST), saved.end(WORST, BEST)]
     if any(one.whole.high is None for one in bills):  # the same trials bound neither side nor their difference
         saving, *ends = (None if one is None else Interval(one.value) for one in (saving, *ends))  # type: ignore[assignment]
     points: dict[str, Unverified] = {}
@@ -157,10 +157,19 @@ class Savings:
     """
 
     def __init__(
-        self, start: Side, goal: Side, unit: str, effort: float, progress: Callable[[float], None] | None = None
+        self,
+        start: Side,
+        goal: Side,
+        unit: str,
+        effort: float,
+        progress: Callable[[float], None] | None = None,
+        *,
+        limits: bool = True,
     ) -> None:
-        """``effort`` is how much may be simulated of both, relative to what one row may cost."""
+        """``effort`` is how much may be simulated of both, relative to what one row may cost; without ``limits`` there
+        are values alone."""
         self._sides, self._unit, self._effort, self._progress = (start, goal), unit, effort, progress
+        self._limits = limits
         self._parts = 1 if start.candidate is None and goal.candidate is None else PARTS
         self._done = 0
         self._shared: Shared = {}
@@ -178,7 +187,8 @@ class Savings:
 
             pairs = [(one[0], other[0]), *((run, other[0]) for run in one[1:]), *((one[0], run) for run in other[1:])]
             effort = self._effort / self._parts / len(pairs)
-            found = [each for each in apart(pairs, effort, self._progress_of_one(), self._shared) if each is not None]
+            told = apart(pairs, effort, self._progress_of_one(), self._shared, limits=self._limits)
+            found = [each for each in told if each is not None]
             if len(found) == len(pairs):
                 self.first = self.first or found[0]
                 return across(*(each.usd if self._unit == USD else each.worker_hours for each in found))
@@ -197,7 +207,9 @@ class Savings:
         Inputs of which either end may cost more are tried at both.
         """
         found = []
-        for one, other in product(*(list(_corners(side, end)) for side, end in zip(self._sides, (start, goal), strict=True))):
+        for one, other in product(
+            *(list(_corners(side, end)) for side, end in zip(self._sides, (start, goal), strict=True))
+        ):
             try:
                 found.append(self.at(one, other))
             except CostModelError:
@@ -291,7 +303,8 @@ def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> lis
     for side in (start, goal):
         if (attribution := side.row.attribution) is not None:
             unknown = [cause for cause, share in attribution.causes.items() if share is None]
-            if unknown:
+            separated = any(share is not None and share.worker_hours.value for share in attribution.causes.values())
+            if unknown and separated:
                 told = f"it is not known what these cost: {', '.join(unknown)}"
                 found.append(Unverified(side.name, told, CAUSES_DO.get(unknown[0], "measure it")))
     flagged = warnings.ordered(dict.fromkeys((*start.row.flags, *goal.row.flags)))

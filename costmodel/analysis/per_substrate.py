@@ -64,9 +64,7 @@ def project_places(
     return with_baseline(rows, common.demand.baseline, run_sd=common.demand.run_sd)
 
 
-def runs_of(
-    recordings: Sequence[Recording | Published], place: PlaceAsked, row: Projection
-) -> tuple[RunInSteps, ...]:
+def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row: Projection) -> tuple[RunInSteps, ...]:
     """Inputs of a simulation of a measured row's run: as it is, then at the ends of what its concurrency leaves open.
 
     Empty where the run is not in steps, or the row has no trials.

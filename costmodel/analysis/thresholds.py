@@ -8,7 +8,7 @@ proportion to how long it takes, which holds near its value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,6 +32,9 @@ QUICK: Final = 0.0025
 CLOSE: Final = 0.05
 """A value is found to this share of itself."""
 
+SWEPT: Final = 0.04
+"""The same of one value of an unmeasured input."""
+NOT_TRIED: Final = math.nan
 NEAR_ENOUGH: Final = 1 / 16
 """The value at which an unmeasured input turns the saving is found to this share of its range."""
 
@@ -71,7 +74,7 @@ class Effect(NamedTuple):
 
     side: str
     input: Input
-    best: float | None  # saving with the input at its best; None: the run would never end
+    best: float | None  # saving with the input at its best; None: the run would never end; not a number: not tried
     worst: float | None
     at: float | None  # the value at which the saving changes its sign; None: nowhere in the range
 
@@ -84,54 +87,63 @@ class Effect(NamedTuple):
         end = one.worst if (self.at - one.assumed) * (one.worst - one.assumed) > 0 else one.best
         return 0.0 if end == one.assumed else (self.at - one.assumed) / (end - one.assumed)
 
-    @property
-    def swing(self) -> float:
-        """How far apart the savings at both ends are."""
-        return math.inf if self.best is None or self.worst is None else abs(self.best - self.worst)
+    def swing(self, here: float) -> float:
+        """How far the input moves the saving from what it is."""
+        if self.best is None or self.worst is None:
+            return math.inf
+        return max(abs(end - here) for end in (self.best, self.worst, here) if not math.isnan(end))
 
 
-def effects(found: Decision, progress: Callable[[float], None] | None = None) -> list[Effect]:
+def effects(found: Decision, progress: Callable[[float], None] | None = None, *, rough: bool = False) -> list[Effect]:
     """Every unmeasured input with the value at which it turns the saving, the one that turns it soonest first.
 
     Inputs that turn nothing alone follow, the one that moves the saving most first. ``progress`` is told the share that
-    is done.
+    is done. ``rough``: only the end of the range that is against the saving is simulated, and the value at which the
+    sign changes lies on the straight line to it.
     """
-    savings = Savings(found.start, found.goal, found.unit, QUICK)
+    savings = Savings(found.start, found.goal, found.unit, QUICK if rough else SWEPT, limits=False)
     here, made = savings.at({}, {}).value, []
     inputs = found.inputs
     for number, (side, one) in enumerate(inputs):
+        at_start = side is found.start
 
-        def saving(value: float, side: Side = side, one: Input = one) -> float | None:
+        def saving(value: float, at_start: bool = at_start, one: Input = one) -> float | None:
             values = {one.name: value}
             try:
-                told = savings.at(*((values, {}) if side is found.start else ({}, values)))
+                told = savings.at(*((values, {}) if at_start else ({}, values)))
             except CostModelError:
                 return None
-            return found.saving.value + told.value - here  # by how much less precise simulations differ
+            return found.saving.value + told.value - here  # of less precise simulations only the difference counts
 
-        ends = saving(one.best), saving(one.worst)
-        made.append(Effect(side.name, one, *ends, _sign_changes(found.saving.value, one, ends, saving)))
+        against = "worst" if (found.saving.value >= 0) != at_start else "best"
+        tried = [end for end in ("best", "worst") if not rough or one.either or end == against]
+        ends = {end: saving(getattr(one, end)) for end in tried}
+        at = _sign_changes(found.saving.value, one, ends, None if rough else saving)
+        made.append(Effect(side.name, one, ends.get("best", NOT_TRIED), ends.get("worst", NOT_TRIED), at))
         if progress is not None:
             progress((number + 1) / len(inputs))
-    return sorted(made, key=lambda effect: (effect.near, -effect.swing))
+    return sorted(made, key=lambda effect: (effect.near, -effect.swing(found.saving.value)))
 
 
-def _sign_changes(
-    here: float, one: Input, ends: tuple[float | None, float | None], saving: Saving
-) -> float | None:
-    """The value nearest to the assumed one at which the saving has the other sign, by bisection."""
+def _sign_changes(here: float, one: Input, ends: Mapping[str, float | None], saving: Saving | None) -> float | None:
+    """The value nearest to the assumed one at which the saving has the other sign, by bisection where it can be."""
     found = None
-    for there, end in zip(ends, (one.best, one.worst), strict=True):
+    for name, there in ends.items():
         if there is not None and there * here > 0:
             continue
+        end = getattr(one, name)
         same, other = 0.0, 1.0  # shares of the way to that end
-        while other - same > NEAR_ENOUGH and not (one.plans and abs(other - same) * abs(end - one.assumed) <= 1):
+        if saving is None:
+            other = 1.0 if there is None else here / (here - there) if here != there else 0.0
+        while saving is not None and other - same > NEAR_ENOUGH:
+            if one.plans and (other - same) * abs(end - one.assumed) <= 1:
+                break
             middle = (same + other) / 2
             told = saving(one.assumed + middle * (end - one.assumed))
             same, other = (middle, other) if told is not None and told * here > 0 else (same, middle)
         at = one.assumed + other * (end - one.assumed)
         if found is None or other < found[0]:
-            found = other, float(round(at)) if one.plans else at
+            found = other, float(math.ceil(at) if end > one.assumed else math.floor(at)) if one.plans else at
     return None if found is None else found[1]
 
 
@@ -251,7 +263,7 @@ def _simulated(found: Decision, vary: Vary, changed: set[str]) -> Saving:
                 side.at(vary(side.demand, value), anew=not found.paired) if side.name in changed else side
                 for side in sides
             )
-            return Savings(start, goal, found.unit, QUICK).at({}, {}).value
+            return Savings(start, goal, found.unit, QUICK, limits=False).at({}, {}).value
         except CostModelError:  # so many workers, such a rate: refused
             return None
 

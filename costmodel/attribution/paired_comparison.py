@@ -51,12 +51,14 @@ def apart(
     effort: float = 1.0,
     progress: Progress | None = None,
     shared: Shared | None = None,
+    *,
+    limits: bool = True,
 ) -> list[Apart | None]:
     """Of each pair the first − the second. None: they cannot be simulated for the same steps, or no attempt succeeds.
 
     Both are simulated until the error of their difference is small, or as much as the ``effort`` allows, relative to
     the usual. ``progress`` is told the share that is done. Pairs with the same first run share its simulation; so do
-    later calls with the same ``shared``.
+    later calls with the same ``shared``. Without ``limits`` there are values alone, in half the time.
 
     Raises:
         DemandError: next to no attempt of a run would succeed.
@@ -66,7 +68,7 @@ def apart(
     shared = {} if shared is None else shared
     for place, (one, other) in enumerate(pairs):
         own = None if progress is None else lambda done, place=place: progress((place + done) / len(pairs))
-        found.append(_apart(one, other, effort, own, shared))
+        found.append(_apart(one, other, effort, own, shared, limits))
     return found
 
 
@@ -92,9 +94,9 @@ def beside(one: Attribution, other: Attribution, less: Apart) -> Attribution:
 
 
 def _apart(
-    one: RunInSteps, other: RunInSteps, effort: float, progress: Progress | None, shared: Shared
+    one: RunInSteps, other: RunInSteps, effort: float, progress: Progress | None, shared: Shared, limits: bool
 ) -> Apart | None:
-    begun = _both(one, other, effort, shared)
+    begun = _both(one, other, effort, shared, limits)
     if begun is None:
         return None
 
@@ -119,7 +121,7 @@ def _apart(
 
 
 def _both(
-    one: RunInSteps, other: RunInSteps, effort: float, shared: Shared
+    one: RunInSteps, other: RunInSteps, effort: float, shared: Shared, limits: bool
 ) -> tuple[Replications, Replications] | None:
     """Both, to be simulated for the same steps."""
     swapped = one.demand.images is None and other.demand.images is not None
@@ -129,7 +131,7 @@ def _both(
     known = shared.get(id(first))
     here = known[1] if known else None
     if here is None:
-        here = Replications.of(first.pool, first.demand, first.prices, effort=effort, as_it_is=True)
+        here = Replications.of(first.pool, first.demand, first.prices, effort=effort, as_it_is=True, twins=limits)
     if here is None:
         return None
     shared[id(first)] = first, here
@@ -155,7 +157,7 @@ def _runs(pool: Pool) -> str:
 
 
 def _interval(one: Amount, other: Amount) -> Interval:
-    """Of the difference, world by world."""
+    """Of the difference, world by world; without twins its value alone."""
     plain, twins = _less(one, one.plain, other.plain), _less(one, one.twins, other.twins)
     least = min((count for count in (one.repetitions, other.repetitions) if count), default=0)
     return interval_of(plain, twins, one.stands_for[RUN], signed=True, repetitions=least)

@@ -207,10 +207,12 @@ class Replications:
         *,
         causes: bool = True,
         as_it_is: bool = False,
+        twins: bool = True,
         sampling: Sampling | None = None,
     ) -> Replications | None:
         """A run of which nothing is simulated yet; ``as_it_is``: no cause is taken away. ``sampling`` is what is
-        simulated, where that is not up to this run. The rest is as for ``worlds``."""
+        simulated, where that is not up to this run. Without ``twins`` there is no interval. The rest is as for
+        ``worlds``."""
         trials = Trials(pool, demand, full_speed)
         if not trials.successes:
             return None
@@ -237,7 +239,7 @@ class Replications:
             plan = horizon(demand, rules, first, min(MOST_STEPS, most))
             while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
                 count -= 1
-            sampling = Sampling(plan, count, count, scale)
+            sampling = Sampling(plan, count, count * twins, scale)
         return cls(asked, sampling, acting, pool, rollouts, effort * ATTEMPTS * len(looks) / each)
 
     @property

@@ -25,6 +25,8 @@ from costmodel.workload.pool import Pool
 
 COARSE: Final = 0.01
 """The effort for a row of which no attribution is wanted, and that nothing else answers."""
+SEPARATED: Final = 0.02
+"""Below this effort causes are not separated: what each costs is unknown."""
 
 
 NOTHING: Final = Interval(0.0, 0.0, 0.0)
@@ -54,7 +56,7 @@ def attributed(
         effort or COARSE,
         needed=lambda found: needed(found, demand, pool, prices),
         progress=progress,
-        causes=effort > 0,
+        causes=effort >= SEPARATED,
     )
     if found is None:
         return row

@@ -199,12 +199,13 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
 
     acting = [cause for cause, acts in found.causes.items() if acts]
     looks = {cause: look for look, cause in enumerate(acting, 1)}
-    if len(found.rounds) == FEWEST:
-        looks = dict.fromkeys(looks, IDEAL)  # none was taken away alone, and nobody asks
+    acts_how = found.causes
+    if len(found.rounds) == FEWEST:  # none was taken away alone
+        looks, acts_how = {}, {cause: None if acts else acts for cause, acts in found.causes.items()}
     nothing = share(lambda _: Interval(0.0, 0.0, 0.0))
     causes: dict[str, Share | None] = {
         cause: share(lambda one, look=looks[cause]: one.saved(look)) if acts else None if acts is None else nothing  # type: ignore[misc]
-        for cause, acts in found.causes.items()
+        for cause, acts in acts_how.items()
     }
     failures = sum(not trial.ok for trial in pool.trials)
     return Attribution(
@@ -290,12 +291,14 @@ def interval_of(
     repetitions: int = 0,
 ) -> Interval:
     """The mean of the worlds, with what chance and the trials leave open; what is not ``signed`` is never negative
-    where no world has it so.
+    where no world has it so. Without twins there are no limits.
 
     Twins that draw whole ``repetitions`` differ by less than those do, and as surely as so many can tell.
     """
     totals = [math.fsum(world) for world in plain]
     value = math.fsum(totals) / len(totals)
+    if not twins:
+        return Interval(value)
     apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
     differing = _variance([math.fsum(one) for one in apart])
     left_open = max(differing - _from_step_to_step(apart, stands_for), (1 - CHANCE_AT_MOST) * differing)

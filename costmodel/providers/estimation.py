@@ -96,9 +96,7 @@ def estimated_at(
     good = [trial for trial in pool.trials if trial.ok]
     told, doubts = _sources(pool, provider, demand, starts_at_a_time(limited, provider, good))
     value = _pool(pool, provider, good, 1, law, demand.seed, image_s)
-    return Alternatives(
-        value=value, demand=limited, prices=_sheets(prices, provider), assumptions=told, flags=doubts
-    )
+    return Alternatives(value=value, demand=limited, prices=_sheets(prices, provider), assumptions=told, flags=doubts)
 
 
 def _sheets(prices: Prices | None, provider: Provider) -> Prices | None:

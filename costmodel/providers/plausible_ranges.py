@@ -79,15 +79,13 @@ class Input(NamedTuple):
     plans: tuple[str, ...] = ()  # where values are numbers of plans: their names
     either: bool = False  # whether either end may cost more
 
-    def at(self, share: float) -> float:
-        """The value at this share of the way from ``assumed`` to ``worst``, or to ``best`` where it is negative."""
-        return self.assumed + abs(share) * ((self.worst if share > 0 else self.best) - self.assumed)
-
     def label(self, value: float) -> str:
-        """A value in words."""
-        if self.plans:
-            return self.plans[round(value)]
-        return f"{value:.3g} {self.unit}"
+        """A value with its unit, or a plan with its limits."""
+        return self.plans[round(value)] if self.plans else f"{value:.3g} {self.unit}"
+
+    def short(self, value: float) -> str:
+        """A value without its unit, or the name of a plan."""
+        return self.plans[round(value)].partition(" (")[0] if self.plans else f"{value:.3g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +129,6 @@ class Candidate:
             inputs=tuple(sorted(found, key=lambda one: order[one.name])),
             plans=plans,
         )
-
-    def input(self, name: str) -> Input:
-        """The input of this name."""
-        return next(one for one in self.inputs if one.name == name)
 
     def values(self, end: Literal["assumed", "best", "worst"]) -> dict[str, float]:
         """All inputs at one end of their ranges."""
@@ -293,22 +287,29 @@ def _plans(provider: Provider) -> tuple[Profile | None, ...]:
     own = [one for one in known if one.substrate == provider.substrate]
     plans: list[Profile | None] = list[Profile | None](own or known)
     for one in own:
-        rates = {each.limit: each.value for each in one.disputed}
-        if rates:
-            said = one.disputed[0].source
-            burst = 1 if one.burst is None or "creates_per_s" in rates else one.burst
-            changed: dict[str, object] = {"burst": burst, **rates}
-            fields = {name: int(value) if name != "creates_per_s" else value for name, value in changed.items()}  # type: ignore[call-overload]
-            plans.append(
-                msgspec.structs.replace(
-                    one, **fields, name=f"{one.name}, disputed", title=f"{one.title}, disputed", source=said, disputed=()
-                )
-            )
+        if one.disputed:
+            plans.append(_disputed(one))
     if provider.profile is not None and provider.profile not in plans:
         plans.append(provider.profile)
     if not own and provider.profile is None:
         plans.append(None)
     return tuple(sorted(plans, key=_looseness, reverse=True))
+
+
+def _disputed(plan: Profile) -> Profile:
+    """The plan as its other sources say; a burst belongs to the rate of its own source."""
+    said = {one.limit: one.value for one in plan.disputed}
+    rate, concurrent, burst = (said.get(limit) for limit in ("creates_per_s", "concurrent", "burst"))
+    return msgspec.structs.replace(
+        plan,
+        creates_per_s=rate or plan.creates_per_s,
+        concurrent=plan.concurrent if concurrent is None else int(concurrent),
+        burst=int(burst) if burst is not None else plan.burst if rate is None else None,
+        name=f"{plan.name}, disputed",
+        title=f"{plan.title}, disputed",
+        source="; ".join(one.source for one in plan.disputed),
+        disputed=(),
+    )
 
 
 def _looseness(plan: Profile | None) -> tuple[float, float, float]:
@@ -345,7 +346,5 @@ def _named(plan: Profile | None) -> str:
 def _with_disk(prices: Prices | None, gib: float) -> Prices | None:
     if prices is None:
         return None
-    billed = (
-        replace(one, disk_gib=gib) if one.rates.usd_per_disk_gib_hour > 0 else one for one in prices.sandboxes
-    )
+    billed = (replace(one, disk_gib=gib) if one.rates.usd_per_disk_gib_hour > 0 else one for one in prices.sandboxes)
     return replace(prices, sandboxes=tuple(billed))

@@ -81,7 +81,7 @@ def check_counts(trajectories: int, workers: int) -> None:
 
 def poisoned_groups(rate: float, group: int, burst: int = 1) -> float:
     """The share of groups in which an attempt fails, 1 − (1 − p)ⁿ; a burst of neighbours counts as one attempt."""
-    return 1 - (1 - rate) ** max(1.0, group / burst)
+    return 1 - math.pow(1 - rate, max(1.0, group / burst))
 
 
 class Think(NamedTuple):
@@ -278,9 +278,7 @@ class Demand:
             raise DemandError("a burst is of failures at a rate: add --failure-rate SHARE")
         if self.on_failure in (MASK, KEEP) and (self.max_attempts is not None or self.backoff_s):
             does = "drops a rollout" if self.on_failure == MASK else "delivers a rollout with reward 0"
-            raise DemandError(
-                f"{self.on_failure} {does} when it fails: leave --max-attempts and --backoff-seconds out"
-            )
+            raise DemandError(f"{self.on_failure} {does} when it fails: leave --max-attempts and --backoff-seconds out")
         if self.on_failure != RESAMPLE:
             return
         if self.group_size is None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from taxtui.report.formats import Section
-from taxtui.report.formats import markdown_tables, plain_tables
+from taxtui.report.formats import Section, markdown_tables, plain_tables
 from taxtui.terminal_text import clean, wrap
 
 MOST_COLUMNS: Final = 80

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -26,6 +27,8 @@ MOST_STEPS: Final = 4
 """Things to measure next that a page names."""
 MOST_DOUBTS: Final = 8
 """Doubts that a page names."""
+ONE_LINE: Final = 18
+"""Columns that both ends of a range may take on one line."""
 DOLLARS, HOURS = Unit("$", True), Unit("worker-hours", False)
 INPUTS: Final = {
     "dispatch": "dispatch",
@@ -137,9 +140,7 @@ def _lead(found: Decision, effects: Sequence[Effect], turns: Sequence[Turn], *, 
 
 def _over_ranges(found: Decision) -> str:
     """What moving saves at the ends of the ranges."""
-    ends = [
-        "the run would not end" if one is None else f"it {_saves(found, one)}" for one in (found.most, found.least)
-    ]
+    ends = ["the run would not end" if one is None else f"it {_saves(found, one)}" for one in (found.most, found.least)]
     count = len(found.inputs)
     return f"Over the ranges of {count} unmeasured inputs: at best {ends[0]}, at worst {ends[1]}."
 
@@ -184,27 +185,33 @@ def _ranges(found: Decision, side: Side, effects: Sequence[Effect]) -> Iterator[
     shown = unit_of(found).shown
 
     def cell(amount: float | None) -> str:
-        return "never ends" if amount is None else shown(amount)
+        return "never ends" if amount is None else NOTHING if math.isnan(amount) else shown(amount)
 
     rows = [
         (
-            INPUTS[effect.input.name],
-            effect.input.label(effect.input.assumed),
-            f"{effect.input.label(effect.input.best)}\n{cell(effect.best)}",
-            f"{effect.input.label(effect.input.worst)}\n{cell(effect.worst)}",
-            NOTHING if effect.at is None else effect.input.label(effect.at),
+            INPUTS[effect.input.name] + (f"\n{effect.input.unit}" if effect.input.unit else ""),
+            _two(effect.input.short(effect.input.best), effect.input.short(effect.input.worst)),
+            effect.input.short(effect.input.assumed),
+            _two(cell(effect.best), cell(effect.worst)),
+            NOTHING if effect.at is None else effect.input.short(effect.at),
         )
         for effect in own
     ]
-    yield Table(("input", "assumed", "at best, saving then", "at worst, saving then", "sign changes at"), tuple(rows))
+    yield Table(("input", "best … worst", "assumed", "saving then", "sign changes"), tuple(rows))
     yield Paragraph("Each input alone varies over its range, on this side; the others are as assumed. Sources:")
-    others = " (of other providers: none of this one)"
+    others = ", from other providers"
     yield Items(
         tuple(
             f"{INPUTS[effect.input.name]}{others * effect.input.of_others}: {'; '.join(effect.input.sources)}"
+            + (f". Plans: {', '.join(effect.input.plans)}" if effect.input.plans else "")
             for effect in own
         )
     )
+
+
+def _two(best: str, worst: str) -> str:
+    """Both ends on one line, or on two where they are long."""
+    return f"{best} …{chr(10) if len(best) + len(worst) > ONE_LINE else ' '}{worst}"
 
 
 def measurement(side: Side) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,12 +45,16 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "unit": one.unit,
         **{end: getattr(one, end) for end in ("assumed", "best", "worst")},
         "labels": {end: one.label(getattr(one, end)) for end in ("assumed", "best", "worst")},
-        "saving_at_best": effect.best,
-        "saving_at_worst": effect.worst,
+        "saving_at_best": _tried(effect.best),
+        "saving_at_worst": _tried(effect.worst),
         "turns_at": effect.at,
         "sources": list(one.sources),
         "of_other_providers": one.of_others,
     }
+
+
+def _tried(amount: float | None) -> float | None:
+    return None if amount is None or math.isnan(amount) else amount
 
 
 def _side(side: Side, own: Bill) -> dict[str, Any]:
