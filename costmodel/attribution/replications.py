@@ -14,6 +14,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final, NamedTuple
 
+from costmodel.attribution.resamples import draws_runs, halved, resampled
 from costmodel.errors import DemandError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
@@ -23,8 +24,7 @@ from costmodel.simulation.config import StepRules
 from costmodel.simulation.random_streams import ThinkQuantiles, View, World
 from costmodel.simulation.step_sampling import Horizon, HorizonPart, horizon, is_alike, rollouts_of
 from costmodel.simulation.timeline import StepTaken, taken
-from costmodel.statistics.intervals import correlation_time
-from costmodel.statistics.repetitions import MIN_RUNS, Assumed, assumed
+from costmodel.statistics.repetitions import assumed
 from costmodel.training.run import KEEP, MASK, RESAMPLE, Demand
 from costmodel.workload.pool import Pool
 
@@ -177,22 +177,31 @@ class Replications:
     """A run in its worlds, round after round."""
 
     def __init__(
-        self, asked: _Asked, sampling: Sampling, causes: dict[str, bool | None], pool: Pool, rollouts: int, left: float
+        self,
+        asked: _Asked,
+        sampling: Sampling,
+        causes: dict[str, bool | None],
+        pool: Pool,
+        rollouts: int,
+        left: float,
+        *,
+        halves: bool = False,
     ) -> None:
         """``rollouts`` are the run's, of which a smaller system may have fewer; ``left`` is how many of all worlds and
-        looks may be simulated."""
+        looks may be simulated. ``halves``: twins draw from half of the trials."""
         self._asked, self._sampling, self._causes = asked, sampling, causes
         self._times = rollouts / asked.demand.trajectories
         self._left = left
         self._rounds = [0] * len(asked.looks)
         spread = assumed(pool.identity.substrate, asked.demand.run_sd)
-        self._repetitions = len(pool.runs) if _draws_runs(len(pool.runs), spread) else 0
+        self._repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0
         self._drawn: list[tuple[int, Sequence[int], float]] = []  # each world's seed, weights of trials, factor
         for number in range(sampling.plain):
             seed = asked.demand.seed + (number + 1 << 32)
             self._drawn.append((seed, [1] * len(pool.trials), 1.0))
             if number < sampling.twins:
-                self._drawn.append((seed, *resampled(pool, spread, Random(seed + (sampling.salt << 64)))))
+                rng = Random(seed + (sampling.salt << 64))
+                self._drawn.append((seed, *(halved if halves else resampled)(pool, spread, rng)))
         self._kept = frozenset(range(len(asked.looks)))
         self._found: list[Looks] = [[[] for _ in asked.looks] for _ in self._drawn]
 
@@ -210,9 +219,12 @@ class Replications:
         twins: bool = True,
         sampling: Sampling | None = None,
     ) -> Replications | None:
-        """A run of which nothing is simulated yet; ``as_it_is``: no cause is taken away. ``sampling`` is what is
-        simulated, where that is not up to this run. Without ``twins`` there is no interval. The rest is as for
-        ``worlds``."""
+        """A run of which nothing is simulated yet.
+
+        ``as_it_is``: no cause is taken away, and twins draw from half of the trials, because the longest of a step
+        decides a difference. Without ``twins`` there is no interval. ``sampling`` is what is simulated, where that is
+        not up to this run. The rest is as for ``worlds``.
+        """
         trials = Trials(pool, demand, full_speed)
         if not trials.successes:
             return None
@@ -240,7 +252,8 @@ class Replications:
             while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
                 count -= 1
             sampling = Sampling(plan, count, count * twins, scale)
-        return cls(asked, sampling, acting, pool, rollouts, effort * ATTEMPTS * len(looks) / each)
+        left = effort * ATTEMPTS * len(looks) / each
+        return cls(asked, sampling, acting, pool, rollouts, left, halves=as_it_is)
 
     @property
     def sampling(self) -> Sampling:
@@ -405,39 +418,3 @@ def _billed(pool: Pool, prices: Prices | None) -> Callable[[Sequence[int]], floa
 def _world(asked: _Asked, times: Sequence[int], seed: int) -> World:
     trials = asked.trials
     return World(asked.demand, trials.successes, trials.failures, trials.weighted(times), asked.law, seed)
-
-
-def _draws_runs(runs: int, spread: Assumed) -> bool:
-    """Whether a resample is of whole runs: there are enough of them to show how much they differ."""
-    return runs >= MIN_RUNS and not spread.given
-
-
-def resampled(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], float]:
-    """How often each trial is in a resample, and how much slower its runs were: 1 where the runs themselves were drawn.
-
-    Stretches of neighbouring trials are drawn, as long as trials hang together.
-    """
-    by_run: dict[object, list[int]] = {}
-    for index, trial in enumerate(pool.trials):
-        by_run.setdefault(trial.run, []).append(index)
-    runs = list(by_run.values())
-    factor = 1.0
-    if _draws_runs(len(runs), spread):
-        runs = rng.choices(runs, k=len(runs))
-    else:
-        share = math.sqrt(sum(len(run) ** 2 for run in runs)) / len(pool.trials)
-        factor = math.exp(rng.gauss(0, spread.sd * share))
-    times = [0] * len(pool.trials)
-    for run in runs:
-        held = [float(pool.trials[index].measures.held_ns) for index in run]
-        mean = math.fsum(held) / len(held)
-        stretch = min(len(run), math.ceil(correlation_time([[ns - mean for ns in held]], only_if_seen=True)))
-        drawn: list[int] = []
-        while len(drawn) < len(run):
-            begin = rng.randrange(len(run))
-            drawn += [run[(begin + place) % len(run)] for place in range(stretch)]
-        for index in drawn[: len(run)]:
-            times[index] += 1
-    if not any(times[index] for index, trial in enumerate(pool.trials) if trial.ok):
-        times = [1] * len(times)  # without a success there is nothing to draw
-    return times, factor
