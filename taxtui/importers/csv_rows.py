@@ -62,7 +62,7 @@ MOST_ROWS: Final = 100_000
 """Of one trial: they are in memory together."""
 
 
-class Row(dict[str, str]):
+class CsvRow(dict[str, str]):
     """The values of one row by column; a column that is missing or empty has "" and takes no memory."""
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class Row(dict[str, str]):
         return ""
 
 
-Line = tuple[int, Row]
+Line = tuple[int, CsvRow]
 
 
 class CsvReader:
@@ -136,7 +136,7 @@ def _rows(file: TextIOWrapper) -> Iterator[Line]:
             raise Unreadable("it has neither the columns start and end nor duration_s")
         for values in reader:
             pairs = zip(columns, values, strict=False)
-            row = Row((column, text) for column, value in pairs if column in KNOWN and (text := value.strip()))
+            row = CsvRow((column, text) for column, value in pairs if column in KNOWN and (text := value.strip()))
             if any(values):
                 yield reader.line_num, row
     except csv.Error:
@@ -191,7 +191,7 @@ def _trial(lines: list[Line]) -> ImportedTrial:
     )
 
 
-def _place(timeline: Timeline, row: Row, number: int, dated: bool) -> None:
+def _place(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
     """One row; what cannot be read of it is said."""
     phase = row["phase"]
     if phase not in (*PHASES, THINK, ACTION):
@@ -224,7 +224,7 @@ def _place(timeline: Timeline, row: Row, number: int, dated: bool) -> None:
         timeline.phase(phase, start_ns, end_ns, why)
 
 
-def _failure(rows: list[Row]) -> Failure | None:
+def _failure(rows: list[CsvRow]) -> Failure | None:
     outcome = next((row["outcome"] for row in reversed(rows) if row["outcome"]), "")
     error = next((row["error"] for row in reversed(rows) if row["error"]), "")
     if outcome in (TIMEOUT, CANCELLED, FAILED) or (error and outcome != OK):

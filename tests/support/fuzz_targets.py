@@ -6,13 +6,14 @@ so that one that once failed is kept as a file in ``fuzz_corpus/TARGET`` and tri
 
 from __future__ import annotations
 
-import io
+import functools
+import os
 import uuid
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -65,24 +66,18 @@ _PIECES: Final = (
 )
 
 
-class InMemory:
-    """Bytes where a path is expected."""
+def in_memory(data: bytes) -> Path:
+    """Path of a regular file in memory with these bytes, until the next call."""
+    descriptor = _memory(os.getpid())
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, data, 0)
+    return Path(f"/proc/self/fd/{descriptor}")
 
-    def __init__(self, data: bytes, suffix: str = ".toml") -> None:
-        self.data = data
-        self.suffix = suffix
 
-    def open(self, mode: str = "rb", buffering: int = -1) -> io.BytesIO:
-        """A file with them."""
-        return io.BytesIO(self.data)
-
-    def read_bytes(self) -> bytes:
-        """All of them."""
-        return self.data
-
-    def __str__(self) -> str:
-        """As a message names it."""
-        return "file"
+@functools.cache
+def _memory(process: int) -> int:
+    """A descriptor for each process: forked ones do not share it."""
+    return os.memfd_create("fuzz")
 
 
 class Target(NamedTuple):
@@ -140,7 +135,7 @@ def _recording(source: Random) -> bytes:
 
 def _both_decoders(data: bytes) -> str:
     """Both take the same events, or refuse at the same byte in one line."""
-    path = cast(Path, InMemory(data))
+    path = in_memory(data)
     ours: Any
     try:
         with Follower(path) as follower:
@@ -243,7 +238,7 @@ def _schema(data: bytes) -> str:
     """It is taken, or refused in one line; a scenario's notations likewise."""
     kind, _, text = data.partition(b"\n")
     try:
-        document = Document(cast(Path, InMemory(text)))
+        document = Document(in_memory(text))
         made = document.convert(_KINDS[kind.decode()])
         if isinstance(made, scenario.ScenarioFile):
             scenario.plan(made, Path())

@@ -46,11 +46,11 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     rng = Random(3)
     trials = []
     for place, speed in enumerate((1.0, 0.1)):
-        for n in range(24):
+        for n in range(160):  # enough to bound the slowest rollouts of a step
             own = [round(rng.lognormvariate(-1, 0.3) * speed * S) for _ in range(4)]
             trials.append(
                 trial(
-                    n + 30 * place,
+                    n + 200 * place,
                     cell=place,
                     create=2 * own[0],
                     actions=[S + took for took in own[1:]],
