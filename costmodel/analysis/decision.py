@@ -116,10 +116,12 @@ def decide(
         ends = [saved.end(BEST, WORST), saved.end(WORST, BEST)]
     if any(one.whole.high is None for one in bills):  # the same trials bound neither side nor their difference
         saving, *ends = (None if one is None else Interval(one.value) for one in (saving, *ends))  # type: ignore[assignment]
-    points: dict[str, Unverified] = {}
-    for side, own in zip((start, goal), bills, strict=True):
-        for point in _open_points(side, own):
-            points.setdefault(point.do, point)
+    points: list[Unverified] = []
+    for side, own in sorted(zip((start, goal), bills, strict=True), key=lambda one: one[0].candidate is not None):
+        known = {point.do for point in points}
+        points += [  # of an unmeasured side the trials are those of the measured one
+            point for point in _open_points(side, own) if side.candidate is None or point.do not in known
+        ]
     return Decision(
         verdict=CANNOT_TELL if points else verdict(across(saving, *ends)),
         unit=unit,
@@ -131,8 +133,8 @@ def decide(
         least=ends[0],
         most=ends[1],
         paired=paired,
-        open_points=tuple(points.values()),
-        doubts=(*points.values(), *_doubts(start, goal, bills, unit)),
+        open_points=tuple(points),
+        doubts=(*points, *_doubts(start, goal, bills, unit)),
     )
 
 

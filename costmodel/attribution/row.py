@@ -25,8 +25,6 @@ from costmodel.workload.pool import Pool
 
 COARSE: Final = 0.01
 """The effort for a row of which no attribution is wanted, and that nothing else answers."""
-SEPARATED: Final = 0.02
-"""Below this effort causes are not separated: what each costs is unknown."""
 
 
 NOTHING: Final = Interval(0.0, 0.0, 0.0)
@@ -40,11 +38,14 @@ def attributed(
     prices: Prices | None,
     effort: float,
     progress: Progress | None = None,
+    *,
+    causes: bool = True,
 ) -> Projection:
     """The row of a run in steps with its attribution; with an ``effort`` of 0 without, but answered all the same.
 
     It is simulated until its own error is small, or as much as the ``effort`` allows, relative to the usual.
-    ``progress`` is told the share that is done. Raises ``PriceError``: the sheet lacks a price.
+    ``progress`` is told the share that is done. Without ``causes`` what each costs is unknown.
+    Raises ``PriceError``: the sheet lacks a price.
     """
     if row.evidence is None or not demand.trajectories:
         return row
@@ -56,7 +57,7 @@ def attributed(
         effort or COARSE,
         needed=lambda found: needed(found, demand, pool, prices),
         progress=progress,
-        causes=effort >= SEPARATED,
+        causes=causes and effort > 0,
     )
     if found is None:
         return row

@@ -291,7 +291,8 @@ def interval_of(
     repetitions: int = 0,
 ) -> Interval:
     """The mean of the worlds, with what chance and the trials leave open; what is not ``signed`` is never negative
-    where no world has it so. Without twins there are no limits.
+    where no world has it so. Of a signed difference nothing is taken off, because the longest trials of few decide it.
+    Without twins there are no limits.
 
     Twins that draw whole ``repetitions`` differ by less than those do, and as surely as so many can tell.
     """
@@ -301,7 +302,9 @@ def interval_of(
         return Interval(value)
     apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
     differing = _variance([math.fsum(one) for one in apart])
-    left_open = max(differing - _from_step_to_step(apart, stands_for), (1 - CHANCE_AT_MOST) * differing)
+    left_open = differing
+    if not signed:
+        left_open = max(differing - _from_step_to_step(apart, stands_for), (1 - CHANCE_AT_MOST) * differing)
     freedom = len(twins) - 1
     if repetitions:
         left_open *= repetitions / (repetitions - 1)

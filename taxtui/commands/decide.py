@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL: the question was understood, and the data are too few."""
 ROUGH: Final = 0.01
-"""How much may be simulated with ``--quick``, relative to the usual: so little that causes are not separated."""
+"""How much may be simulated of each row with ``--quick``, relative to the usual; causes are not separated."""
 EACH: Final = 0.3
 """... of each row without it."""
 ROUGHLY: Final = 0.1
@@ -166,7 +166,9 @@ def _side(
         return _unmeasured(candidates, _meant(spec, tier, mode), shown)
 
     def at(demand: Demand, effort: float = COARSE) -> Projection:
-        rows = project(sources, demand, place.prices, None, (), effort=effort, wanted=wanted, stressed=False)
+        rows = project(
+            sources, demand, place.prices, None, (), effort=effort, wanted=wanted, stressed=False, causes=shown > ROUGH
+        )
         if not rows:
             raise _nothing(_meant(spec, tier, mode), recordings)
         if len(rows) != 1:
@@ -185,7 +187,9 @@ def _unmeasured(candidates: Sequence[Candidate], meant: str, effort: float) -> S
     from costmodel.analysis.project import rows_of
 
     [candidate, *others] = candidates
-    rows = rows_of([one.at({}) for one in candidates], effort=0.0 if others else effort, stressed=False)
+    rows = rows_of(
+        [one.at({}) for one in candidates], effort=0.0 if others else effort, stressed=False, causes=effort > ROUGH
+    )
     if others:
         raise _several(meant, rows)
     told = candidate.at({})

@@ -109,7 +109,7 @@ def _terminal(block: Block, width: int) -> Sequence[str]:
         lines: list[str] = []
         for number, text in enumerate(block.texts, 1):
             mark = f"{number}. " if block.numbered else "- "
-            first, *rest = _wrapped(text, width - len(mark))
+            first, *rest = _wrapped(text, min(width, MOST_COLUMNS) - len(mark))
             lines += [mark + first, *(" " * len(mark) + line for line in rest)]
         return lines
     section = Section("", list(block.head), [list(row) for row in block.rows], [])
