@@ -62,7 +62,8 @@ def project(
     Cells that differ in how many trials ran at a time only are one row, for as many as the demand has, unless
     ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded. ``checked``:
     recorded lengths are predicted from each other (``held_out``).
-    ``stressed``: rows have their ``stress``. Without ``causes`` attributions do not separate them, in a third of the time.
+    ``stressed``: rows have their ``stress``. Without ``causes`` attributions do not separate them, which takes a third
+    of the time.
 
     What is simulated for more than 40 rows is that much less for each: its error, which every row tells, is greater.
 

@@ -31,6 +31,9 @@ SURE: Final = 0.997
 CHANCE_AT_MOST: Final = 0.5
 """Of the variance between worlds and twins: a few of them may by chance differ less than their steps do, and an
 interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
+LONGEST: Final = math.sqrt(2)
+"""Half of the trials tell too little about a difference of the longest of a step. With this factor an equal pair is a
+verdict in at most 5 % (``tests/benchmarks/bench_decide.py``)."""
 ANOTHER: Final = math.sqrt(2)
 """An interval holds what other random numbers would have told, which are as far off as these."""
 RUN, IDEAL, THINKLESS = 0, -2, -1
@@ -309,7 +312,7 @@ def interval_of(
     if repetitions:
         left_open *= repetitions / (repetitions - 1)
         freedom = min(freedom, repetitions - 1)
-    of_trials = student_t(freedom) * math.sqrt(left_open)
+    of_trials = student_t(freedom) * math.sqrt(left_open) * (LONGEST if signed else 1.0)
     of_chance = student_t(len(totals) - 1) * standard_error(totals) * ANOTHER
     half = math.hypot(of_trials, of_chance)
     low = value - half

@@ -112,12 +112,14 @@ def planted(folder: Path, seed: int, provider: str = "daytona", trials: int = 15
     rng = Random(f"planted {seed}")
     path = folder / f"planted-{seed}.msgpack"
     demand = replace(
-        RUN, node_usd_hour=math.exp(rng.uniform(math.log(0.02), math.log(60))), seed=seed, failure_rate=0.05
+        RUN, node_usd_hour=math.exp(rng.uniform(math.log(0.01), math.log(300))), seed=seed, failure_rate=0.05
     )
     sample, law = (record(path, rng, [0.3], [1.0], count) for count in (trials, 4 * trials))
     path.unlink()
     stated = frozenset(name for name in ("create_rate", "failure_rate") if rng.random() < 0.5)
     asked = demand if "create_rate" not in stated else replace(demand, create_rate=10.0, create_burst=600)
+    if rng.random() < 0.5:
+        provider += ":slowdown=1,dispatch=300ms"
     candidate = candidate_at(sample, provider, asked, stated)
     drawn = {}
     for one in candidate.inputs:

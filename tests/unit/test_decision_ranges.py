@@ -80,7 +80,7 @@ def test_only_the_unmeasured_side_is_varied(recording: Recording) -> None:
     assert found.start.demand.failure_rate == 0.05
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recording, seed: int) -> None:
     rng = Random(seed)
     demand = replace(ASKED, node_usd_hour=rng.choice([0.5, 1.5, 4.0]), seed=seed)
@@ -97,13 +97,13 @@ def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recor
 
 def test_the_verdict_on_planted_truths_is_hardly_ever_wrong(tmp_path: Path) -> None:
     """The small version of tests/benchmarks/bench_decide.py."""
-    found = [planted(tmp_path, seed) for seed in range(10)]
+    found = [planted(tmp_path, seed) for seed in range(6)]
     assert not any(world.wrong for world in found)
-    assert sum(world.decision.verdict != CANNOT_TELL for world in found) >= 2, "it answers where it can"
+    assert sum(world.decision.verdict != CANNOT_TELL for world in found) >= 1, "it answers where it can"
 
 
 def test_an_equal_pair_in_steps_is_hardly_ever_a_verdict(tmp_path: Path) -> None:
-    found = [equal_pair(tmp_path, seed, 150, 0.6, effort=0.02) for seed in range(100, 110)]
+    found = [equal_pair(tmp_path, seed, 150, 0.6, effort=0.02) for seed in range(100, 106)]
     assert sum(one != CANNOT_TELL for one in found) <= 1
     assert equal_pair(tmp_path, 1, 150, 0.3, 1.3, effort=0.02) == STAY
 
