@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from costmodel.analysis.baseline import break_even as break_even
     from costmodel.analysis.baseline import compare as compare
+    from costmodel.analysis.bill import Side as Side
     from costmodel.analysis.decision import Decision as Decision
-    from costmodel.analysis.decision import Side as Side
     from costmodel.analysis.decision import decide as decide
     from costmodel.analysis.headline import sentence as sentence
     from costmodel.analysis.pool_size import pool_sizes as pool_sizes
@@ -60,7 +60,7 @@ _HOMES: Final = {
     "break_even": "analysis.baseline",
     "compare": "analysis.baseline",
     "Decision": "analysis.decision",
-    "Side": "analysis.decision",
+    "Side": "analysis.bill",
     "decide": "analysis.decision",
     "Delta": "training.run",
     "Demand": "training.run",

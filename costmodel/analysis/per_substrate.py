@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from costmodel.analysis.baseline import meant, with_baseline
-from costmodel.analysis.project import Wanted, behind, project
+from costmodel.analysis.project import Wanted, behind, cells_of, project
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
@@ -18,6 +18,7 @@ from costmodel.training.run import Demand
 
 if TYPE_CHECKING:
     from costmodel.attribution.paired_comparison import RunInSteps
+    from costmodel.providers.plausible_ranges import Candidate
     from costmodel.providers.provider import Provider
 
 
@@ -63,21 +64,45 @@ def project_places(
     return with_baseline(rows, common.demand.baseline, run_sd=common.demand.run_sd)
 
 
-def runs_of(
-    recordings: Sequence[Recording | Published], place: PlaceAsked, row: Projection, providers: Sequence[Provider] = ()
-) -> tuple[RunInSteps, ...]:
-    """What simulates a row's run beside that of another place: as it is, then at the ends of what was not measured.
+def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row: Projection) -> tuple[RunInSteps, ...]:
+    """Inputs of a simulation of a measured row's run: as it is, then at the ends of what its concurrency leaves open.
 
-    None where the run is not in steps, or the row has no trials.
+    Empty where the run is not in steps, or the row has no trials.
     """
     if place.demand.step_rollouts is None:
         return ()
-    from costmodel.attribution.paired_comparison import RunInSteps  # who asks for no steps does not wait for it
+    from costmodel.attribution.paired_comparison import RunInSteps  # a run without steps does not load it
 
-    for one in behind(recordings, place.demand, place.prices, providers):
+    for one in behind(recordings, place.demand, place.prices, ()):
         if (one.value.identity, one.value.provenance) == (row.identity, row.provenance):
             return tuple(RunInSteps(pool, one.demand, one.prices) for pool in (one.value, *one.ends))
     return ()
+
+
+def candidates_of(
+    recordings: Sequence[Recording | Published],
+    place: PlaceAsked,
+    provider: Provider,
+    wanted: Wanted,
+    *,
+    stated: frozenset[str] = frozenset(),
+    images_gb: Sequence[float] = (),
+    like: CellIdentity | None = None,
+) -> list[Candidate]:
+    """The recorded work at a provider where nothing was measured, one for each work.
+
+    ``wanted`` says which recorded cells count, and ``like`` which cell's trials stand for the work where that cell did
+    it. ``stated`` and ``images_gb`` are as for ``Candidate.of``.
+    """
+    from costmodel.providers.estimation import works
+    from costmodel.providers.plausible_ranges import Candidate
+
+    cells = [pool for pool in cells_of(recordings, place.demand) if wanted(pool.identity)]
+    same = [pool for pool in cells if pool.identity == like and pool.succeeded]
+    return [
+        Candidate.of(pool, provider, place.demand, place.prices, stated, images_gb)
+        for pool in (same or (works(cells) if cells else []))
+    ]
 
 
 def only(recording: Recording, wanted: Wanted) -> Recording:

@@ -51,13 +51,16 @@ def project(
     wanted: Wanted | None = None,
     checked: bool = True,
     stressed: bool = True,
+    causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Projection]:
     """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
 
     Cells that differ in how many trials ran at a time only are one row, for as many as the demand has, unless
     ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded. ``checked``:
-    recorded lengths are predicted from each other (``held_out``). ``stressed``: rows have their ``stress``.
+    recorded lengths are predicted from each other (``held_out``).
+    ``stressed``: rows have their ``stress``. Without ``causes`` attributions do not separate them, which takes a third
+    of the time.
 
     What is simulated for more than 40 rows is that much less for each: its error, which every row tells, is greater.
 
@@ -84,7 +87,7 @@ def project(
     groups = [own for own in ([[one] for one in cells] if each_level else by_levels(cells)) if needed(own[0].identity)]
     shared = replace(demand, effort=demand.effort * min(1.0, SIMULATED_ROWS / max(1, len(groups))))
     found = [one for one in _thought_of(groups, cells, providers, shared, prices) if needed(one.value.identity)]
-    rows = rows_of(found, reference, effort, wanted, stressed=stressed, progress=progress)
+    rows = rows_of(found, reference, effort, wanted, stressed=stressed, causes=causes, progress=progress)
     for place, own in enumerate(groups):
         rows[place] = replace(rows[place], held_out=sum((cells[pool] for pool in own), ()))
     baseline = demand.baseline
@@ -109,6 +112,11 @@ def behind(
     """What the rows of ``project`` are computed from, in their order, published ones left out. Raises as it does."""
     cells = _cells(recordings, demand, checked=False)
     return _thought_of(by_levels(cells), cells, providers, demand, prices)
+
+
+def cells_of(recordings: Sequence[Recording | Published], demand: Demand) -> list[Pool]:
+    """The recorded cells that are projected, each at the recorded length nearest to the demand's."""
+    return list(_cells(recordings, demand, checked=False))
 
 
 def _cells(
@@ -146,6 +154,21 @@ def _thought_of(
     return found
 
 
+def compose(pool: Pool, provider: Provider, demand: Demand, prices: Prices | None = None) -> Projection:
+    """The row of a recorded pool's work at a provider; ``prices`` come before the provider's own.
+
+    ``project(…, providers=[provider])`` makes the same row beside the measured ones.
+
+    Raises:
+        DemandError: the demand asks for an input that no source publishes.
+        PriceError: the provider sells no sandbox of that size.
+    """
+    from costmodel.providers.estimation import elsewhere
+
+    [row] = rows_of([elsewhere(pool, provider, demand, prices)])
+    return row
+
+
 def rows_of(
     found: Sequence[Alternatives],
     reference: Reference | None = None,
@@ -153,6 +176,7 @@ def rows_of(
     wanted: Wanted | None = None,
     *,
     stressed: bool = True,
+    causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Projection]:
     """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
@@ -169,7 +193,7 @@ def rows_of(
             one, pool = cells[place]
             own = None if progress is None else _part_of(progress, number, len(shown))
             share = 1.0 if pool is one.value else ENDS
-            rows[place] = attributed(rows[place], pool, one.demand, one.prices, share * effort, own)
+            rows[place] = attributed(rows[place], pool, one.demand, one.prices, share * effort, own, causes=causes)
     left = iter(rows)
     return [widen(one, next(left), list(islice(left, len(one.ends)))) for one in found]
 

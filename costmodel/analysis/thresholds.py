@@ -8,16 +8,20 @@ proportion to how long it takes, which holds near its value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from costmodel.analysis.decision import USD, Decision, by_rows, together
+from costmodel.analysis.bill import USD, Side
+from costmodel.analysis.decision import Decision, Savings
 from costmodel.errors import CostModelError
 from costmodel.projection.row import Projection
 from costmodel.training.images import Images
 from costmodel.training.length import Length
 from costmodel.training.run import Demand, Think
+
+if TYPE_CHECKING:
+    from costmodel.providers.plausible_ranges import Input
 
 WITHIN: Final = 16.0
 """An input is tried from this part of its value to so many times it."""
@@ -27,6 +31,12 @@ QUICK: Final = 0.0025
 """How much is simulated to try one value, relative to what one row may cost."""
 CLOSE: Final = 0.05
 """A value is found to this share of itself."""
+
+SWEPT: Final = 0.04
+"""The same of one value of an unmeasured input."""
+NOT_TRIED: Final = math.nan
+NEAR_ENOUGH: Final = 1 / 16
+"""The value at which an unmeasured input turns the saving is found to this share of its range."""
 
 OF_THE_RUN: Final = ("think", "actions", "workers")
 """Inputs that are the same wherever the run goes."""
@@ -57,6 +67,84 @@ def turns(found: Decision, *, simulate: bool = True) -> list[Turn]:
     """
     made = [*_prices(found), *_causes(found), *(_inputs(found) if simulate else ())]
     return sorted(made, key=lambda turn: math.inf if turn.at is None else abs(math.log(turn.at / turn.now)))
+
+
+class Effect(NamedTuple):
+    """An unmeasured input: how it moves the saving over its range, the others as assumed."""
+
+    side: str
+    input: Input
+    best: float | None  # saving with the input at its best; None: the run would never end; not a number: not tried
+    worst: float | None
+    at: float | None  # the value at which the saving changes its sign; None: nowhere in the range
+
+    @property
+    def near(self) -> float:
+        """The share of the way from the assumed value to the end of the range at which it changes the sign."""
+        if self.at is None:
+            return math.inf
+        one = self.input
+        end = one.worst if (self.at - one.assumed) * (one.worst - one.assumed) > 0 else one.best
+        return 0.0 if end == one.assumed else (self.at - one.assumed) / (end - one.assumed)
+
+    def swing(self, here: float) -> float:
+        """How far the input moves the saving from what it is."""
+        if self.best is None or self.worst is None:
+            return math.inf
+        return max(abs(end - here) for end in (self.best, self.worst, here) if not math.isnan(end))
+
+
+def effects(found: Decision, progress: Callable[[float], None] | None = None, *, rough: bool = False) -> list[Effect]:
+    """Every unmeasured input with the value at which it turns the saving, the one that turns it soonest first.
+
+    Inputs that turn nothing alone follow, the one that moves the saving most first. ``progress`` is told the share that
+    is done. ``rough``: only the end of the range that is against the saving is simulated, and the value at which the
+    sign changes lies on the straight line to it.
+    """
+    savings = Savings(found.start, found.goal, found.unit, QUICK if rough else SWEPT, limits=False)
+    here, made = savings.at({}, {}).value, []
+    inputs = found.inputs
+    for number, (side, one) in enumerate(inputs):
+        at_start = side is found.start
+
+        def saving(value: float, at_start: bool = at_start, one: Input = one) -> float | None:
+            values = {one.name: value}
+            try:
+                told = savings.at(*((values, {}) if at_start else ({}, values)))
+            except CostModelError:
+                return None
+            return found.saving.value + told.value - here  # of less precise simulations only the difference counts
+
+        against = "worst" if (found.saving.value >= 0) != at_start else "best"
+        tried = [end for end in ("best", "worst") if not rough or one.either or end == against]
+        ends = {end: saving(getattr(one, end)) for end in tried}
+        at = _sign_changes(found.saving.value, one, ends, None if rough else saving)
+        made.append(Effect(side.name, one, ends.get("best", NOT_TRIED), ends.get("worst", NOT_TRIED), at))
+        if progress is not None:
+            progress((number + 1) / len(inputs))
+    return sorted(made, key=lambda effect: (effect.near, -effect.swing(found.saving.value)))
+
+
+def _sign_changes(here: float, one: Input, ends: Mapping[str, float | None], saving: Saving | None) -> float | None:
+    """The value nearest to the assumed one at which the saving has the other sign, by bisection where it can be."""
+    found = None
+    for name, there in ends.items():
+        if there is not None and there * here > 0:
+            continue
+        end = getattr(one, name)
+        same, other = 0.0, 1.0  # shares of the way to that end
+        if saving is None:
+            other = 1.0 if there is None else here / (here - there) if here != there else 0.0
+        while saving is not None and other - same > NEAR_ENOUGH:
+            if one.plans and (other - same) * abs(end - one.assumed) <= 1:
+                break
+            middle = (same + other) / 2
+            told = saving(one.assumed + middle * (end - one.assumed))
+            same, other = (middle, other) if told is not None and told * here > 0 else (same, middle)
+        at = one.assumed + other * (end - one.assumed)
+        if found is None or other < found[0]:
+            found = other, float(math.ceil(at) if end > one.assumed else math.floor(at)) if one.plans else at
+    return None if found is None else found[1]
 
 
 def _turn(
@@ -113,7 +201,7 @@ def _causes(found: Decision) -> Iterator[Turn]:
     """How long what the sandbox does takes on either side."""
     for side, sign in ((found.start, 1), (found.goal, -1)):
         attribution = side.row.attribution
-        if attribution is None:
+        if attribution is None or side.candidate is not None:  # whose inputs have ranges
             continue
         for cause in ("create", "ready", "dispatch"):
             share, now_s = attribution.causes[cause], _takes_s(side.row, cause)
@@ -140,7 +228,7 @@ def _takes_s(row: Projection, cause: str) -> float | None:
 def _slower(found: Decision) -> Iterator[Turn]:
     """How much slower the commands of the goal may be: a second more in every step costs what it costs there."""
     attribution = found.goal.row.attribution
-    if attribution is None or attribution.waiting is None or found.unit != USD:
+    if found.goal.candidate is not None or attribution is None or attribution.waiting is None or found.unit != USD:
         return
     waits, per_second = attribution.waiting, attribution.usd_per_critical_second
     if waits.commands_gpu_hours is None or per_second is None or not found.goal.demand.gpus:
@@ -154,7 +242,7 @@ def _slower(found: Decision) -> Iterator[Turn]:
 def _inputs(found: Decision) -> Iterator[Turn]:
     """What changes how a run goes: that of the run on both sides together, that of a place on its own side."""
     for name, unit, vary, most in _VARIED:
-        sides = [side for side in (found.start, found.goal) if _value(side.demand, name)]
+        sides = [side for side in (found.start, found.goal) if _value(side.demand, name) and not _ranged(side, name)]
         if not sides:
             continue
         now = _value(sides[0].demand, name)
@@ -175,12 +263,16 @@ def _simulated(found: Decision, vary: Vary, changed: set[str]) -> Saving:
                 side.at(vary(side.demand, value), anew=not found.paired) if side.name in changed else side
                 for side in sides
             )
-            told = together(start, goal, found.unit, QUICK) if found.paired else by_rows(start, goal, found.unit)
+            return Savings(start, goal, found.unit, QUICK, limits=False).at({}, {}).value
         except CostModelError:  # so many workers, such a rate: refused
             return None
-        return None if told is None else told.value
 
     return saving
+
+
+def _ranged(side: Side, name: str) -> bool:
+    """Whether an input has a range of its own."""
+    return side.candidate is not None and any(one.name == name for one in side.candidate.inputs)
 
 
 def _value(demand: Demand, name: str) -> float:

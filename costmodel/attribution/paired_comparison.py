@@ -42,21 +42,33 @@ class Apart(NamedTuple):
     gpu_hours: Interval
 
 
+Shared = dict[int, tuple[RunInSteps, Replications]]
+"""Simulated runs by the identity of what was asked, so that pairs with a run in common simulate it once."""
+
+
 def apart(
-    pairs: Sequence[tuple[RunInSteps, RunInSteps]], effort: float = 1.0, progress: Progress | None = None
+    pairs: Sequence[tuple[RunInSteps, RunInSteps]],
+    effort: float = 1.0,
+    progress: Progress | None = None,
+    shared: Shared | None = None,
+    *,
+    limits: bool = True,
 ) -> list[Apart | None]:
     """Of each pair the first − the second. None: they cannot be simulated for the same steps, or no attempt succeeds.
 
     Both are simulated until the error of their difference is small, or as much as the ``effort`` allows, relative to
-    the usual. ``progress`` is told the share that is done.
+    the usual. ``progress`` is told the share that is done. Pairs with the same first run share its simulation; so do
+    later calls with the same ``shared``. Without ``limits`` there are values alone, in half the time.
 
     Raises:
+        DemandError: next to no attempt of a run would succeed.
         PriceError: a sheet lacks a price.
     """
     found = []
+    shared = {} if shared is None else shared
     for place, (one, other) in enumerate(pairs):
         own = None if progress is None else lambda done, place=place: progress((place + done) / len(pairs))
-        found.append(_apart(one, other, effort, own))
+        found.append(_apart(one, other, effort, own, shared, limits))
     return found
 
 
@@ -81,8 +93,10 @@ def beside(one: Attribution, other: Attribution, less: Apart) -> Attribution:
     return with_run(other, change, sandbox=True)
 
 
-def _apart(one: RunInSteps, other: RunInSteps, effort: float, progress: Progress | None) -> Apart | None:
-    begun = _both(one, other, effort)
+def _apart(
+    one: RunInSteps, other: RunInSteps, effort: float, progress: Progress | None, shared: Shared, limits: bool
+) -> Apart | None:
+    begun = _both(one, other, effort, shared, limits)
     if begun is None:
         return None
 
@@ -106,14 +120,21 @@ def _apart(one: RunInSteps, other: RunInSteps, effort: float, progress: Progress
     return Apart(usd, hours, step_s, gpu)
 
 
-def _both(one: RunInSteps, other: RunInSteps, effort: float) -> tuple[Replications, Replications] | None:
+def _both(
+    one: RunInSteps, other: RunInSteps, effort: float, shared: Shared, limits: bool
+) -> tuple[Replications, Replications] | None:
     """Both, to be simulated for the same steps."""
-    first, second = (one, other) if one.demand.images is not None else (other, one)
+    swapped = one.demand.images is None and other.demand.images is not None
+    first, second = (other, one) if swapped else (one, other)
     if (one.demand.trajectories, one.demand.step_rollouts) != (other.demand.trajectories, other.demand.step_rollouts):
         return None
-    here = Replications.of(first.pool, first.demand, first.prices, effort=effort, as_it_is=True)
+    known = shared.get(id(first))
+    here = known[1] if known else None
+    if here is None:
+        here = Replications.of(first.pool, first.demand, first.prices, effort=effort, as_it_is=True, twins=limits)
     if here is None:
         return None
+    shared[id(first)] = first, here
     asked = here.sampling
     scale, demand = smaller(second.demand, asked.scale)
     plan = asked.plan if _nodes(first.demand) == _nodes(second.demand) else following(asked.plan, StepRules.of(demand))
@@ -136,7 +157,7 @@ def _runs(pool: Pool) -> str:
 
 
 def _interval(one: Amount, other: Amount) -> Interval:
-    """Of the difference, world by world."""
+    """Of the difference, world by world; without twins its value alone."""
     plain, twins = _less(one, one.plain, other.plain), _less(one, one.twins, other.twins)
     least = min((count for count in (one.repetitions, other.repetitions) if count), default=0)
     return interval_of(plain, twins, one.stands_for[RUN], signed=True, repetitions=least)

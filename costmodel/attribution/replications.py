@@ -14,6 +14,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final, NamedTuple
 
+from costmodel.attribution.resamples import draws_runs, halved, resampled
 from costmodel.errors import DemandError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
@@ -23,9 +24,8 @@ from costmodel.simulation.config import StepRules
 from costmodel.simulation.random_streams import ThinkQuantiles, View, World
 from costmodel.simulation.step_sampling import Horizon, HorizonPart, horizon, is_alike, rollouts_of
 from costmodel.simulation.timeline import StepTaken, taken
-from costmodel.statistics.intervals import correlation_time
-from costmodel.statistics.repetitions import MIN_RUNS, Assumed, assumed
-from costmodel.training.run import MASK, RESAMPLE, Demand
+from costmodel.statistics.repetitions import assumed
+from costmodel.training.run import KEEP, MASK, RESAMPLE, Demand
 from costmodel.workload.pool import Pool
 
 WORLDS: Final = (6, 10)
@@ -156,7 +156,8 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, p
 
     Who looks after every round whether it is enough stops at a lucky moment, so that looks are few.
     """
-    rounds, wanted, told, most = 0, 1, 0.0, min(run.most_rounds for run in runs)
+    rounds, told, most = 0, 0.0, min(run.most_rounds for run in runs)
+    wanted = max(1, *(run.rounds for run in runs)) if len(runs) > 1 else 1
     while rounds < wanted:
         expected = wanted if needed is None or wanted == most else min(most, 2 * wanted)
         for number in range(rounds, wanted):
@@ -178,22 +179,31 @@ class Replications:
     """A run in its worlds, round after round."""
 
     def __init__(
-        self, asked: _Asked, sampling: Sampling, causes: dict[str, bool | None], pool: Pool, rollouts: int, left: float
+        self,
+        asked: _Asked,
+        sampling: Sampling,
+        causes: dict[str, bool | None],
+        pool: Pool,
+        rollouts: int,
+        left: float,
+        *,
+        halves: bool = False,
     ) -> None:
         """``rollouts`` are the run's, of which a smaller system may have fewer; ``left`` is how many of all worlds and
-        looks may be simulated."""
+        looks may be simulated. ``halves``: twins draw from half of the trials."""
         self._asked, self._sampling, self._causes = asked, sampling, causes
         self._times = rollouts / asked.demand.trajectories
         self._left = left
         self._rounds = [0] * len(asked.looks)
         spread = assumed(pool.identity.substrate, asked.demand.run_sd)
-        self._repetitions = len(pool.runs) if _draws_runs(len(pool.runs), spread) else 0
+        self._repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0
         self._drawn: list[tuple[int, Sequence[int], float]] = []  # each world's seed, weights of trials, factor
         for number in range(sampling.plain):
             seed = asked.demand.seed + (number + 1 << 32)
             self._drawn.append((seed, [1] * len(pool.trials), 1.0))
             if number < sampling.twins:
-                self._drawn.append((seed, *resampled(pool, spread, Random(seed + (sampling.salt << 64)))))
+                rng = Random(seed + (sampling.salt << 64))
+                self._drawn.append((seed, *(halved if halves else resampled)(pool, spread, rng)))
         self._kept = frozenset(range(len(asked.looks)))
         self._found: list[Looks] = [[[] for _ in asked.looks] for _ in self._drawn]
 
@@ -208,10 +218,15 @@ class Replications:
         *,
         causes: bool = True,
         as_it_is: bool = False,
+        twins: bool = True,
         sampling: Sampling | None = None,
     ) -> Replications | None:
-        """A run of which nothing is simulated yet; ``as_it_is``: no cause is taken away. ``sampling`` is what is
-        simulated, where that is not up to this run. The rest is as for ``worlds``."""
+        """A run of which nothing is simulated yet.
+
+        ``as_it_is``: no cause is taken away, and twins draw from half of the trials, because the longest of a step
+        decides a difference. Without ``twins`` there is no interval. ``sampling`` is what is simulated, where that is
+        not up to this run. The rest is as for ``worlds``.
+        """
         trials = Trials(pool, demand, full_speed)
         if not trials.successes:
             return None
@@ -238,8 +253,9 @@ class Replications:
             plan = horizon(demand, rules, first, min(MOST_STEPS, most))
             while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
                 count -= 1
-            sampling = Sampling(plan, count, count, scale)
-        return cls(asked, sampling, acting, pool, rollouts, effort * BUDGET * len(looks) / each)
+            sampling = Sampling(plan, count, count * twins, scale)
+        left = effort * BUDGET * len(looks) / each
+        return cls(asked, sampling, acting, pool, rollouts, left, halves=as_it_is)
 
     @property
     def sampling(self) -> Sampling:
@@ -275,8 +291,15 @@ class Replications:
             self._repetitions,
         )
 
+    @property
+    def rounds(self) -> int:
+        """How many there are so far."""
+        return self._rounds[0]
+
     def simulate(self, number: int) -> Iterator[float]:
-        """One more round, the one after ``number`` others; gives the share of it that is done."""
+        """One more round, the one after ``number`` others, unless it is there; gives the share of it that is done."""
+        if number < self.rounds:
+            return
         plan = self._sampling.plan.of(number)
         for place, ((seed, times, factor), looks) in enumerate(zip(self._drawn, self._found, strict=True)):
             world = _world(self._asked, times, seed)
@@ -362,7 +385,7 @@ def _checked_chance(asked: _Asked, world: World) -> float:
     chance = sum(ok and span <= limit_ns for ok, span, *_ in told) / len(told)
     if demand.on_failure == RESAMPLE:
         chance **= demand.group_size or 1
-    if demand.max_attempts is None and demand.on_failure != MASK and chance < HARDLY:
+    if demand.max_attempts is None and demand.on_failure not in (MASK, KEEP) and chance < HARDLY:
         what = "groups are without a failure" if demand.on_failure == RESAMPLE else "attempts succeed in time"
         raise DemandError(f"{chance:.2%} of {what}, so that a rollout hardly ever ends: add --max-attempts A")
     return max(chance, 1 / (demand.max_attempts or 1 / HARDLY))
@@ -397,39 +420,3 @@ def _billed(pool: Pool, prices: Prices | None) -> Callable[[Sequence[int]], floa
 def _world(asked: _Asked, times: Sequence[int], seed: int) -> World:
     trials = asked.trials
     return World(asked.demand, trials.successes, trials.failures, trials.weighted(times), asked.law, seed)
-
-
-def _draws_runs(runs: int, spread: Assumed) -> bool:
-    """Whether a resample is of whole runs: there are enough of them to show how much they differ."""
-    return runs >= MIN_RUNS and not spread.given
-
-
-def resampled(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], float]:
-    """How often each trial is in a resample, and how much slower its runs were: 1 where the runs themselves were drawn.
-
-    Stretches of neighbouring trials are drawn, as long as trials hang together.
-    """
-    by_run: dict[object, list[int]] = {}
-    for index, trial in enumerate(pool.trials):
-        by_run.setdefault(trial.run, []).append(index)
-    runs = list(by_run.values())
-    factor = 1.0
-    if _draws_runs(len(runs), spread):
-        runs = rng.choices(runs, k=len(runs))
-    else:
-        share = math.sqrt(sum(len(run) ** 2 for run in runs)) / len(pool.trials)
-        factor = math.exp(rng.gauss(0, spread.sd * share))
-    times = [0] * len(pool.trials)
-    for run in runs:
-        held = [float(pool.trials[index].measures.held_ns) for index in run]
-        mean = math.fsum(held) / len(held)
-        stretch = min(len(run), math.ceil(correlation_time([[ns - mean for ns in held]], only_if_seen=True)))
-        drawn: list[int] = []
-        while len(drawn) < len(run):
-            begin = rng.randrange(len(run))
-            drawn += [run[(begin + place) % len(run)] for place in range(stretch)]
-        for index in drawn[: len(run)]:
-            times[index] += 1
-    if not any(times[index] for index, trial in enumerate(pool.trials) if trial.ok):
-        times = [1] * len(times)  # without a success there is nothing to draw
-    return times, factor

@@ -38,11 +38,14 @@ def attributed(
     prices: Prices | None,
     effort: float,
     progress: Progress | None = None,
+    *,
+    causes: bool = True,
 ) -> Projection:
     """The row of a run in steps with its attribution; with an ``effort`` of 0 without, but answered all the same.
 
     It is simulated until its own error is small, or as much as the ``effort`` allows, relative to the usual.
-    ``progress`` is told the share that is done. Raises ``PriceError``: the sheet lacks a price.
+    ``progress`` is told the share that is done. Without ``causes`` what each costs is unknown.
+    Raises ``PriceError``: the sheet lacks a price.
     """
     if row.evidence is None or not demand.trajectories:
         return row
@@ -54,7 +57,7 @@ def attributed(
         effort or COARSE,
         needed=lambda found: needed(found, demand, pool, prices),
         progress=progress,
-        causes=effort > 0,
+        causes=causes and effort > 0,
     )
     if found is None:
         return row

@@ -31,6 +31,9 @@ SURE: Final = 0.997
 CHANCE_AT_MOST: Final = 0.5
 """Of the variance between worlds and twins: a few of them may by chance differ less than their steps do, and an
 interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
+LONGEST: Final = math.sqrt(2)
+"""Half of the trials tell too little about a difference of the longest of a step. With this factor an equal pair is a
+verdict in at most 5 % (``tests/benchmarks/bench_decide.py``)."""
 ANOTHER: Final = math.sqrt(2)
 """An interval holds what other random numbers would have told, which are as far off as these."""
 RUN, IDEAL, THINKLESS = 0, -2, -1
@@ -199,12 +202,13 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
 
     acting = [cause for cause, acts in found.causes.items() if acts]
     looks = {cause: look for look, cause in enumerate(acting, 1)}
-    if len(found.rounds) == FEWEST:
-        looks = dict.fromkeys(looks, IDEAL)  # none was taken away alone, and nobody asks
+    acts_how = found.causes
+    if len(found.rounds) == FEWEST:  # none was taken away alone
+        looks, acts_how = {}, {cause: None if acts else acts for cause, acts in found.causes.items()}
     nothing = share(lambda _: Interval(0.0, 0.0, 0.0))
     causes: dict[str, Share | None] = {
         cause: share(lambda one, look=looks[cause]: one.saved(look)) if acts else None if acts is None else nothing  # type: ignore[misc]
-        for cause, acts in found.causes.items()
+        for cause, acts in acts_how.items()
     }
     failures = sum(not trial.ok for trial in pool.trials)
     return Attribution(
@@ -290,20 +294,25 @@ def interval_of(
     repetitions: int = 0,
 ) -> Interval:
     """The mean of the worlds, with what chance and the trials leave open; what is not ``signed`` is never negative
-    where no world has it so.
+    where no world has it so. Of a signed difference nothing is taken off, because the longest trials of few decide it.
+    Without twins there are no limits.
 
     Twins that draw whole ``repetitions`` differ by less than those do, and as surely as so many can tell.
     """
     totals = [math.fsum(world) for world in plain]
     value = math.fsum(totals) / len(totals)
+    if not twins:
+        return Interval(value)
     apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
     differing = _variance([math.fsum(one) for one in apart])
-    left_open = max(differing - _from_step_to_step(apart, stands_for), (1 - CHANCE_AT_MOST) * differing)
+    left_open = differing
+    if not signed:
+        left_open = max(differing - _from_step_to_step(apart, stands_for), (1 - CHANCE_AT_MOST) * differing)
     freedom = len(twins) - 1
     if repetitions:
         left_open *= repetitions / (repetitions - 1)
         freedom = min(freedom, repetitions - 1)
-    of_trials = student_t(freedom) * math.sqrt(left_open)
+    of_trials = student_t(freedom) * math.sqrt(left_open) * (LONGEST if signed else 1.0)
     of_chance = student_t(len(totals) - 1) * standard_error(totals) * ANOTHER
     half = math.hypot(of_trials, of_chance)
     low = value - half

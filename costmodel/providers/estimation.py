@@ -73,6 +73,41 @@ def elsewhere(pool: Pool, provider: Provider, demand: Demand, prices: Prices | N
     at_a_time = starts_at_a_time(limited, provider, good)
     laws = provider.start_laws(at_a_time)
     low, value, high = (_pool(pool, provider, good, end, laws[end], demand.seed) for end in (0, 1, 2))
+    told, doubts = _sources(pool, provider, demand, at_a_time)
+    return Alternatives(
+        value=value,
+        demand=limited,
+        prices=_sheets(prices, provider),
+        ends=(low, high),
+        assumptions=told,
+        flags=doubts,
+    )
+
+
+def estimated_at(
+    pool: Pool, provider: Provider, demand: Demand, prices: Prices | None, law: StartLaw, image_s: float
+) -> Alternatives:
+    """A recorded pool's work at a provider's with this start, no range of it; each start takes ``image_s`` longer.
+
+    Raises:
+        DemandError: the demand asks for an input that no source publishes; the message names the option.
+    """
+    limited = _limited(demand, provider)
+    good = [trial for trial in pool.trials if trial.ok]
+    told, doubts = _sources(pool, provider, demand, starts_at_a_time(limited, provider, good))
+    value = _pool(pool, provider, good, 1, law, demand.seed, image_s)
+    return Alternatives(value=value, demand=limited, prices=_sheets(prices, provider), assumptions=told, flags=doubts)
+
+
+def _sheets(prices: Prices | None, provider: Provider) -> Prices | None:
+    own = provider.prices
+    return own if prices is None else prices if own is None else prices.beside(own)
+
+
+def _sources(
+    pool: Pool, provider: Provider, demand: Demand, at_a_time: int
+) -> tuple[tuple[Assumption, ...], tuple[str, ...]]:
+    """Every value with its source, and the warnings about values that are borrowed."""
     told = [*provider.assumptions(at_a_time), *unmeasured(demand, provider.substrate)]
     doubts = []
     if provider.dispatch is None:
@@ -80,15 +115,7 @@ def elsewhere(pool: Pool, provider: Provider, demand: Demand, prices: Prices | N
         doubts.append(warnings.DISPATCH_BORROWED)
     if provider.slowdown.high == 1.0:
         doubts.append(warnings.SPEED_ASSUMED)
-    own = provider.prices
-    return Alternatives(
-        value=value,
-        demand=limited,
-        prices=own if prices is None else prices if own is None else prices.beside(own),
-        ends=(low, high),
-        assumptions=tuple(told),
-        flags=tuple(doubts),
-    )
+    return tuple(told), tuple(doubts)
 
 
 def _limited(demand: Demand, provider: Provider) -> Demand:
@@ -113,14 +140,22 @@ def starts_at_a_time(demand: Demand, provider: Provider, trials: Sequence[Record
     return max(1, together)
 
 
-def _pool(pool: Pool, provider: Provider, trials: Sequence[RecordedTrial], end: int, law: StartLaw, seed: int) -> Pool:
-    """The pool at one end of what sources say; successes only, because nobody published failures."""
+def _pool(
+    pool: Pool,
+    provider: Provider,
+    trials: Sequence[RecordedTrial],
+    end: int,
+    law: StartLaw,
+    seed: int,
+    image_s: float = 0.0,
+) -> Pool:
+    """The pool at one end of what sources say; successes only, because failures are the demand's."""
     new = copy.copy(pool)
     new.identity = _identity(pool.identity, provider)
     new.provenance = warnings.COMPOSED
     new.contended = None
     new.untold = pool.untold - {"create", "ready", "held"}  # that is what the provider's start stands in for
-    starts_ns = [round(seconds * NS_PER_S) for seconds in law.strata(max(1, len(trials)))]
+    starts_ns = [round((seconds + image_s) * NS_PER_S) for seconds in law.strata(max(1, len(trials)))]
     Random(seed).shuffle(starts_ns)  # one to each trial, whatever it is like
     new.trials = [
         remade(trial, _change(trial, provider, end, start_ns, Random(f"{seed}:{index}")))

@@ -85,6 +85,7 @@ class Provider:
     slowdown_source: str = "assumed: as fast as where the work was recorded"
     profile: Profile | None = None
     prices: Prices | None = None
+    stated: frozenset[str] = frozenset()  # options that the user gave, which are known and have no range
 
     @property
     def newest(self) -> list[PublishedStart]:
@@ -153,6 +154,7 @@ def load_provider(spec: str, read: Callable[[str], Recording | Published] | None
         if key not in _KEYS or not value:
             raise DemandError(f"--compose {spec}: {option!r} is none of {', '.join(f'{key}=…' for key in _KEYS)}")
         found = _with_option(found, key, value, read)
+        found = replace(found, stated=found.stated | {key})
     return found
 
 
@@ -205,6 +207,7 @@ def _from_file(path: Path) -> Provider:
         if value is not None:
             beside = path.parent / value  # a file that it names lies where it does
             found = _with_option(found, key, str(beside) if beside.is_file() else value, None)
+            found = replace(found, stated=found.stated | {key})
     return found
 
 

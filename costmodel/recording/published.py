@@ -3,7 +3,7 @@
 A file holds rows (one latency of a whole trajectory, used wherever a recording is), starts (how long a sandbox took to
 come, so many at a time) and speeds (how long the same work took), or some of them. They carry no trials, hence no
 interval and no tail, and are marked as published wherever they appear. Starts and speeds answer nothing alone:
-``costmodel.analysis.estimated_row`` puts them together with work that was recorded. What the file says of date, source
+``costmodel.analysis.project`` puts them together with work that was recorded. What the file says of date, source
 and sandboxes holds for every table that does not say otherwise.
 """
 

@@ -121,6 +121,7 @@ class World:
         self.as_recorded = demand.failure_rate is None and not self.hazard
         self.limited = demand.timeout_s is not None
         self.group = demand.group_size or 1
+        self._burst = demand.failure_burst
         self._images = 1 if demand.images is None else demand.images.count
         self._edges = law.edges if law else []
         self._thinks = [law.by_pauses[one.pauses] for one in successes] if law else []
@@ -169,11 +170,14 @@ class World:
                 thinks = [table[row][bisect_right(edges, random())] for row in rows]
         elif self._thinks:
             thinks = [self._thinks[row][0] for row in rows]
+        chances = [random() for _ in rows] if self.failure else []
+        if self._burst > 1:  # neighbours fail together
+            chances = [chances[place - place % self._burst] for place in range(len(chances))]
         return StepDraws(
             key,
             rows,
             thinks,
-            [random() for _ in rows] if self.failure else [],
+            chances,
             [rng.expovariate(1.0) for _ in rows] if self.hazard else [],
             [image for image in images for _ in range(self.group)][:rollouts],
             shared,

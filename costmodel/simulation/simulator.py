@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from costmodel.simulation.random_streams import Told
 from costmodel.simulation.state import CarriedOn, Seat, State, Totals
-from costmodel.training.run import MASK, RESAMPLE
+from costmodel.training.run import KEEP, MASK, RESAMPLE
 
 DONE, GIVEN_UP, BROKEN, ASKS, GRANTED, LINED, TRAINED = range(7)
 """What a worker's next event is: its rollout succeeds, ends without, or breaks its prompt; it asks for a sandbox, its
@@ -309,6 +309,8 @@ class Crew:
         rules, how = self.state.asked.rules, self.state.asked.on_failure
         if how == RESAMPLE:
             self._next(worker, until, BROKEN)
+        elif how == KEEP:  # delivered, with reward 0
+            self._next(worker, until, DONE)
         elif how == MASK or self._tries[worker] == rules.cap:
             self._next(worker, until, GIVEN_UP)
         else:

@@ -13,8 +13,8 @@ from costmodel.training.policies import POLICIES, Async, Policy, Sync
 
 SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
 """Which node a sandbox goes to, and when its image is pulled: docs/step-model.md."""
-RETRY, MASK, RESAMPLE = ON_FAILURE = ("retry", "mask", "resample")
-"""Try again in place, go on without the rollout, or redo all rollouts of its prompt."""
+RETRY, MASK, RESAMPLE, KEEP = ON_FAILURE = ("retry", "mask", "resample", "keep")
+"""Try again in place, go on without the rollout, redo all rollouts of its prompt, or deliver it with reward 0."""
 
 STEP_MODEL: Final = (
     "staleness",
@@ -24,6 +24,7 @@ STEP_MODEL: Final = (
     "images",
     "failure_rate",
     "failure_hazard",
+    "failure_burst",
     "on_failure",
 )
 _SANDBOXES: Final = {
@@ -43,6 +44,7 @@ _COUNTS: Final = (
     "gpus",
     "nodes",
     "pods_per_node",
+    "failure_burst",
 )
 _ABOVE_0: Final = (
     "timeout_s",
@@ -75,6 +77,11 @@ def check_counts(trajectories: int, workers: int) -> None:
     for name, count, least in (("trajectories", trajectories, 0), ("workers", workers, 1)):
         if not isinstance(count, int) or isinstance(count, bool) or count < least:
             raise DemandError(f"{name} must be a whole number of at least {least}, not {count}")
+
+
+def poisoned_groups(rate: float, group: int, burst: int = 1) -> float:
+    """The share of groups in which an attempt fails, 1 − (1 − p)ⁿ; a burst of neighbours counts as one attempt."""
+    return 1 - math.pow(1 - rate, max(1.0, group / burst))
 
 
 class Think(NamedTuple):
@@ -141,6 +148,7 @@ class Demand:
     placement: str | None = None  # a name in PLACEMENTS; None: spread
     failure_rate: float | None = None  # of attempts; stands in for the failures that were recorded
     failure_hazard: float | None = None  # or: failures per hour of a sandbox
+    failure_burst: int = 1  # first attempts of a step that fail together, neighbours in its queue
     on_failure: str | None = None  # a name in ON_FAILURE; None: retry
 
     run_sd: float | None = None  # relative, between runs; None: measured from three runs on, else as shipped
@@ -266,8 +274,11 @@ class Demand:
     def _check_failures(self) -> None:
         if self.failure_rate is not None and self.failure_hazard is not None:
             raise DemandError("failures come per attempt or per hour: give one of --failure-rate and --failure-hazard")
-        if self.on_failure == MASK and (self.max_attempts is not None or self.backoff_s):
-            raise DemandError("mask drops a rollout when it fails: leave --max-attempts and --backoff-seconds out")
+        if self.failure_burst > 1 and not self.failure_rate:
+            raise DemandError("a burst is of failures at a rate: add --failure-rate SHARE")
+        if self.on_failure in (MASK, KEEP) and (self.max_attempts is not None or self.backoff_s):
+            does = "drops a rollout" if self.on_failure == MASK else "delivers a rollout with reward 0"
+            raise DemandError(f"{self.on_failure} {does} when it fails: leave --max-attempts and --backoff-seconds out")
         if self.on_failure != RESAMPLE:
             return
         if self.group_size is None:

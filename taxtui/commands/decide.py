@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ import click
 
 from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
-from taxtui.report.projected.asking import idle_places, place_of, providers_of
+from taxtui.report.projected.asking import idle_places, place_of, providers_of, stated_at
 from taxtui.report.projected.options import OPTIONS, AskingCommand
 from taxtui.terminal_text import clean
 
@@ -19,15 +20,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Demand, Projection, Published, Recording
-    from costmodel.analysis.decision import Decision, Side
-    from costmodel.analysis.thresholds import Turn
+    from costmodel.analysis.bill import Side
+    from costmodel.analysis.decision import Decision
+    from costmodel.analysis.thresholds import Effect, Turn
+    from costmodel.attribution.paired_comparison import RunInSteps
+    from costmodel.providers.plausible_ranges import Candidate
     from costmodel.providers.provider import Provider
+    from costmodel.recording.reader import CellIdentity
     from costmodel.workload.scenario_range import Assumption
 
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL: the question was understood, and the data are too few."""
-ROUGH: Final = 0.1
-"""How much may be simulated with ``--quick``, relative to the usual."""
+ROUGH: Final = 0.01
+"""How much may be simulated of each row with ``--quick``, relative to the usual; causes are not separated."""
+EACH: Final = 0.3
+"""... of each row without it."""
+ROUGHLY: Final = 0.1
+"""... of the difference of both places."""
 COARSE: Final = 0.005
 """... of rows that are only to show what would turn a decision."""
 
@@ -43,7 +52,12 @@ NOT_ASKED: Final = ("baseline", "deltas")
 @click.option("--tier", metavar="TIER", help="Which work, where the recordings hold several: T1.")
 @click.option("--mode", metavar="MODE", help="... and how commands get in: exec, session.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a file.")
-@click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "json"]),
+    help="Default: text, and Markdown with -o, whose FILE.json is JSON.",
+)
 @click.option(
     "--quick", is_flag=True, help="A rough simulation, and without looking for what would turn it by simulating anew."
 )
@@ -57,7 +71,7 @@ def command(
     tier: str | None,
     mode: str | None,
     output: Path | None,
-    form: str,
+    form: str | None,
     quick: bool,
     **_: Any,
 ) -> None:
@@ -67,7 +81,7 @@ def command(
     demand file under [at.SUBSTRATE]. Exit code 0: MOVE or STAY; 6: CAN'T TELL.
     """
     from costmodel.analysis.decision import CANNOT_TELL, decide
-    from costmodel.analysis.thresholds import turns
+    from costmodel.analysis.thresholds import effects, turns
     from taxtui.commands.opening import opened, opened_all
     from taxtui.report.projected.given import given
 
@@ -77,18 +91,22 @@ def command(
         raise _taken(output)
     sources = opened_all(recordings)
     providers = providers_of(context, opened)
-    effort, sides = ROUGH if quick else 1.0, []
-    for spec in (start, goal):
+    effort, sides = ROUGH if quick else EACH, list["Side"]()
+    for spec, other in ((start, goal), (goal, start)):
         with waiting(f"simulating {clean(spec)}"):
-            sides.append(_side(spec, sources, providers, context, tier, mode, effort))
+            known = sides[0].row.identity if sides else None
+            sides.append(_side(spec, other, sources, providers, context, tier, mode, effort, like=known))
     for line in idle_places(context, [side.row.identity for side in sides]):
         click.echo(f"taxtui: {clean(line)}", err=True)
-    with waiting("simulating what moving saves"):
-        found = decide(*sides, effort=effort)
-    with waiting("looking for what would turn it"):
+    with waiting("simulating what moving saves") as progress:
+        found = decide(sides[0], sides[1], effort=ROUGHLY if quick else 1.0, progress=progress)
+    with waiting("looking for what would turn it") as progress:
+        moved = effects(found, progress, rough=quick)
         turned = turns(found, simulate=not quick)
     asked = _assumptions(found, [given(context, spec) for spec in (start, goal)])
-    text = _told(form, found, turned, asked, rough=quick)
+    if form is None:
+        form = "text" if output is None else "json" if output.suffix == ".json" else "markdown"
+    text = _told(form, found, moved, turned, asked, rough=quick)
     if output is None:
         click.echo(text)
     else:
@@ -99,33 +117,58 @@ def command(
 
 def _side(
     spec: str,
+    other: str,
     sources: Sequence[Recording | Published],
     providers: Sequence[Provider],
     context: click.Context,
     tier: str | None,
     mode: str | None,
     shown: float,
+    *,
+    like: CellIdentity | None,
 ) -> Side:
     """One place: the one row that is meant.
+
+    ``other`` is the other place, whose images an unmeasured place needs too; ``like`` is the cell of its row, where
+    that is known.
 
     Raises:
         UsageError: there is none, or there are several.
     """
     from costmodel.analysis.baseline import meant
-    from costmodel.analysis.decision import Side
-    from costmodel.analysis.per_substrate import runs_of
+    from costmodel.analysis.bill import Side
+    from costmodel.analysis.per_substrate import candidates_of, runs_of
     from costmodel.analysis.project import project
-    from costmodel.recording.reader import CellIdentity, Recording
+    from costmodel.recording.reader import Recording
+
+    def same_work(identity: CellIdentity) -> bool:
+        return tier in (None, identity.tier) and mode in (None, identity.mode)
 
     def wanted(identity: CellIdentity) -> bool:
-        return meant(identity, spec) and tier in (None, identity.tier) and mode in (None, identity.mode)
+        return meant(identity, spec) and same_work(identity)
 
     place = place_of(context, spec)
     recordings = [one for one in sources if isinstance(one, Recording)]
     known = [one for one in providers if one.substrate == spec.partition(":")[0]]
+    if known and not any(wanted(cell.identity) for one in recordings for cell in one.cells):
+        images = place_of(context, other).demand.images
+        candidates = candidates_of(
+            recordings,
+            place,
+            known[-1],
+            same_work,
+            stated=stated_at(context, spec),
+            images_gb=() if images is None else images.sizes_gb,
+            like=like,
+        )
+        if not candidates:
+            raise _nothing(_meant(spec, tier, mode), recordings)
+        return _unmeasured(candidates, _meant(spec, tier, mode), shown)
 
     def at(demand: Demand, effort: float = COARSE) -> Projection:
-        rows = project(recordings, demand, place.prices, None, known, effort=effort, wanted=wanted, stressed=False)
+        rows = project(
+            sources, demand, place.prices, None, (), effort=effort, wanted=wanted, stressed=False, causes=shown > ROUGH
+        )
         if not rows:
             raise _nothing(_meant(spec, tier, mode), recordings)
         if len(rows) != 1:
@@ -133,9 +176,34 @@ def _side(
         return rows[0]
 
     row = at(place.demand, shown)
-    runs = runs_of(recordings, place, row, known)
+    runs = runs_of(recordings, place, row)
     demand = runs[0].demand if runs else place.demand
     return Side(name=row.label, row=row, demand=demand, rerun=at, runs=runs)
+
+
+def _unmeasured(candidates: Sequence[Candidate], meant: str, effort: float) -> Side:
+    """A place where nothing was measured. Raises ``UsageError``: several works are meant."""
+    from costmodel.analysis.bill import Side
+    from costmodel.analysis.project import rows_of
+
+    [candidate, *others] = candidates
+    rows = rows_of(
+        [one.at({}) for one in candidates], effort=0.0 if others else effort, stressed=False, causes=effort > ROUGH
+    )
+    if others:
+        raise _several(meant, rows)
+    told = candidate.at({})
+    runs: tuple[RunInSteps, ...] = ()
+    if told.demand.step_rollouts is not None:
+        from costmodel.attribution.paired_comparison import RunInSteps
+
+        runs = (RunInSteps(told.value, told.demand, told.prices),)
+
+    def at(demand: Demand, effort: float = COARSE) -> Projection:
+        [row] = rows_of([replace(candidate, demand=demand).at({})], effort=effort, stressed=False)
+        return row
+
+    return Side(name=rows[0].label, row=rows[0], demand=told.demand, rerun=at, runs=runs, candidate=candidate)
 
 
 def _nothing(meant: str, recordings: Sequence[Recording]) -> UsageError:
@@ -156,12 +224,15 @@ def _meant(spec: str, tier: str | None, mode: str | None) -> str:
 
 def _assumptions(found: Decision, given: Sequence[Sequence[Assumption]]) -> list[Assumption]:
     """What was asked, what was published, what the rules take for granted: of both once, else with the side's name."""
+    from taxtui.report.decision.sources import without_ranges
+
     sides = found.start, found.goal
     each = []
     for side, asked in zip(sides, given, strict=True):
         names = {one.name for one in asked}
         granted = side.row.attribution.assumptions if side.row.attribution else ()
-        each.append([*asked, *side.row.assumptions, *(one for one in granted if one.name not in names)])
+        of_row = [*side.row.assumptions, *(one for one in granted if one.name not in names)]
+        each.append([*(one for one in asked if one.name != "compose"), *without_ranges(side, of_row)])
     common = [one for one in each[0] if one in each[1]]
     own = [
         one._replace(name=f"{one.name} ({side.name})")
@@ -188,12 +259,23 @@ def _write(text: str, output: Path) -> None:
     click.echo(output)
 
 
-def _told(form: str, found: Decision, turned: Sequence[Turn], given: Sequence[Assumption], *, rough: bool) -> str:
+def _told(
+    form: str,
+    found: Decision,
+    moved: Sequence[Effect],
+    turned: Sequence[Turn],
+    given: Sequence[Assumption],
+    *,
+    rough: bool,
+) -> str:
     if form == "json":
         from taxtui.report.decision.record import record
         from taxtui.report.formats import BY_NAME, Report
 
-        return BY_NAME[form].render(Report(list, lambda: [record(found, turned, given)]))
-    from taxtui.report.decision.memo import to_text
+        return BY_NAME[form].render(Report(list, lambda: [record(found, moved, turned, given)]))
+    from taxtui.report.decision.layout import to_markdown, to_terminal
+    from taxtui.report.decision.memo import page
+    from taxtui.report.formats.plain_tables import terminal_width
 
-    return to_text(found, turned, given, shlex.join(["taxtui", *sys.argv[1:]]), rough=rough)
+    told = page(found, moved, turned, given, shlex.join(["taxtui", *sys.argv[1:]]), rough=rough)
+    return to_markdown(told) if form == "markdown" else to_terminal(told, terminal_width())

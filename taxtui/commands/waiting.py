@@ -1,4 +1,4 @@
-"""Shows that a command computes: ``simulating docker … 12 s`` on stderr, after one second, where that is a terminal."""
+"""Shows that a command computes: ``simulating docker … 40 %, 12 s`` on stderr, after one second, in a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from taxtui.terminal_text import cut, width
@@ -18,26 +18,35 @@ EVERY_S: Final = 1.0
 
 
 @contextlib.contextmanager
-def waiting(doing: str) -> Iterator[None]:
+def waiting(doing: str) -> Iterator[Callable[[float], None]]:
     """Write ``doing`` and how long it has lasted each second; erase the line when the block ends.
+
+    The block may call what it gets with the share that is done, which is then printed too.
 
     A timer's signal writes the line: a thread would keep costmodel from forking. The block itself writes nothing.
     """
+    done = 0.0
+
+    def progress(share: float) -> None:
+        nonlocal done
+        done = share
+
     if not sys.stderr.isatty() or threading.current_thread() is not threading.main_thread():
-        yield
+        yield progress
         return
     began, columns = time.monotonic(), 0
 
     def show(*_: object) -> None:
         nonlocal columns
-        line = cut(f"{doing} … {time.monotonic() - began:.0f} s", shutil.get_terminal_size().columns - 1)
+        share = f"{done:.0%}, ".replace("%", " %") if done else ""
+        line = cut(f"{doing} … {share}{time.monotonic() - began:.0f} s", shutil.get_terminal_size().columns - 1)
         columns = width(line)
         _write(f"\r{line}")
 
     handler = signal.signal(signal.SIGALRM, show)
     timer = signal.setitimer(signal.ITIMER_REAL, EVERY_S, EVERY_S)
     try:
-        yield
+        yield progress
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)

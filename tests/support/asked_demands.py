@@ -54,5 +54,6 @@ STEP_MODEL_ASKED: dict[str, dict[str, Any]] = {
     "placement": {"placement": "colocated"} | _IMAGES,
     "failure_rate": {"failure_rate": 0.05, "batch": 40},
     "failure_hazard": {"failure_hazard": 0.1, "batch": 40},
+    "failure_burst": {"failure_burst": 4, "failure_rate": 0.05, "batch": 40},
     "on_failure": {"on_failure": "mask", "batch": 40},
 }

@@ -30,7 +30,7 @@ def told(command: str) -> str:
     result = CliRunner().invoke(app, shlex.split(command)[1:])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    before = re.split(r"^(?:–|Each cause|## What the sandbox costs)", result.stdout, maxsplit=1, flags=re.MULTILINE)[0]
+    before = re.split(r"^(?:–|Each cause|Each input alone)", result.stdout, maxsplit=1, flags=re.MULTILINE)[0]
     return "\n".join(line.rstrip() for line in before.strip().splitlines()) + "\n"
 
 

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import Demand, DemandError, Images, Projection, Recording, SourceError, load_prices, project, read
-from costmodel.analysis.estimated_row import compose, works
+from costmodel.analysis.project import compose
+from costmodel.providers.estimation import works
 from costmodel.providers.provider import Provider, StartLaw, known_providers, load_provider
 from costmodel.workload.pool import Pool, pools
 from taxtui.cli import app

@@ -1,68 +1,92 @@
-"""The page: the decision, the money, what would turn it, what was assumed, what is not verified, what to do next."""
+"""The page of a decision: verdict, saving, unmeasured inputs, costs, sources, doubts, and what to measure next."""
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from costmodel.analysis.decision import (
-    CANNOT_TELL,
-    MEASURED,
-    MOVE,
-    UNMEASURED,
-    UNMEASURED_THERE,
-    USD,
-    Bill,
-    Decision,
-    Side,
-    Unverified,
-)
-from costmodel.analysis.thresholds import Turn
+from costmodel.analysis.bill import USD, Bill, Side
+from costmodel.analysis.decision import CANNOT_TELL, MEASURED, MOVE, UNMEASURED, Decision
+from costmodel.analysis.thresholds import Effect, Turn
 from costmodel.projection.row import Share
 from costmodel.statistics.intervals import Interval
+from costmodel.training.run import poisoned_groups
 from costmodel.workload.scenario_range import Assumption
-from taxtui.report.formats import Section
-from taxtui.report.formats.markdown_tables import to_text as tables
+from taxtui.report.decision.layout import Block, Code, Items, Page, Paragraph, Part, Table
+from taxtui.report.decision.sources import rests_on
 from taxtui.report.numbers import NOTHING, span
 from taxtui.report.projected.attributed import WORDS, Unit, compact, money
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
 
 TRIALS: Final = 30
-"""Trials of a cell that a first measurement has at least."""
-NEXT: Final = 4
-"""So many things to measure next."""
-TOLD: Final = 8
-"""So many doubts are told."""
+"""Least trials of a cell in a first measurement."""
+MOST_STEPS: Final = 4
+"""Things to measure next that a page names."""
+MOST_DOUBTS: Final = 8
+"""Doubts that a page names."""
+ONE_LINE: Final = 18
+"""Columns that both ends of a range may take on one line."""
 DOLLARS, HOURS = Unit("$", True), Unit("worker-hours", False)
+INPUTS: Final = {
+    "dispatch": "dispatch",
+    "failure_rate": "failures",
+    "failure_burst": "bursts of failures",
+    "image": "image pulls and builds",
+    "start": "start under load",
+    "limits": "limits of the plan",
+    "disk": "disk",
+    "work_speed": "time of the commands",
+}
+"""An unmeasured input as a page names it."""
+_ASK: Final = {
+    "limits": "ask for the limits of your plan, and add profile=NAME to --compose {0}, or quota and create_rate under "
+    "[at.{0}.limits]",
+    "failure_rate": "count the failed attempts of some days there, and write failure_rate under [at.{0}.failures]",
+    "failure_burst": "count sandboxes that are lost together there, and write failure_burst under [at.{0}.failures]",
+    "disk": "choose the disk of a sandbox, and give a price sheet with it: --compose {0}:prices=FILE",
+}
+"""How to find out about an input that a measurement of some trials does not tell."""
 
 
-def to_text(
-    found: Decision, turns: Sequence[Turn], given: Sequence[Assumption], command: str, *, rough: bool = False
-) -> str:
-    """The page, in Markdown.
+def page(
+    found: Decision,
+    effects: Sequence[Effect],
+    turns: Sequence[Turn],
+    given: Sequence[Assumption],
+    command: str,
+    *,
+    rough: bool = False,
+) -> Page:
+    """The page.
 
     Args:
         found: the decision.
-        turns: what would turn it.
-        given: what was asked, each with where it comes from.
+        effects: what the unmeasured inputs change, the one that turns the decision soonest first.
+        turns: what else would turn it.
+        given: every input with where it comes from.
         command: the command line that writes the same page.
-        rough: whether little was simulated, so that every amount is told with ≈.
+        rough: whether little was simulated, so that every amount is printed with ≈.
     """
-    sections = [
-        (_title(found), "\n\n".join(_answer(found, turns, rough=rough))),
-        ("What it costs", tables([_money(found)])),
-        ("What the sandbox costs, by cause", tables([_causes(found)]) if found.start.row.attribution else ""),
-        ("What would turn it", _turning(found, turns)),
-        ("What was assumed", tables([_assumed(given)]) if given else ""),
-        ("What is not verified", "\n".join(f"- {line}" for line in _doubts(found))),
-        ("What to measure next", "\n".join(f"{number}. {line}" for number, line in enumerate(_next(found, turns), 1))),
-        ("The same page again", f"```sh\n{clean(command)}\n```"),
+    unmeasured = [side for side in (found.start, found.goal) if side.candidate is not None]
+    parts = [
+        *(Part(f"What nobody measured at {side.name}", tuple(_ranges(found, side, effects))) for side in unmeasured),
+        Part("What it costs", (_money(found),)),
+        Part("What the sandbox costs, by cause", tuple(_causes(found))),
+        Part("What else would turn it", tuple(_turning(turns))),
+        Part("What the answer rests on", (Items(tuple(rests_on(found, given))),)),
+        Part("What is not verified", tuple(_items(_doubts(found)))),
+        Part("What to measure next", tuple(_items(next_steps(found, effects, turns), numbered=True))),
+        Part("The same page again", (Code(command),)),
     ]
-    (title, lead), *rest = sections
-    body = [f"## {name}\n\n{text}" for name, text in rest if text]
-    return "\n\n".join([f"# {title}", lead, *body])
+    return Page(_title(found), tuple(_lead(found, effects, turns, rough=rough)), tuple(parts))
+
+
+def _items(texts: Sequence[str], *, numbered: bool = False) -> Iterator[Block]:
+    if texts:
+        yield Items(tuple(texts), numbered)
 
 
 def unit_of(found: Decision) -> Unit:
@@ -72,13 +96,10 @@ def unit_of(found: Decision) -> Unit:
 
 def name_of(side: Side) -> str:
     """A side's name, marked where it was not measured."""
-    name = _plain(side.name)
-    return name if side.row.provenance == MEASURED else f"{name} ({side.row.provenance})"
-
-
-def _plain(text: str) -> str:
-    """For Markdown outside of tables."""
-    return clean(text).replace("`", "'").replace("<", "&lt;").replace("*", r"\*")
+    provenance = side.row.provenance
+    if provenance == MEASURED:
+        return side.name
+    return f"{side.name} ({'estimated' if side.candidate is not None else provenance})"
 
 
 def _title(found: Decision) -> str:
@@ -88,40 +109,109 @@ def _title(found: Decision) -> str:
     return f"CAN'T TELL {start} from {goal}" if found.verdict == CANNOT_TELL else f"STAY with {start}"
 
 
-def _answer(found: Decision, turns: Sequence[Turn], *, rough: bool) -> list[str]:
-    about = "≈ " * rough
-    unit, saving, whole = unit_of(found), found.saving, found.start_bill.whole.value
-    known = saving.low is not None and saving.high is not None
-    does = "saves" if saving.value >= 0 else "costs"
-    amount = saving if saving.value >= 0 else _reversed(saving)
+def _shown(found: Decision, amount: Interval) -> str:
+    """``$90.0 ($88.0 … $92.0)``, with the interval where it is known."""
+    unit = unit_of(found)
+    known = amount.low is not None and amount.high is not None
     limits = f" ({span(amount, money if unit.usd else compact)})" if known else ""
-    share = f", {abs(saving.value) / whole:.1%} of {unit.shown(whole)}" if whole else ""
-    unmeasured = [side for side in (found.start, found.goal) if side.row.provenance in UNMEASURED]
-    given = ", if what was not measured is as assumed" * bool(unmeasured)
-    lines = [
-        f"Moving to {name_of(found.goal)} {does} this run {about}{unit.shown(amount.value)}{limits}{share}{given}."
-    ]
+    return f"{unit.shown(amount.value)}{limits}"
+
+
+def _saves(found: Decision, saving: Interval) -> str:
+    """``saves $90.0 (…)`` or ``costs $90.0 (…)``."""
+    return f"saves {_shown(found, saving)}" if saving.value >= 0 else f"costs {_shown(found, _reversed(saving))}"
+
+
+def _lead(found: Decision, effects: Sequence[Effect], turns: Sequence[Turn], *, rough: bool) -> Iterator[Block]:
+    saving, whole, about = found.saving, found.start_bill.whole.value, "≈ " * rough
+    share = f", {abs(saving.value) / whole:.1%} of {unit_of(found).shown(whole)}" if whole else ""
+    verb, _, amount = _saves(found, saving).partition(" ")
+    what = f"Moving to {name_of(found.goal)} {verb} this run {about}{amount}{share}"
+    if not effects:
+        yield Paragraph(f"{what}.")
+    else:
+        yield Paragraph(f"{what}, if all unmeasured inputs are as assumed. {_over_ranges(found)}")
     if rough:
-        lines.append("A rough simulation: without --quick the interval is narrower.")
-    for side in unmeasured:
-        points = [point for point in found.open_points if point.side == side.name]
-        assumed = [point.words.removesuffix(UNMEASURED_THERE) for point in points if _assumed_there(point)]
-        told = f" Assumed there: {_plain('; '.join(assumed))}." * bool(assumed)
-        lines.append(f"Nothing was measured at {_plain(side.name)}, so there is no verdict.{told}")
-        lines.append(f"Measure it: {measurement(side)}")
-    lines += [
-        f"There is no verdict: {_plain(point.side)}: {_plain(point.words)}; {_plain(point.do)}."
-        for point in found.open_points
-        if point.side not in {side.name for side in unmeasured}
+        yield Paragraph("A rough simulation (--quick): without it intervals are narrower and causes are separated.")
+    yield from map(Paragraph, _reasons(found, effects, turns))
+    if (first := next(iter(next_steps(found, effects, turns)), None)) and found.verdict == CANNOT_TELL:
+        yield Paragraph(f"Measure first: {first}")
+
+
+def _over_ranges(found: Decision) -> str:
+    """What moving saves at the ends of the ranges."""
+    ends = ["the run would not end" if one is None else f"it {_saves(found, one)}" for one in (found.most, found.least)]
+    count = len(found.inputs)
+    return f"Over the ranges of {count} unmeasured inputs: at best {ends[0]}, at worst {ends[1]}."
+
+
+def _reasons(found: Decision, effects: Sequence[Effect], turns: Sequence[Turn]) -> Iterator[str]:
+    """Why there is this verdict."""
+    for point in found.open_points:
+        yield f"There is no verdict: {point.side}: {point.words}{f'; {point.do}' if point.do else ''}."
+    if found.verdict != CANNOT_TELL:
+        if effects:
+            yield "The verdict holds over the whole range of every unmeasured input."
+        nearest = next((turn for turn in turns if turn.at is not None), None)
+        if nearest is not None:
+            yield f"What turns it soonest: {_turn_in_words(nearest)}."
+        return
+    turning = [effect for effect in effects if effect.at is not None]
+    if turning:
+        told = "; ".join(f"{_input_name(effect)} at {_at(effect)}" for effect in turning)
+        yield f"The sign of the saving changes with one input alone, the nearest first: {told}."
+    elif effects and not found.open_points:
+        yield "No unmeasured input alone changes the sign of the saving; several of them together do."
+    if found.saving.low is None and not found.open_points:
+        yield "How sure the saving is, is not known."
+    elif found.saving.low is not None and found.saving.high is not None and found.saving.low <= 0 < found.saving.high:
+        yield "More and less than nothing are both in the 95 % interval, so the data do not decide."
+
+
+def _input_name(effect: Effect) -> str:
+    return f"{INPUTS[effect.input.name]} of {effect.side}"
+
+
+def _at(effect: Effect) -> str:
+    assert effect.at is not None
+    return f"{effect.input.label(effect.at)} (assumed {effect.input.label(effect.input.assumed)})"
+
+
+def _ranges(found: Decision, side: Side, effects: Sequence[Effect]) -> Iterator[Block]:
+    """The unmeasured inputs of one side: their ranges, what they change, and their sources."""
+    own = [effect for effect in effects if effect.side == side.name]
+    if not own:
+        return
+    shown = unit_of(found).shown
+
+    def cell(amount: float | None) -> str:
+        return "never ends" if amount is None else NOTHING if math.isnan(amount) else shown(amount)
+
+    rows = [
+        (
+            INPUTS[effect.input.name] + (f"\n{effect.input.unit}" if effect.input.unit else ""),
+            _two(effect.input.short(effect.input.best), effect.input.short(effect.input.worst)),
+            effect.input.short(effect.input.assumed),
+            _two(cell(effect.best), cell(effect.worst)),
+            NOTHING if effect.at is None else effect.input.short(effect.at),
+        )
+        for effect in own
     ]
-    if not known and not found.open_points:
-        lines.append("How sure that is, is not known.")
-    elif known and found.verdict == CANNOT_TELL and not found.open_points:
-        lines.append("More and less than nothing are both in the 95 % interval, so the data do not decide.")
-    nearest = next((turn for turn in turns if turn.at is not None), None)
-    if nearest is not None and not found.open_points:
-        lines.append(f"What turns it soonest: {_turn_in_words(nearest)}.")
-    return [" ".join(lines)]
+    yield Table(("input", "best … worst", "assumed", "saving then", "sign changes"), tuple(rows))
+    yield Paragraph("Each input alone varies over its range, on this side; the others are as assumed. Sources:")
+    others = ", from other providers"
+    yield Items(
+        tuple(
+            f"{INPUTS[effect.input.name]}{others * effect.input.of_others}: {'; '.join(effect.input.sources)}"
+            + (f". Plans: {', '.join(effect.input.plans)}" if effect.input.plans else "")
+            for effect in own
+        )
+    )
+
+
+def _two(best: str, worst: str) -> str:
+    """Both ends on one line, or on two where they are long."""
+    return f"{best} …{chr(10) if len(best) + len(worst) > ONE_LINE else ' '}{worst}"
 
 
 def measurement(side: Side) -> str:
@@ -136,7 +226,7 @@ def measurement(side: Side) -> str:
 
 
 def _reversed(amount: Interval) -> Interval:
-    """What is saved as what it costs."""
+    """The cost whose opposite is a saving."""
     value, low, high = amount
     return Interval(-value, None if high is None else -high, None if low is None else -low)
 
@@ -145,11 +235,11 @@ def _amount(amount: Interval | None) -> str:
     return NOTHING if amount is None else f"{compact(amount.value)}\n{span(amount, compact)}"
 
 
-def _money(found: Decision) -> Section:
+def _money(found: Decision) -> Table:
     bills = found.start_bill, found.goal_bill
 
-    def line(name: str, of: Callable[[Bill], Interval | None]) -> list[str]:
-        return [name, *(_amount(of(one)) for one in bills)]
+    def line(name: str, of: Callable[[Bill], Interval | None]) -> tuple[str, ...]:
+        return name, *(_amount(of(one)) for one in bills)
 
     rows = [line("the whole run", lambda one: one.whole), line("of that, the sandbox's part", lambda one: one.sandbox)]
     if found.unit == USD:
@@ -161,21 +251,30 @@ def _money(found: Decision) -> Section:
         for name, part in (("GPU-hours waiting", "waiting"), ("… stalled by the sandbox", "stalled")):
             waits = [side.row.attribution and side.row.attribution.waiting for side in (found.start, found.goal)]
             if all(waits):
-                rows.append([name, *(_hours(getattr(one, f"{part}_gpu_hours")) for one in waits)])
+                rows.append((name, *(_hours(getattr(one, f"{part}_gpu_hours")) for one in waits)))
         seconds = [
             side.row.attribution and side.row.attribution.usd_per_critical_second for side in (found.start, found.goal)
         ]
         if all(seconds):
-            rows.append(["a second more in every step", *(compact(one or 0.0) for one in seconds)])
-    head = [unit_of(found).name, name_of(found.start), name_of(found.goal)]
-    return Section("", head, rows, [])
+            rows.append(("a second more in every step", *(compact(one or 0.0) for one in seconds)))
+    if any(groups := [_poisoned(side) for side in (found.start, found.goal)]):
+        rows.append(("groups with a failed attempt", *groups))
+    return Table((unit_of(found).name, name_of(found.start), name_of(found.goal)), tuple(rows))
+
+
+def _poisoned(side: Side) -> str:
+    """The share of groups in which an attempt fails; "" where groups or the rate are unknown."""
+    rate, group = side.demand.failure_rate, side.demand.group_size
+    return "" if rate is None or group is None else f"{poisoned_groups(rate, group, side.demand.failure_burst):.0%}"
 
 
 def _hours(amount: float | None) -> str:
     return NOTHING if amount is None else f"{compact(amount)} h"
 
 
-def _causes(found: Decision) -> Section:
+def _causes(found: Decision) -> Iterator[Block]:
+    if not found.start.row.attribution:
+        return
     unit = unit_of(found)
     splits = [side.row.attribution.causes if side.row.attribution else {} for side in (found.start, found.goal)]
 
@@ -183,8 +282,9 @@ def _causes(found: Decision) -> Section:
         return NOTHING if share is None else _amount(unit.of(share))
 
     causes = [cause for cause in WORDS if any(_counts(split.get(cause)) for split in splits)]
-    rows = [[WORDS[cause], *(cell(split.get(cause)) for split in splits)] for cause in causes]
-    return Section("", [unit.name, name_of(found.start), name_of(found.goal)], rows, [])
+    rows = tuple((WORDS[cause], *(cell(split.get(cause)) for split in splits)) for cause in causes)
+    if rows:
+        yield Table((unit.name, name_of(found.start), name_of(found.goal)), rows)
 
 
 def _counts(share: Share | None) -> bool:
@@ -192,61 +292,57 @@ def _counts(share: Share | None) -> bool:
 
 
 def _turn_in_words(turn: Turn) -> str:
-    of = f" of {_plain(turn.side)}" if turn.side else ""
+    of = f" of {turn.side}" if turn.side else ""
     assert turn.at is not None
     return f"{turn.input}{of} at {compact(turn.at)} {turn.unit} instead of {compact(turn.now)}".replace("  ", " ")
 
 
-def _turning(found: Decision, turns: Sequence[Turn]) -> str:
-    if not turns:
-        return ""
-    rows = [
-        [turn.input, _plain(turn.side) or "both", f"{compact(turn.now)} {turn.unit}", f"{compact(turn.at)} {turn.unit}"]
+def _turning(turns: Sequence[Turn]) -> Iterator[Block]:
+    rows = tuple(
+        (turn.input, turn.side or "both", f"{compact(turn.now)} {turn.unit}", f"{compact(turn.at)} {turn.unit}")
         for turn in turns
         if turn.at is not None
-    ]
-    parts = [tables([Section("", ["input", "at", "now", "turns at"], rows, [])])] if rows else []
+    )
+    if rows:
+        yield Table(("input", "at", "now", "turns at"), rows)
     never = [
-        f"{turn.input}{f' of {_plain(turn.side)}' if turn.side else ''} "
+        f"{turn.input}{f' of {turn.side}' if turn.side else ''} "
         f"({compact(turn.low)} to {compact(turn.high)}{f' {turn.unit}' if turn.unit else ''})"
         for turn in turns
         if turn.at is None
     ]
     if never:
-        parts.append(f"These turn nothing, as far as they were tried: {'; '.join(never)}.")
-    if untried := [_plain(f"{point.words} ({point.side})") for point in found.open_points if _assumed_there(point)]:
-        parts.append(f"These were not tried: {'; '.join(untried)}.")
-    parts.append("Each input alone, by bisection: the value at which both sides cost the same.")
-    return "\n\n".join(parts)
-
-
-def _assumed_there(point: Unverified) -> bool:
-    return point.words.endswith(UNMEASURED_THERE)
-
-
-def _assumed(given: Sequence[Assumption]) -> Section:
-    rows = [[clean(one.name), clean(one.value), clean(one.source)] for one in given]
-    return Section("", ["input", "value", "from"], rows, [])
+        yield Paragraph(f"These turn nothing, as far as they were tried: {'; '.join(never)}.")
+    if turns:
+        yield Paragraph("Each input alone, by bisection: the value at which both sides cost the same.")
 
 
 def _doubts(found: Decision) -> list[str]:
-    told = [f"{_plain(doubt.side) or 'both'}: {_plain(doubt.words)}" for doubt in found.doubts[:TOLD]]
-    left = len(found.doubts) - TOLD
+    told = [f"{doubt.side or 'both'}: {doubt.words}" for doubt in found.doubts[:MOST_DOUBTS]]
+    left = len(found.doubts) - MOST_DOUBTS
     return [*told, f"and {left} lesser doubts, which `--format json` has"] if left > 0 else told
 
 
-def _next(found: Decision, turns: Sequence[Turn]) -> list[str]:
-    """What would change the answer most: what was not measured at all, what is nearest to turning it, other doubts."""
+def next_steps(found: Decision, effects: Sequence[Effect], turns: Sequence[Turn]) -> list[str]:
+    """What would change the answer most: unmeasured inputs in order, what is nearest to turning it, other doubts."""
     lines: dict[str, None] = {}
-    for side in (found.start, found.goal):
-        if side.row.provenance != MEASURED:
-            lines[f"{_plain(side.name)} itself, with the same work: {measurement(side)}"] = None
+    sides = {side.name: side for side in (found.start, found.goal)}
+    for effect in effects:
+        if effect.at is not None or found.verdict == CANNOT_TELL:
+            side = sides[effect.side]
+            ask = _ASK.get(effect.input.name)
+            told = measurement(side) if ask is None else f"{ask.format(side.row.identity.substrate)}."
+            what = INPUTS[effect.input.name] if ask is not None else "the same work there"
+            lines[f"{side.name}, {what}: {told}"] = None
+    for side in sides.values():
+        if side.row.provenance in UNMEASURED:
+            lines.setdefault(f"{side.name}, the same work there: {measurement(side)}")
     for turn in [turn for turn in turns if turn.at is not None and turn.side][:2]:
         assert turn.at is not None
         way = "above" if turn.at > turn.now else "below"
         at = f"{compact(turn.at)} {turn.unit}".strip()
-        lines[f"{turn.input} of {_plain(turn.side)}: whether it is {way} {at}"] = None
+        lines[f"{turn.input} of {turn.side}: whether it is {way} {at}."] = None
     for doubt in found.doubts:
         if doubt.do:
-            lines.setdefault(f"{_plain(doubt.side) or 'both'}: {_plain(doubt.do)}", None)
-    return list(lines)[:NEXT]
+            lines.setdefault(f"{doubt.side or 'both'}: {doubt.do}")
+    return list(lines)[:MOST_STEPS]

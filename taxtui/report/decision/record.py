@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from costmodel.analysis.decision import UNMEASURED, Bill, Decision, Side
-from costmodel.analysis.thresholds import Turn
+from costmodel.analysis.bill import Bill, Side
+from costmodel.analysis.decision import UNMEASURED, Decision
+from costmodel.analysis.thresholds import Effect, Turn
 from costmodel.statistics.intervals import Interval
 from costmodel.workload.scenario_range import Assumption
 from taxtui.report.decision.memo import measurement
 from taxtui.report.projected.record import record as row_record
 
 
-def record(found: Decision, turns: Sequence[Turn], given: Sequence[Assumption]) -> dict[str, Any]:
+def record(
+    found: Decision, effects: Sequence[Effect], turns: Sequence[Turn], given: Sequence[Assumption]
+) -> dict[str, Any]:
     """Amounts are of the whole run, in ``unit``."""
     return {
         "verdict": found.verdict,
         "unit": found.unit,
         "saving": found.saving._asdict(),
+        "saving_at_worst": found.least and found.least._asdict(),
+        "saving_at_best": found.most and found.most._asdict(),
         "from": _side(found.start, found.start_bill),
         "to": _side(found.goal, found.goal_bill),
+        "unmeasured": [_effect(effect) for effect in effects],
         "turns": [turn._asdict() for turn in turns],
         "assumptions": [one._asdict() for one in given],
         "measure": [measurement(side) for side in (found.start, found.goal) if side.row.provenance in UNMEASURED],
         "open_points": [point._asdict() for point in found.open_points],
         "doubts": [doubt._asdict() for doubt in found.doubts],
     }
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    """A range with the savings at its ends; ``turns_at`` is null where the saving has one sign all over it."""
+    one = effect.input
+    return {
+        "side": effect.side,
+        "input": one.name,
+        "unit": one.unit,
+        **{end: getattr(one, end) for end in ("assumed", "best", "worst")},
+        "labels": {end: one.label(getattr(one, end)) for end in ("assumed", "best", "worst")},
+        "saving_at_best": _tried(effect.best),
+        "saving_at_worst": _tried(effect.worst),
+        "turns_at": effect.at,
+        "sources": list(one.sources),
+        "of_other_providers": one.of_others,
+    }
+
+
+def _tried(amount: float | None) -> float | None:
+    return None if amount is None or math.isnan(amount) else amount
 
 
 def _side(side: Side, own: Bill) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taxtui.report.projected.options import asked_at, demand_of
+from taxtui.report.projected.demand_file import field_of
+from taxtui.report.projected.options import OPTIONS, asked_at, demand_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,6 +32,13 @@ def place_of(context: click.Context, spec: str = "") -> PlaceAsked:
     asked.pop("compose")
     sheet = asked.pop("prices")
     return PlaceAsked(spec, demand_of(asked), None if sheet is None else load_prices(sheet))
+
+
+def stated_at(context: click.Context, spec: str) -> frozenset[str]:
+    """The fields of a training run that its file gives for this place alone."""
+    file = context.params["file"]
+    own = {} if file is None else file.at.get(spec, {})
+    return frozenset(field_of(option) for option in OPTIONS if option.name in own)
 
 
 def places_of(context: click.Context) -> list[PlaceAsked]:

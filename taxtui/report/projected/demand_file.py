@@ -65,6 +65,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "node_disk_gib": "200",
     "pull_gb_s": "0.5",
     "failure_rate": '"5%"',
+    "failure_burst": "6",
     "failure_hazard": "0.1",
     "on_failure": '"retry"',
     "max_attempts": "3",

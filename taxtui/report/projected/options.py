@@ -110,9 +110,12 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option("--failure-rate", "SHARE", "Of attempts, instead of the recorded: 5% or 0.05.", type=SHARE),
             _option("--failure-hazard", "H", "Or: failures per hour of a sandbox.", type=float),
             _option(
+                "--failure-burst", "K", "Sandboxes that fail together, with --failure-rate. Default: 1.", type=COUNT
+            ),
+            _option(
                 "--on-failure",
                 None,
-                "Try again (the default), drop the rollout, or redo its group.",
+                "Try again (the default), drop the rollout, redo its group, or keep it with reward 0.",
                 type=click.Choice(ON_FAILURE),
             ),
             _option("--max-attempts", "A", "Give a trajectory up after this many failures.", type=COUNT),

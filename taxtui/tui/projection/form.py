@@ -83,6 +83,7 @@ STOPS: Final[Mapping[str, tuple[str, ...]]] = {
     "pull_gb_s": ("0.05", "0.1", "0.2", "0.5", "1", "2"),
     "failure_rate": _PERCENT[1:],
     "failure_hazard": ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1"),
+    "failure_burst": _SMALL,
     "on_failure": ON_FAILURE,
     "max_attempts": _SMALL,
     "backoff_seconds": _SECONDS,

@@ -1,0 +1,114 @@
+"""One side of a decision, and what the run costs there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from costmodel.errors import DemandError
+from costmodel.projection import warnings
+from costmodel.projection.row import Projection
+from costmodel.statistics.intervals import Interval
+from costmodel.training.run import Demand
+
+if TYPE_CHECKING:
+    from costmodel.attribution.paired_comparison import RunInSteps
+    from costmodel.providers.plausible_ranges import Candidate
+
+USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
+
+Rerun = Callable[[Demand], Projection]
+"""The row of one side at another demand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of two places: its row, its training run, and how to compute both anew."""
+
+    name: str
+    row: Projection
+    demand: Demand
+    rerun: Rerun
+    runs: tuple[RunInSteps, ...] = ()  # of a run in steps: as it is, then at the ends of what concurrency leaves open
+    candidate: Candidate | None = None  # of a place where nothing was measured: its inputs with their ranges
+
+    def at(self, demand: Demand, *, anew: bool) -> Side:
+        """The side with another training run; ``anew``: with the row that this gives, which takes longer."""
+        runs = tuple(run._replace(demand=demand) for run in self.runs[:1])
+        return replace(self, demand=demand, row=self.rerun(demand) if anew else self.row, runs=runs)
+
+    def runs_at(self, values: Mapping[str, float]) -> tuple[RunInSteps, ...]:
+        """The inputs of the simulation at these values of the unmeasured inputs."""
+        if not self.runs or self.candidate is None or not values:
+            return self.runs
+        told = self.candidate.at(values)
+        return (self.runs[0]._replace(pool=told.value, demand=told.demand, prices=told.prices),)
+
+    def row_at(self, values: Mapping[str, float]) -> Side:
+        """The side with its row at these values of the unmeasured inputs; of a run without steps."""
+        if self.candidate is None:
+            return self
+        from costmodel.analysis.project import rows_of
+
+        told = self.candidate.at(values)
+        [row] = rows_of([told], stressed=False)
+        return replace(self, row=row, demand=told.demand)
+
+
+class Bill(NamedTuple):
+    """What one side costs the run, in dollars where anything has a price, else in worker-hours."""
+
+    whole: Interval
+    sandbox: Interval | None  # of that, what an ideal sandbox would save; None where the run is not in steps
+    gpus: Interval | None  # for as long as the run lasts; None without a price of them
+    nodes: Interval | None  # likewise
+    rest: float  # workers and sandboxes, by the price sheet
+
+
+def check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> None:
+    """Raises ``DemandError`` where the sandboxes of one side are free and those of the other are not."""
+    free = [side for side, own in zip((start, goal), bills, strict=True) if is_free(own, unit)]
+    if len(free) != 1:
+        return
+    [side] = free
+    other, substrate = goal if side is start else start, side.row.identity.substrate
+    add = f"a price sheet of it with --compose {substrate}:prices=FILE"
+    if side.row.provenance != warnings.COMPOSED:
+        add = f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --demand FILE, or --prices FILE"
+    raise DemandError(f"{side.name} costs nothing here and {other.name} is billed: add {add}")
+
+
+def is_free(own: Bill, unit: str) -> bool:
+    """Whether sandboxes cost nothing there."""
+    return unit == USD and not own.nodes and not own.rest
+
+
+def bill(side: Side, unit: str) -> Bill:
+    """What the run costs on one side."""
+    row, demand, found = side.row, side.demand, side.row.attribution
+    assert row.worker_hours is not None
+    if unit == WORKER_HOURS:
+        sandbox = row.tax_worker_hours if found is None else found.sandbox.worker_hours
+        return Bill(row.worker_hours if found is None else found.run.worker_hours, sandbox, None, None, 0.0)
+    whole = usd_of(side)
+    assert whole is not None
+    if found is None:
+        return Bill(whole, None, None, None, whole.value)
+    hours = found.run.step_s.times(found.steps / 3600)
+    gpus = hours.times(demand.gpus * demand.gpu_usd_hour) if demand.gpus and demand.gpu_usd_hour else None
+    nodes = hours.times(demand.nodes * demand.node_usd_hour) if demand.nodes and demand.node_usd_hour else None
+    rest = whole.value - sum(part.value for part in (gpus, nodes) if part)
+    rest = rest if rest > 1e-9 * whole.value else 0.0  # what is left of rounding is nobody's
+    return Bill(whole, found.sandbox.usd, gpus, nodes, rest)
+
+
+def usd_of(side: Side) -> Interval | None:
+    """All that has a price; None: nothing has."""
+    row = side.row
+    if row.attribution is not None:
+        return row.attribution.run.usd
+    if row.cost is None:
+        return None
+    sandbox, more = row.cost.sandbox_usd, row.cost.total_usd - row.cost.sandbox_usd.value
+    return Interval(*(None if end is None else end + more for end in sandbox))  # type: ignore[arg-type]

@@ -1,0 +1,120 @@
+"""A page of paragraphs, lists and tables: as Markdown for a forge, or wrapped for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from taxtui.report.formats import Section, markdown_tables, plain_tables
+from taxtui.terminal_text import clean, wrap
+
+MOST_COLUMNS: Final = 80
+"""Paragraphs and lists are no wider in a terminal, however wide it is."""
+
+
+class Paragraph(NamedTuple):
+    """Sentences."""
+
+    text: str
+
+
+class Items(NamedTuple):
+    """A list."""
+
+    texts: tuple[str, ...]
+    numbered: bool = False
+
+
+class Code(NamedTuple):
+    """A command line."""
+
+    text: str
+
+
+class Table(NamedTuple):
+    """Cells of text; the second line of a cell goes into parentheses in Markdown."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+Block = Paragraph | Items | Code | Table
+
+
+class Part(NamedTuple):
+    """A heading and the blocks under it."""
+
+    heading: str
+    blocks: tuple[Block, ...]
+
+
+class Page(NamedTuple):
+    """A title, blocks, and parts; parts without blocks are left out."""
+
+    title: str
+    lead: tuple[Block, ...]
+    parts: tuple[Part, ...]
+
+
+def to_markdown(page: Page) -> str:
+    """For a file, an issue or a pull request."""
+    texts = [f"# {_escape(page.title)}", *map(_markdown, page.lead)]
+    for part in page.parts:
+        if part.blocks:
+            texts += [f"## {_escape(part.heading)}", *map(_markdown, part.blocks)]
+    return "\n\n".join(texts)
+
+
+def _markdown(block: Block) -> str:
+    if isinstance(block, Paragraph):
+        return _escape(block.text)
+    if isinstance(block, Code):
+        return f"```sh\n{clean(block.text)}\n```"
+    if isinstance(block, Items):
+        marks = [f"{number}." if block.numbered else "-" for number in range(1, len(block.texts) + 1)]
+        return "\n".join(f"{mark} {_escape(text)}" for mark, text in zip(marks, block.texts, strict=True))
+    return markdown_tables.to_text([Section("", list(block.head), [list(row) for row in block.rows], [])])
+
+
+def _escape(text: str) -> str:
+    """What would be a tag or emphasis in Markdown; text between backticks stays code."""
+    parts = clean(text).split("`")
+    if len(parts) % 2 == 0:
+        parts = ["'".join(parts)]
+    for place in range(0, len(parts), 2):
+        for sign in ("<", "*", "_"):
+            parts[place] = parts[place].replace(sign, f"\\{sign}")
+    return "`".join(parts)
+
+
+def to_terminal(page: Page, width: int) -> str:
+    """For a terminal of this width; a table may be as wide as the terminal, all else is at most 80 columns wide."""
+    lines = [*_wrapped(page.title, width), ""]
+    for block in page.lead:
+        lines += [*_terminal(block, width), ""]
+    for part in page.parts:
+        if part.blocks:
+            lines += [part.heading, "-" * min(width, len(part.heading)), ""]
+            for block in part.blocks:
+                lines += [*_terminal(block, width), ""]
+    return "\n".join(lines).rstrip()
+
+
+def _terminal(block: Block, width: int) -> Sequence[str]:
+    if isinstance(block, Paragraph):
+        return _wrapped(block.text, width)
+    if isinstance(block, Code):
+        return [f"  {clean(block.text)}"]  # one line, so that it can be copied
+    if isinstance(block, Items):
+        lines: list[str] = []
+        for number, text in enumerate(block.texts, 1):
+            mark = f"{number}. " if block.numbered else "- "
+            first, *rest = _wrapped(text, min(width, MOST_COLUMNS) - len(mark))
+            lines += [mark + first, *(" " * len(mark) + line for line in rest)]
+        return lines
+    section = Section("", list(block.head), [list(row) for row in block.rows], [])
+    return plain_tables.to_text([section], min(width, MOST_COLUMNS)).splitlines()
+
+
+def _wrapped(text: str, width: int) -> Sequence[str]:
+    return wrap(clean(text), min(width, MOST_COLUMNS), "")
